@@ -1,0 +1,72 @@
+"""The conventions of every verb: results on stdout, messages and bars on stderr, one line per failure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+Item = TypeVar("Item")
+
+
+def out() -> Console:
+    return Console(file=sys.stdout, highlight=False, soft_wrap=True)
+
+
+def err() -> Console:
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+
+def message(text: str, quiet: bool = False) -> None:
+    """One line for the person at the terminal."""
+    if not quiet:
+        err().print(text, markup=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on one line of stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    table = Table(title=title or None, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    out().print(table)
+
+
+@contextmanager
+def progress(description: str, total: int | None = None, quiet: bool = False) -> Iterator[Progress]:
+    """A bar on stderr, shown on a terminal alone; `Progress.update(Progress.task_ids[0], ...)` moves it."""
+    console = err()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )
+    with bar:
+        bar.add_task(description, total=total)
+        yield bar
+
+
+def track(
+    items: Iterable[Item], description: str, total: int | None = None, quiet: bool = False
+) -> Iterator[Item]:
+    """`items`, with a bar that moves as they are taken."""
+    with progress(description, total, quiet) as bar:
+        for item in items:
+            yield item
+            bar.advance(bar.task_ids[0])

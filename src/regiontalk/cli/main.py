@@ -1,0 +1,84 @@
+"""The command group. A verb's module is imported when the verb is used, so `--help` stays fast."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from regiontalk import __version__
+from regiontalk.cli import console
+from regiontalk.errors import RegionTalkError
+
+VERBS = {
+    "data": "Turn other people's data sets into records; check, count and merge them.",
+    "doctor": "What is installed, which device, which model, what is missing and how to mend it.",
+    "evaluate": "The papers' metrics, on files of predictions.",
+    "train": "Train a model from a recipe.",
+}
+
+
+class LazyVerbs(click.Group):
+    """Lists every verb from `VERBS`; imports `regiontalk.cli.VERB` only to run it or to show its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"regiontalk.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(sorted(VERBS.items()))
+
+
+@click.group(cls=LazyVerbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="regiontalk")
+def program() -> None:
+    """Find the parts of a photo worth talking about, and say what each one is."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: runs a verb and turns every failure into one line and an exit code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    try:
+        program.main(args=arguments, prog_name="regiontalk", standalone_mode=False)
+    except RegionTalkError as error:
+        return _fail(error.message, error.exit_code, error.hint)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("stopped", 130)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        return _fail(error.format_message(), 2, f"{context.command_path} --help" if context else None)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return _unexpected(error)
+    return 0
+
+
+def _fail(text: str, exit_code: int, hint: str | None = None) -> int:
+    console.message(f"regiontalk: {text}" + (f"  ({hint})" if hint else ""))
+    return exit_code
+
+
+def _unexpected(error: Exception) -> int:
+    if os.environ.get("REGIONTALK_TRACEBACK"):
+        traceback.print_exc()
+    return _fail(
+        f"unexpected {type(error).__name__}: {error}",
+        1,
+        "REGIONTALK_TRACEBACK=1 shows where; please report it",
+    )

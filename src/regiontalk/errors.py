@@ -1,0 +1,82 @@
+"""One tree of errors. Each class carries the exit code, the HTTP status and, where there is one, the mending hint.
+
+The library raises these; only `cli/` and `serve/` translate them.
+"""
+
+
+class RegionTalkError(Exception):
+    """Base of everything this package raises on purpose."""
+
+    exit_code = 1
+    http_status = 500
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(RegionTalkError):
+    """The caller asked for something that makes no sense."""
+
+    exit_code = 2
+    http_status = 422
+
+
+class SkippedInputs(RegionTalkError):
+    """Some inputs were skipped, and the caller wanted all of them (`--strict`)."""
+
+    exit_code = 3
+    http_status = 422
+
+
+class InputError(RegionTalkError):
+    """An input file cannot be read."""
+
+    exit_code = 4
+    http_status = 422
+
+
+class ImageError(InputError):
+    """A photo cannot be opened."""
+
+
+class UnsupportedImage(ImageError):
+    """Not a photo, or a kind of photo that is not on the allow-list."""
+
+    http_status = 415
+
+
+class ImageTooLarge(ImageError):
+    """More bytes or pixels than the limits allow."""
+
+    http_status = 413
+
+
+class DataError(InputError):
+    """A data set or a file of records is broken; the message names file and place."""
+
+
+class IndexProblem(RegionTalkError):
+    """A search index is missing, corrupt, busy or newer than this program."""
+
+    exit_code = 5
+    http_status = 503
+
+
+class ModelError(RegionTalkError):
+    """A model or checkpoint is corrupt, incomplete or of another kind."""
+
+    exit_code = 6
+    http_status = 503
+
+
+class MissingExtra(RegionTalkError):
+    """An optional part is not installed; the hint is the command that installs it."""
+
+    exit_code = 7
+    http_status = 501
+
+    def __init__(self, message: str, *, extra: str) -> None:
+        super().__init__(message, hint=f"pip install 'regiontalk[{extra}]'")
+        self.extra = extra

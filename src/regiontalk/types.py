@@ -1,0 +1,153 @@
+"""What the program finds, as frozen values whose `to_dict()` is the JSON schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+SCHEMA = "regiontalk/1"
+BoxXYXY = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Region:
+    """One region of a photo: a box in pixels of the upright original, and what is said of it."""
+
+    xyxy: BoxXYXY
+    score: float
+    caption: str
+    logprob: float | None = None
+
+    def to_dict(self, number: int) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "id": number,
+            "xyxy": [round(value, 2) for value in self.xyxy],
+            "score": round(self.score, 6),
+            "caption": self.caption,
+        }
+        if self.logprob is not None:
+            out["logprob"] = round(self.logprob, 4)
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Region:
+        x0, y0, x1, y1 = (float(value) for value in data["xyxy"])
+        logprob = data.get("logprob")
+        return cls(
+            xyxy=(x0, y0, x1, y1),
+            score=float(data["score"]),
+            caption=str(data["caption"]),
+            logprob=None if logprob is None else float(logprob),
+        )
+
+
+@dataclass(frozen=True)
+class ImageRegions:
+    """The regions of one photo, by falling score. `image` is the upright photo when it is at hand."""
+
+    path: str
+    width: int
+    height: int
+    model: str
+    regions: tuple[Region, ...]
+    image: Image.Image | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "path": self.path,
+            "width": self.width,
+            "height": self.height,
+            "model": self.model,
+            "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ImageRegions:
+        return cls(
+            path=str(data["path"]),
+            width=int(data["width"]),
+            height=int(data["height"]),
+            model=str(data.get("model", "")),
+            regions=tuple(Region.from_dict(region) for region in data["regions"]),
+        )
+
+    def draw(self) -> Image.Image:
+        """The photo with its regions and captions drawn on it."""
+        from regiontalk import drawing, images
+
+        photo = self.image if self.image is not None else images.open_photo(self.path)
+        return drawing.draw_regions(
+            photo, [region.xyxy for region in self.regions], [region.caption for region in self.regions]
+        )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of words, `words` = [start, end), and the region they belong to."""
+
+    text: str
+    words: tuple[int, int]
+    xyxy: BoxXYXY
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "words": list(self.words),
+            "xyxy": [round(value, 2) for value in self.xyxy],
+            "score": round(self.score, 6),
+        }
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A sentence laid over the regions of a photo (K&FF section 3.1.4)."""
+
+    path: str
+    sentence: str
+    segments: tuple[Segment, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "sentence": self.sentence,
+            "segments": [segment.to_dict() for segment in self.segments],
+        }
+
+
+@dataclass(frozen=True)
+class WordMatch:
+    """A word of a query, its score, and the number of the region it found (None: an unknown word)."""
+
+    word: str
+    score: float
+    region: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"word": self.word, "score": round(self.score, 6), "region": self.region}
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One photo found for a phrase."""
+
+    path: str
+    score: float
+    words: tuple[WordMatch, ...]
+    regions: tuple[Region, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "score": round(self.score, 6),
+            "words": [word.to_dict() for word in self.words],
+            "regions": [
+                {"xyxy": [round(value, 2) for value in region.xyxy], "caption": region.caption}
+                for region in self.regions
+            ],
+        }
