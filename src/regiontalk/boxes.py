@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.floating]
 Integers = NDArray[np.intp]
 
+_NMS_CHUNK = 256
+
 
 def xywh_to_xyxy(boxes_xywh: ArrayLike) -> Floats:
     boxes = _as_boxes(boxes_xywh)
@@ -42,14 +44,14 @@ def area(boxes_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
 
 
 def iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
-    """Intersection over union of every pair, (N, M). `plus_one` counts the last pixel in, as DenseCap does."""
+    """Intersection over union of every pair, (N, M). `plus_one` counts the last pixel in (DenseCap code)."""
     a, b = _as_boxes(a_xyxy), _as_boxes(b_xyxy)
-    low = np.maximum(a[:, None, :2], b[None, :, :2])
-    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    sides = np.maximum(high - low + float(plus_one), 0)
-    overlap = sides[..., 0] * sides[..., 1]
+    width = np.minimum(a[:, None, 2], b[None, :, 2]) - np.maximum(a[:, None, 0], b[None, :, 0])
+    height = np.minimum(a[:, None, 3], b[None, :, 3]) - np.maximum(a[:, None, 1], b[None, :, 1])
+    overlap = np.maximum(width + float(plus_one), 0) * np.maximum(height + float(plus_one), 0)
     union = area(a, plus_one)[:, None] + area(b, plus_one)[None, :] - overlap
-    return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
+    ratio: Floats = np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
+    return ratio
 
 
 def nms(boxes_xyxy: ArrayLike, scores: ArrayLike, threshold: float, limit: int | None = None) -> Integers:
@@ -58,18 +60,21 @@ def nms(boxes_xyxy: ArrayLike, scores: ArrayLike, threshold: float, limit: int |
     A box goes when its IoU with a kept, better box is above `threshold`. Stops at `limit` kept boxes.
     """
     boxes = _as_boxes(boxes_xyxy)
-    ranked = np.argsort(-np.asarray(scores), kind="stable")
-    x0, y0, x1, y1 = (np.ascontiguousarray(column) for column in boxes[ranked].T)
-    areas = np.maximum(x1 - x0, 0) * np.maximum(y1 - y0, 0)
-    rest = np.arange(len(ranked))
+    ranked = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     kept: list[int] = []
-    while rest.size and (limit is None or len(kept) < limit):
-        best, rest = rest[0], rest[1:]
-        kept.append(int(ranked[best]))
-        width = np.minimum(x1[best], x1[rest]) - np.maximum(x0[best], x0[rest])
-        height = np.minimum(y1[best], y1[rest]) - np.maximum(y0[best], y0[rest])
-        overlap = np.maximum(width, 0) * np.maximum(height, 0)
-        rest = rest[overlap <= threshold * (areas[best] + areas[rest] - overlap)]
+    # Chunk by chunk, because with a limit most boxes never need a look.
+    for start in range(0, len(ranked), _NMS_CHUNK):
+        chunk = ranked[start : start + _NMS_CHUNK]
+        chunk = chunk[~(iou(boxes[chunk], boxes[kept]) > threshold).any(axis=1)]
+        close = iou(boxes[chunk], boxes[chunk]) > threshold
+        free = np.ones(len(chunk), dtype=bool)
+        for number, box in enumerate(chunk.tolist()):
+            if not free[number]:
+                continue
+            if len(kept) == limit:
+                return np.array(kept, dtype=np.intp)
+            kept.append(box)
+            free &= ~close[number]
     return np.array(kept, dtype=np.intp)
 
 

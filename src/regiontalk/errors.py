@@ -1,4 +1,4 @@
-"""One tree of errors. Each class carries the exit code, the HTTP status and, where there is one, the mending hint.
+"""One tree of errors. Each class carries exit code and HTTP status; each error may carry a mending hint.
 
 The library raises these; only `cli/` and `serve/` translate them.
 """

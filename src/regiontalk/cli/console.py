@@ -15,8 +15,15 @@ from rich.table import Table
 Item = TypeVar("Item")
 
 
+class _OutConsole(Console):
+    """Lets a closed pipe through to `main`, where it ends the program in silence; rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def out() -> Console:
-    return Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    return _OutConsole(file=sys.stdout, highlight=False, soft_wrap=True)
 
 
 def err() -> Console:
@@ -62,9 +69,7 @@ def progress(description: str, total: int | None = None, quiet: bool = False) ->
         yield bar
 
 
-def track(
-    items: Iterable[Item], description: str, total: int | None = None, quiet: bool = False
-) -> Iterator[Item]:
+def track(items: Iterable[Item], description: str, total: int | None = None, quiet: bool = False) -> Iterator[Item]:
     """`items`, with a bar that moves as they are taken."""
     with progress(description, total, quiet) as bar:
         for item in items:

@@ -24,16 +24,16 @@ VERBS = {
 class LazyVerbs(click.Group):
     """Lists every verb from `VERBS`; imports `regiontalk.cli.VERB` only to run it or to show its help."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
         command: click.Command = importlib.import_module(f"regiontalk.cli.{cmd_name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Verbs"):
             formatter.write_dl(sorted(VERBS.items()))
 
@@ -50,17 +50,25 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
+    # Not `program.main`: click's own handling would take exit codes and closed pipes out of our hands.
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        program.main(args=arguments, prog_name="regiontalk", standalone_mode=False)
+        with program.make_context("regiontalk", given or ["--help"]) as context:
+            program.invoke(context)
+        sys.stdout.flush()
     except RegionTalkError as error:
         return _fail(error.message, error.exit_code, error.hint)
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _fail("stopped", 130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        return _fail(error.format_message(), 2, f"{context.command_path} --help" if context else None)
+        context_of_error = getattr(error, "ctx", None)
+        hint = f"{context_of_error.command_path} --help" if context_of_error else None
+        return _fail(error.format_message(), 2, hint)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -10,11 +10,12 @@ from __future__ import annotations
 import gzip
 import json
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from regiontalk.types import BoxXYXY
 
 ANNOTATIONS = ("annotations.jsonl", "annotations.jsonl.gz")
 SPLITS = ("train", "dev", "test")
+BROKEN_FILE = (OSError, EOFError, zlib.error)  # what reading a (compressed) file raises
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class TrueRegion:
             out["boxes_xyxy"] = [list(box) for box in self.boxes_xyxy]
         if self.type is not None:
             out["type"] = self.type
-        return out | dict(self.more)
+        if self.more:
+            out |= self.more
+        return out
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TrueRegion:
@@ -50,7 +54,7 @@ class TrueRegion:
         return cls(
             xyxy=_box(data["xyxy"]),
             phrase=_text(data["phrase"], "phrase"),
-            type=data.get("type"),
+            type=None if data.get("type") is None else _text(data["type"], "type"),
             boxes_xyxy=tuple(_box(box) for box in data.get("boxes_xyxy", ())),
             more={key: value for key, value in data.items() if key not in known},
         )
@@ -86,7 +90,7 @@ class Record:
             width=int(data["width"]),
             height=int(data["height"]),
             split=str(data.get("split", "train")),
-            shard=data.get("shard"),
+            shard=None if data.get("shard") is None else _text(data["shard"], "shard"),
             sentences=tuple(_text(sentence, "sentence") for sentence in data.get("sentences", ())),
             regions=tuple(TrueRegion.from_dict(region) for region in data.get("regions", ())),
             more={key: value for key, value in data.items() if key not in known},
@@ -155,16 +159,19 @@ class TarShards:
         if member not in places:
             raise DataError(f"{self.folder / shard}: no member {member!r}")
         offset, size = places[member]
-        with (self.folder / shard).open("rb") as file:
+        with open_file(self.folder / shard) as file:
             file.seek(offset)
-            return file.read(size)
+            data = file.read(size)
+        if len(data) < size:
+            raise DataError(f"{self.folder / shard}: cut off in the middle of {member!r}")
+        return data
 
     def _index(self, shard: str) -> dict[str, tuple[int, int]]:
         path = self.folder / shard
         try:
             with tarfile.open(path, "r:") as tar:
                 return {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
-        except (OSError, tarfile.TarError) as error:
+        except (OSError, ValueError, tarfile.TarError) as error:
             raise DataError(f"{path}: cannot be read as a tar shard: {error}") from error
 
 
@@ -174,7 +181,7 @@ def parse_record(line: bytes | str, place: Any) -> Record:
         return Record.from_dict(json.loads(line))
     except KeyError as error:
         raise DataError(f"{place()}: the record has no {error}") from error
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise DataError(f"{place()}: not a record: {error}") from error
 
 
@@ -197,15 +204,32 @@ def open_annotations(folder: Path) -> Iterator[tuple[int, bytes]]:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, line
-    except (OSError, EOFError) as error:
+    except BROKEN_FILE as error:
         raise DataError(f"{path}: {error}") from error
 
 
+def stream_records(folder: Path) -> Iterator[Record]:
+    """The records of a data set one after the other, without holding the file in memory."""
+    for number, line in open_annotations(folder):
+        yield parse_record(line, partial("{}, line {}".format, folder, number))
+
+
 def read_file(path: Path) -> bytes:
+    with open_file(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise DataError(f"{path}: {error.strerror or error}") from error
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A file to read; a folder, a pipe or a device in its place is refused, not waited for."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from error
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path}: a {'folder' if path.is_dir() else 'device'} where a file is due")
+        return path.open("rb")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
@@ -232,6 +256,11 @@ class RecordIterator:
     def __iter__(self) -> Iterator[Record]:
         if not len(self.records):
             raise DataError("the data set is empty")
+        if not len(self._share()):  # it would look for its first record for ever
+            raise DataError(
+                f"{len(self.records)} records are too few for {self.ranks * self.workers} workers",
+                hint="take fewer workers",
+            )
         while True:
             share = self._share()
             while self.position < len(share):
@@ -258,16 +287,21 @@ def _read_annotations(folder: Path) -> bytes:
         return data
     try:
         return gzip.decompress(data)
-    except (OSError, EOFError) as error:
+    except BROKEN_FILE as error:
         raise DataError(f"{path}: {error}") from error
 
 
 def _line_starts(text: bytes) -> NDArray[np.int64]:
-    """Byte offsets of the lines that are not empty."""
-    breaks = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
-    starts = np.concatenate([[0], breaks + 1])
-    ends = np.concatenate([breaks, [len(text)]])
-    return starts[ends > starts]
+    """Byte offsets of the lines that are not blank."""
+    starts: list[int] = []
+    start = 0
+    while start < len(text):
+        end = text.find(b"\n", start)
+        end = len(text) if end < 0 else end
+        if text[start:end].strip():
+            starts.append(start)
+        start = end + 1
+    return np.array(starts, dtype=np.int64)
 
 
 def _box(value: Any) -> BoxXYXY:

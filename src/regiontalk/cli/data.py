@@ -1,0 +1,147 @@
+"""`regiontalk data`: other people's data sets into records; check, count and merge them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from regiontalk.cli import console
+from regiontalk.data import merging, prepare, statistics
+from regiontalk.data.checking import Checker, Problem
+from regiontalk.data.records import SPLITS
+from regiontalk.errors import DataError
+
+MOST_NAMED = 20  # skipped images named one by one
+
+Command = Callable[..., None]
+folder_path = click.Path(path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No messages, no progress bar.")
+force_option = click.option("--force", is_flag=True, help="Replace the data set that is there.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Turn other people's data sets into records; check, count and merge them."""
+
+
+@command.command(name="prepare")
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(list(prepare.FORMATS)))
+@click.argument("source", type=folder_path)
+@click.argument("out", type=folder_path)
+@click.option("--images", type=folder_path, help="Where the photos lie, if not in SOURCE.")
+@click.option("--split-file", type=folder_path, help='JSON: {"train": [names or ids], "val": [...], ...}.')
+@click.option("--min-regions", type=int, help="Leave out images with fewer. [visual-genome: 20]")
+@click.option("--max-regions", type=int, help="Leave out images with more. [visual-genome: 50]")
+@click.option("--pack", type=int, metavar="PX", help="Copy the photos into tar shards, long side PX at most.")
+@click.option("--strict", is_flag=True, help="Fail if an image has to be skipped.")
+@force_option
+@json_option
+@quiet_option
+def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, quiet: bool, **settings: Any) -> None:
+    """Turn SOURCE, a data set in its own FORMAT, into records in the folder OUT.
+
+    \b
+    FORMAT               SOURCE
+    visual-genome        folder with region_descriptions.json and image_data.json
+    flickr30k-entities   folder with Annotations/, Sentences/, train.txt, val.txt, test.txt
+    flickr8k             folder with Flickr8k.token.txt and Flickr_8k.*Images.txt
+    karpathy             dataset_flickr8k.json, dataset_flickr30k.json or dataset_coco.json
+    coco                 folder with captions_*.json and/or instances_*.json, or one such file
+    csv                  table: path, x0, y0, x1, y1 (or x, y, w, h), phrase, split
+    jsonl                records, or what `regiontalk caption --json` prints
+    """
+    track = functools.partial(console.track, description=f"Preparing {source}", quiet=quiet)
+    done = prepare.prepare(format_name, source, out, prepare.Settings(**settings), track)
+    for skipped in done.skipped[:MOST_NAMED]:
+        console.message(f"skipped {skipped.place}: {skipped.reason}", quiet)
+    if len(done.skipped) > MOST_NAMED:
+        console.message(f"skipped {len(done.skipped) - MOST_NAMED} more", quiet)
+    _print_description(str(out), done.description, as_json)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.option("--quick", is_flag=True, help="Do not open the photos, only look whether they are there.")
+@json_option
+@quiet_option
+def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
+    """Name every broken record of DATASET with its line; exit code 4 if there is one."""
+    checker = Checker(dataset, quick)
+    track = functools.partial(console.track, description=f"Checking {dataset}", quiet=quiet)
+    problems = list(checker.problems(track))
+    if as_json:
+        found = [problem.to_dict() for problem in problems]
+        console.print_json({"records": checker.records, "broken": _broken(problems), "problems": found})
+    elif problems:
+        rows = [(problem.line, problem.image or "", problem.problem) for problem in problems]
+        console.print_table("", ("line", "image", "problem"), rows)
+    if problems:
+        raise DataError(f"{dataset}: {_broken(problems)} of {checker.records} records are broken")
+    console.message(f"{dataset}: {checker.records} records, nothing broken", quiet)
+
+
+def _broken(problems: list[Problem]) -> int:
+    return len({problem.line for problem in problems})
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+@click.option("-o", "--output", type=folder_path, help="Draw a contact sheet of sample records, as PNG.")
+@json_option
+@quiet_option
+def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool) -> None:
+    """Count what is in DATASET: images, regions, sentences, words, lengths, types."""
+    track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
+    counted = statistics.count_dataset(dataset, split, track).to_dict()
+    if output is not None:
+        _write_sheet(dataset, split, output)
+    _print_description(str(dataset), counted, as_json)
+
+
+def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
+    from regiontalk.cache import replacing
+    from regiontalk.data.samples import sample_sheet
+
+    sheet = sample_sheet(dataset, split)
+    with replacing(output) as path:
+        sheet.save(path, "PNG")
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.argument("merged", type=folder_path)
+@click.option("--iou", type=float, default=0.7, show_default=True, help="Regions that overlap as much are one.")
+@force_option
+@json_option
+@quiet_option
+def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool, quiet: bool) -> None:
+    """Merge heavily overlapping regions into one with several phrases (DenseCap section 4)."""
+    track = functools.partial(console.track, description=f"Merging {dataset}", quiet=quiet)
+    _print_description(str(merged), merging.merge_dataset(dataset, merged, iou, force, track), as_json)
+
+
+def _print_description(title: str, description: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        console.print_json(description)
+    else:
+        console.print_table(title, ("", ""), _rows(description))
+
+
+def _rows(values: Mapping[str, Any], above: str = "") -> list[tuple[str, object]]:
+    """Nested counts as rows of a table; a row for each inmost group (`splits train`, `types`)."""
+    rows: list[tuple[str, object]] = []
+    for name, value in values.items():
+        label = f"{above} {name}".strip().replace("_", " ")
+        if not isinstance(value, Mapping):
+            rows.append((label, value))
+        elif any(isinstance(inner, Mapping) for inner in value.values()):
+            rows += _rows(value, label)
+        else:
+            rows.append((label, ", ".join(f"{key} {count}" for key, count in value.items())))
+    return rows

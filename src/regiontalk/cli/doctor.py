@@ -1,0 +1,140 @@
+"""`regiontalk doctor`: what is installed, which device, which model, and how to mend what is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+
+import click
+
+import regiontalk
+from regiontalk.cli import console
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: what was found (None: it is missing) and the command that mends it."""
+
+    name: str
+    found: str | None
+    purpose: str = ""
+    mend: str | None = None
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a list.")
+def command(as_json: bool) -> None:
+    """What is installed, which device, which model, what is missing and how to mend it."""
+    findings = examine()
+    missing = [finding for finding in findings if finding.found is None]
+    if as_json:
+        console.print_json(
+            {
+                "version": regiontalk.__version__,
+                "found": {finding.name: finding.found for finding in findings if finding.found is not None},
+                "missing": [asdict(finding) for finding in missing],
+            }
+        )
+        return
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        state = finding.found or "missing"
+        click.echo(f"{finding.name:<{width}}  {state}" + (f"  ({finding.purpose})" if finding.purpose else ""))
+    if missing:
+        click.echo("\nTo mend what is missing:")
+    for finding in missing:
+        click.echo(f"{finding.name:<{width}}  {finding.mend}")
+
+
+def examine() -> list[Finding]:
+    """Everything that is looked at, in the order of the report."""
+    return [
+        Finding("regiontalk", regiontalk.__version__),
+        Finding("python", platform.python_version()),
+        Finding("platform", platform.platform()),
+        Finding("cpu_threads", str(_cpu_threads())),
+        _embedded_model(),
+        *_parts(),
+        _cuda(),
+        Finding(
+            "java",
+            shutil.which("java"),
+            "the original METEOR, to check ours against",
+            "install a Java runtime, version 8 or later",
+        ),
+    ]
+
+
+def _cpu_threads() -> int:
+    """Those this process may use, which in a container are fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _embedded_model() -> Finding:
+    description = files("regiontalk") / "weights" / "model.json"
+    if not description.is_file():
+        return Finding("model", "none yet", "this version carries no embedded model")
+    try:
+        name = json.loads(description.read_text(encoding="utf-8")).get("name", "unnamed")
+    except (OSError, ValueError, AttributeError):
+        return Finding("model", None, "model.json cannot be read", "pip install --force-reinstall regiontalk")
+    return Finding("model", str(name), "embedded")
+
+
+def _parts() -> list[Finding]:
+    """The packages that our own metadata asks for, base first, then each extra; not the developers' tools."""
+    purposes = {
+        "pycocoevalcap": "evaluate: METEOR's tables",
+        "pillow-heif": "heif: HEIF photos",
+    }
+    findings = []
+    for requirement in _requirements():
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        extra = _extra(requirement)
+        if extra == "dev":
+            continue
+        package = "regiontalk" if extra is None else f"'regiontalk[{extra}]'"
+        purpose = purposes.get(name, extra or "")
+        findings.append(Finding(name, _version(name), purpose, f"pip install {package}"))
+    return findings
+
+
+def _requirements() -> list[str]:
+    try:
+        return importlib.metadata.requires("regiontalk") or []
+    except importlib.metadata.PackageNotFoundError:  # run from its source, never installed
+        return []
+
+
+def _extra(requirement: str) -> str | None:
+    match = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+    return match[1] if match else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cuda() -> Finding:
+    """The only place that imports a heavy part, because nothing else knows about the device."""
+    if _version("torch") is None:
+        return Finding("cuda", "not looked for", "torch is not installed")
+    try:
+        import torch
+
+        available = torch.cuda.is_available()
+        return Finding("cuda", torch.cuda.get_device_name(0) if available else "none", "train: device")
+    except Exception as error:  # a broken torch is what a doctor is called for
+        reason = " ".join(str(error).split())[:200]
+        return Finding("cuda", None, f"torch fails: {reason}", "pip install --force-reinstall 'regiontalk[train]'")

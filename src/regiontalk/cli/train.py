@@ -1,0 +1,78 @@
+"""`regiontalk train`: a recipe in, a run's folder out."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from regiontalk.cli import console
+from regiontalk.errors import MissingExtra, UsageError
+
+
+class ProgressWatcher:
+    """A bar with losses, photos per second and the time left; plain lines when stderr is no terminal."""
+
+    def __init__(self, quiet: bool) -> None:
+        terminal = console.err()
+        self.quiet = quiet
+        self.bar = Progress(
+            TextColumn("step"),
+            MofNCompleteColumn(),
+            BarColumn(),
+            TextColumn("{task.fields[speed]:.1f} photos/s"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[losses]}"),
+            console=terminal,
+            disable=quiet or not terminal.is_terminal,
+        )
+        self.task = self.bar.add_task("", total=None, speed=0.0, losses="")
+
+    def step(self, done: int, total: int, losses: Mapping[str, float] | None, photos_per_second: float) -> None:
+        self.bar.update(self.task, completed=done, total=total, speed=photos_per_second)
+        if losses is None:
+            return
+        text = " ".join(f"{name} {value:.3f}" for name, value in losses.items())
+        self.bar.update(self.task, losses=text)
+        if self.bar.disable:
+            console.message(f"step {done}/{total} {photos_per_second:.1f} photos/s {text}", self.quiet)
+
+    def say(self, text: str) -> None:
+        console.message(text, self.quiet)
+
+
+@click.command()
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The run's folder (default: runs/RECIPE).")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key: --set run.steps=500")
+@click.option("--resume", is_flag=True, help="Go on from the run's newest checkpoint, if there is one.")
+@click.option("--minutes", type=float, help="Stop with a checkpoint after so long; --resume goes on.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+def command(
+    recipe: Path,
+    output: Path | None,
+    changes: tuple[str, ...],
+    resume: bool,
+    minutes: float | None,
+    device: str,
+    quiet: bool,
+) -> None:
+    """Train a model from RECIPE, a TOML file (see recipes/).
+
+    Under torchrun, every process takes its share of each batch.
+    """
+    for module in ("torch", "safetensors", "tensorboard"):
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(f"training needs {module}, which is not installed", extra="train")
+    from regiontalk.training.run import start_run
+
+    folder = output if output is not None else Path("runs") / recipe.stem
+    if not resume and (folder / "checkpoints").exists():
+        raise UsageError(f"{folder} holds a run already", hint="--resume goes on with it, -o names another folder")
+    watcher = ProgressWatcher(quiet)
+    with watcher.bar:
+        start_run(recipe, changes, folder, resume, minutes, device, watcher)

@@ -1,0 +1,110 @@
+"""What is wrong with a data set: every broken record with its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regiontalk import images
+from regiontalk.data.records import SPLITS, Record, TarShards, TrueRegion, open_annotations, parse_record
+from regiontalk.errors import DataError, InputError
+from regiontalk.types import BoxXYXY
+
+ROUNDING = 0.5  # pixels that a box may stand over the border: coordinates of resized photos are rounded
+
+Line = tuple[int, bytes]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong in one line; `image` is None where the line cannot be read at all."""
+
+    line: int
+    image: str | None
+    problem: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"line": self.line, "image": self.image, "problem": self.problem}
+
+
+@dataclass
+class Checker:
+    """Looks through the records of a data set. `quick`: photos must be there, but are not opened."""
+
+    folder: Path
+    quick: bool = False
+    records: int = 0
+    _lines: dict[tuple[str | None, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._shards = TarShards(self.folder)
+
+    def problems(self, track: Callable[[Iterable[Line]], Iterable[Line]] = iter) -> Iterator[Problem]:
+        for number, line in track(open_annotations(self.folder)):
+            self.records += 1
+            try:
+                record = parse_record(line, lambda: "")
+            except DataError as error:
+                yield Problem(number, None, error.message.removeprefix(": "))
+                continue
+            for problem in self._problems_of(record, number):
+                yield Problem(number, record.image, problem)
+        if not self.records:
+            raise DataError(f"{self.folder}: an empty data set")
+
+    def _problems_of(self, record: Record, number: int) -> Iterator[str]:
+        first = self._lines.setdefault((record.shard, record.image), number)
+        if first != number:
+            yield f"the same image as in line {first}"
+        if record.split not in SPLITS:
+            yield f"split is {record.split!r}, not one of {', '.join(SPLITS)}"
+        if not all(sentence.strip() for sentence in record.sentences):
+            yield "an empty sentence"
+        if min(record.width, record.height) < 1:
+            yield f"an image of {record.width}×{record.height} pixels"
+        else:
+            for count, region in enumerate(record.regions, start=1):
+                yield from (f"region {count}: {problem}" for problem in region_problems(region, record))
+        yield from self._photo_problems(record)
+
+    def _photo_problems(self, record: Record) -> Iterator[str]:
+        try:
+            size = self._photo_size(record)
+        except InputError as error:
+            yield error.message
+            return
+        if size is not None and size != (record.width, record.height):
+            yield f"the photo has {size[0]}×{size[1]} pixels, the record says {record.width}×{record.height}"
+
+    def _photo_size(self, record: Record) -> tuple[int, int] | None:
+        """The size of the decoded photo; None, once it is known to be there, when that is enough."""
+        if record.shard is not None:
+            data = self._shards.read(record.shard, record.image)
+            return None if self.quick else images.open_photo(data).size
+        path = self.folder / record.image
+        if self.quick and path.is_file():
+            return None
+        return images.open_photo(path).size
+
+
+def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:
+    if not region.phrase.strip():
+        yield "an empty phrase"
+    for box in dict.fromkeys((region.xyxy, *region.boxes_xyxy)):
+        problem = box_problem(box, record.width, record.height)
+        if problem is not None:
+            yield f"{problem}: {list(box)} in {record.width}×{record.height}"
+
+
+def box_problem(box: BoxXYXY, width: int, height: int) -> str | None:
+    x0, y0, x1, y1 = box
+    if not all(math.isfinite(value) for value in box):
+        return "a coordinate that is not a number"
+    if x0 >= x1 or y0 >= y1:
+        return "a box without area"
+    if min(x0, y0) < -ROUNDING or x1 > width + ROUNDING or y1 > height + ROUNDING:
+        return "a box outside the image"
+    return None

@@ -1,0 +1,121 @@
+"""Flickr30k Entities (Plummer et al. 2015): `Annotations/*.xml`, `Sentences/*.txt`, `{train,val,test}.txt`.
+
+A sentence marks its phrases as `[/EN#283585/people A child]`: the number of an entity and its type. The
+XML gives entities their boxes: one entity may have several (a plural phrase), and one box several entities.
+Phrases without a box (scenes, things not visible) stay in the sentences alone. A phrase that several
+sentences use for the same entity is one region; its `sentences` number them from 0.
+
+The boxes count pixels from 1 and include the last one: xmin = 1, xmax = width is the whole width.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+from regiontalk.data.fitting import union
+from regiontalk.data.records import TrueRegion, read_file
+from regiontalk.data.sources import Format, Item, Source, add_to_split, as_size, read_lines, reading, split_of
+from regiontalk.errors import DataError
+from regiontalk.types import BoxXYXY
+
+PHOTO_FOLDERS = ("", "flickr30k-images", "flickr30k_images", "images")
+_PHRASE = re.compile(r"\[/EN#(?P<entity>\d+)/(?P<type>\S+)\s+(?P<phrase>[^\[\]]+)\]")
+
+
+def read(source: Source) -> Iterator[Item]:
+    annotations = source.folder / "Annotations"
+    if not annotations.is_dir():
+        raise DataError(f"{annotations}: no such folder", hint="SOURCE holds Annotations/ and Sentences/")
+    splits = _read_lists(source.folder) if source.splits is None else source.splits
+    for path in sorted(annotations.glob("*.xml")):
+        split = splits.get(path.stem) if splits else "train"
+        yield _item(path, source.folder / "Sentences" / f"{path.stem}.txt", split)
+
+
+FORMAT = Format(read, PHOTO_FOLDERS)
+
+
+def _item(path: Path, sentence_path: Path, split: str | None) -> Item:
+    root = _parse(path)
+    marked = _read_sentences(sentence_path)
+    with reading(str(path)):
+        image = root.findtext("filename") or f"{path.stem}.jpg"
+        size = root.find("size")
+        return Item(
+            str(path),
+            image,
+            None if size is None else as_size(size.findtext("width"), size.findtext("height")),
+            split,
+            sentences=tuple(plain_sentence(line) for line in marked),
+            regions=tuple(_regions(marked, _entity_boxes(root))),
+        )
+
+
+def plain_sentence(marked: str) -> str:
+    """A sentence without the marks of its phrases."""
+    return _PHRASE.sub(lambda match: match["phrase"].strip(), marked)
+
+
+def _regions(marked_sentences: list[str], boxes: Mapping[str, list[BoxXYXY]]) -> Iterator[TrueRegion]:
+    """A region per entity and phrase, in the order of their first mention."""
+    mentions: dict[tuple[str, str], tuple[str, list[int]]] = {}
+    for number, sentence in enumerate(marked_sentences):
+        for match in _PHRASE.finditer(sentence):
+            if match["entity"] in boxes:
+                _, numbers = mentions.setdefault((match["entity"], match["phrase"].strip()), (match["type"], []))
+                numbers.append(number)
+    for (entity, phrase), (kind, numbers) in mentions.items():
+        own = boxes[entity]
+        yield TrueRegion(
+            union(own),
+            phrase,
+            kind,
+            tuple(own) if len(own) > 1 else (),
+            more={"entity": entity, "sentences": list(dict.fromkeys(numbers))},
+        )
+
+
+def _read_sentences(path: Path) -> list[str]:
+    lines = read_lines(path)
+    for number, line in enumerate(lines, start=1):
+        if "[/EN#" in plain_sentence(line):
+            raise DataError(f"{path}, line {number}: a phrase that does not read [/EN#number/type words]")
+    return lines
+
+
+def _entity_boxes(root: ElementTree.Element) -> dict[str, list[BoxXYXY]]:
+    boxes: dict[str, list[BoxXYXY]] = {}
+    for thing in root.findall("object"):
+        bounds = thing.find("bndbox")
+        if bounds is None:
+            continue  # <nobndbox> or <scene>
+        x0, y0, x1, y1 = (_number(bounds, name) for name in ("xmin", "ymin", "xmax", "ymax"))
+        for name in thing.findall("name"):
+            boxes.setdefault((name.text or "").strip(), []).append((x0 - 1, y0 - 1, x1, y1))
+    return boxes
+
+
+def _number(bounds: ElementTree.Element, name: str) -> float:
+    text = bounds.findtext(name)
+    if text is None:
+        raise ValueError(f"a bndbox without {name}")
+    return float(text)
+
+
+def _parse(path: Path) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(read_file(path))
+    except ElementTree.ParseError as error:
+        raise DataError(f"{path}: wrong XML: {error}") from error
+
+
+def _read_lists(folder: Path) -> dict[str, str]:
+    splits: dict[str, str] = {}
+    for name in ("train", "val", "test"):
+        path = folder / f"{name}.txt"
+        if path.exists():
+            add_to_split(splits, read_lines(path), split_of(name, str(path)), path)
+    return splits

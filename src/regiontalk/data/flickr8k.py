@@ -1,0 +1,62 @@
+"""Flickr8k (Hodosh et al. 2013): `Flickr8k.token.txt` and the lists `Flickr_8k.{train,dev,test}Images.txt`.
+
+Without the lists every photo is a training photo; with them the 92 photos in no list are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from regiontalk.data.records import SPLITS
+from regiontalk.data.sources import Format, Item, Source, add_to_split, read_lines, read_text
+from regiontalk.errors import DataError
+
+TOKENS = "Flickr8k.token.txt"
+PHOTO_FOLDERS = ("", "Flicker8k_Dataset", "Flickr8k_Dataset", "Flickr8k_Dataset/Flicker8k_Dataset", "images")
+
+# One photo stands in the token file as 2258277193_586949ec62.jpg.1
+_LINE = re.compile(r"(?P<image>[^#\t]+?\.jpg)(?:\.\d+)?#(?P<number>\d+)\t(?P<sentence>.*)")
+
+
+def read(source: Source) -> Iterator[Item]:
+    path = source.path if source.path.is_file() else _in_text_folder(source.path, TOKENS)
+    splits = _read_lists(path.parent) if source.splits is None else source.splits
+    for image, (line, sentences) in _read_tokens(path).items():
+        split = splits.get(image) if splits else "train"
+        yield Item(f"{path}, line {line}", image, split=split, sentences=sentences)
+
+
+FORMAT = Format(read, PHOTO_FOLDERS)
+
+
+def _in_text_folder(folder: Path, name: str) -> Path:
+    inner = folder / "Flickr8k_text" / name
+    return inner if inner.exists() else folder / name
+
+
+def _read_tokens(path: Path) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """The line of its first sentence and the sentences of every photo, in the order of their numbers."""
+    found: dict[str, tuple[int, dict[int, str]]] = {}
+    for line, text in enumerate(read_text(path).split("\n"), start=1):
+        if not text.strip():
+            continue
+        match = _LINE.fullmatch(text.rstrip("\r"))
+        if match is None:
+            raise DataError(f"{path}, line {line}: not `photo.jpg#number<tab>sentence`: {text[:60]!r}")
+        _, sentences = found.setdefault(match["image"], (line, {}))
+        sentences[int(match["number"])] = match["sentence"].strip()
+    return {
+        image: (line, tuple(sentences[number] for number in sorted(sentences) if sentences[number]))
+        for image, (line, sentences) in found.items()
+    }
+
+
+def _read_lists(folder: Path) -> dict[str, str]:
+    splits: dict[str, str] = {}
+    for split in SPLITS:
+        path = folder / f"Flickr_8k.{split}Images.txt"
+        if path.exists():
+            add_to_split(splits, read_lines(path), split, path)
+    return splits

@@ -1,0 +1,165 @@
+"""Large JSON files item by item: only the item at hand is in memory, at about the speed of `json.load`.
+
+The file is decoded in chunks into a sliding window of text; the standard library's own scanner takes one
+item after the other off its front. An item cut by the end of the window is tried again with more text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from regiontalk.data.records import open_file
+from regiontalk.errors import DataError
+
+CHUNK_BYTES = 1 << 22
+LARGEST_ITEM = 1 << 28  # characters; a broken file must not grow the window without end
+
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_CUT_TOKEN = 16  # characters: an error nearer to the window's end may be a token cut in two
+
+
+def stream_array(path: Path) -> Iterator[Any]:
+    """The items of a file that is one JSON array."""
+    with open_file(path) as file:
+        window = _Window(path, file)
+        if window.peek() != "[":
+            window.fail(f"a JSON array is due here, not {window.peek()!r}")
+        yield from window.array()
+        window.expect_end()
+
+
+def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
+    """The members of a file that is one JSON object: (key, value), an array as one (key, item) per item."""
+    with open_file(path) as file:
+        window = _Window(path, file)
+        if window.peek() != "{":
+            window.fail(f"a JSON object is due here, not {window.peek()!r}")
+        yield from window.members()
+        window.expect_end()
+
+
+def load_json(path: Path) -> Any:
+    """A whole, small JSON file."""
+    with open_file(path) as file:
+        window = _Window(path, file)
+        value = window.value()
+        window.expect_end()
+        return value
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """For `json.loads`: JSON has no NaN and no infinity, though the standard library takes them."""
+    raise ValueError(f"{name} is not JSON")
+
+
+class _Window:
+    """The stretch of a file's text that is being read; `at` is the place of the next character in it."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self.path = path
+        self.text = ""
+        self.at = 0
+        self._file = file
+        self._passed = 0  # characters that have left the window
+        self._ended = False
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._scan = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
+
+    def array(self) -> Iterator[Any]:
+        self._take("[")
+        if self.peek() == "]":
+            self._take("]")
+            return
+        while True:
+            yield self.value()
+            if self.peek() != ",":
+                break
+            self._take(",")
+        self._take("]")
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        self._take("{")
+        while self.peek() != "}":
+            key = self.value()
+            if not isinstance(key, str):
+                self.fail(f"a member's name is due here, not {key!r}")
+            self._take(":")
+            if self.peek() == "[":
+                for item in self.array():
+                    yield key, item
+            else:
+                yield key, self.value()
+            if self.peek() != "}":
+                self._take(",")
+        self._take("}")
+
+    def value(self) -> Any:
+        self.peek()
+        while True:
+            try:
+                value, end = self._scan(self.text, self.at)
+            except json.JSONDecodeError as error:
+                self._read_on_or_fail(error)
+            except RecursionError:
+                self.fail("nested too deeply")
+            except ValueError as error:
+                self.fail(str(error))
+            else:
+                # A number near the window's end may go on behind it: "1", "1." and "1e+" all scan as 1.
+                if end + 2 < len(self.text) or not self._read():
+                    self.at = end
+                    return value
+
+    def peek(self) -> str:
+        """The next character that is not blank; "" at the end of the file."""
+        while True:
+            blanks = _BLANKS.match(self.text, self.at)
+            self.at = blanks.end() if blanks else self.at
+            if self.at < len(self.text):
+                return self.text[self.at]
+            if not self._read():
+                return ""
+
+    def expect_end(self) -> None:
+        if self.peek():
+            self.fail("text after the end of the JSON")
+
+    def fail(self, problem: str, at: int | None = None) -> NoReturn:
+        place = self._passed + (self.at if at is None else at) + 1
+        raise DataError(f"{self.path}: wrong JSON at character {place}: {problem}")
+
+    def _take(self, sign: str) -> None:
+        found = self.peek()
+        if found != sign:
+            self.fail(f"{sign!r} is due here, not {found!r}" if found else f"the file ends before {sign!r}")
+        self.at += 1
+
+    def _read_on_or_fail(self, error: json.JSONDecodeError) -> None:
+        cut = error.pos >= len(self.text) - _CUT_TOKEN or error.msg.startswith("Unterminated string")
+        if cut and len(self.text) - self.at > LARGEST_ITEM:
+            self.fail(f"one item of more than {LARGEST_ITEM} characters")
+        if not cut or not self._read():
+            self.fail(error.msg, error.pos)
+
+    def _read(self) -> bool:
+        """Moves the window on; False at the end of the file. Doubles what is kept, so retries stay linear."""
+        if self._ended:
+            return False
+        try:
+            data = self._file.read(max(CHUNK_BYTES, len(self.text) - self.at))
+            more = self._decoder.decode(data, final=not data)
+        except OSError as error:
+            raise DataError(f"{self.path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            self.fail(f"not UTF-8 text: {error.reason}", len(self.text))
+        if not data:
+            self._ended = True
+            return False
+        self._passed += self.at
+        self.text, self.at = self.text[self.at :] + more, 0
+        return True

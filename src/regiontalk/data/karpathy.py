@@ -1,0 +1,49 @@
+"""Karpathy's files of Flickr8k, Flickr30k and COCO: `dataset_flickr8k.json`, `dataset_coco.json` and so on.
+
+They carry the sentences and the splits of K&FF, but no sizes: those are read from the photos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from regiontalk.data import flickr8k, flickr30k_entities
+from regiontalk.data.json_stream import stream_members
+from regiontalk.data.sources import Format, Item, Source, as_object, as_text, reading, split_of
+from regiontalk.errors import DataError
+
+
+def read(source: Source) -> Iterator[Item]:
+    path = source.path if source.path.is_file() else _only_file(source.path)
+    number = 0
+    for key, entry in stream_members(path):
+        if key == "images":
+            number += 1
+            place = f"{path}, image {number}"
+            with reading(place):
+                item = _item(as_object(entry), source, place)
+            yield item
+
+
+FORMAT = Format(read, (*flickr8k.PHOTO_FOLDERS, *flickr30k_entities.PHOTO_FOLDERS[1:]))
+
+
+def _only_file(folder: Path) -> Path:
+    files = sorted(folder.glob("dataset*.json"))
+    if len(files) != 1:
+        problem = f"{len(files)} files" if files else "no file"
+        raise DataError(f"{folder}: {problem} named dataset*.json", hint="give the file itself as SOURCE")
+    return files[0]
+
+
+def _item(entry: Mapping[str, Any], source: Source, place: str) -> Item:
+    name = as_text(entry["filename"], "filename")
+    sentences = (as_text(sentence["raw"], "raw").strip() for sentence in entry["sentences"])
+    return Item(
+        place,
+        f"{entry['filepath']}/{name}" if entry.get("filepath") else name,
+        split=source.split_for(name, default=split_of(as_text(entry["split"], "split"), place)),
+        sentences=tuple(sentence for sentence in sentences if sentence),
+    )

@@ -1,0 +1,71 @@
+"""DenseCap section 4: ground-truth boxes that overlap heavily become one region with several references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regiontalk import boxes
+from regiontalk.data.photos import join_paths
+from regiontalk.data.records import Record, TrueRegion, stream_records
+from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
+from regiontalk.errors import DataError, UsageError
+
+
+def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False) -> Record:
+    """The record with regions of IoU >= threshold merged: the mean box, and all phrases in `phrases`.
+
+    `phrase` is the first of them; a type is kept where all agree.
+    """
+    boxes_xyxy = np.array([region.xyxy for region in record.regions], dtype=np.float64).reshape(-1, 4)
+    groups = boxes.merge_groups(boxes_xyxy, threshold, plus_one)
+    merged = (_merge([record.regions[member] for member in group]) for group in groups)
+    return replace(record, regions=tuple(merged))
+
+
+def _merge(regions: Sequence[TrueRegion]) -> TrueRegion:
+    x0, y0, x1, y1 = np.mean([region.xyxy for region in regions], axis=0).tolist()
+    phrases = [phrase for region in regions for phrase in region.more.get("phrases", [region.phrase])]
+    types = {region.type for region in regions}
+    return TrueRegion(
+        (x0, y0, x1, y1),
+        phrases[0],
+        types.pop() if len(types) == 1 else None,
+        more={"phrases": phrases},
+    )
+
+
+def merge_dataset(
+    folder: Path,
+    out: Path,
+    threshold: float = 0.7,
+    force: bool = False,
+    track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
+) -> dict[str, Any]:
+    """Writes the merged data set `out`, photos in place; returns what stands in its `dataset.json`."""
+    if not 0 < threshold <= 1:
+        raise UsageError(f"an IoU lies above 0 and up to 1, not {threshold:g}")
+    before = 0
+    with new_dataset(out, force, folder) as working:
+        with AnnotationWriter(working) as writer:
+            for record in track(stream_records(folder)):
+                before += len(record.regions)
+                writer.write(merge_regions(_in_place(record, folder), threshold))
+        if not writer.counts["images"]:
+            raise DataError(f"{folder}: an empty data set")
+        description = {"source": "merge", "settings": {"iou": threshold}} | writer.counts.to_dict()
+        description["merged_from_regions"] = before
+        write_description(working, description)
+    return description
+
+
+def _in_place(record: Record, folder: Path) -> Record:
+    """The record with its photo (or shard) named so that it is found from any other folder."""
+    root = str(folder.absolute())
+    if record.shard is None:
+        return replace(record, image=join_paths(root, record.image))
+    return replace(record, shard=join_paths(root, record.shard))

@@ -1,0 +1,93 @@
+"""Photos in tar shards: upright, resized, as JPEG; a data set is then a few large files that can be moved."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from PIL import Image
+
+from regiontalk import images
+from regiontalk.data.records import Record, TrueRegion
+from regiontalk.errors import ImageError
+from regiontalk.types import BoxXYXY
+
+SHARD_BYTES = 256_000_000
+JPEG_QUALITY = 90
+
+
+class Packer:
+    """Writes the photos of records into shards of about 256 MB: the same bytes for the same photos."""
+
+    def __init__(self, folder: Path, long_side: int) -> None:
+        self.folder = folder
+        self.long_side = long_side
+        self._names: set[str] = set()
+        self._shards = 0
+        self._tar: tarfile.TarFile | None = None
+
+    def pack(self, record: Record, photo: Image.Image) -> Record:
+        """Stores the photo; the record with its place in a shard and its boxes scaled."""
+        if photo.size != (record.width, record.height):
+            raise ImageError(
+                f"{record.image}: the photo has {photo.width}×{photo.height} pixels, "
+                f"its annotation says {record.width}×{record.height}"
+            )
+        if max(photo.size) > self.long_side:
+            resized = images.resize(photo, self.long_side)
+            photo = Image.fromarray(resized.pixels)
+        name = self._free_name(record.image)
+        shard = self._store(name, _jpeg(photo))
+        return _scaled(replace(record, image=name, shard=shard), photo.width, photo.height)
+
+    def _free_name(self, image: str) -> str:
+        """The photo's own name; numbered when another folder's photo has taken it."""
+        stem = PurePosixPath(image).stem
+        name, number = f"{stem}.jpg", 1
+        while name in self._names:
+            number += 1
+            name = f"{stem}-{number}.jpg"
+        self._names.add(name)
+        return name
+
+    def _store(self, name: str, data: bytes) -> str:
+        if self._tar is None or self._tar.offset > SHARD_BYTES:
+            self._next_shard()
+        assert self._tar is not None
+        entry = tarfile.TarInfo(name)  # its defaults: no owner, time 0, mode 0o644
+        entry.size = len(data)
+        self._tar.addfile(entry, io.BytesIO(data))
+        return Path(str(self._tar.name)).name
+
+    def _next_shard(self) -> None:
+        self.close()
+        path = self.folder / f"images-{self._shards:05d}.tar"
+        self._tar = tarfile.open(path, "w", format=tarfile.GNU_FORMAT)  # noqa: SIM115  (closed by close)
+        self._shards += 1
+
+    def close(self) -> None:
+        if self._tar is not None:
+            self._tar.close()
+            self._tar = None
+
+
+def _jpeg(photo: Image.Image) -> bytes:
+    data = io.BytesIO()
+    photo.save(data, "JPEG", quality=JPEG_QUALITY)
+    return data.getvalue()
+
+
+def _scaled(record: Record, width: int, height: int) -> Record:
+    """The record of the photo resized to `width` × `height`."""
+    x, y = width / record.width, height / record.height
+
+    def scale(box: BoxXYXY) -> BoxXYXY:
+        return round(box[0] * x, 3), round(box[1] * y, 3), round(box[2] * x, 3), round(box[3] * y, 3)
+
+    def region(old: TrueRegion) -> TrueRegion:
+        return replace(old, xyxy=scale(old.xyxy), boxes_xyxy=tuple(scale(box) for box in old.boxes_xyxy))
+
+    more = {"original_width": record.width, "original_height": record.height} | dict(record.more)
+    return replace(record, width=width, height=height, regions=tuple(region(old) for old in record.regions), more=more)

@@ -1,0 +1,229 @@
+"""From a foreign data set to records: sizes looked up, boxes clamped to the image, what goes is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from PIL.Image import Image
+
+from regiontalk import images
+from regiontalk.data import coco, csv_table, flickr8k, flickr30k_entities, json_lines, karpathy, visual_genome
+from regiontalk.data.fitting import Unfit, fit_region
+from regiontalk.data.packing import Packer
+from regiontalk.data.photos import PhotoFinder, upright_size
+from regiontalk.data.records import Record, TarShards, TrueRegion
+from regiontalk.data.sources import Format, Item, Source, read_split_file
+from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
+from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
+
+FORMATS: dict[str, Format] = {
+    "visual-genome": visual_genome.FORMAT,
+    "flickr30k-entities": flickr30k_entities.FORMAT,
+    "flickr8k": flickr8k.FORMAT,
+    "karpathy": karpathy.FORMAT,
+    "coco": coco.FORMAT,
+    "csv": csv_table.FORMAT,
+    "jsonl": json_lines.FORMAT,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a source is prepared; None: as its format does by itself. `pack`: long side of packed photos."""
+
+    images: Path | None = None
+    split_file: Path | None = None
+    min_regions: int | None = None
+    max_regions: int | None = None
+    pack: int | None = None
+    strict: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An image that could not be used: where it stands in the source, what is wrong, and in which words."""
+
+    place: str
+    kind: str
+    reason: str
+
+
+@dataclass
+class Report:
+    """What did not come through.
+
+    `skipped`: images with something wrong; `left_out`: images that a rule leaves out; `dropped`: regions;
+    `clamped`: regions whose boxes were cut at the image's borders; `missing`: photos that are not there.
+    """
+
+    skipped: list[Skipped] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    clamped: int = 0
+    missing: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "skipped_images": dict(sorted(Counter(skipped.kind for skipped in self.skipped).items())),
+            "left_out_images": dict(sorted(self.left_out.items())),
+            "missing_photos": self.missing,
+            "dropped_regions": dict(sorted(self.dropped.items())),
+            "clamped_regions": self.clamped,
+        }
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The description that stands in `dataset.json`, and the skipped images one by one."""
+
+    description: dict[str, Any]
+    skipped: list[Skipped]
+
+
+def prepare(
+    format_name: str,
+    path: Path,
+    out: Path,
+    settings: Settings = Settings(),  # noqa: B008  (frozen)
+    track: Callable[[Iterable[Item]], Iterable[Item]] = iter,
+) -> Prepared:
+    """Reads the data set `path` and writes the data set `out`, whole or not at all."""
+    source = _open_source(path, settings)
+    form = _with_settings(FORMATS[format_name], settings)
+    report = Report()
+    with new_dataset(out, settings.force, path) as folder:
+        packer = None if settings.pack is None else Packer(folder, settings.pack)
+        maker = RecordMaker(form, source, report, packer)
+        with AnnotationWriter(folder) as writer:
+            for record in maker.records(track(form.read(source))):
+                writer.write(record)
+        if packer is not None:
+            packer.close()
+        _check_outcome(writer.counts["images"], path, report, settings.strict)
+        description = {"source": format_name, "settings": _settings(form, settings)}
+        description |= writer.counts.to_dict() | report.to_dict()
+        write_description(folder, description)
+    return Prepared(description, report.skipped)
+
+
+@dataclass
+class RecordMaker:
+    """Makes records of a source's items, and notes in `report` what it could not use."""
+
+    form: Format
+    source: Source
+    report: Report
+    packer: Packer | None = None
+
+    def __post_init__(self) -> None:
+        self._finder = PhotoFinder(self.source.image_folder, self.form.photo_folders, not self.form.own)
+        self._shards = TarShards(self.source.folder)
+        self._places: dict[tuple[str | None, str], str] = {}
+
+    def records(self, items: Iterable[Item]) -> Iterator[Record]:
+        for item in items:
+            try:
+                record = self._record(item)
+                if record is not None:
+                    yield record if self.packer is None else self.packer.pack(record, self._open(record))
+            except ImageError as error:
+                self._skip(item, "unreadable photo", str(error))
+
+    def _record(self, item: Item) -> Record | None:
+        """The record of an item, None (and a note) if there is none to be had."""
+        if item.split is None:
+            self.report.left_out["in no split"] += 1
+            return None
+        image, there = self._locate(item)
+        if item.size is None and not there:
+            self._skip(item, "photo not found", f"photo not found: {image}")
+            return None
+        if self._places.setdefault((item.shard, image), item.place) != item.place:
+            self._skip(item, "duplicate", f"the same photo as in {self._places[item.shard, image]}")
+            return None
+        width, height = item.size or upright_size(image)
+        regions = tuple(self._fit(item, width, height))
+        reason = self._rule_against(regions, item.sentences)
+        if reason is not None:
+            self.report.left_out[reason] += 1
+            return None
+        self.report.missing += not there
+        return Record(image, width, height, item.split, item.shard, item.sentences, regions, item.more)
+
+    def _locate(self, item: Item) -> tuple[str, bool]:
+        return self._finder.locate(item.image) if item.shard is None else (item.image, True)
+
+    def _fit(self, item: Item, width: int, height: int) -> Iterator[TrueRegion]:
+        for number, region in enumerate(item.regions):
+            reason = self.form.drops(region)
+            if reason is not None:
+                self.report.dropped[reason] += 1
+                continue
+            try:
+                fitted = fit_region(region, width, height)
+            except Unfit as problem:
+                self._refuse_or_drop(item.region_place(number), region, str(problem))
+            except ValueError as error:
+                raise DataError(f"{item.region_place(number)}: {error}") from error
+            else:
+                self.report.clamped += fitted is not region
+                yield fitted
+
+    def _refuse_or_drop(self, place: str, region: TrueRegion, problem: str) -> None:
+        if self.form.own:
+            raise DataError(f"{place}: {problem}: {list(region.xyxy)} {region.phrase!r}")
+        self.report.dropped[problem] += 1
+
+    def _rule_against(self, regions: tuple[TrueRegion, ...], sentences: tuple[str, ...]) -> str | None:
+        if len(regions) < self.form.min_regions:
+            return f"fewer than {self.form.min_regions} regions"
+        if self.form.max_regions is not None and len(regions) > self.form.max_regions:
+            return f"more than {self.form.max_regions} regions"
+        return None if regions or sentences else "neither region nor sentence"
+
+    def _open(self, record: Record) -> Image:
+        if record.shard is None:
+            return images.open_photo(record.image)
+        return images.open_photo(self._shards.read(record.shard, record.image))
+
+    def _skip(self, item: Item, kind: str, reason: str) -> None:
+        self.report.skipped.append(Skipped(item.place, kind, reason))
+
+
+def _open_source(path: Path, settings: Settings) -> Source:
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if settings.images is not None and not settings.images.is_dir():
+        raise DataError(f"{settings.images}: no folder of photos")
+    splits = None if settings.split_file is None else read_split_file(settings.split_file)
+    return Source(path, settings.images, splits)
+
+
+def _with_settings(form: Format, settings: Settings) -> Format:
+    if settings.pack is not None and settings.pack < images.SHORTEST_SIDE:
+        raise UsageError(f"a packed photo needs a long side of at least {images.SHORTEST_SIDE} pixels")
+    low = form.min_regions if settings.min_regions is None else settings.min_regions
+    high = form.max_regions if settings.max_regions is None else settings.max_regions
+    if low < 0 or (high is not None and high < low):
+        raise UsageError(f"no image has at least {low} and at most {high} regions")
+    return replace(form, min_regions=low, max_regions=high)
+
+
+def _settings(form: Format, settings: Settings) -> dict[str, Any]:
+    return {"min_regions": form.min_regions, "max_regions": form.max_regions, "pack": settings.pack}
+
+
+def _check_outcome(written: int, path: Path, report: Report, strict: bool) -> None:
+    if strict and report.skipped:
+        first = report.skipped[0]
+        raise SkippedInputs(f"{len(report.skipped)} images cannot be used, first {first.place}: {first.reason}")
+    if written:
+        return
+    reasons = Counter(skipped.kind for skipped in report.skipped) + report.left_out + report.dropped
+    detail = ", ".join(f"{reason}: {count}" for reason, count in reasons.most_common(3))
+    raise DataError(f"{path}: an empty data set" + (f" ({detail})" if detail else ""))

@@ -1,0 +1,161 @@
+"""What the readers of foreign formats share: where a source lies, and what one image of it looks like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regiontalk.data.json_stream import load_json
+from regiontalk.data.records import SPLITS, TrueRegion, read_file
+from regiontalk.errors import DataError
+from regiontalk.types import BoxXYXY
+
+SPLIT_NAMES = {name: name for name in SPLITS} | {
+    "val": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "restval": "train",  # Karpathy's name for the part of COCO's val photos that he trains on
+    "testing": "test",
+    "training": "train",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A download of a foreign data set, in its own layout.
+
+    `splits` maps an image's name (file name or number, as text) to its split; None: the source knows itself.
+    """
+
+    path: Path
+    images: Path | None = None
+    splits: Mapping[str, str] | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.path if self.path.is_dir() else self.path.parent
+
+    @property
+    def image_folder(self) -> Path:
+        return self.folder if self.images is None else self.images
+
+    def split_for(self, *names: str, default: str | None) -> str | None:
+        """The split of an image known under these names; `default` where there is no split file."""
+        if self.splits is None:
+            return default
+        return next((self.splits[name] for name in names if name in self.splits), None)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One image as a source describes it. `place` says where, for messages; boxes may leave the image.
+
+    `size` is (width, height), None where the source does not say; `split` None: in no list of splits;
+    `region_places`: where each region stands, if not simply inside the item.
+    """
+
+    place: str
+    image: str
+    size: tuple[int, int] | None = None
+    split: str | None = "train"
+    shard: str | None = None
+    sentences: tuple[str, ...] = ()
+    regions: tuple[TrueRegion, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+    region_places: tuple[str, ...] = ()
+
+    def region_place(self, number: int) -> str:
+        return self.region_places[number] if self.region_places else f"{self.place}, region {number + 1}"
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a foreign format is read. `photo_folders` are the usual places of photos in its download.
+
+    `own`: people write it by hand, so a box without area is their mistake to mend, not ours to drop;
+    `drops`: a rule of the data set against single regions, giving the reason.
+    """
+
+    read: Callable[[Source], Iterator[Item]]
+    photo_folders: tuple[str, ...] = ("",)
+    min_regions: int = 0
+    max_regions: int | None = None
+    own: bool = False
+    drops: Callable[[TrueRegion], str | None] = lambda region: None  # noqa: ARG005
+
+
+def split_of(name: str, place: str) -> str:
+    """Our name of a split, from any of the usual ones."""
+    split = SPLIT_NAMES.get(name.strip().lower())
+    if split is None:
+        raise DataError(f"{place}: unknown split {name!r}", hint=f"one of {', '.join(SPLIT_NAMES)}")
+    return split
+
+
+def read_split_file(path: Path) -> dict[str, str]:
+    """A split file: `{"train": [...], "val": [...], "test": [...]}`, lists of image names or numbers."""
+    table = load_json(path)
+    if not isinstance(table, dict) or not all(isinstance(names, list) for names in table.values()):
+        raise DataError(f"{path}: not a split file", hint='{"train": [names], "val": [...], "test": [...]}')
+    splits: dict[str, str] = {}
+    for split, names in table.items():
+        add_to_split(splits, [str(name) for name in names], split_of(split, str(path)), path)
+    return splits
+
+
+def add_to_split(splits: dict[str, str], names: list[str], split: str, path: Path) -> None:
+    """Notes the split of every name; a name in two splits is an error."""
+    for name in names:
+        if splits.setdefault(name, split) != split:
+            raise DataError(f"{path}: {name} is in {splits[name]} and in {split}")
+
+
+def read_text(path: Path) -> str:
+    try:
+        return read_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text at byte {error.start + 1}: {error.reason}") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    return [line.strip() for line in read_text(path).split("\n") if line.strip()]
+
+
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Turns what a missing or mistyped field raises into an error that names the place."""
+    try:
+        yield
+    except KeyError as error:
+        raise DataError(f"{place}: there is no {error}") from error
+    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise DataError(f"{place}: {error}") from error
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"a JSON object is due here, not {json.dumps(value)[:60]}")
+    return value
+
+
+def as_text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is not text: {json.dumps(value)[:60]}")
+    return value
+
+
+def as_size(width: Any, height: Any) -> tuple[int, int]:
+    size = int(width), int(height)
+    if min(size) < 1:
+        raise ValueError(f"an image of {size[0]}×{size[1]} pixels")
+    return size
+
+
+def xywh_box(x: Any, y: Any, width: Any, height: Any) -> BoxXYXY:
+    """A box from its corner and size; rounded, so that 255.11 + 36.72 is 291.83."""
+    left, top = float(x), float(y)
+    return left, top, round(left + float(width), 4), round(top + float(height), 4)

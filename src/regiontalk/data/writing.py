@@ -1,0 +1,119 @@
+"""Data sets on their way to disk: whole or not at all, and the same bytes for the same input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regiontalk.data.records import ANNOTATIONS, Record
+from regiontalk.errors import RegionTalkError, UsageError
+
+DESCRIPTION = "dataset.json"
+_OWN_FILE = re.compile(rf"{re.escape(DESCRIPTION)}|annotations\.jsonl(\.gz)?|images-\d+\.tar")
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+@dataclass
+class Counts:
+    """What has been written, in all and per split."""
+
+    splits: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        counter = self.splits.setdefault(record.split, Counter())
+        counter["images"] += 1
+        counter["regions"] += len(record.regions)
+        counter["sentences"] += len(record.sentences)
+
+    def __getitem__(self, what: str) -> int:
+        return sum(counter[what] for counter in self.splits.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("images", "regions", "sentences")
+        splits = {split: {name: self.splits[split][name] for name in names} for split in sorted(self.splits)}
+        return {name: self[name] for name in names} | {"splits": splits}
+
+
+class AnnotationWriter:
+    """Writes records, one a line, and counts them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.counts = Counts()
+        self._file = (folder / ANNOTATIONS[0]).open("wb", buffering=1 << 20)
+
+    def write(self, record: Record) -> None:
+        self._file.write(encode_line(record.to_dict()))
+        self.counts.add(record)
+
+    def __enter__(self) -> AnnotationWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def encode_line(value: Mapping[str, Any]) -> bytes:
+    """One line of JSON; a lone surrogate, which UTF-8 cannot carry, is written as an escape."""
+    try:
+        return (_encode(value) + "\n").encode()
+    except UnicodeEncodeError:
+        return (_encode_ascii(value) + "\n").encode()
+
+
+def write_description(folder: Path, description: Mapping[str, Any]) -> None:
+    text = json.dumps(description, ensure_ascii=False, indent=2) + "\n"
+    (folder / DESCRIPTION).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def new_dataset(out: Path, force: bool, source: Path) -> Iterator[Path]:
+    """A working folder beside `out`: takes its place when the block ends well, and goes when it does not.
+
+    `source` is what the data set is made from; it is never replaced.
+    """
+    out = out.resolve()
+    check_free(out, force, source)
+    working = out.parent / f".{out.name}.{os.getpid()}.partial"
+    try:
+        working.mkdir(parents=True)
+        yield working
+        _put_in_place(working, out)
+    except OSError as error:
+        raise RegionTalkError(f"{out}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+
+
+def check_free(out: Path, force: bool, source: Path) -> None:
+    """Refuses to replace anything, except a data set (and nothing but that) with `force`."""
+    if not out.exists():
+        return
+    if source.resolve().is_relative_to(out):
+        raise UsageError(f"{out}: the source itself cannot be replaced", hint="give another folder")
+    if not out.is_dir():
+        raise UsageError(f"{out}: there is a file of this name", hint="give a folder that does not exist yet")
+    names = [path.name for path in out.iterdir()]
+    if names and not force:
+        raise UsageError(f"{out}: the folder is not empty", hint="--force replaces a data set")
+    strangers = sorted(name for name in names if not _OWN_FILE.fullmatch(name))
+    if strangers:
+        raise UsageError(f"{out}: not replaced, because it holds more than a data set: {strangers[0]}")
+
+
+def _put_in_place(working: Path, out: Path) -> None:
+    if not out.exists():
+        working.rename(out)
+        return
+    old = out.with_name(f".{out.name}.{os.getpid()}.old")
+    out.rename(old)
+    working.rename(out)
+    shutil.rmtree(old, ignore_errors=True)

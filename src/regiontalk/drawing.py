@@ -1,0 +1,243 @@
+"""Pictures for people: regions drawn on a photo, and sheets of such pictures."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+from PIL import Image, ImageDraw, ImageFont
+
+from regiontalk import boxes
+from regiontalk.errors import UsageError
+
+Colour = tuple[int, int, int]
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+PALETTE: list[Colour] = [
+    (230, 25, 75),
+    (60, 180, 75),
+    (255, 225, 25),
+    (0, 130, 200),
+    (245, 130, 48),
+    (145, 30, 180),
+    (70, 240, 240),
+    (240, 50, 230),
+    (210, 245, 60),
+    (250, 190, 212),
+    (0, 128, 128),
+    (170, 110, 40),
+]
+MOST_LINES = 3
+CELL = (480, 360)  # pixels of one picture on a sheet
+MARGIN = 12
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """Whole pixels: left, top, width, height."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def right(self) -> int:
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.height
+
+    def overlaps(self, other: Rectangle) -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+
+def draw_regions(
+    photo: Image.Image,
+    boxes_xyxy: ArrayLike,
+    captions: Sequence[str],
+    scores: Sequence[float] | None = None,
+) -> Image.Image:
+    """A copy of the photo with boxes and labelled captions; boxes in pixels of `photo`."""
+    picture = photo.convert("RGB")
+    outlines = _outlines(boxes_xyxy, picture.size)
+    if len(outlines) != len(captions) or (scores is not None and len(scores) != len(captions)):
+        raise UsageError(f"{len(outlines)} boxes need as many captions and scores")
+    texts = list(captions)
+    if scores is not None:
+        texts = [f"{caption} {score:.2f}" for caption, score in zip(captions, scores, strict=True)]
+    pencil = ImageDraw.Draw(picture)
+    thickness = max(1, round(max(picture.size) / 300))
+    # the largest first, so that no outline hides a smaller one
+    for number in sorted(range(len(outlines)), key=lambda n: -outlines[n].width * outlines[n].height):
+        box = outlines[number]
+        corners = (box.left, box.top, box.right - 1, box.bottom - 1)
+        pencil.rectangle(corners, outline=_colour(number), width=thickness)
+    _draw_labels(picture, outlines, texts)
+    return picture
+
+
+def contact_sheet(pictures: Sequence[Image.Image], titles: Sequence[str], columns: int = 3) -> Image.Image:
+    """Pictures in rows of `columns`, each shrunk to fit its cell, with its title below."""
+    if len(pictures) != len(titles):
+        raise UsageError(f"{len(pictures)} pictures need as many titles, not {len(titles)}")
+    if columns < 1:
+        raise UsageError(f"a sheet needs at least one column, not {columns}")
+    font = ImageFont.load_default(size=16)
+    columns = max(1, min(columns, len(pictures)))
+    rows = -(-len(pictures) // columns)
+    step_x, step_y = CELL[0] + MARGIN, CELL[1] + 2 * _line_height(font) + MARGIN
+    sheet = Image.new("RGB", (columns * step_x + MARGIN, rows * step_y + MARGIN), "white")
+    pencil = ImageDraw.Draw(sheet)
+    for number, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
+        left = MARGIN + number % columns * step_x
+        top = MARGIN + number // columns * step_y
+        small = picture.convert("RGB")
+        small.thumbnail(CELL)
+        sheet.paste(small, (left, top))
+        lines = wrap(title, font, CELL[0], 2)
+        pencil.multiline_text((left, top + small.height + 2), "\n".join(lines), fill="black", font=font)
+    return sheet
+
+
+def place_labels(
+    wishes: Sequence[Rectangle], labels: Sequence[tuple[int, int]], size: tuple[int, int]
+) -> list[Rectangle]:
+    """Where labels of the given (width, height) go, one for each wished-for box, on an image of `size`.
+
+    In turn each takes the first free place at a corner of its box, else the nearest free place on the
+    image; only where none is left does it cover another. No label may be larger than the image.
+    """
+    placed: list[Rectangle] = []
+    for box, (width, height) in zip(wishes, labels, strict=True):
+        corners = _places_at_corners(box, width, height, size)
+        free = next((place for place in corners if not any(map(place.overlaps, placed))), None)
+        placed.append(free or _nearest_free_place(corners[0], placed, size) or corners[0])
+    return placed
+
+
+def wrap(text: str, font: Font, width: int, most_lines: int) -> list[str]:
+    """Text in lines of at most `width` pixels; what does not fit ends in an ellipsis."""
+    lines: list[str] = []
+    words = text.split()
+    while words:
+        line = words.pop(0)
+        while words and font.getlength(f"{line} {words[0]}") <= width:
+            line = f"{line} {words.pop(0)}"
+        if words and len(lines) == most_lines - 1:
+            line, words = line + "...", []
+        lines.append(_shorten(line, font, width))
+    return lines
+
+
+def _shorten(line: str, font: Font, width: int) -> str:
+    if font.getlength(line) <= width:
+        return line
+    stem = line.removesuffix("...")
+    # the first length that is too long, by halving
+    lengths = range(len(stem))
+    too_long = bisect_right(lengths, float(width), key=lambda end: font.getlength(stem[:end] + "..."))
+    return stem[: too_long - 1] + "..." if too_long > 1 else ""
+
+
+def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:
+    """Boxes in whole pixels inside the image, each at least one pixel large."""
+    width, height = size
+    clipped = np.rint(boxes.clip(boxes_xyxy, width, height)).astype(int)
+    outlines = []
+    for x0, y0, x1, y1 in clipped.tolist():
+        left, top = min(x0, width - 1), min(y0, height - 1)
+        outlines.append(Rectangle(left, top, max(x1 - left, 1), max(y1 - top, 1)))
+    return outlines
+
+
+def _draw_labels(picture: Image.Image, outlines: Sequence[Rectangle], texts: Sequence[str]) -> None:
+    font = ImageFont.load_default(size=_font_size(picture.size, len(texts)))
+    padding = max(1, _line_height(font) // 6)
+    widest = max(picture.width // 3, min(picture.width, 12 * _line_height(font))) - 2 * padding
+    wrapped = [
+        wrap(text, font, max(widest, min(box.width, picture.width) - 2 * padding), MOST_LINES)
+        for box, text in zip(outlines, texts, strict=True)
+    ]
+    sizes = [_label_size(lines, font, padding) for lines in wrapped]
+    shown = [number for number, size in enumerate(sizes) if _fits(size, picture.size)]
+    places = place_labels([outlines[n] for n in shown], [sizes[n] for n in shown], picture.size)
+    pencil = ImageDraw.Draw(picture)
+    for number, place in zip(shown, places, strict=True):
+        plate = (place.left, place.top, place.right - 1, place.bottom - 1)
+        pencil.rectangle(plate, fill=_colour(number))
+        for row, line in enumerate(wrapped[number]):
+            corner = (place.left + padding, place.top + padding + row * _line_height(font))
+            pencil.text(corner, line, fill=_ink(_colour(number)), font=font)
+
+
+def _font_size(picture: tuple[int, int], labels: int) -> float:
+    """Grows with the photo, though less (large photos are looked at shrunk), and shrinks in a crowd."""
+    crowding = min(1.0, sqrt(12 / max(labels, 1)))
+    return max(10.0, 0.6 * sqrt(max(picture)) * crowding)
+
+
+def _label_size(lines: Sequence[str], font: Font, padding: int) -> tuple[int, int]:
+    width = max((int(np.ceil(font.getlength(line))) for line in lines), default=0)
+    return width + 2 * padding, len(lines) * _line_height(font) + 2 * padding
+
+
+def _fits(size: tuple[int, int], picture: tuple[int, int]) -> bool:
+    """A picture too small for a label, or a label without a text, goes without."""
+    return 2 < size[0] <= picture[0] and 2 < size[1] <= picture[1]
+
+
+def _line_height(font: Font) -> int:
+    return int(np.ceil(font.getbbox("Ag")[3] * 1.15))
+
+
+def _places_at_corners(box: Rectangle, width: int, height: int, size: tuple[int, int]) -> list[Rectangle]:
+    """Above, inside at the top, below, inside at the bottom; to the left, then to the right."""
+    tops = (box.top - height, box.top, box.bottom, box.bottom - height)
+    places = []
+    for left in (box.left, box.right - width):
+        for top in tops:
+            inside_x = min(max(left, 0), size[0] - width)
+            inside_y = min(max(top, 0), size[1] - height)
+            places.append(Rectangle(inside_x, inside_y, width, height))
+    return places
+
+
+def _nearest_free_place(wish: Rectangle, placed: Sequence[Rectangle], size: tuple[int, int]) -> Rectangle | None:
+    """The free place next to `wish`, if there is one.
+
+    Any free label can be pushed left and up until it touches an edge or another label, so it is enough to
+    try the places that touch.
+    """
+    lefts = {wish.left, 0, size[0] - wish.width}
+    tops = {wish.top, 0, size[1] - wish.height}
+    for other in placed:
+        lefts |= {other.right, other.left - wish.width}
+        tops |= {other.bottom, other.top - wish.height}
+    x = np.array(sorted(left for left in lefts if 0 <= left <= size[0] - wish.width))
+    y = np.array(sorted(top for top in tops if 0 <= top <= size[1] - wish.height))
+    edges = np.array([(o.left, o.top, o.right, o.bottom) for o in placed]).reshape(-1, 4)
+    across = (x[:, None] < edges[:, 2]) & (x[:, None] + wish.width > edges[:, 0])  # (X, placed)
+    upright = (y[:, None] < edges[:, 3]) & (y[:, None] + wish.height > edges[:, 1])  # (Y, placed)
+    taken = across.astype(np.float32) @ upright.astype(np.float32).T > 0  # (X, Y)
+    if taken.all():
+        return None
+    distance = np.abs(x - wish.left)[:, None] + np.abs(y - wish.top)[None, :]
+    column, row = np.unravel_index(np.argmin(np.where(taken, np.inf, distance)), taken.shape)
+    return Rectangle(int(x[column]), int(y[row]), wish.width, wish.height)
+
+
+def _colour(number: int) -> Colour:
+    return PALETTE[number % len(PALETTE)]
+
+
+def _ink(plate: Colour) -> Colour:
+    """Black or white, whichever stands out from the plate (luma of ITU-R BT.601)."""
+    red, green, blue = plate
+    return (0, 0, 0) if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else (255, 255, 255)

@@ -1,0 +1,180 @@
+"""Ranking images by sentences and sentences by images (K&FF table 1): R@1/5/10 and median rank.
+
+A model is a matrix of image–sentence scores, one row an image, one column a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from regiontalk.boxes import Floats, Integers
+from regiontalk.errors import DataError
+from regiontalk.evaluation.files import BadLine, Problems, parse_object, read_lines
+
+CUTS = (1, 5, 10)
+ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Recall in percent at 1, 5 and 10, and the median rank (1 is best)."""
+
+    recall: tuple[float, ...]
+    median_rank: float
+
+    @classmethod
+    def of_ranks(cls, ranks: Integers) -> Direction:
+        return cls(tuple(100 * float((ranks <= cut).mean()) for cut in CUTS), float(np.median(ranks)))
+
+    @classmethod
+    def mean(cls, models: Sequence[Direction]) -> Direction:
+        recalls = zip(*(model.recall for model in models), strict=True)
+        return cls(
+            tuple(float(np.mean(values)) for values in recalls),
+            float(np.mean([model.median_rank for model in models])),
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        recalls = {f"r{cut}": value for cut, value in zip(CUTS, self.recall, strict=True)}
+        return recalls | {"median_rank": self.median_rank}
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """`scores` (images, sentences); `owners` (sentences) says which image each sentence belongs to."""
+
+    scores: Floats
+    owners: Integers
+
+    def first(self, images: int) -> ScoreMatrix:
+        """The first images and their sentences alone."""
+        columns = np.flatnonzero(self.owners < images)
+        return ScoreMatrix(self.scores[:images, columns], self.owners[columns])
+
+
+@dataclass(frozen=True)
+class RankingResult:
+    image_to_text: Direction
+    text_to_image: Direction
+    images: int
+    sentences: int
+    models: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "image_to_text": self.image_to_text.to_dict(),
+            "text_to_image": self.text_to_image.to_dict(),
+            "images": self.images,
+            "sentences": self.sentences,
+            "models": self.models,
+        }
+
+
+def evaluate_ranking(models: Iterable[ScoreMatrix]) -> RankingResult:
+    """Both directions; over several models the mean of their figures, as K&FF print it."""
+    results = [(_ranks_of_sentences(model), _ranks_of_images(model), model) for model in models]
+    if not results:
+        raise DataError("no scores to evaluate")
+    return RankingResult(
+        image_to_text=Direction.mean([Direction.of_ranks(ranks) for ranks, _, _ in results]),
+        text_to_image=Direction.mean([Direction.of_ranks(ranks) for _, ranks, _ in results]),
+        images=len(results[0][0]),
+        sentences=len(results[0][1]),
+        models=len(results),
+    )
+
+
+def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
+    """For each image the rank of its best own sentence. A tie with another's sentence counts against it."""
+    ranks = []
+    for start in range(0, len(model.scores), ROWS_AT_ONCE):
+        scores = np.asarray(model.scores[start : start + ROWS_AT_ONCE])
+        own = model.owners[None, :] == np.arange(start, start + len(scores))[:, None]
+        best = np.where(own, scores, -np.inf).max(axis=1, keepdims=True)
+        ranks.append(1 + ((scores >= best) & ~own).sum(axis=1))
+    return np.concatenate(ranks)
+
+
+def _ranks_of_images(model: ScoreMatrix) -> Integers:
+    """For each sentence the rank of its image. A tie with another image counts against it."""
+    own = np.asarray(model.scores[model.owners, np.arange(len(model.owners))])
+    ranks = np.zeros(len(own), dtype=np.intp)
+    for start in range(0, len(model.scores), ROWS_AT_ONCE):
+        ranks += (np.asarray(model.scores[start : start + ROWS_AT_ONCE]) >= own).sum(axis=0)
+    return ranks
+
+
+def load_scores(path: Path) -> ScoreMatrix:
+    """A matrix from .npy, .npz (`scores`, `owners`) or JSON lines (`scores`, own `sentences`)."""
+    if path.suffix in (".npy", ".npz"):
+        scores, owners = _load_arrays(path)
+    else:
+        scores, owners = _load_lines(path)
+    if scores.ndim != 2 or scores.dtype.kind not in "fiu" or not scores.size:
+        raise DataError(f"{path}: scores must be a matrix of numbers, images by sentences")
+    for start in range(0, len(scores), ROWS_AT_ONCE):
+        bad = np.argwhere(~np.isfinite(scores[start : start + ROWS_AT_ONCE]))
+        if len(bad):
+            row, column = bad[0] + (start, 0)
+            raise DataError(f"{path}: the score of image {row} and sentence {column} is not finite")
+    return ScoreMatrix(scores, _checked_owners(owners, scores.shape, path))
+
+
+def _checked_owners(owners: Integers | None, shape: tuple[int, ...], path: Path) -> Integers:
+    images, sentences = shape
+    if owners is None:
+        if sentences % images:
+            raise DataError(
+                f"{path}: {sentences} sentences cannot be shared evenly by {images} images",
+                hint="say whose they are: 'owners' in an .npz, 'sentences' in JSON lines",
+            )
+        return np.arange(sentences) // (sentences // images)
+    missing = np.setdiff1d(np.arange(images), owners)
+    if len(missing):
+        raise DataError(f"{path}: image {missing[0]} has no sentence of its own")
+    if owners.shape != (sentences,) or owners.min() < 0 or owners.max() >= images:
+        raise DataError(f"{path}: owners must name one of {images} images for each of {sentences} sentences")
+    return owners
+
+
+def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False), None
+        with np.load(path, allow_pickle=False) as arrays:
+            owners = arrays["owners"].astype(np.intp) if "owners" in arrays else None
+            return arrays["scores"], owners
+    except KeyError as error:
+        raise DataError(f"{path}: no array 'scores'") from error
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise DataError(f"{path}: cannot be read as numpy arrays: {error}") from error
+
+
+def _load_lines(path: Path) -> tuple[Floats, Integers | None]:
+    """One image a line. A broken line is an error: leaving an image out would make the rest easier."""
+    problems = Problems()
+    rows: list[Floats] = []
+    own: list[list[int]] = []
+    for place, line in read_lines(path, problems):
+        try:
+            data = parse_object(line)
+            rows.append(np.array(data["scores"], dtype=np.float64))
+            own.append([int(number) for number in data.get("sentences", [])])
+        except (BadLine, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{place}: not an image with 'scores': {error}") from error
+        if rows[-1].shape != rows[0].shape:
+            raise DataError(f"{place}: {rows[-1].size} scores, {rows[0].size} in the first line")
+    if not rows or problems.count:
+        raise DataError(f"{path}: empty or cut off")
+    if not any(own):
+        return np.stack(rows), None
+    owners = np.full(rows[0].size, -1, dtype=np.intp)
+    for image, numbers in enumerate(own):
+        owners[[number for number in numbers if 0 <= number < owners.size]] = image
+    return np.stack(rows), owners

@@ -1,0 +1,77 @@
+"""The truth of an image as DenseCap's evaluation wants it: boxes that lie on each other become one.
+
+A truth is a box with one or more references; a box drawn twice for two phrases is one thing to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from regiontalk import boxes
+from regiontalk.boxes import Floats
+from regiontalk.data.records import Record, TrueRegion
+from regiontalk.errors import DataError
+
+MERGE_IOU = 0.7
+
+
+@dataclass(frozen=True)
+class TruthImage:
+    """The truths of one image: `boxes_xyxy` (T, 4) and for each of them its references."""
+
+    path: str
+    width: int
+    height: int
+    boxes_xyxy: Floats
+    references: tuple[tuple[str, ...], ...]
+
+    @cached_property
+    def bag(self) -> tuple[str, ...]:
+        """Every different reference of the image, wherever it stands (DenseCap section 4.1)."""
+        return tuple(dict.fromkeys(one for more in self.references for one in more))
+
+
+def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) -> TruthImage:
+    """Merges a record's regions (DenseCap section 4); merged ones (`phrases`) are taken as they are."""
+    regions = [r for r in record.regions if not (drop_invalid and _has_no_area(r))]
+    boxes_xyxy = np.array([region.xyxy for region in regions], dtype=np.float64).reshape(-1, 4)
+    if any("phrases" in region.more for region in regions):
+        groups = [[number] for number in range(len(regions))]
+    else:
+        groups = boxes.merge_groups(boxes_xyxy, MERGE_IOU, plus_one)
+    return TruthImage(
+        path=record.image,
+        width=record.width,
+        height=record.height,
+        boxes_xyxy=np.array([boxes_xyxy[group].mean(axis=0) for group in groups]).reshape(-1, 4),
+        references=tuple(
+            tuple(phrase for member in group for phrase in phrases_of(regions[member])) for group in groups
+        ),
+    )
+
+
+def phrases_of(region: TrueRegion) -> list[str]:
+    """The references of one region that say anything."""
+    phrases = region.more.get("phrases", [region.phrase])
+    if isinstance(phrases, str) or not all(isinstance(phrase, str) for phrase in phrases):
+        raise DataError(f"'phrases' of a region is not a list of texts: {phrases!r}")
+    return [phrase for phrase in phrases if phrase.strip()]
+
+
+def truths_by_path(truths: Iterable[TruthImage]) -> dict[str, TruthImage]:
+    """Truths under their image's path; an image may stand in the truth once."""
+    found: dict[str, TruthImage] = {}
+    for truth in truths:
+        if truth.path in found:
+            raise DataError(f"the truth has {truth.path} twice")
+        found[truth.path] = truth
+    return found
+
+
+def _has_no_area(region: TrueRegion) -> bool:
+    x0, y0, x1, y1 = region.xyxy
+    return x1 <= x0 or y1 <= y0

@@ -1,0 +1,217 @@
+"""Convolutional backbones: a photo in, a feature map of stride 16 out.
+
+Shapes: N photos, C channels, H × W pixels, h = H/16, w = W/16.
+Inputs are RGB values 0–255 as `images.to_input` makes them; each net normalises for itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+STRIDE = 16
+VGG_LAYERS = (64, 64, "pool", 128, 128, "pool", 256, 256, 256, "pool", 512, 512, 512, "pool", 512, 512, 512)
+
+
+class Normalize(nn.Module):
+    """(x − mean) / deviation per channel, in units of 0–255."""
+
+    def __init__(self, mean: tuple[float, float, float], deviation: tuple[float, float, float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("deviation", torch.tensor(deviation).view(1, 3, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return (images - cast(Tensor, self.mean)) / cast(Tensor, self.deviation)
+
+
+class VGG16(nn.Module):
+    """VGG-16's 13 convolutions without the last pool (DenseCap 3.1.1): (N, 3, H, W) -> (N, 512, ⌊H/16⌋, ⌊W/16⌋)."""
+
+    channels = 512
+    pad_to = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.normalize = Normalize((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
+        layers: list[nn.Module] = []
+        width = 3
+        for layer in VGG_LAYERS:
+            if layer == "pool":
+                layers.append(nn.MaxPool2d(2))
+            else:
+                layers += [nn.Conv2d(width, int(layer), 3, padding=1), nn.ReLU(inplace=True)]
+                width = int(layer)
+        self.layers = nn.Sequential(*layers)
+
+    @property
+    def convolutions(self) -> list[nn.Conv2d]:
+        return [layer for layer in self.layers if isinstance(layer, nn.Conv2d)]
+
+    def first_layers(self) -> list[nn.Module]:
+        """The first four convolutions, which are never fine-tuned (DenseCap 3.3)."""
+        return list(self.convolutions[:4])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(self.normalize(images))
+
+
+@dataclass(frozen=True)
+class Stage:
+    repeats: int
+    kernel: int
+    stride: int
+    expand: int
+    channels: int
+
+
+# EfficientNet-B0's stages; the lite family scales all but the first and last one's repeats.
+STAGES = (
+    Stage(1, 3, 1, 1, 16),
+    Stage(2, 3, 2, 6, 24),
+    Stage(2, 5, 2, 6, 40),
+    Stage(3, 3, 2, 6, 80),
+    Stage(3, 5, 1, 6, 112),
+    Stage(4, 5, 2, 6, 192),
+    Stage(1, 3, 1, 6, 320),
+)
+LITE_SCALES = {0: (1.0, 1.0), 1: (1.0, 1.1), 2: (1.1, 1.2)}
+STEM_CHANNELS = 32
+TAPS = (2, 4, 6)  # the stages that end stride 8, 16 and 32
+
+
+class SameConv(nn.Module):
+    """Convolution with TensorFlow's SAME padding for even sizes, batch normalisation, and ReLU6 if asked for."""
+
+    def __init__(
+        self, width: int, out: int, kernel: int, stride: int = 1, groups: int = 1, active: bool = True
+    ) -> None:
+        super().__init__()
+        total = kernel - stride if stride > 1 else kernel - 1
+        before, after = total // 2, total - total // 2
+        self.pad = nn.ZeroPad2d((before, after, before, after)) if before != after else nn.Identity()
+        symmetric = before if before == after else 0
+        self.conv = nn.Conv2d(width, out, kernel, stride, symmetric, groups=groups, bias=False)
+        self.norm = nn.BatchNorm2d(out, eps=1e-3, momentum=0.01)
+        self.active = nn.ReLU6(inplace=True) if active else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.active(self.norm(self.conv(self.pad(x))))
+
+
+class InvertedResidual(nn.Module):
+    """Expand, depthwise, project; with a shortcut where the shapes agree."""
+
+    def __init__(self, width: int, out: int, stage: Stage, stride: int) -> None:
+        super().__init__()
+        inner = width * stage.expand
+        self.expand = SameConv(width, inner, 1) if stage.expand > 1 else nn.Identity()
+        self.depthwise = SameConv(inner, inner, stage.kernel, stride, groups=inner)
+        self.project = SameConv(inner, out, 1, active=False)
+        self.shortcut = stride == 1 and width == out
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.project(self.depthwise(self.expand(x)))
+        return x + y if self.shortcut else y
+
+
+class EfficientNetLite(nn.Module):
+    """EfficientNet-lite 0, 1 or 2 with strides 8, 16 and 32 fused to 16: (N, 3, H, W) -> (N, C, H/16, W/16).
+
+    H and W are multiples of 32.
+    """
+
+    pad_to = 32
+
+    def __init__(self, size: int, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+        self.normalize = Normalize((127.0, 127.0, 127.0), (128.0, 128.0, 128.0))
+        self.stem = SameConv(3, STEM_CHANNELS, 3, stride=2)
+        self.stages = nn.ModuleList()
+        width_scale, depth_scale = LITE_SCALES[size]
+        width = STEM_CHANNELS
+        tapped = []
+        for number, stage in enumerate(STAGES):
+            out = _round_channels(stage.channels * width_scale)
+            fixed = number in (0, len(STAGES) - 1)
+            repeats = stage.repeats if fixed else -int(-stage.repeats * depth_scale // 1)
+            blocks = [
+                InvertedResidual(width if i == 0 else out, out, stage, stage.stride if i == 0 else 1)
+                for i in range(repeats)
+            ]
+            self.stages.append(nn.Sequential(*blocks))
+            width = out
+            if number in TAPS:
+                tapped.append(out)
+        self.fine = SameConv(tapped[0], channels, 3, stride=2, active=False)
+        self.middle = SameConv(tapped[1], channels, 1, active=False)
+        self.coarse = SameConv(tapped[2], channels, 1, active=False)
+        self.fuse = SameConv(channels, channels, 3)
+
+    def first_layers(self) -> list[nn.Module]:
+        """The stem and the first stage, for recipes that keep them as they are."""
+        return [self.stem, self.stages[0]]
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.stem(self.normalize(images))  # (N, 32, H/2, W/2)
+        taps = []
+        for number, stage in enumerate(self.stages):
+            x = stage(x)
+            if number in TAPS:
+                taps.append(x)
+        eighth, sixteenth, thirtysecond = taps
+        coarse = nn.functional.interpolate(self.coarse(thirtysecond), scale_factor=2.0, mode="nearest")
+        return self.fuse(self.fine(eighth) + self.middle(sixteenth) + coarse)  # (N, C, H/16, W/16)
+
+
+class TinyNet(nn.Module):
+    """Five small convolutions for drawn scenes, learned from scratch: (N, 3, H, W) -> (N, C, ⌈H/16⌉, ⌈W/16⌉)."""
+
+    pad_to = 16
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+        self.normalize = Normalize((127.0, 127.0, 127.0), (64.0, 64.0, 64.0))
+        widths = (3, 16, 32, 64, channels)
+        layers: list[nn.Module] = []
+        for width, out in itertools.pairwise(widths):
+            layers += [nn.Conv2d(width, out, 3, stride=2, padding=1), nn.ReLU()]
+        layers += [nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
+        for layer in self.layers:
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+
+    def first_layers(self) -> list[nn.Module]:
+        return [self.layers[0]]
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(self.normalize(images))
+
+
+Backbone = VGG16 | EfficientNetLite | TinyNet
+
+
+def build_backbone(name: str, channels: int) -> Backbone:
+    """`vgg16` (512 channels), `efficientnet-lite0|1|2` fused to `channels`, or `tiny`."""
+    if name == "vgg16":
+        return VGG16()
+    if name == "tiny":
+        return TinyNet(channels)
+    return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels)
+
+
+BACKBONES = ("tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2")
+
+
+def _round_channels(channels: float) -> int:
+    """The nearest multiple of 8 that is not more than a tenth too small."""
+    rounded = max(8, int(channels + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * channels else rounded

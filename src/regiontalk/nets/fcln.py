@@ -1,0 +1,150 @@
+"""The Fully Convolutional Localization Network (DenseCap section 3), whole.
+
+Shapes: N photos, K proposals a photo, B regions a photo, D the size of a code, T words, V tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from regiontalk.nets.backbones import build_backbone
+from regiontalk.nets.language import LanguageConfig, LanguageModel
+from regiontalk.nets.localization import (
+    LocalizationConfig,
+    LocalizationLayer,
+    Proposals,
+    clip_boxes,
+    decode_boxes,
+    sample_regions,
+    to_cxcywh,
+)
+from regiontalk.nets.recognition import RecognitionConfig, RecognitionNetwork
+
+
+@dataclass(frozen=True)
+class FCLNConfig:
+    backbone: str = "vgg16"
+    channels: int = 512
+    """Channels of the feature map (VGG-16 has 512)."""
+    input_size: int = 720
+    """The photo's long side in pixels."""
+    initialization: str = "gaussian"
+    """`gaussian`: N(0, 0.01) (the paper). `released`: box heads zero, LSTM N(0, 1/√(D+H)), forget bias 1.
+    `he`: scaled to each layer's inputs, box heads zero."""
+    localization: LocalizationConfig = field(default_factory=LocalizationConfig)
+    recognition: RecognitionConfig = field(default_factory=RecognitionConfig)
+    language: LanguageConfig = field(default_factory=LanguageConfig)
+
+
+@dataclass(frozen=True)
+class Recognized:
+    """What the recognition network says of the chosen regions."""
+
+    boxes_xyxy: Tensor  # (N, B, 4) after the final transform
+    logits: Tensor  # (N, B)
+    transforms: Tensor  # (N, B, 4)
+    codes: Tensor  # (N, B, D)
+    photo_codes: Tensor  # (N, D)
+
+
+@dataclass(frozen=True)
+class Output:
+    proposals: Proposals
+    chosen_xyxy: Tensor  # (N, B, 4)
+    recognized: Recognized
+    word_logits: Tensor  # (R, T, V) for the captioned regions
+
+
+Choose = Callable[[Proposals], Tensor]
+"""Picks regions (N, B, 4) among all proposals: the sampler in training, suppression in use."""
+Caption = Callable[[Recognized], tuple[Tensor, Tensor]]
+"""Picks the regions to caption, as what the language model sees (R, E), and the words fed to it (R, T)."""
+
+
+class FCLN(nn.Module):
+    def __init__(self, config: FCLNConfig, tokens: int, styles: int) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone(config.backbone, config.channels)
+        channels = self.backbone.channels
+        self.localization = LocalizationLayer(channels, config.localization)
+        self.recognition = RecognitionNetwork(channels, config.recognition)
+        self.language = LanguageModel(config.recognition.code, tokens, styles, config.language)
+        initialize(self, config.initialization)
+
+    def forward(self, images: Tensor, sizes: Tensor, choose: Choose, caption: Caption) -> Output:
+        """Images (N, 3, H, W) of which `sizes` (N, 2) = (width, height) is photo and the rest padding."""
+        features, proposals = self.propose(images)
+        chosen = choose(proposals)  # (N, B, 4)
+        recognized = self.recognize(features, sizes, chosen)
+        word_logits = self.language(*caption(recognized))
+        return Output(proposals, chosen, recognized, word_logits)
+
+    def propose(self, images: Tensor) -> tuple[Tensor, Proposals]:
+        features = self.backbone(images)  # (N, C, h, w)
+        return features, self.localization(features)
+
+    def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:
+        """Codes, refined scores and refined boxes of regions (N, B, 4); the whole photo is read along with them."""
+        count, regions = boxes_xyxy.shape[:2]
+        whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
+        recognition = self.config.recognition
+        sampled = sample_regions(
+            features, torch.cat([boxes_xyxy, whole], dim=1), recognition.cells, recognition.samples_per_cell
+        )  # (N·(B+1), C, X, Y)
+        codes, logits, transforms = self.recognition(sampled)
+        codes = codes.view(count, regions + 1, -1)
+        transforms = transforms.view(count, regions + 1, 4)[:, :-1]
+        boxes = decode_boxes(to_cxcywh(boxes_xyxy), transforms)
+        logits = logits.view(count, regions + 1)[:, :-1]
+        return Recognized(boxes, logits, transforms, codes[:, :-1], codes[:, -1])
+
+    def see(self, recognized: Recognized, sizes: Tensor, boxes_xyxy: Tensor) -> Tensor:
+        """What the language model is shown of every region (N·B, E)."""
+        codes = recognized.codes
+        photo_codes = recognized.photo_codes[:, None, :].expand_as(codes)
+        geometry = box_geometry(boxes_xyxy, sizes).flatten(0, 1)
+        return self.language.see(codes.flatten(0, 1), photo_codes.flatten(0, 1), geometry)
+
+    @property
+    def pad_to(self) -> int:
+        """Both sides of the input must be a multiple of this."""
+        return self.backbone.pad_to
+
+
+def box_geometry(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
+    """Where boxes (N, B, 4) lie in their photos: corners and area as shares of the photo, (N, B, 5)."""
+    corners = clip_boxes(boxes_xyxy, sizes) / sizes.repeat(1, 2)[:, None, :].to(boxes_xyxy.dtype)
+    area = (corners[..., 2:] - corners[..., :2]).clamp(min=0).prod(dim=-1, keepdim=True)
+    return torch.cat([corners, area], dim=-1)
+
+
+def initialize(net: FCLN, how: str) -> None:
+    """First weights of everything but the backbone."""
+    for part in (net.localization, net.recognition, net.language):
+        for name, weight in part.named_parameters():
+            if weight.dim() == 1:
+                nn.init.zeros_(weight)
+            elif how in ("gaussian", "released") or "embedding" in name:
+                nn.init.normal_(weight, std=0.01 if how != "he" else 0.1)
+            elif "lstm" in name:
+                nn.init.xavier_uniform_(weight)
+            else:
+                nn.init.kaiming_normal_(weight, nonlinearity="relu")
+    if how in ("released", "he"):
+        nn.init.zeros_(net.localization.transforms.weight)
+        nn.init.zeros_(net.recognition.transform.weight)
+        with torch.no_grad():
+            net.language.lstm.get_parameter("bias_ih_l0").chunk(4)[1].fill_(1.0)
+    if how == "released":
+        lstm = net.language.lstm
+        for name in ("weight_ih_l0", "weight_hh_l0"):
+            nn.init.normal_(lstm.get_parameter(name), std=(lstm.input_size + lstm.hidden_size) ** -0.5)
+    if how == "he":
+        nn.init.normal_(net.localization.scores.weight, std=0.01)
+        nn.init.normal_(net.recognition.score.weight, std=0.01)
+        nn.init.normal_(net.language.output.weight, std=0.02)

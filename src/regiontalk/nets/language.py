@@ -1,0 +1,93 @@
+"""The LSTM language model (DenseCap 3.1.4).
+
+Shapes: R regions, D the size of a code, T words, V tokens that can be predicted (END included).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regiontalk.vocabulary import END, UNKNOWN
+
+GEOMETRY = 5  # x0, y0, x1, y1 and area, as shares of the photo
+
+
+@dataclass(frozen=True)
+class LanguageConfig:
+    embedding: int = 512
+    hidden: int = 512
+    feed: str = "once"
+    """`once`: the code comes before START and never again (the paper). `always`: it stands beside every word."""
+    surroundings: bool = False
+    """Differs from the paper: the whole photo's code and the box's place join the region's code."""
+    dropout: float = 0.0
+
+
+class LanguageModel(nn.Module):
+    """x₋₁ = ReLU(linear(code)), then START, then the words; y₋₁ is ignored; END closes the caption."""
+
+    def __init__(self, code: int, tokens: int, styles: int, config: LanguageConfig) -> None:
+        super().__init__()
+        self.feed, self.surroundings, self.dropout = config.feed, config.surroundings, config.dropout
+        self.hidden = config.hidden
+        self.visual = nn.Linear(code * 2 + GEOMETRY if self.surroundings else code, config.embedding)
+        self.embedding = nn.Embedding(tokens + styles, config.embedding)
+        beside = config.embedding if self.feed == "always" else 0
+        self.lstm = nn.LSTM(config.embedding + beside, config.hidden, batch_first=True)
+        self.output = nn.Linear(config.hidden, tokens)
+
+    def see(self, codes: Tensor, photo_codes: Tensor, geometry: Tensor) -> Tensor:
+        """What the model is shown of each region: codes (R, D), its photo's code (R, D), geometry (R, 5) -> (R, E)."""
+        shown = torch.cat([codes, photo_codes, geometry.to(codes.dtype)], dim=1) if self.surroundings else codes
+        return F.relu(self.visual(shown))
+
+    def forward(self, seen: Tensor, tokens: Tensor) -> Tensor:
+        """Teacher forcing: START and words (R, T) -> logits of what follows each of them (R, T, V)."""
+        words = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, E)
+        if self.feed == "always":
+            hidden, _ = self.lstm(torch.cat([words, seen[:, None, :].expand_as(words)], dim=2))
+        else:
+            hidden, _ = self.lstm(torch.cat([seen[:, None, :], words], dim=1))
+            hidden = hidden[:, 1:]  # y₋₁ is ignored
+        return self.output(F.dropout(hidden, self.dropout, self.training))
+
+    def begin(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """The state (h, c), each (R, H), before START is fed."""
+        zeros = seen.new_zeros(seen.shape[0], self.hidden)
+        return (zeros, zeros) if self.feed == "always" else self._cell(seen, zeros, zeros)
+
+    def step(self, tokens: Tensor, h: Tensor, c: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """One word on: tokens (R,), state (R, H) twice, seen (R, E) -> log-probabilities (R, V) and the new state."""
+        word = self.embedding(tokens)
+        h, c = self._cell(torch.cat([word, seen], dim=1) if self.feed == "always" else word, h, c)
+        return torch.log_softmax(self.output(h).float(), dim=1), h, c
+
+    def _cell(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """One LSTM step with the weights of `self.lstm`, written out so that it exports as plain operations."""
+        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+        from_input, from_state, input_bias, state_bias = (self.lstm.get_parameter(name) for name in names)
+        gates = F.linear(x, from_input, input_bias) + F.linear(h, from_state, state_bias)
+        i, f, g, o = gates.chunk(4, dim=1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.sigmoid(o) * torch.tanh(c), c
+
+    def greedy(self, seen: Tensor, start: int, longest: int) -> tuple[Tensor, Tensor]:
+        """The likeliest word each time, never `<UNK>`: tokens (R, longest) with END behind, log-probabilities (R,)."""
+        h, c = self.begin(seen)
+        word = torch.full((seen.shape[0],), start, dtype=torch.long, device=seen.device)
+        total = torch.zeros(seen.shape[0], device=seen.device)
+        going = torch.ones_like(word, dtype=torch.bool)
+        words = []
+        for _ in range(longest):
+            logprobs, h, c = self.step(word, h, c, seen)
+            logprobs[:, UNKNOWN] = -torch.inf
+            best, word = logprobs.max(dim=1)
+            word = torch.where(going, word, END)
+            total = total + torch.where(going, best, 0.0)
+            going = going & (word != END)
+            words.append(word)
+        return torch.stack(words, dim=1), total

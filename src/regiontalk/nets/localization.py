@@ -1,0 +1,159 @@
+"""The fully convolutional localization layer (DenseCap 3.1.2).
+
+Shapes: N photos, C channels, h × w feature cells of 16 pixels, k anchors a cell, K = h·w·k proposals,
+B regions a photo, X × Y cells a region. Boxes are `xyxy` in pixels of the network's input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regiontalk.nets.backbones import STRIDE
+
+# The released code's twelve anchors (width, height) for photos whose long side has 720 pixels.
+PAPER_ANCHORS = (
+    (45, 90), (90, 45), (64, 64),
+    (90, 180), (180, 90), (128, 128),
+    (181, 362), (362, 181), (256, 256),
+    (362, 724), (724, 362), (512, 512),
+)  # fmt: skip
+LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
+
+
+@dataclass(frozen=True)
+class LocalizationConfig:
+    anchors: tuple[tuple[float, float], ...] = PAPER_ANCHORS
+    """(width, height) in input pixels."""
+    filters: int = 256
+    score_ways: int = 1
+    """1: a logistic score, 5k outputs (the paper). 2: two-way softmax, 6k outputs (the release)."""
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """All proposals of a batch, before any is chosen."""
+
+    boxes_xyxy: Tensor  # (N, K, 4)
+    logits: Tensor  # (N, K)
+    transforms: Tensor  # (N, K, 4)
+    anchors_cxcywh: Tensor  # (K, 4)
+
+
+def decode_boxes(anchors_cxcywh: Tensor, transforms: Tensor) -> Tensor:
+    """Eqs. 1–2: anchors (…, 4) moved by transforms (tx, ty, tw, th) -> boxes `xyxy` (…, 4)."""
+    centre = anchors_cxcywh[..., :2] + transforms[..., :2] * anchors_cxcywh[..., 2:]
+    size = anchors_cxcywh[..., 2:] * torch.exp(transforms[..., 2:].clamp(max=LARGEST_LOG_SCALE))
+    return torch.cat([centre - size / 2, centre + size / 2], dim=-1)
+
+
+def encode_boxes(anchors_cxcywh: Tensor, boxes_xyxy: Tensor) -> Tensor:
+    """The inverse of eqs. 1–2: the transforms that take the anchors to the boxes."""
+    target = to_cxcywh(boxes_xyxy)
+    shift = (target[..., :2] - anchors_cxcywh[..., :2]) / anchors_cxcywh[..., 2:]
+    return torch.cat([shift, torch.log(target[..., 2:].clamp(min=1e-3) / anchors_cxcywh[..., 2:])], dim=-1)
+
+
+def to_cxcywh(boxes_xyxy: Tensor) -> Tensor:
+    size = (boxes_xyxy[..., 2:] - boxes_xyxy[..., :2]).clamp(min=1e-3)
+    return torch.cat([(boxes_xyxy[..., :2] + boxes_xyxy[..., 2:]) / 2, size], dim=-1)
+
+
+def clip_boxes(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
+    """Boxes (N, B, 4) cut to their photos' sizes (N, 2) = (width, height)."""
+    limit = sizes.repeat(1, 2)[:, None, :].to(boxes_xyxy.dtype)
+    return torch.minimum(boxes_xyxy.clamp(min=0), limit)
+
+
+def box_iou(a_xyxy: Tensor, b_xyxy: Tensor) -> Tensor:
+    """IoU of every pair: (N, A, 4) and (N, B, 4) -> (N, A, B)."""
+    low = torch.maximum(a_xyxy[:, :, None, :2], b_xyxy[:, None, :, :2])
+    high = torch.minimum(a_xyxy[:, :, None, 2:], b_xyxy[:, None, :, 2:])
+    overlap = (high - low).clamp(min=0).prod(dim=-1)
+    area_a = (a_xyxy[..., 2:] - a_xyxy[..., :2]).clamp(min=0).prod(dim=-1)
+    area_b = (b_xyxy[..., 2:] - b_xyxy[..., :2]).clamp(min=0).prod(dim=-1)
+    return overlap / (area_a[:, :, None] + area_b[:, None, :] - overlap).clamp(min=1e-9)
+
+
+def sample_regions(features: Tensor, boxes_xyxy: Tensor, cells: int, samples_per_cell: int = 1) -> Tensor:
+    """Eq. 3: bilinear features of regions; the gradient reaches the box coordinates.
+
+    features (N, C, h, w), boxes (N, B, 4) -> (N·B, C, X, Y) with X = Y = `cells`. The corners of the grid lie
+    on the corners of the box. Differs from the paper where `samples_per_cell` > 1: each cell is the mean of
+    that many points a side, so that a large region skips no feature.
+    """
+    count, channels, height, width = features.shape
+    points = cells * samples_per_cell
+    ratio = torch.linspace(0, 1, points, device=boxes_xyxy.device, dtype=boxes_xyxy.dtype)
+    low, high = boxes_xyxy[..., :2, None], boxes_xyxy[..., 2:, None]
+    x, y = (low + (high - low) * ratio).unbind(dim=2)  # (N, B, points) each, in pixels
+    # grid_sample wants -1…1 over the map's outer edges
+    x = x * (2.0 / (STRIDE * width)) - 1
+    y = y * (2.0 / (STRIDE * height)) - 1
+    grid = torch.stack(
+        [x[:, :, None, :].expand(-1, -1, points, -1), y[:, :, :, None].expand(-1, -1, -1, points)], dim=-1
+    )  # (N, B, points, points, 2)
+    sampled = F.grid_sample(
+        features.to(grid.dtype), grid.flatten(1, 2), mode="bilinear", padding_mode="zeros", align_corners=False
+    )  # (N, C, B·points, points)
+    sampled = sampled.view(count, channels, -1, points, points).transpose(1, 2).flatten(0, 1)
+    return F.avg_pool2d(sampled, samples_per_cell) if samples_per_cell > 1 else sampled
+
+
+class LocalizationLayer(nn.Module):
+    """3×3 convolution, ReLU, 1×1 convolution: a score and a transform for k anchors in every cell."""
+
+    def __init__(self, channels: int, config: LocalizationConfig) -> None:
+        super().__init__()
+        self.ways = config.score_ways
+        self.k = len(config.anchors)
+        self.conv = nn.Conv2d(channels, config.filters, 3, padding=1)
+        self.scores = nn.Conv2d(config.filters, self.ways * self.k, 1)
+        self.transforms = nn.Conv2d(config.filters, 4 * self.k, 1)
+        self.register_buffer("shapes", torch.tensor(config.anchors, dtype=torch.float32), persistent=False)
+
+    def anchors(self, height: int, width: int) -> Tensor:
+        """(K, 4) `cxcywh`, one set of k round the middle of every cell."""
+        shapes = cast(Tensor, self.shapes)
+        y = (torch.arange(height, device=shapes.device, dtype=shapes.dtype) + 0.5) * STRIDE
+        x = (torch.arange(width, device=shapes.device, dtype=shapes.dtype) + 0.5) * STRIDE
+        centres = torch.stack(
+            [x[None, :, None].expand(height, -1, self.k), y[:, None, None].expand(-1, width, self.k)], dim=-1
+        )  # (h, w, k, 2)
+        return torch.cat([centres, shapes.expand(height, width, -1, -1)], dim=-1).reshape(-1, 4)
+
+    def forward(self, features: Tensor) -> Proposals:
+        height, width = features.shape[2:]
+        hidden = F.relu(self.conv(features))  # (N, 256, h, w)
+        scores = self.scores(hidden).permute(0, 2, 3, 1)  # (N, h, w, ways·k)
+        logits = scores.reshape(scores.shape[0], -1, self.ways).float()  # (N, K, ways)
+        logit = logits[..., 0] if self.ways == 1 else logits[..., 1] - logits[..., 0]
+        transforms = self.transforms(hidden).permute(0, 2, 3, 1).reshape(scores.shape[0], -1, 4).float()
+        anchors = self.anchors(height, width)
+        return Proposals(decode_boxes(anchors, transforms), logit, transforms, anchors)
+
+
+def suppress(boxes_xyxy: Tensor, scores: Tensor, threshold: float, limit: int) -> tuple[Tensor, Tensor]:
+    """Greedy suppression of several photos at once: the indices (N, limit) of the kept boxes, best first,
+    and how many of them count (N,). Equal to `boxes.nms` photo by photo.
+
+    A box is kept iff no kept better box overlaps it too much; this is solved as a fixed point that settles
+    after as many rounds as the longest chain of suppressions has links (a handful), all boxes at a time.
+    """
+    order = torch.sort(scores, dim=1, descending=True, stable=True).indices
+    ranked = boxes_xyxy.gather(1, order[..., None].expand(-1, -1, 4))
+    overlaps = torch.triu(box_iou(ranked, ranked) > threshold, diagonal=1).to(ranked.dtype)  # (N, K, K)
+    keep = torch.ones_like(scores, dtype=ranked.dtype)
+    while True:
+        settled = (torch.bmm(keep[:, None, :], overlaps)[:, 0] == 0).to(ranked.dtype)
+        if torch.equal(settled, keep):
+            break
+        keep = settled
+    rank = torch.arange(keep.shape[1], device=keep.device)
+    places = torch.where(keep > 0, rank, rank + keep.shape[1])
+    first = torch.topk(places, min(limit, keep.shape[1]), dim=1, largest=False, sorted=True).values
+    return order.gather(1, first % keep.shape[1]), (keep.sum(dim=1)).clamp(max=limit).long()

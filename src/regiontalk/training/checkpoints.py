@@ -1,0 +1,129 @@
+"""Checkpoints: safetensors for every tensor, JSON for the rest, written whole or not at all.
+
+A checkpoint is a folder `step-00001000` with `model.safetensors`, `mean.safetensors` (where a running mean
+is kept), `optimizer.safetensors` and `state.json`. It is written beside its place and renamed into it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from regiontalk.errors import ModelError
+
+FORMAT = 1
+
+
+def save_checkpoint(
+    folder: Path,
+    step: int,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    state: Mapping[str, Any],
+) -> Path:
+    """Writes `tensors` (file name -> named tensors) and `state` as the checkpoint of a step."""
+    final = folder / f"step-{step:08d}"
+    partial = folder / f".{final.name}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, values in tensors.items():
+            plain = {key: value.detach().cpu().contiguous() for key, value in values.items()}
+            save_file(plain, partial / f"{name}.safetensors")
+            _flush(partial / f"{name}.safetensors")
+        text = json.dumps({"format": FORMAT, "step": step, **state}, indent=1)
+        (partial / "state.json").write_text(text + "\n", encoding="utf-8")
+        _flush(partial / "state.json")
+        if final.exists():
+            shutil.rmtree(final)
+        partial.rename(final)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise ModelError(
+            f"{final}: the checkpoint could not be written: {error}", hint="earlier ones are whole"
+        ) from error
+    return final
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    found = sorted(folder.glob("step-*")) if folder.is_dir() else []
+    return found[-1] if found else None
+
+
+def drop_old(folder: Path, keep: int, spare: Path | None) -> None:
+    """Deletes all but the newest `keep` checkpoints and the `spare` one."""
+    for old in sorted(folder.glob("step-*"))[:-keep]:
+        if old != spare:
+            shutil.rmtree(old)
+
+
+def read_state(checkpoint: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{checkpoint}: not a checkpoint: {error}") from error
+    if state.get("format") != FORMAT:
+        raise ModelError(f"{checkpoint}: a checkpoint of format {state.get('format')}, this program reads {FORMAT}")
+    return state
+
+
+def read_tensors(checkpoint: Path, name: str) -> dict[str, Tensor]:
+    path = checkpoint / f"{name}.safetensors"
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path}: cannot be read: {error}") from error
+
+
+def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
+    """Loads weights, or says in one line that they belong to another net."""
+    own = net.state_dict()
+    missing, extra = sorted(set(own) - set(values)), sorted(set(values) - set(own))
+    wrong = [key for key in own if key in values and own[key].shape != values[key].shape]
+    if missing or extra or wrong:
+        raise ModelError(
+            f"{place}: weights of another architecture ({len(missing)} missing, {len(extra)} unknown, "
+            f"{len(wrong)} of another shape, the first: {(missing + extra + wrong)[0]})"
+        )
+    net.load_state_dict(dict(values))
+
+
+def optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> tuple[dict[str, Tensor], dict[str, float]]:
+    """The optimisers' memory as named tensors and plain numbers (step counts)."""
+    tensors: dict[str, Tensor] = {}
+    numbers: dict[str, float] = {}
+    for name, optimizer in optimizers.items():
+        for index, memory in optimizer.state_dict()["state"].items():
+            for key, value in memory.items():
+                if isinstance(value, Tensor) and value.dim():
+                    tensors[f"{name}/{index}/{key}"] = value
+                elif value is not None:
+                    numbers[f"{name}/{index}/{key}"] = float(value)
+    return tensors, numbers
+
+
+def restore_optimizers(
+    optimizers: Mapping[str, torch.optim.Optimizer], tensors: Mapping[str, Tensor], numbers: Mapping[str, float]
+) -> None:
+    for name, optimizer in optimizers.items():
+        state = optimizer.state_dict()
+        memory: dict[int, dict[str, Any]] = {}
+        for key, value in [*tensors.items(), *((k, torch.tensor(v)) for k, v in numbers.items())]:
+            owner, index, field = key.split("/")
+            if owner == name:
+                memory.setdefault(int(index), {})[field] = value
+        state["state"] = memory
+        optimizer.load_state_dict(state)
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,300 @@
+"""The training loop: steps, checkpoints, exact resume, several processes, logs, dev evaluation.
+
+Nothing in a step depends on anything but its number: the batch, the dropout and the sampling are all seeded
+from it, so a run that was killed and resumed is, on the CPU, bit for bit the run that never stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.training import checkpoints
+from regiontalk.training.batches import Batch, TrainingBatches, loader
+from regiontalk.training.optimizers import RunningMean, build_optimizer, rate_factor
+from regiontalk.training.recipe import FCLNRecipe, to_dict
+from regiontalk.training.runlog import RunLog
+
+# What may differ between a run and its continuation.
+FREE_KEYS = ("workers", "log_every", "checkpoint_every", "keep", "evaluate_every", "evaluate_photos", "pictures")
+
+
+class Task(Protocol):
+    """What is trained."""
+
+    recipe: FCLNRecipe
+    net: Any
+
+    def batches(self, rank: int, ranks: int) -> TrainingBatches: ...
+    def steps_per_epoch(self) -> float: ...
+    def parameter_groups(self) -> dict[str, list[tuple[str, nn.Parameter]]]: ...
+    def losses(self, batch: Batch) -> dict[str, Tensor]: ...
+    def weight(self, name: str) -> float: ...
+    def description(self) -> dict[str, Any]: ...
+    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]: ...
+
+
+class Watcher(Protocol):
+    """Whoever looks on, such as a progress bar."""
+
+    def step(self, done: int, total: int, losses: Mapping[str, float] | None, photos_per_second: float) -> None: ...
+    def say(self, text: str) -> None: ...
+
+
+class TrainingDiverged(RegionTalkError):
+    """A loss is no longer a finite number."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those of `torchrun`."""
+
+    rank: int = 0
+    count: int = 1
+
+    @classmethod
+    @contextlib.contextmanager
+    def join(cls, device: torch.device) -> Iterator[Processes]:
+        """Joins the group that `torchrun` set up, if it did."""
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            yield cls()
+            return
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        try:
+            yield cls(dist.get_rank(), dist.get_world_size())
+        finally:
+            dist.destroy_process_group()
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def average_gradients(self, net: nn.Module) -> None:
+        """Every photo counts the same: ranks hold equal shares of a batch, so gradients are averaged."""
+        if self.count == 1:
+            return
+        gradients = [p.grad for p in net.parameters() if p.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(flat)
+        flat /= self.count
+        torch._foreach_copy_(
+            gradients,
+            [
+                part.view_as(gradient)
+                for part, gradient in zip(flat.split([g.numel() for g in gradients]), gradients, strict=True)
+            ],
+        )
+
+
+def pick_device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UsageError("no CUDA device here", hint="--device cpu, or install a CUDA build of torch")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if name == "cuda" else torch.device("cpu")
+
+
+@dataclass
+class Engine:
+    """One training run in one folder."""
+
+    task: Task
+    folder: Path
+    device: torch.device
+    watcher: Watcher
+    processes: Processes = field(default_factory=Processes)
+
+    def __post_init__(self) -> None:
+        recipe = self.task.recipe
+        if recipe.run.batch % self.processes.count:
+            raise UsageError(f"run.batch {recipe.run.batch} cannot be shared by {self.processes.count} processes")
+        self.recipe = recipe
+        self.net: nn.Module = self.task.net.to(self.device)
+        if self.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+            self.net.to(memory_format=torch.channels_last)
+        groups = self.task.parameter_groups()
+        self.optimizers = {
+            "backbone": build_optimizer(groups["backbone"], recipe.backbone_optimizer),
+            "rest": build_optimizer(groups["rest"], recipe.optimizer),
+        }
+        self.mean = RunningMean(self.net, recipe.schedule.ema) if recipe.schedule.ema else None
+        self.step = 0
+        self.best: dict[str, Any] = {}
+        self.backbone_from = round(recipe.schedule.backbone_from_epoch * self.task.steps_per_epoch())
+
+    # -- the loop ------------------------------------------------------------------------------------
+
+    def train(self, seconds: float | None = None) -> None:
+        """Trains to the recipe's last step, or until `seconds` have gone by; ends with a checkpoint."""
+        run = self.recipe.run
+        batches = self.task.batches(self.processes.rank, self.processes.count)
+        log = RunLog(self.folder, self.step) if self.processes.is_first else None
+        began = time.monotonic()
+        try:
+            for batch in loader(batches, self.step, run.workers, pin=self.device.type == "cuda"):
+                losses = self.train_step(batch)
+                self.step += 1
+                self._report(losses, log)
+                finished = self.step == run.steps or (seconds is not None and time.monotonic() - began > seconds)
+                self._after_step(log, finished)
+                if finished:
+                    break
+        except KeyboardInterrupt:
+            self.save()
+            raise
+        finally:
+            if log is not None:
+                log.close()
+
+    def train_step(self, batch: Batch) -> dict[str, Tensor]:
+        """One update of the weights; the losses, not weighted."""
+        self._prepare_step()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
+            losses = self.task.losses(self._move(batch))
+        total = torch.stack([self.task.weight(name) * loss for name, loss in losses.items()]).sum()
+        if not torch.isfinite(total):
+            values = ", ".join(f"{name} {loss.item():g}" for name, loss in losses.items())
+            raise TrainingDiverged(
+                f"step {self.step}: a loss is not finite ({values}); the batch: {', '.join(batch.names)}",
+                hint="the last checkpoint is whole; lower the rate, or look at those photos",
+            )
+        for optimizer in self.optimizers.values():
+            optimizer.zero_grad(set_to_none=True)
+        total.backward()
+        self.processes.average_gradients(self.net)
+        if self.recipe.schedule.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.schedule.clip_norm)
+        for optimizer in self.optimizers.values():
+            optimizer.step()
+        if self.mean is not None:
+            self.mean.update(self.net, self.step)
+        return {name: loss.detach() for name, loss in losses.items()}
+
+    def _prepare_step(self) -> None:
+        """Modes, frozen parts, rates and seeds of this step."""
+        schedule = self.recipe.schedule
+        self.net.train()
+        backbone = self.task.net.backbone
+        for parameter in backbone.parameters():
+            parameter.requires_grad_(self.step >= self.backbone_from)
+        if schedule.freeze_first_layers:
+            for layer in backbone.first_layers():
+                layer.requires_grad_(False)
+        if schedule.freeze_batchnorm or self.step < self.backbone_from:
+            for module in backbone.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()
+        factor = rate_factor(self.step, self.recipe.run.steps, schedule)
+        rates = {"backbone": self.recipe.backbone_optimizer.rate, "rest": self.recipe.optimizer.rate}
+        for name, optimizer in self.optimizers.items():
+            for group in optimizer.param_groups:
+                group["lr"] = rates[name] * factor
+        torch.manual_seed((self.recipe.run.seed * 1_000_003 + self.step) * 1009 + self.processes.rank)
+
+    def _move(self, batch: Batch) -> Batch:
+        return batch.to(self.device)
+
+    # -- reports and checkpoints -----------------------------------------------------------------------
+
+    def _report(self, losses: Mapping[str, Tensor], log: RunLog | None) -> None:
+        if log is None:
+            return
+        values = None
+        if self.step % self.recipe.run.log_every == 0 or self.step == 1:
+            values = {name: loss.item() for name, loss in losses.items()}
+        speed = log.step(self.step, values, self.recipe.run.batch, self.optimizers["rest"].param_groups[0]["lr"])
+        self.watcher.step(self.step, self.recipe.run.steps, values, speed)
+
+    def _after_step(self, log: RunLog | None, finished: bool) -> None:
+        run = self.recipe.run
+        evaluates = self.step % run.evaluate_every == 0 or self.step == run.steps
+        if evaluates:
+            self._evaluate(log)
+        if evaluates or finished or self.step % run.checkpoint_every == 0:
+            self.save()
+
+    def _evaluate(self, log: RunLog | None) -> None:
+        if log is None:
+            return
+        metrics = self.task.evaluate(self.averaged_net(), self.device, self.folder, self.step)
+        if not metrics:
+            return
+        log.metrics(self.step, metrics)
+        self.watcher.say(f"step {self.step}: " + ", ".join(f"{k} {v:.4g}" for k, v in metrics.items()))
+        value = metrics[self.recipe.run.metric]
+        if value > self.best.get("value", float("-inf")):
+            self.best = {"step": self.step, "metric": self.recipe.run.metric, "value": value}
+
+    def averaged_net(self) -> nn.Module:
+        """A copy of the net with the running mean of its weights, for use."""
+        net = copy.deepcopy(self.task.net)
+        if self.mean is not None:
+            net.load_state_dict(self.mean.values)
+        return net.eval()
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        return self.folder / "checkpoints"
+
+    def save(self) -> None:
+        if not self.processes.is_first:
+            return
+        memory, numbers = checkpoints.optimizer_tensors(self.optimizers)
+        tensors: dict[str, Mapping[str, Tensor]] = {"model": self.net.state_dict(), "optimizer": memory}
+        if self.mean is not None:
+            tensors["mean"] = self.mean.values
+        state = {"best": self.best, "optimizer": numbers, **self.task.description()}
+        checkpoints.save_checkpoint(self.checkpoint_folder, self.step, tensors, state)
+        spare = self.checkpoint_folder / f"step-{self.best['step']:08d}" if self.best else None
+        checkpoints.drop_old(self.checkpoint_folder, self.recipe.run.keep, spare)
+
+    def resume(self) -> bool:
+        """Goes back to the newest checkpoint of the folder; False when there is none."""
+        checkpoint = checkpoints.latest_checkpoint(self.checkpoint_folder)
+        if checkpoint is None:
+            return False
+        state = checkpoints.read_state(checkpoint)
+        check_same_recipe(state["recipe"], to_dict(self.recipe), checkpoint)
+        checkpoints.fill_net(self.net, checkpoints.read_tensors(checkpoint, "model"), checkpoint)
+        memory = checkpoints.read_tensors(checkpoint, "optimizer")
+        checkpoints.restore_optimizers(self.optimizers, memory, state["optimizer"])
+        if self.mean is not None:
+            for name, value in checkpoints.read_tensors(checkpoint, "mean").items():
+                self.mean.values[name].copy_(value)
+        self.step, self.best = int(state["step"]), dict(state["best"])
+        return True
+
+
+def check_same_recipe(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:
+    """A run goes on with the recipe it began with."""
+    old, new = dict(_flat(json.loads(json.dumps(then)))), dict(_flat(json.loads(json.dumps(now))))
+    for key in sorted(set(old) | set(new)):
+        if key.removeprefix("run.") not in FREE_KEYS and old.get(key) != new.get(key):
+            raise UsageError(
+                f"{place}: begun with {key} = {old.get(key)!r}, now {new.get(key)!r}",
+                hint="start another run with -o, or set it back",
+            )
+
+
+def _flat(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else None
+    if items is None:
+        yield prefix.removesuffix("."), tree
+        return
+    for key, value in items:
+        yield from _flat(value, f"{prefix}{key}.")

@@ -1,0 +1,75 @@
+"""How good a network is on dev photos while it trains: dense AP by words in common, recall, pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from regiontalk import drawing, images
+from regiontalk.data.records import Dataset
+from regiontalk.evaluation.dense_ap import evaluate_dense
+from regiontalk.evaluation.language import UnigramF1
+from regiontalk.evaluation.proposals import proposal_recall
+from regiontalk.nets.fcln import FCLN
+from regiontalk.nets.prediction import PredictionConfig
+from regiontalk.training.predictions import DatasetPredictor
+from regiontalk.types import ImageRegions
+from regiontalk.vocabulary import Vocabulary
+
+DRAWN_REGIONS = 6
+PICTURE_SIDE = 448
+
+
+def spread(count: int, wanted: int) -> list[int]:
+    """`wanted` numbers evenly spread over 0 … count − 1."""
+    return sorted({int(n) for n in np.linspace(0, count - 1, min(count, wanted))})
+
+
+def evaluate_net(
+    net: FCLN, words: Vocabulary, config: PredictionConfig, dataset: Dataset, photos: int, device: torch.device
+) -> tuple[dict[str, float], list[ImageRegions]]:
+    """Metrics on some photos of a data set, and what was found in them.
+
+    Language is scored by words in common (unigram F1), which needs no tables; these numbers steer training
+    and are not METEOR figures.
+    """
+    numbers = spread(len(dataset), photos)
+    truth = [dataset[number] for number in numbers]
+    predictor = DatasetPredictor(net, words, config, device)
+    found = sorted(predictor.regions(dataset, numbers), key=lambda photo: photo.path)
+    result = evaluate_dense(truth, found, UnigramF1())
+    on_truths = evaluate_dense(truth, list(predictor.on_truths(dataset, numbers)), UnigramF1())
+    proposals = {record.image: proposed for record, proposed in predictor.proposals(dataset, numbers)}
+    recall = proposal_recall(
+        [np.array([region.xyxy for region in record.regions]) for record in truth],
+        [proposals[record.image] for record in truth],
+        (0.5, 0.7),
+        (config.proposals,),
+    )[str(config.proposals)]
+    metrics = {
+        "dense_map": result.map,
+        "detection_map": result.detection_map,
+        "true_boxes_map": on_truths.map,
+        "true_boxes_map_strict": on_truths.map_strict,
+        "recall_50": recall["0.5"],
+        "recall_70": recall["0.7"],
+    }
+    return metrics, found
+
+
+def draw_samples(found: list[ImageRegions], dataset: Dataset, count: int, path: Path) -> None:
+    """A sheet of the first photos with their best regions."""
+    records = {record.image: record for record in dataset}
+    pictures = []
+    for photo in found[:count]:
+        picture = images.open_photo(dataset.read_photo(records[photo.path]))
+        factor = PICTURE_SIDE / max(picture.size)
+        picture = picture.resize((round(picture.width * factor), round(picture.height * factor)))
+        best = photo.regions[:DRAWN_REGIONS]
+        scale = picture.width / photo.width
+        boxes = [tuple(value * scale for value in region.xyxy) for region in best]
+        pictures.append(drawing.draw_regions(picture, boxes, [region.caption for region in best]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawing.contact_sheet(pictures, [photo.path for photo in found[:count]], columns=2).save(path)

@@ -1,0 +1,168 @@
+"""Training the FCLN: data, network and losses put together for the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regiontalk.data.records import Dataset
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.nets.fcln import FCLN, Recognized
+from regiontalk.nets.localization import Proposals
+from regiontalk.nets.weights import load_backbone
+from regiontalk.training.batches import Batch, Plan, Source, TrainingBatches
+from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
+from regiontalk.training.evaluation import draw_samples, evaluate_net
+from regiontalk.training.losses import caption_loss, detection_losses
+from regiontalk.training.recipe import FCLNRecipe, from_dict, to_dict
+from regiontalk.training.targets import Sample, Truths, sample_proposals
+from regiontalk.vocabulary import Vocabulary
+
+
+def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
+    """All styles in the order they are named; the first is what a caption is asked for in."""
+    return tuple(dict.fromkeys(style for data in recipe.data for style in data.styles.values()))
+
+
+@dataclass
+class FCLNTask:
+    """What the engine needs to know of the FCLN."""
+
+    recipe: FCLNRecipe
+    words: Vocabulary
+    net: FCLN
+    sources: list[Source]
+
+    @classmethod
+    def begin(cls, recipe: FCLNRecipe) -> FCLNTask:
+        """A new run: the vocabulary from the training photos' phrases, the backbone from ImageNet."""
+        for data in recipe.data:
+            if not Path(data.path).is_dir():
+                raise UsageError(f"{data.path}: no such data set", hint="regiontalk data prepare makes one")
+        sources = [Source(data, "train", recipe.vocabulary.cleaning) for data in recipe.data]
+        words = Vocabulary.build(
+            (phrase for source in sources for phrase in source.texts()),
+            recipe.vocabulary.cleaning,
+            recipe.vocabulary.smallest_count,
+            styles_of(recipe),
+        )
+        torch.manual_seed(recipe.run.seed)
+        net = FCLN(recipe.net, len(words), len(words.styles))
+        if recipe.backbone_weights is not None:
+            load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
+        return cls(recipe, words, net, sources)
+
+    def batches(self, rank: int, ranks: int) -> TrainingBatches:
+        run = self.recipe.run
+        plan = Plan(self.sources, run.steps, run.batch, run.seed)
+        return TrainingBatches(
+            plan, self.words, self.recipe.net.input_size, self.net.pad_to, self.recipe.augmentation, rank, ranks
+        )
+
+    def steps_per_epoch(self) -> float:
+        """Steps of one pass over the first data set at its first share."""
+        shares = [data.share for data in self.recipe.data]
+        return len(self.sources[0]) / (self.recipe.run.batch * shares[0] / sum(shares))
+
+    def parameter_groups(self) -> dict[str, list[tuple[str, torch.nn.Parameter]]]:
+        """Backbone and the rest, which have optimisers of their own (DenseCap 3.3)."""
+        groups: dict[str, list[tuple[str, torch.nn.Parameter]]] = {"backbone": [], "rest": []}
+        for name, parameter in self.net.named_parameters():
+            groups["backbone" if name.startswith("backbone.") else "rest"].append((name, parameter))
+        return groups
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        """The five losses of a batch, not yet weighted."""
+        chosen: dict[str, Any] = {}
+
+        def choose(proposals: Proposals) -> Tensor:
+            sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, self.recipe.sampler)
+            chosen["sample"] = sample
+            if not self.recipe.sampler.truths:
+                return sample.boxes_xyxy
+            return torch.cat([sample.boxes_xyxy, batch.truths.boxes_xyxy], dim=1)
+
+        def caption(recognized: Recognized) -> tuple[Tensor, Tensor]:
+            captions = chosen["captions"] = self._captioned(chosen["sample"], batch.truths)
+            seen = self.net.see(recognized, batch.sizes, self._chosen_boxes(chosen["sample"], batch.truths))
+            return seen[captions.rows], captions.fed
+
+        output = self.net(batch.images.float(), batch.sizes, choose, caption)
+        captions: CaptionTargets = chosen["captions"]
+        losses = detection_losses(output, chosen["sample"], batch.truths, self.recipe.losses)
+        losses["caption"] = caption_loss(
+            output.word_logits, captions.words, captions.photos, len(batch.names), self.recipe.losses
+        )
+        return losses
+
+    def weight(self, name: str) -> float:
+        return float(getattr(self.recipe.losses, name))
+
+    def _chosen_boxes(self, sample: Sample, truths: Truths) -> Tensor:
+        if not self.recipe.sampler.truths:
+            return sample.boxes_xyxy.detach()
+        return torch.cat([sample.boxes_xyxy.detach(), truths.boxes_xyxy], dim=1)
+
+    def _captioned(self, sample: Sample, truths: Truths) -> CaptionTargets:
+        """The regions that have words: the positives, and the truths themselves where the recipe wants them."""
+        positive, truth = sample.positive, sample.truth
+        if self.recipe.sampler.truths:
+            positive = torch.cat([positive, truths.valid], dim=1)
+            own = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(truths.valid)
+            truth = torch.cat([truth, own], dim=1)
+        photos, places = positive.nonzero(as_tuple=True)
+        number = truth[photos, places]
+        words = truths.tokens[photos, number]
+        starts = truths.starts[photos, number]
+        fed = torch.cat([starts[:, None], words[:, :-1]], dim=1)
+        return CaptionTargets(photos * positive.shape[1] + places, photos, fed, words)
+
+    def description(self) -> dict[str, Any]:
+        """What a checkpoint must say to be read again."""
+        return {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
+
+    def evaluate(self, net: torch.nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
+        """Metrics on the first data set's dev photos (none: nothing), and a sheet of pictures in the run's folder."""
+        run = self.recipe.run
+        dataset = Dataset(self.recipe.data[0].path, "dev")
+        if not len(dataset):
+            return {}
+        assert isinstance(net, FCLN)
+        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, device)
+        if run.pictures:
+            draw_samples(found, dataset, run.pictures, folder / "pictures" / f"step-{step:08d}.jpg")
+        return metrics
+
+
+@dataclass(frozen=True)
+class CaptionTargets:
+    """The captioned regions of a batch."""
+
+    rows: Tensor  # (R,) into the batch's regions, photo after photo
+    photos: Tensor  # (R,)
+    fed: Tensor  # (R, T) START and words
+    words: Tensor  # (R, T) words and END
+
+
+def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, FCLNRecipe]:
+    """The network of a checkpoint, its running mean where there is one, ready for use."""
+    state = read_state(checkpoint)
+    if state.get("kind") != "fcln":
+        raise ModelError(f"{checkpoint}: a checkpoint of kind {state.get('kind')!r}, not fcln")
+    recipe = from_dict(FCLNRecipe, _lists(state["recipe"]), str(checkpoint))
+    words = Vocabulary.from_dict(state["vocabulary"])
+    net = FCLN(recipe.net, len(words), len(words.styles))
+    name = "mean" if (checkpoint / "mean.safetensors").exists() else "model"
+    fill_net(net, read_tensors(checkpoint, name), checkpoint)
+    return net.to(device).eval(), words, recipe
+
+
+def _lists(value: Any) -> Any:
+    """JSON's null keys dropped, so that defaults stand in for them."""
+    if isinstance(value, dict):
+        return {key: _lists(item) for key, item in value.items() if item is not None}
+    return [_lists(item) for item in value] if isinstance(value, list | tuple) else value

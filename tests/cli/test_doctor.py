@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import regiontalk
+from regiontalk.cli import doctor
+
+
+def report() -> dict[str, object]:
+    result = CliRunner().invoke(doctor.command, ["--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """Makes packages look as if they were not installed."""
+    true_version = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name in packages:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return true_version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+
+
+def test_json_names_versions_and_machine() -> None:
+    found = report()["found"]
+    assert found["regiontalk"] == regiontalk.__version__
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert found["numpy"] == importlib.metadata.version("numpy")
+    assert int(found["cpu_threads"]) >= 1
+    assert "pytest" not in found  # a developer's tool
+
+
+def test_every_part_of_the_metadata_is_looked_at() -> None:
+    names = {finding.name for finding in doctor.examine()}
+    assert {
+        "click",
+        "numpy",
+        "onnxruntime",
+        "pillow",
+        "rich",
+        "torch",
+        "pycocoevalcap",
+        "pillow-heif",
+    } <= names
+
+
+def test_a_missing_part_comes_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    hide(monkeypatch, "pillow-heif", "onnx")
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    missing = {part["name"]: part["mend"] for part in report()["missing"]}
+    assert missing["pillow-heif"] == "pip install 'regiontalk[heif]'"
+    assert missing["onnx"] == "pip install 'regiontalk[train]'"
+    assert "Java" in missing["java"]
+    text = CliRunner().invoke(doctor.command).output
+    assert "missing  (heif: HEIF photos)" in text
+    assert "pip install 'regiontalk[heif]'" in text
+
+
+def test_torch_is_not_imported_when_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    hide(monkeypatch, "torch")
+    monkeypatch.setitem(sys.modules, "torch", None)  # an import would now fail
+    found = report()["found"]
+    assert "torch" not in found
+    assert found["cuda"] == "not looked for"
+
+
+def test_a_broken_torch_is_a_finding_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (cuda,) = (part for part in report()["missing"] if part["name"] == "cuda")
+    assert "torch fails" in cuda["purpose"]
+    assert "regiontalk[train]" in cuda["mend"]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [(None, "none yet"), ('{"name": "compact-1"}', "compact-1"), ("{broken", None), ("[]", None)],
+)
+def test_the_embedded_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, found: str | None
+) -> None:
+    (tmp_path / "weights").mkdir()
+    if content is not None:
+        (tmp_path / "weights" / "model.json").write_text(content)
+    monkeypatch.setattr(doctor, "files", lambda package: tmp_path)
+    model = next(finding for finding in doctor.examine() if finding.name == "model")
+    assert model.found == found
+    assert found is not None or model.mend
+
+
+def test_a_package_run_from_its_source_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def requires(name: str) -> list[str]:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", requires)
+    assert report()["found"]["regiontalk"] == regiontalk.__version__

@@ -1,0 +1,136 @@
+"""COCO's captions and instances."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regiontalk.data.prepare import Settings, prepare
+from regiontalk.data.records import Dataset
+from regiontalk.errors import DataError
+
+CATEGORIES = [
+    {"supercategory": "animal", "id": 18, "name": "dog"},
+    {"supercategory": "outdoor", "id": 10, "name": "traffic light"},
+]
+
+
+def image(number: int) -> dict[str, Any]:
+    return {"license": 5, "file_name": f"{number:012d}.jpg", "height": 64, "width": 96, "id": number}
+
+
+def thing(image_id: int, box: list[float], category: int = 18, crowd: int = 0) -> dict[str, Any]:
+    rest = {"segmentation": [[1.0, 2.0]], "area": 1.0, "id": 900}
+    return {"image_id": image_id, "bbox": box, "category_id": category, "iscrowd": crowd} | rest
+
+
+def caption(image_id: int, text: str) -> dict[str, Any]:
+    return {"image_id": image_id, "id": 48, "caption": text}
+
+
+def write(path: Path, **members: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"info": {"year": 2017}, "licenses": [], **members}))
+
+
+@pytest.fixture
+def source(tmp_path, scene) -> Path:
+    folder = tmp_path / "coco"
+    write(
+        folder / "annotations" / "captions_train2017.json",
+        images=[image(9), image(25)],
+        annotations=[caption(9, "A dog at a light. "), caption(25, " "), caption(9, "Two dogs.\n")],
+    )
+    write(
+        folder / "annotations" / "instances_train2017.json",
+        images=[image(9), image(25)],
+        annotations=[
+            thing(9, [1.5, 2.25, 20.11, 30.6]),
+            thing(9, [80, 50, 40, 40], 10),
+            thing(9, [0, 0, 96, 64], 18, crowd=1),
+            thing(25, [10, 10, 0, 5]),
+        ],
+        categories=CATEGORIES,
+    )
+    write(
+        folder / "annotations" / "instances_val2017.json",
+        images=[image(30)],
+        annotations=[thing(30, [0, 0, 5, 5])],
+        categories=CATEGORIES,
+    )
+    write(folder / "annotations" / "person_keypoints_train2017.json", images=[image(77)], annotations=[])
+    (folder / "train2017").mkdir()
+    scene.save(folder / "train2017" / f"{9:012d}.jpg")
+    return folder
+
+
+def test_a_sample_becomes_records(source, tmp_path):
+    done = prepare("coco", source, tmp_path / "out")
+    train, dev = Dataset(tmp_path / "out")
+    assert train.image == str(source / "train2017" / "000000000009.jpg")
+    assert (train.width, train.height, train.split, train.more) == (96, 64, "train", {"id": 9})
+    assert train.sentences == ("A dog at a light.", "Two dogs.")
+    assert [(r.xyxy, r.phrase, r.type) for r in train.regions] == [
+        ((1.5, 2.25, 21.61, 32.85), "dog", "object"),
+        ((80, 50, 96, 64), "traffic light", "object"),
+    ]
+    assert (dev.split, dev.image) == ("dev", str(source / "val2017" / "000000000030.jpg"))
+    assert done.description["left_out_images"] == {"neither region nor sentence": 1}
+    assert done.description["dropped_regions"] == {"box without area inside the image": 1}
+    assert done.description["missing_photos"] == 1
+
+
+def test_the_annotations_folder_finds_the_photos_beside_it(source, tmp_path):
+    prepare("coco", source / "annotations", tmp_path / "out")
+    assert Dataset(tmp_path / "out")[0].image == str(source / "train2017" / "000000000009.jpg")
+
+
+def test_one_file_of_any_name_will_do(tmp_path, scene_path):
+    write(
+        tmp_path / "my_export.json",
+        annotations=[thing(1, [0, 0, 5, 5])],
+        categories=CATEGORIES,
+        images=[image(1) | {"file_name": scene_path.name}],
+    )
+    prepare("coco", tmp_path / "my_export.json", tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert (record.image, record.split, record.regions[0].phrase) == (str(scene_path), "train", "dog")
+
+
+def test_a_split_file_may_name_ids_or_files(source, tmp_path):
+    splits = tmp_path / "splits.json"
+    splits.write_text(json.dumps({"test": [9], "dev": ["000000000030.jpg"]}))
+    prepare("coco", source, tmp_path / "out", Settings(split_file=splits))
+    assert [record.split for record in Dataset(tmp_path / "out")] == ["test", "dev"]
+
+
+def test_the_same_photos_in_two_years_are_an_error(source, tmp_path):
+    write(source / "annotations" / "captions_val2014.json", images=[image(9)], annotations=[caption(9, "A dog.")])
+    with pytest.raises(DataError, match=r"captions_val2014\.json, images item 1: image 9 is in train2017 too"):
+        prepare("coco", source, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({"images": [image(1)], "annotations": [caption(2, "x")]}, "annotations item 1: no image has the id 2"),
+        ({"images": [image(1)], "annotations": [thing(1, [0, 0, 5, 5])]}, "no category has the id 18"),
+        ({"images": [image(1)], "annotations": [thing(1, [0, 0, 5])]}, "annotations item 1: "),
+        ({"images": [image(1)], "annotations": [{"image_id": 1}]}, "annotations item 1: there is no 'bbox'"),
+        ({"images": [{"id": 1}]}, "images item 1: there is no 'file_name'"),
+        ({"images": [image(1) | {"width": 0}]}, "images item 1: an image of 0×64 pixels"),
+        ({"images": ["x"]}, "images item 1: a JSON object is due here"),
+        ({}, "an empty data set"),
+    ],
+)
+def test_bad_input_is_named_with_file_and_place(tmp_path, members, problem):
+    write(tmp_path / "instances_train2017.json", **members)
+    with pytest.raises(DataError, match=problem):
+        prepare("coco", tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_coco_files_is_named(tmp_path):
+    with pytest.raises(DataError, match="neither captions"):
+        prepare("coco", tmp_path, tmp_path / "out")

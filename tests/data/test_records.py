@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regiontalk.data.records import (
+    Dataset,
+    Record,
+    RecordIterator,
+    TrueRegion,
+    epoch_order,
+    open_annotations,
+    read_file,
+)
+from regiontalk.errors import DataError
+
+LINE = (
+    '{"image":"a.jpg","width":448,"height":336,"split":"dev","sentences":["A dog runs ."],'
+    '"regions":[{"xyxy":[10.0,20.5,200.0,300.0],"phrase":"a brown dog"}]}'
+)
+
+numbers = st.floats(-1e4, 1e4)
+box = st.tuples(numbers, numbers, numbers, numbers)
+json_values = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers(), max_size=3)
+extra_keys = st.dictionaries(st.text(min_size=1).map("x_{}".format), json_values, max_size=3)
+true_regions = st.builds(
+    TrueRegion,
+    xyxy=box,
+    phrase=st.text(),
+    type=st.none() | st.text(),
+    boxes_xyxy=st.lists(box, max_size=2).map(tuple),
+    more=extra_keys,
+)
+records = st.builds(
+    Record,
+    image=st.text(),
+    width=st.integers(1, 10**5),
+    height=st.integers(1, 10**5),
+    split=st.sampled_from(["train", "dev", "test"]),
+    shard=st.none() | st.text(),
+    sentences=st.lists(st.text(), max_size=3).map(tuple),
+    regions=st.lists(true_regions, max_size=3).map(tuple),
+    more=extra_keys,
+)
+
+
+def some_records(count: int) -> list[Record]:
+    return [Record(f"{number}.jpg", 10, 10) for number in range(count)]
+
+
+def names(iterator: RecordIterator, count: int) -> list[str]:
+    return [record.image for record in itertools.islice(iterator, count)]
+
+
+def write(folder: Path, *lines: str) -> Path:
+    (folder / "annotations.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@given(records)
+def test_a_record_goes_through_json_and_back(record: Record) -> None:
+    assert Record.from_dict(json.loads(json.dumps(record.to_dict()))) == record
+
+
+def test_the_form_of_the_design() -> None:
+    record = Record.from_dict(json.loads(LINE))
+    assert record.regions == (TrueRegion((10.0, 20.5, 200.0, 300.0), "a brown dog"),)
+    assert json.dumps(record.to_dict(), separators=(",", ":")) == LINE
+
+
+def test_unknown_keys_are_kept() -> None:
+    data = json.loads(LINE)
+    data["photographer"] = "me"
+    data["regions"][0]["id"] = 7
+    assert Record.from_dict(data).to_dict() == data
+
+
+def test_a_data_set_gives_records_by_number_and_in_order(tmp_path: Path) -> None:
+    lines = [json.dumps(record.to_dict()) for record in some_records(5)]
+    dataset = Dataset(write(tmp_path, *lines))
+    assert len(dataset) == 5
+    assert [record.image for record in dataset] == [f"{number}.jpg" for number in range(5)]
+    assert dataset[3].image == "3.jpg"
+    assert dataset[-1].image == "4.jpg"
+    with pytest.raises(IndexError):
+        dataset[5]
+
+
+def test_a_split_is_chosen(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"image": f"{n}.jpg", "width": 1, "height": 1, "split": split})
+        for n, split in enumerate(["train", "dev", "train", "test"])
+    ]
+    write(tmp_path, *lines)
+    assert [record.image for record in Dataset(tmp_path, "train")] == ["0.jpg", "2.jpg"]
+    assert Dataset(tmp_path, "test")[0].image == "3.jpg"
+
+
+def test_blank_lines_and_foreign_line_ends_do_not_matter(tmp_path: Path) -> None:
+    text = f"\r\n\n{LINE}\r\n   \n{LINE}"
+    (tmp_path / "annotations.jsonl").write_bytes(text.encode())
+    dataset = Dataset(tmp_path)
+    assert [record.image for record in dataset] == ["a.jpg", "a.jpg"]
+    assert [number for number, _ in open_annotations(tmp_path)] == [3, 5]
+
+
+def test_compressed_annotations_read_the_same(tmp_path: Path) -> None:
+    (tmp_path / "annotations.jsonl.gz").write_bytes(gzip.compress(f"{LINE}\n{LINE}\n".encode()))
+    assert [record.image for record in Dataset(tmp_path)] == ["a.jpg", "a.jpg"]
+    assert len(list(open_annotations(tmp_path))) == 2
+
+
+@pytest.mark.parametrize("cut", [5, 40])
+def test_broken_compression_is_named(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "annotations.jsonl.gz"
+    path.write_bytes(gzip.compress(LINE.encode())[:cut])
+    with pytest.raises(DataError, match=r"annotations\.jsonl\.gz"):
+        Dataset(tmp_path)
+    with pytest.raises(DataError, match=r"annotations\.jsonl\.gz"):
+        list(open_annotations(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{broken", "not a record"),
+        ("[1, 2]", "not a record"),
+        ("null", "not a record"),
+        ('{"width": 1, "height": 1}', "no 'image'"),
+        ('{"image": "a.jpg", "width": "wide", "height": 1}', "not a record"),
+        ('{"image": "a.jpg", "width": 1e999, "height": 1}', "not a record"),
+        ('{"image": 3, "width": 1, "height": 1}', "image is not text"),
+        ('{"image": "a", "width": 1, "height": 1, "sentences": [1]}', "sentence is not text"),
+        ('{"image": "a", "width": 1, "height": 1, "regions": [{"phrase": "x"}]}', "no 'xyxy'"),
+        (
+            '{"image": "a", "width": 1, "height": 1, "regions": [{"xyxy": [1, 2], "phrase": "x"}]}',
+            "not a record",
+        ),
+        (
+            '{"image": "a", "width": 1, "height": 1, "regions": [{"xyxy": [1, 2, 3, 4], "phrase": null}]}',
+            "phrase is not text",
+        ),
+        ("[" * 100_000, "not a record"),
+    ],
+)
+def test_a_broken_record_is_named_by_its_line(tmp_path: Path, line: str, words: str) -> None:
+    dataset = Dataset(write(tmp_path, LINE, "", line, LINE))
+    assert dataset[0].image == "a.jpg"
+    with pytest.raises(DataError, match=f"line 3.*{words}"):
+        dataset[1]
+    assert dataset[2].image == "a.jpg"
+
+
+def test_a_folder_without_annotations_says_how_to_make_them(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(DataError, match="no data set here") as caught:
+            Dataset(folder)
+        assert "data prepare" in str(caught.value.hint)
+
+
+def test_photos_are_read_from_files(tmp_path: Path) -> None:
+    write(tmp_path, LINE)
+    (tmp_path / "a.jpg").write_bytes(b"photo")
+    dataset = Dataset(tmp_path)
+    assert dataset.read_photo(dataset[0]) == b"photo"
+    (tmp_path / "a.jpg").unlink()
+    with pytest.raises(DataError, match=r"a\.jpg: No such file"):
+        dataset.read_photo(dataset[0])
+
+
+def test_an_absolute_path_stays_where_it_is(tmp_path: Path) -> None:
+    photo = tmp_path / "elsewhere.jpg"
+    photo.write_bytes(b"far")
+    folder = tmp_path / "set"
+    folder.mkdir()
+    write(folder, json.dumps({"image": str(photo), "width": 1, "height": 1}))
+    dataset = Dataset(folder)
+    assert dataset.read_photo(dataset[0]) == b"far"
+
+
+def add_shard(folder: Path, name: str, members: dict[str, bytes]) -> Path:
+    with tarfile.open(folder / name, "w") as tar:
+        for member, content in members.items():
+            header = tarfile.TarInfo(member)
+            header.size = len(content)
+            tar.addfile(header, io.BytesIO(content))
+    return folder / name
+
+
+def test_photos_are_read_from_tar_shards(tmp_path: Path) -> None:
+    add_shard(tmp_path, "images-0.tar", {"a.jpg": b"first", "b.jpg": b"", "deep/ü.jpg": b"third" * 1000})
+    shard = {"width": 1, "height": 1, "shard": "images-0.tar"}
+    dataset = Dataset(
+        write(
+            tmp_path,
+            *(json.dumps({"image": name} | shard) for name in ("deep/ü.jpg", "a.jpg", "b.jpg", "no.jpg")),
+        )
+    )
+    assert [dataset.read_photo(dataset[n]) for n in range(3)] == [b"third" * 1000, b"first", b""]
+    with pytest.raises(DataError, match=r"images-0\.tar: no member 'no\.jpg'"):
+        dataset.read_photo(dataset[3])
+
+
+@pytest.mark.parametrize("shard", ["missing.tar", "text.tar", "folder.tar", "nul\0.tar"])
+def test_a_shard_that_is_no_tar_is_named(tmp_path: Path, shard: str) -> None:
+    (tmp_path / "text.tar").write_text("this is no tar file" * 100)
+    (tmp_path / "folder.tar").mkdir()
+    dataset = Dataset(write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": shard})))
+    with pytest.raises(DataError, match="tar shard"):
+        dataset.read_photo(dataset[0])
+
+
+def test_a_shard_cut_off_or_gone_after_its_index_was_read_is_named(tmp_path: Path) -> None:
+    path = add_shard(tmp_path, "s.tar", {"a.jpg": b"x" * 5000})
+    dataset = Dataset(write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": "s.tar"})))
+    assert len(dataset.read_photo(dataset[0])) == 5000
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(DataError, match="cut off"):
+        dataset.read_photo(dataset[0])
+    path.unlink()
+    with pytest.raises(DataError, match="No such file"):
+        dataset.read_photo(dataset[0])
+
+
+def test_a_folder_where_a_file_is_due_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="folder"):
+        read_file(tmp_path)
+
+
+def test_an_epoch_order_depends_on_seed_and_epoch_alone() -> None:
+    assert epoch_order(50, 1, 2).tolist() == epoch_order(50, 1, 2).tolist()
+    assert epoch_order(50, 1, 2).tolist() != epoch_order(50, 1, 3).tolist()
+    assert epoch_order(50, 1, 2).tolist() != epoch_order(50, 2, 2).tolist()
+    assert sorted(epoch_order(50, 1, 2).tolist()) == list(range(50))
+
+
+def test_every_epoch_holds_every_record_once_in_a_new_order() -> None:
+    drawn = names(RecordIterator(some_records(20), seed=3), 60)
+    epochs = [drawn[start : start + 20] for start in (0, 20, 40)]
+    for epoch in epochs:
+        assert sorted(epoch) == sorted(record.image for record in some_records(20))
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert drawn == names(RecordIterator(some_records(20), seed=3), 60)
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 40), st.integers(0, 3))
+def test_ranks_and_workers_share_an_epoch_exactly(ranks: int, workers: int, more: int, epoch: int) -> None:
+    count = ranks * workers + more
+    drawn: list[str] = []
+    for rank, worker in itertools.product(range(ranks), range(workers)):
+        part = RecordIterator(some_records(count), 7, rank, ranks, worker, workers, epoch)
+        drawn += [record.image for record in itertools.takewhile(lambda _, part=part: part.epoch == epoch, part)]
+    assert sorted(drawn) == sorted(record.image for record in some_records(count))
+
+
+@given(st.integers(1, 30), st.integers(0, 80))
+def test_a_restored_iterator_goes_on_at_the_exact_record(count: int, taken: int) -> None:
+    first = RecordIterator(some_records(count), seed=1)
+    names(first, taken)
+    state = json.loads(json.dumps(first.state()))
+    second = RecordIterator(some_records(count), seed=1)
+    second.restore(state)
+    assert names(second, 45) == names(first, 45)
+
+
+def test_an_iterator_that_could_never_give_a_record_says_so() -> None:
+    with pytest.raises(DataError, match="empty"):
+        next(iter(RecordIterator([])))
+    with pytest.raises(DataError, match="2 records are too few for 3 workers"):
+        next(iter(RecordIterator(some_records(2), worker=2, workers=3)))
+
+
+def test_the_examples_of_the_repository_are_sound(examples: Path) -> None:
+    from regiontalk import images
+
+    dataset = Dataset(examples)
+    assert len(dataset) == 4
+    for record in dataset:
+        assert images.open_photo(dataset.photo_path(record)).size == (record.width, record.height)
+        assert record.sentences
+        for region in record.regions:
+            x0, y0, x1, y1 = region.xyxy
+            assert 0 <= x0 < x1 <= record.width
+            assert 0 <= y0 < y1 <= record.height
+            assert region.phrase == region.phrase.strip().lower()

@@ -1,0 +1,60 @@
+"""What the readers of foreign formats share."""
+
+import json
+
+import pytest
+
+from regiontalk.data.sources import Source, as_size, read_split_file, reading, split_of, xywh_box
+from regiontalk.errors import DataError
+
+
+def test_a_split_file_names_images_by_number_or_name(tmp_path):
+    path = tmp_path / "splits.json"
+    path.write_text(json.dumps({"train": [1, 2], "val": [3], "test": ["a.jpg"]}))
+    splits = read_split_file(path)
+    assert splits == {"1": "train", "2": "train", "3": "dev", "a.jpg": "test"}
+    source = Source(tmp_path, splits=splits)
+    assert source.split_for("a.jpg", "77", default="train") == "test"
+    assert source.split_for("b.jpg", default="train") is None
+    assert Source(tmp_path).split_for("b.jpg", default="train") == "train"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ([1, 2], "not a split file"),
+        ({"train": 1}, "not a split file"),
+        ({"train": [1], "test": [1]}, "1 is in train and in test"),
+        ({"holdout": [1]}, "unknown split 'holdout'"),
+    ],
+)
+def test_a_wrong_split_file_is_named(tmp_path, content, problem):
+    path = tmp_path / "splits.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=problem) as caught:
+        read_split_file(path)
+    assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(("name", "ours"), [("val", "dev"), ("restval", "train"), (" Test ", "test")])
+def test_splits_get_our_names(name, ours):
+    assert split_of(name, "here") == ours
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(KeyError("url"), "f, item 3: there is no 'url'"), (TypeError("not text"), "f, item 3: not text")],
+)
+def test_a_missing_or_mistyped_field_is_named_with_its_place(error, message):
+    with pytest.raises(DataError) as caught, reading("f, item 3"):
+        raise error
+    assert caught.value.message == message
+
+
+def test_sums_are_rounded():
+    assert xywh_box(255.11, 1, 36.72, 2) == (255.11, 1, 291.83, 3)
+
+
+def test_an_image_has_pixels():
+    with pytest.raises(ValueError, match="0×5"):
+        as_size(0, 5)

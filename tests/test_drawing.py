@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageFont
+
+from regiontalk import drawing
+from regiontalk.drawing import Rectangle
+from regiontalk.errors import UsageError
+
+FONT = ImageFont.load_default(size=12)
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[list[Rectangle], list[tuple[int, int]], tuple[int, int]]:
+    """Boxes and labels on a small image; the labels fit on it one by one, not always all together."""
+    width, height = draw(st.integers(8, 40)), draw(st.integers(8, 40))
+    count = draw(st.integers(0, 12))
+    wishes, labels = [], []
+    for _ in range(count):
+        left, top = draw(st.integers(0, width - 1)), draw(st.integers(0, height - 1))
+        right, bottom = draw(st.integers(left + 1, width)), draw(st.integers(top + 1, height))
+        wishes.append(Rectangle(left, top, right - left, bottom - top))
+        labels.append((draw(st.integers(1, min(20, width))), draw(st.integers(1, min(8, height)))))
+    return wishes, labels, (width, height)
+
+
+def has_free_place(width: int, height: int, others: list[Rectangle], size: tuple[int, int]) -> bool:
+    return any(
+        not any(Rectangle(left, top, width, height).overlaps(other) for other in others)
+        for left in range(size[0] - width + 1)
+        for top in range(size[1] - height + 1)
+    )
+
+
+@settings(max_examples=150)
+@given(crowds())
+def test_labels_stay_inside_and_cover_each_other_only_when_there_is_no_room(
+    crowd: tuple[list[Rectangle], list[tuple[int, int]], tuple[int, int]],
+) -> None:
+    wishes, labels, size = crowd
+    placed = drawing.place_labels(wishes, labels, size)
+    assert [(place.width, place.height) for place in placed] == labels
+    for number, place in enumerate(placed):
+        assert place.left >= 0
+        assert place.right <= size[0]
+        assert place.top >= 0
+        assert place.bottom <= size[1]
+        before = placed[:number]
+        if any(place.overlaps(other) for other in before):
+            assert not has_free_place(place.width, place.height, before, size)
+
+
+def test_a_normal_number_of_regions_gets_labels_apart() -> None:
+    dice = np.random.default_rng(3)
+    wishes = [Rectangle(int(x), int(y), 90, 70) for x, y in dice.integers(0, 400, (20, 2))]
+    placed = drawing.place_labels(wishes, [(110, 18)] * 20, (500, 480))
+    assert not any(a.overlaps(b) for a, b in combinations(placed, 2))
+
+
+def test_a_label_prefers_the_place_above_its_box() -> None:
+    assert drawing.place_labels([Rectangle(30, 40, 50, 20)], [(40, 10)], (200, 100)) == [
+        Rectangle(30, 30, 40, 10)
+    ]
+
+
+def test_the_second_label_of_a_box_goes_inside_it() -> None:
+    box = Rectangle(30, 40, 50, 30)
+    assert drawing.place_labels([box, box], [(40, 10)] * 2, (200, 100))[1] == Rectangle(30, 40, 40, 10)
+
+
+def test_regions_are_drawn_on_a_copy(scene: Image.Image) -> None:
+    before = scene.tobytes()
+    drawn = drawing.draw_regions(scene, [[10, 20, 60, 50]], [""])
+    assert scene.tobytes() == before
+    assert drawn.size == scene.size
+    assert drawn.getpixel((10, 20)) == drawing.PALETTE[0]
+    assert drawn.getpixel((59, 49)) == drawing.PALETTE[0]
+    assert drawn.getpixel((60, 50)) == scene.getpixel((60, 50))
+    assert drawn.getpixel((30, 30)) == scene.getpixel((30, 30))
+
+
+def test_a_label_is_readable_on_its_plate() -> None:
+    drawn = drawing.draw_regions(Image.new("RGB", (300, 200), "grey"), [[50, 60, 250, 190]], ["a red mug"])
+    plate = np.asarray(drawn.crop((50, 40, 130, 60)))
+    assert (plate == drawing.PALETTE[0]).all(axis=-1).mean() > 0.4
+    assert (plate.min(axis=-1) > 170).sum() > 10  # thin white letters with soft edges
+
+
+def test_a_score_is_added_to_its_caption() -> None:
+    photo = Image.new("RGB", (300, 200))
+    plain = drawing.draw_regions(photo, [[50, 60, 250, 190]], ["a mug"])
+    scored = drawing.draw_regions(photo, [[50, 60, 250, 190]], ["a mug"], [0.91])
+    named = drawing.draw_regions(photo, [[50, 60, 250, 190]], ["a mug 0.91"])
+    assert plain.tobytes() != scored.tobytes()
+    assert scored.tobytes() == named.tobytes()
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 2), (15, 15), (40, 30), (1, 3000), (3000, 1), (900, 700)])
+def test_every_size_of_photo_takes_every_box(size: tuple[int, int]) -> None:
+    width, height = size
+    wild = [
+        [0, 0, width, height],
+        [-9, -9, 2 * width, 2 * height],
+        [5, 5, 1, 1],
+        [width, height, width, height],
+    ]
+    captions = ["a cat", "", "word" * 400, "many words " * 50]
+    drawn = drawing.draw_regions(Image.new("RGB", size), wild, captions)
+    assert drawn.size == size
+
+
+def test_no_regions_leave_the_photo_as_it_is(scene: Image.Image) -> None:
+    assert drawing.draw_regions(scene, [], []).tobytes() == scene.tobytes()
+
+
+def test_boxes_and_captions_must_match(scene: Image.Image) -> None:
+    with pytest.raises(UsageError, match="1 boxes"):
+        drawing.draw_regions(scene, [[0, 0, 9, 9]], [])
+    with pytest.raises(UsageError, match="scores"):
+        drawing.draw_regions(scene, [[0, 0, 9, 9]], ["a"], [])
+
+
+@given(st.text(max_size=200), st.integers(1, 200), st.integers(1, 4))
+def test_wrapped_lines_fit(text: str, width: int, most_lines: int) -> None:
+    lines = drawing.wrap(text, FONT, width, most_lines)
+    assert len(lines) <= most_lines
+    assert all(FONT.getlength(line) <= width for line in lines)
+
+
+def test_wrapping_keeps_every_word_where_there_is_room() -> None:
+    text = "a brown dog runs over the green grass"
+    lines = drawing.wrap(text, FONT, 80, 20)
+    assert len(lines) > 1
+    assert " ".join(lines) == text
+    assert drawing.wrap(text, FONT, 80, 2)[-1].endswith("...")
+
+
+def test_palette_colours_are_distinct() -> None:
+    assert len(set(drawing.PALETTE)) == len(drawing.PALETTE)
+    differences = [np.abs(np.subtract(a, b)).sum() for a, b in combinations(drawing.PALETTE, 2)]
+    assert min(differences) >= 60
+
+
+def test_contact_sheet_lays_pictures_in_rows(scene: Image.Image) -> None:
+    one = drawing.contact_sheet([scene], ["first"], 3)
+    three = drawing.contact_sheet([scene] * 3, ["a", "b", "c"], 3)
+    four = drawing.contact_sheet([scene] * 4, ["a", "b", "c", "d"], 3)
+    assert three.width > one.width
+    assert three.height == one.height
+    assert four.width == three.width
+    assert four.height > three.height
+    assert one.getpixel((drawing.MARGIN + 1, drawing.MARGIN + 1)) == scene.getpixel((1, 1))
+
+
+def test_contact_sheet_shrinks_large_pictures_and_takes_none() -> None:
+    sheet = drawing.contact_sheet([Image.new("RGB", (4000, 100), "red")], ["wide " * 90], 1)
+    assert sheet.width < 600
+    assert drawing.contact_sheet([], [], 3).width > 0
+
+
+@pytest.mark.parametrize(("titles", "columns"), [(["a", "b"], 1), (["a"], 0)])
+def test_contact_sheet_refuses_what_makes_no_sense(
+    scene: Image.Image, titles: list[str], columns: int
+) -> None:
+    with pytest.raises(UsageError):
+        drawing.contact_sheet([scene], titles, columns)

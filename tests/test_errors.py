@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from regiontalk import errors
+
+
+def every_error() -> list[type[errors.RegionTalkError]]:
+    found = [errors.RegionTalkError]
+    for kind in found:
+        found.extend(kind.__subclasses__())
+    return [kind for kind in found if kind.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize(
+    ("kind", "exit_code", "http_status"),
+    [
+        (errors.RegionTalkError, 1, 500),
+        (errors.UsageError, 2, 422),
+        (errors.SkippedInputs, 3, 422),
+        (errors.InputError, 4, 422),
+        (errors.ImageError, 4, 422),
+        (errors.UnsupportedImage, 4, 415),
+        (errors.ImageTooLarge, 4, 413),
+        (errors.DataError, 4, 422),
+        (errors.IndexProblem, 5, 503),
+        (errors.ModelError, 6, 503),
+        (errors.MissingExtra, 7, 501),
+    ],
+)
+def test_exit_codes_and_http_statuses_are_promises(
+    kind: type[errors.RegionTalkError], exit_code: int, http_status: int
+) -> None:
+    assert (kind.exit_code, kind.http_status) == (exit_code, http_status)
+
+
+def test_the_table_above_names_every_error() -> None:
+    parameters = test_exit_codes_and_http_statuses_are_promises.pytestmark[0].args[1]
+    assert {row[0] for row in parameters} == set(every_error())
+
+
+def test_an_error_carries_its_message_and_hint() -> None:
+    error = errors.DataError("a.jsonl, line 3: not a record", hint="regiontalk data check a")
+    assert str(error) == error.message == "a.jsonl, line 3: not a record"
+    assert error.hint == "regiontalk data check a"
+    assert errors.ImageError("x").hint is None
+
+
+def test_a_missing_extra_carries_the_command() -> None:
+    error = errors.MissingExtra("training needs torch", extra="train")
+    assert error.hint == "pip install 'regiontalk[train]'"
+    assert error.extra == "train"

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from regiontalk.types import Alignment, Hit, ImageRegions, Region, Segment, WordMatch
+
+numbers = st.floats(-1e6, 1e6)
+regions = st.builds(
+    Region,
+    xyxy=st.tuples(numbers, numbers, numbers, numbers),
+    score=st.floats(0, 1),
+    caption=st.text(),
+    logprob=st.none() | st.floats(-1e3, 0),
+)
+photos = st.builds(
+    ImageRegions,
+    path=st.text(),
+    width=st.integers(1, 10**5),
+    height=st.integers(1, 10**5),
+    model=st.text(),
+    regions=st.lists(regions, max_size=4).map(tuple),
+)
+
+
+def test_the_json_schema_of_a_photo() -> None:
+    photo = ImageRegions(
+        path="a.jpg",
+        width=4032,
+        height=3024,
+        model="compact-1",
+        regions=(
+            Region((120.5, 80.0, 910.2, 700.3), 0.91, "a red mug on a table", -6.2),
+            Region((0.123456, 1, 2, 3), 0.1234567, "a wall"),
+        ),
+    )
+    assert photo.to_dict() == {
+        "schema": "regiontalk/1",
+        "path": "a.jpg",
+        "width": 4032,
+        "height": 3024,
+        "model": "compact-1",
+        "regions": [
+            {
+                "id": 0,
+                "xyxy": [120.5, 80.0, 910.2, 700.3],
+                "score": 0.91,
+                "caption": "a red mug on a table",
+                "logprob": -6.2,
+            },
+            {"id": 1, "xyxy": [0.12, 1, 2, 3], "score": 0.123457, "caption": "a wall"},
+        ],
+    }
+
+
+@given(photos)
+def test_a_photo_goes_through_json_and_back(photo: ImageRegions) -> None:
+    once = ImageRegions.from_dict(json.loads(json.dumps(photo.to_dict())))
+    assert once.to_dict() == photo.to_dict()
+    assert ImageRegions.from_dict(once.to_dict()) == once
+
+
+def test_an_alignment_and_a_hit_as_json() -> None:
+    segment = Segment("a tabby cat", (0, 3), (1.0, 2.0, 3.0, 4.0), 0.5)
+    assert Alignment("a.jpg", "a tabby cat sleeps", (segment,)).to_dict() == {
+        "path": "a.jpg",
+        "sentence": "a tabby cat sleeps",
+        "segments": [{"text": "a tabby cat", "words": [0, 3], "xyxy": [1, 2, 3, 4], "score": 0.5}],
+    }
+    words = (WordMatch("red", 0.25, 1), WordMatch("xyzzy", 0.0, None))
+    hit = Hit("a.jpg", 1.5, words, (Region((1.0, 2.0, 3.0, 4.0), 0.9, "a mug"),))
+    assert hit.to_dict() == {
+        "path": "a.jpg",
+        "score": 1.5,
+        "words": [
+            {"word": "red", "score": 0.25, "region": 1},
+            {"word": "xyzzy", "score": 0.0, "region": None},
+        ],
+        "regions": [{"xyxy": [1, 2, 3, 4], "caption": "a mug"}],
+    }
+
+
+def test_values_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Region((0, 0, 1, 1), 0.5, "a mug").caption = "a cup"  # type: ignore[misc]
+
+
+def test_the_image_takes_no_part_in_comparing_and_showing(scene: Image.Image) -> None:
+    bare = ImageRegions("a.jpg", 96, 64, "m", ())
+    full = ImageRegions("a.jpg", 96, 64, "m", (), image=scene)
+    assert bare == full
+    assert "image" not in repr(full)
+
+
+def test_drawing_uses_the_image_or_opens_the_file(scene: Image.Image, scene_path: Path) -> None:
+    found = (Region((40, 20, 90, 60), 0.9, "a red house"),)
+    from_file = ImageRegions(str(scene_path), 96, 64, "m", found).draw()
+    from_image = ImageRegions("gone.jpg", 96, 64, "m", found, image=scene).draw()
+    assert from_file.tobytes() == from_image.tobytes()
+    assert from_file.tobytes() != scene.tobytes()
