@@ -11,7 +11,7 @@ from regiontalk.errors import DataError
 
 SENTENCES = """\
 [/EN#1/people Two young guys] with [/EN#2/bodyparts shaggy hair] look at [/EN#3/bodyparts their hands] .
-[/EN#1/people Two young guys] stand in [/EN#4/scene the yard] .
+[/EN#1/people two young guys] stand in [/EN#4/scene the yard] .
 [/EN#5/vehicles/scene A parked car] is behind [/EN#1/people two friends] .
 [/EN#0/notvisual It] is [/EN#6/other nothing] that can be seen .
 Nobody is marked here .
@@ -67,7 +67,7 @@ def test_a_sample_becomes_records(source, tmp_path):
     assert done.description["regions"] == 12
     assert records[0].sentences == (
         "Two young guys with shaggy hair look at their hands .",
-        "Two young guys stand in the yard .",
+        "two young guys stand in the yard .",
         "A parked car is behind two friends .",
         "It is nothing that can be seen .",
         "Nobody is marked here .",
@@ -127,14 +127,24 @@ def write_in_original_format(folder: Path, record: Record) -> None:
     sentences = list(record.sentences)
     for region in record.regions:
         for number in region.more["sentences"]:
-            mark = f"[/EN#{region.more['entity']}/{region.type} {region.phrase}]"
-            sentences[number] = sentences[number].replace(region.phrase, mark)
+            start = sentences[number].lower().index(region.phrase.lower())
+            end = start + len(region.phrase)
+            mark = f"[/EN#{region.more['entity']}/{region.type} {sentences[number][start:end]}]"
+            sentences[number] = sentences[number][:start] + mark + sentences[number][end:]
     (folder / "Sentences" / f"{name}.txt").write_text("\n".join(sentences))
 
 
 def test_without_lists_everything_is_training(tmp_path):
     prepare("flickr30k-entities", write_source(tmp_path / "entities", ["1"]), tmp_path / "out")
     assert Dataset(tmp_path / "out")[0].split == "train"
+
+
+@pytest.mark.parametrize("name", ["10002456", "10002456.jpg"])
+def test_a_split_file_takes_the_place_of_the_lists(source, tmp_path, name):
+    splits = tmp_path / "splits.json"
+    splits.write_text(f'{{"train": ["{name}"]}}')
+    prepare("flickr30k-entities", source, tmp_path / "out", Settings(split_file=splits))
+    assert [(Path(r.image).stem, r.split) for r in Dataset(tmp_path / "out")] == [("10002456", "train")]
 
 
 def test_an_annotation_without_size_asks_the_photo(tmp_path, scene):
@@ -185,5 +195,5 @@ def test_missing_files_and_folders_are_named(tmp_path):
         prepare("flickr30k-entities", tmp_path, tmp_path / "out")
 
 
-def test_a_phrase_in_two_places_of_a_sentence_is_one_mention():
-    assert plain_sentence("[/EN#1/people A man] and [/EN#1/people A man]") == "A man and A man"
+def test_the_marks_of_phrases_go_from_a_sentence():
+    assert plain_sentence("[/EN#1/people A man] and [/EN#2/people/other his  dog]") == "A man and his  dog"

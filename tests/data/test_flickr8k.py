@@ -57,7 +57,7 @@ def test_a_missing_photo_is_skipped_with_its_reason(source, tmp_path):
     [skipped] = done.skipped
     assert skipped.place.endswith("Flickr8k.token.txt, line 5")
     assert skipped.reason.startswith("photo not found: ")
-    with pytest.raises(SkippedInputs, match=r"1 images? cannot be used, first .*line 5: photo not found"):
+    with pytest.raises(SkippedInputs, match=r"cannot be used: 1; the first is .*line 5: photo not found"):
         prepare("flickr8k", source, tmp_path / "strict", Settings(strict=True))
     assert not (tmp_path / "strict").exists()
 

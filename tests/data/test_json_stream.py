@@ -1,6 +1,7 @@
 """Large JSON files item by item."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_a_file_that_breaks_off_is_never_taken_for_whole(tmp_path, items, chunk,
     path = write(tmp_path, text[: int(share * len(text))])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "CHUNK_BYTES", chunk)
-        with pytest.raises(DataError, match="file.json: wrong JSON at character"):
+        with pytest.raises(DataError, match=r"file\.json: wrong JSON at character"):
             list(stream_array(path))
 
 
@@ -106,3 +107,10 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
         load_json(tmp_path / "none.json")
     with pytest.raises(DataError, match="a folder where a file is due"):
         list(stream_members(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_refused_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(DataError, match="where a file is due"):
+        load_json(tmp_path / "pipe.json")

@@ -143,6 +143,7 @@ def test_ten_words_are_counted_after_densecaps_cleaning(phrase, dropped):
         ([image(1)], [{"id": 1, "regions": [{"x": 1}]}], "item 1: there is no 'y'"),
         ([image(1)], [{"id": 1, "regions": [region(1, ("1", 1, 2, 2), "x")]}], "item 1: "),
         ([image(1)], [{"id": 1, "regions": [region(1, (1, 1, 2, 2), 5)]}], "item 1: phrase is not text: 5"),
+        ([image(1)], [{"id": 1, "regions": [region(1, (10**400, 1, 2, 2), "x")]}], "item 1, region 1: "),
         ([image(1)], [7], "item 1: a JSON object is due here, not 7"),
         ([{"image_id": 1, "url": "x/1.jpg", "width": 0, "height": 5}], [], r"image_data\.json, item 1: .*0×5"),
         ([image(1)], [], "an empty data set"),

@@ -54,7 +54,7 @@ def test_right_boxes_pass() -> None:
 
 
 def test_boxes_that_stick_out_a_little_pass() -> None:
-    verdict([image + [-10, -10, 10, 10] for image in random_boxes()])
+    verdict([image + np.array([-10, -10, 10, 10]) for image in random_boxes()])
 
 
 def test_a_few_odd_boxes_are_no_convention() -> None:

@@ -89,6 +89,11 @@ def test_the_bag_mean_counts_every_detection() -> None:
     assert evaluate(truth, found).language == pytest.approx((0.5 + 0.5 + 0.2 + 0) / 4)
 
 
+def test_a_truth_without_words_can_be_found_but_not_described() -> None:
+    result = evaluate([record("a", (A, " "))], [image("a", (A, 0.9, "x"))])
+    assert (result.map, result.detection_map) == (0, 1)
+
+
 def test_the_slip_changes_the_figure_and_the_name() -> None:
     truth = [record("a", (A, "x"), (B, "y"))]
     found = [image("a", (C, 0.9, "x"), (B, 0.8, "y"))]
@@ -154,7 +159,7 @@ def test_wrong_boxes_are_errors_unless_the_check_is_off() -> None:
     with pytest.raises(DataError, match="normalised"):
         evaluate(truth, normalised)
     assert evaluate(truth, normalised, check_boxes=False).map == 0
-    with pytest.raises(DataError, match="truth.*normalised"):
+    with pytest.raises(DataError, match=r"truth.*normalised"):
         evaluate([record("a", ((0.1, 0.1, 0.9, 0.9), "x"))], [])
 
 
@@ -251,3 +256,47 @@ def test_stricter_thresholds_never_raise_the_figure(scene: list) -> None:
     assert (np.diff(result.ap, axis=0) <= 1e-12).all()
     assert (np.diff(result.ap, axis=1) <= 1e-12).all()
     assert (result.ap[:, 0] <= result.detection_ap + 1e-12).all()
+
+
+def plain_iou(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    """With the last pixel counted in."""
+    width = min(a[2], b[2]) - max(a[0], b[0]) + 1
+    height = min(a[3], b[3]) - max(a[1], b[1]) + 1
+    if width <= 0 or height <= 0:
+        return 0
+    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
+    return width * height / (sum(areas) - width * height)
+
+
+def plain_evaluation(scene: list, iou: float, language: float, slip: bool) -> float:
+    """One cell of the grid, a detection at a time; truths are too far apart to be merged."""
+    ranked = []
+    for number, (truths, seen) in enumerate(scene):
+        moved = [(-score, tuple(v + shift for v in box), text) for box, shift, score, text in seen]
+        used: set[int] = set()
+        for place, (score, box, text) in enumerate(sorted(moved)):
+            overlaps = [plain_iou(box, true) for true, _ in truths]
+            best = max(overlaps, default=0)
+            claimed = overlaps.index(best) if best > 0 else len(truths) - 1 if slip and truths else None
+            free = claimed is not None and claimed not in used
+            used.add(-1 if claimed is None else claimed)
+            said = UnigramF1().scores([(text, [truths[claimed][1]])])[0] if best > 0 and claimed is not None else 0
+            ranked.append((score, str(number), place, free and best >= iou and said > language))
+    total = sum(len(truths) for truths, _ in scene)
+    hits = np.cumsum([right for *_, right in sorted(ranked)])
+    levels = []
+    for level in range(101):
+        reached = [hit / (n + 1) for n, hit in enumerate(hits) if hit * 100 >= level * total]
+        levels.append(max(reached, default=0.0))
+    return float(np.mean(levels)) if total else 0.0
+
+
+@given(scenes, st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_equals_a_plain_evaluation(scene: list, slip: bool) -> None:
+    truth, found = build(scene)
+    options = {"last_truth_slip": slip, "yardsticks": False, "check_boxes": False}
+    result = evaluate_dense(truth, found, UnigramF1(), **options)  # type: ignore[arg-type]
+    for i, iou in enumerate((0.3, 0.4, 0.5, 0.6, 0.7)):
+        for j, language in enumerate((0, 0.05, 0.1, 0.15, 0.2, 0.25)):
+            assert result.ap[i, j] == pytest.approx(plain_evaluation(scene, iou, language, slip))

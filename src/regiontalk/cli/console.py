@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 Item = TypeVar("Item")
 
@@ -33,21 +34,31 @@ def err() -> Console:
 def message(text: str, quiet: bool = False) -> None:
     """One line for the person at the terminal."""
     if not quiet:
-        err().print(text, markup=False)
+        err().print(one_line(text), markup=False)
+
+
+def one_line(text: str) -> str:
+    """Names and texts come from outside: a line break or a control character in them is written out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def print_json(value: Any) -> None:
     """One JSON object on one line of stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a lone surrogate, or a terminal without UTF-8
+        text = json.dumps(value, allow_nan=False)
+    sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=Text(title) if title else None, title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(Text(str(cell)) for cell in row))  # data: "[b]" in it is no markup
     out().print(table)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,10 @@ from regiontalk.cli import console
 from regiontalk.data import merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
 from regiontalk.data.records import SPLITS
-from regiontalk.errors import DataError
+from regiontalk.errors import DataError, UsageError
 
 MOST_NAMED = 20  # skipped images named one by one
 
-Command = Callable[..., None]
 folder_path = click.Path(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No messages, no progress bar.")
@@ -43,7 +43,9 @@ def command() -> None:
 @json_option
 @quiet_option
 def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, quiet: bool, **settings: Any) -> None:
-    """Turn SOURCE, a data set in its own FORMAT, into records in the folder OUT.
+    """Turn a foreign data set into records.
+
+    SOURCE is the download in its own layout, OUT the folder to make.
 
     \b
     FORMAT               SOURCE
@@ -70,16 +72,19 @@ def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, qu
 @json_option
 @quiet_option
 def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
-    """Name every broken record of DATASET with its line; exit code 4 if there is one."""
+    """Name every broken record with its line.
+
+    The exit code is 4 if there is one.
+    """
     checker = Checker(dataset, quick)
     track = functools.partial(console.track, description=f"Checking {dataset}", quiet=quiet)
     problems = list(checker.problems(track))
     if as_json:
         found = [problem.to_dict() for problem in problems]
         console.print_json({"records": checker.records, "broken": _broken(problems), "problems": found})
-    elif problems:
-        rows = [(problem.line, problem.image or "", problem.problem) for problem in problems]
-        console.print_table("", ("line", "image", "problem"), rows)
+    else:
+        for problem in problems:
+            click.echo(console.one_line(str(problem)))
     if problems:
         raise DataError(f"{dataset}: {_broken(problems)} of {checker.records} records are broken")
     console.message(f"{dataset}: {checker.records} records, nothing broken", quiet)
@@ -96,7 +101,7 @@ def _broken(problems: list[Problem]) -> int:
 @json_option
 @quiet_option
 def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool) -> None:
-    """Count what is in DATASET: images, regions, sentences, words, lengths, types."""
+    """Count images, regions, sentences and words."""
     track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
     counted = statistics.count_dataset(dataset, split, track).to_dict()
     if output is not None:
@@ -105,12 +110,14 @@ def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, 
 
 
 def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
-    from regiontalk.cache import replacing
     from regiontalk.data.samples import sample_sheet
 
-    sheet = sample_sheet(dataset, split)
-    with replacing(output) as path:
-        sheet.save(path, "PNG")
+    picture = io.BytesIO()
+    sample_sheet(dataset, split).save(picture, "PNG")
+    try:
+        output.write_bytes(picture.getvalue())
+    except OSError as error:
+        raise UsageError(f"{output}: cannot be written: {error.strerror}") from error
 
 
 @command.command()
@@ -121,7 +128,11 @@ def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
 @json_option
 @quiet_option
 def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool, quiet: bool) -> None:
-    """Merge heavily overlapping regions into one with several phrases (DenseCap section 4)."""
+    """Merge regions that lie on each other.
+
+    Regions of DATASET that overlap by IOU or more become one with the mean box and several phrases, as in
+    DenseCap's evaluation (section 4). The photos stay in place.
+    """
     track = functools.partial(console.track, description=f"Merging {dataset}", quiet=quiet)
     _print_description(str(merged), merging.merge_dataset(dataset, merged, iou, force, track), as_json)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,6 +71,7 @@ def command() -> None:
 @click.option("--no-box-check", is_flag=True, help="Take the boxes as they are, whatever they look like.")
 @click.option("--no-yardsticks", is_flag=True, help="Leave out the constant caption and the left-out person.")
 @_meteor_options
+@click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR; as many as there are cores.")
 @click.option("-o", "--output", type=OUTPUT, help="Also write an HTML report here.")
 @_output_options
 def dense(
@@ -82,6 +85,7 @@ def dense(
     no_yardsticks: bool,
     meteor: str,
     without: str | None,
+    workers: int | None,
     output: Path | None,
     as_json: bool,
     strict: bool,
@@ -93,7 +97,7 @@ def dense(
     from regiontalk.evaluation.files import read_predictions, read_truth
 
     rules = rules_named(protocol, last_truth_slip)
-    with _problems(strict, quiet) as problems, _sentence_scorer(meteor, without, quiet) as scorer:
+    with _problems(strict, quiet) as problems, _sentence_scorer(meteor, without, workers, quiet) as scorer:
         records = console.track(read_truth(truth, split, problems), "truth", quiet=quiet)
         evaluation = DenseEvaluation(records, scorer, rules, not no_box_check)
         sizes = {name: (one.width, one.height) for name, one in evaluation.truths.items()}
@@ -283,11 +287,13 @@ def _problems(strict: bool, quiet: bool) -> Iterator[Problems]:
         raise SkippedInputs(f"{problems.count} problem(s) in the input")
 
 
-def _sentence_scorer(meteor: str, without: str | None, quiet: bool) -> AbstractContextManager[SentenceScorer]:
+def _sentence_scorer(
+    meteor: str, without: str | None, workers: int | None, quiet: bool
+) -> AbstractContextManager[SentenceScorer]:
     from regiontalk.evaluation.language import UnigramF1, open_meteor
 
     if without is None:
-        return open_meteor(meteor)
+        return open_meteor(meteor, workers or os.cpu_count() or 1, partial(console.message, quiet=quiet))
     console.message("without METEOR: unigram F1 stands in; compare with no published figure", quiet)
     return nullcontext(UnigramF1())
 
@@ -296,7 +302,7 @@ def _corpus_scorer(meteor: str, without: str | None, quiet: bool) -> AbstractCon
     from regiontalk.evaluation.language import open_meteor
 
     if without is None:
-        return open_meteor(meteor)
+        return open_meteor(meteor, notify=partial(console.message, quiet=quiet))
     console.message("without METEOR: the other figures alone", quiet)
     return nullcontext(None)
 

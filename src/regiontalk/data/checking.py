@@ -26,6 +26,10 @@ class Problem:
     image: str | None
     problem: str
 
+    def __str__(self) -> str:
+        named = self.image is None or self.image in self.problem
+        return f"line {self.line}: " + (self.problem if named else f"{self.image}: {self.problem}")
+
     def to_dict(self) -> dict[str, Any]:
         return {"line": self.line, "image": self.image, "problem": self.problem}
 

@@ -3,7 +3,7 @@
 A sentence marks its phrases as `[/EN#283585/people A child]`: the number of an entity and its type. The
 XML gives entities their boxes: one entity may have several (a plural phrase), and one box several entities.
 Phrases without a box (scenes, things not visible) stay in the sentences alone. A phrase that several
-sentences use for the same entity is one region; its `sentences` number them from 0.
+sentences use for the same entity, capitals aside, is one region; its `sentences` number them from 0.
 
 The boxes count pixels from 1 and include the last one: xmin = 1, xmax = width is the whole width.
 """
@@ -29,9 +29,9 @@ def read(source: Source) -> Iterator[Item]:
     annotations = source.folder / "Annotations"
     if not annotations.is_dir():
         raise DataError(f"{annotations}: no such folder", hint="SOURCE holds Annotations/ and Sentences/")
-    splits = _read_lists(source.folder) if source.splits is None else source.splits
+    source = source.with_lists(_read_lists(source.folder))
     for path in sorted(annotations.glob("*.xml")):
-        split = splits.get(path.stem) if splits else "train"
+        split = source.split_for(path.stem, f"{path.stem}.jpg", default="train")
         yield _item(path, source.folder / "Sentences" / f"{path.stem}.txt", split)
 
 
@@ -60,21 +60,23 @@ def plain_sentence(marked: str) -> str:
 
 
 def _regions(marked_sentences: list[str], boxes: Mapping[str, list[BoxXYXY]]) -> Iterator[TrueRegion]:
-    """A region per entity and phrase, in the order of their first mention."""
-    mentions: dict[tuple[str, str], tuple[str, list[int]]] = {}
+    """A region per entity and phrase, in the order (and the spelling) of their first mention."""
+    first: dict[tuple[str, str], re.Match[str]] = {}
+    numbers: dict[tuple[str, str], list[int]] = {}
     for number, sentence in enumerate(marked_sentences):
         for match in _PHRASE.finditer(sentence):
+            key = match["entity"], match["phrase"].strip().lower()
             if match["entity"] in boxes:
-                _, numbers = mentions.setdefault((match["entity"], match["phrase"].strip()), (match["type"], []))
-                numbers.append(number)
-    for (entity, phrase), (kind, numbers) in mentions.items():
-        own = boxes[entity]
+                first.setdefault(key, match)
+                numbers.setdefault(key, []).append(number)
+    for key, match in first.items():
+        own = boxes[match["entity"]]
         yield TrueRegion(
             union(own),
-            phrase,
-            kind,
+            match["phrase"].strip(),
+            match["type"],
             tuple(own) if len(own) > 1 else (),
-            more={"entity": entity, "sentences": list(dict.fromkeys(numbers))},
+            more={"entity": match["entity"], "sentences": list(dict.fromkeys(numbers[key]))},
         )
 
 

@@ -22,9 +22,9 @@ _LINE = re.compile(r"(?P<image>[^#\t]+?\.jpg)(?:\.\d+)?#(?P<number>\d+)\t(?P<sen
 
 def read(source: Source) -> Iterator[Item]:
     path = source.path if source.path.is_file() else _in_text_folder(source.path, TOKENS)
-    splits = _read_lists(path.parent) if source.splits is None else source.splits
+    source = source.with_lists(_read_lists(path.parent))
     for image, (line, sentences) in _read_tokens(path).items():
-        split = splits.get(image) if splits else "train"
+        split = source.split_for(image, Path(image).stem, default="train")
         yield Item(f"{path}, line {line}", image, split=split, sentences=sentences)
 
 

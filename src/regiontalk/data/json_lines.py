@@ -67,7 +67,7 @@ def _item(entry: Mapping[str, Any], source: Source, place: str) -> Item:
     return Item(
         place,
         image,
-        as_size(entry["width"], entry["height"]) if "width" in entry else None,
+        as_size(entry["width"], entry["height"]) if "width" in entry or shard is not None else None,
         source.split_for(
             image,
             PurePosixPath(image).name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -97,13 +98,13 @@ def prepare(
     form = _with_settings(FORMATS[format_name], settings)
     report = Report()
     with new_dataset(out, settings.force, path) as folder:
-        packer = None if settings.pack is None else Packer(folder, settings.pack)
-        maker = RecordMaker(form, source, report, packer)
-        with AnnotationWriter(folder) as writer:
+        with AnnotationWriter(folder) as writer, ExitStack() as stack:
+            packer = None
+            if settings.pack is not None:
+                packer = stack.enter_context(closing(Packer(folder, settings.pack)))
+            maker = RecordMaker(form, source, report, packer)
             for record in maker.records(track(form.read(source))):
                 writer.write(record)
-        if packer is not None:
-            packer.close()
         _check_outcome(writer.counts["images"], path, report, settings.strict)
         description = {"source": format_name, "settings": _settings(form, settings)}
         description |= writer.counts.to_dict() | report.to_dict()
@@ -168,7 +169,7 @@ class RecordMaker:
                 fitted = fit_region(region, width, height)
             except Unfit as problem:
                 self._refuse_or_drop(item.region_place(number), region, str(problem))
-            except ValueError as error:
+            except (ValueError, OverflowError) as error:
                 raise DataError(f"{item.region_place(number)}: {error}") from error
             else:
                 self.report.clamped += fitted is not region
@@ -215,13 +216,21 @@ def _with_settings(form: Format, settings: Settings) -> Format:
 
 
 def _settings(form: Format, settings: Settings) -> dict[str, Any]:
-    return {"min_regions": form.min_regions, "max_regions": form.max_regions, "pack": settings.pack}
+    return {
+        "split_file": None if settings.split_file is None else settings.split_file.name,
+        "min_regions": form.min_regions,
+        "max_regions": form.max_regions,
+        "pack": settings.pack,
+    }
 
 
 def _check_outcome(written: int, path: Path, report: Report, strict: bool) -> None:
     if strict and report.skipped:
         first = report.skipped[0]
-        raise SkippedInputs(f"{len(report.skipped)} images cannot be used, first {first.place}: {first.reason}")
+        raise SkippedInputs(
+            f"images that cannot be used: {len(report.skipped)}; the first is {first.place}: {first.reason}",
+            hint="without --strict they are named and skipped",
+        )
     if written:
         return
     reasons = Counter(skipped.kind for skipped in report.skipped) + report.left_out + report.dropped

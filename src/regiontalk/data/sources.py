@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,10 @@ class Source:
     @property
     def image_folder(self) -> Path:
         return self.folder if self.images is None else self.images
+
+    def with_lists(self, splits: Mapping[str, str]) -> Source:
+        """The source with the split lists of its download, unless there are none or a split file was given."""
+        return replace(self, splits=splits) if splits and self.splits is None else self
 
     def split_for(self, *names: str, default: str | None) -> str | None:
         """The split of an image known under these names; `default` where there is no split file."""

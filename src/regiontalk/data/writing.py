@@ -97,13 +97,13 @@ def check_free(out: Path, force: bool, source: Path) -> None:
     """Refuses to replace anything, except a data set (and nothing but that) with `force`."""
     if not out.exists():
         return
-    if source.resolve().is_relative_to(out):
-        raise UsageError(f"{out}: the source itself cannot be replaced", hint="give another folder")
     if not out.is_dir():
         raise UsageError(f"{out}: there is a file of this name", hint="give a folder that does not exist yet")
     names = [path.name for path in out.iterdir()]
     if names and not force:
         raise UsageError(f"{out}: the folder is not empty", hint="--force replaces a data set")
+    if names and source.resolve().is_relative_to(out):
+        raise UsageError(f"{out}: the source itself cannot be replaced", hint="give another folder")
     strangers = sorted(name for name in names if not _OWN_FILE.fullmatch(name))
     if strangers:
         raise UsageError(f"{out}: not replaced, because it holds more than a data set: {strangers[0]}")

@@ -26,7 +26,7 @@ from regiontalk.evaluation.average_precision import (
     rules_named,
 )
 from regiontalk.evaluation.box_check import ENOUGH, BoxCheck
-from regiontalk.evaluation.language import SentenceScorer, TreebankWords, score_once
+from regiontalk.evaluation.language import SentenceScorer, TreebankWords, metric_name, score_once
 from regiontalk.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.evaluation.truth import TruthImage, truth_of, truths_by_path
 from regiontalk.evaluation.yardsticks import measure_yardsticks
@@ -138,7 +138,7 @@ class DenseEvaluation:
         pool = self.pool()
         ap = curves(pool, self.rules).mean(axis=2)
         return DenseResult(
-            metric=self.scorer.metric,
+            metric=metric_name(self.scorer),
             protocol=self.rules.title,
             images=len(self.truths),
             truths=pool.truths,

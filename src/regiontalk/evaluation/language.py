@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from regiontalk.evaluation.ptb import tokenize
@@ -13,9 +13,7 @@ Pair = tuple[str, Sequence[str]]  # a sentence and its references
 
 
 class SentenceScorer(Protocol):
-    """Scores sentences between 0 and 1. `metric` is the name under which the figures are reported."""
-
-    metric: str
+    """Scores sentences between 0 and 1."""
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]: ...
 
@@ -49,10 +47,14 @@ class TreebankWords:
 
     def __init__(self, scorer: SentenceScorer) -> None:
         self.scorer = scorer
-        self.metric = scorer.metric
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        return self.scorer.scores((_words(sentence), [_words(one) for one in more]) for sentence, more in pairs)
+        asked = list(pairs)
+        references: dict[int, list[str]] = {}
+        for _, more in asked:  # many sentences may share one sequence of references
+            if id(more) not in references:
+                references[id(more)] = [_words(one) for one in more]
+        return self.scorer.scores([(_words(sentence), references[id(more)]) for sentence, more in asked])
 
 
 def _words(sentence: str) -> str:
@@ -67,13 +69,27 @@ def score_once(scorer: SentenceScorer, pairs: Sequence[Pair]) -> list[float]:
     return [scores[place] for place in places]
 
 
-@contextmanager
-def open_meteor(kind: str = "python") -> Iterator[CorpusScorer]:
-    """METEOR 1.5: our own ("python") or the original in a Java process ("java")."""
-    from regiontalk.evaluation import meteor
+def metric_name(scorer: SentenceScorer) -> str:
+    """The name under which figures are reported: only METEOR itself is called so."""
+    if isinstance(scorer, TreebankWords):
+        return metric_name(scorer.scorer)
+    own = type(scorer)
+    if own.__module__.startswith("regiontalk.evaluation.meteor."):
+        return "meteor"
+    return str(getattr(scorer, "metric", own.__name__))
 
+
+def open_meteor(
+    kind: str = "python", workers: int = 1, notify: Callable[[str], None] | None = None
+) -> AbstractContextManager[CorpusScorer]:
+    """METEOR 1.5: our own ("python"), by several processes for much work, or the original ("java").
+
+    `notify` is told when the tables are converted first, which takes a while.
+    """
     if kind == "java":
-        with meteor.JavaMeteor() as scorer:
-            yield scorer
-    else:
-        yield meteor.Meteor.load()
+        from regiontalk.evaluation.meteor import JavaMeteor
+
+        return JavaMeteor.load()
+    from regiontalk.evaluation.scoring_pool import MeteorWorkers
+
+    return MeteorWorkers(workers, notify)

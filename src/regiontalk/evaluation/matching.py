@@ -52,16 +52,15 @@ def match(truth: TruthImage, regions: Sequence[Region], plus_one: bool, last_tru
     claims = np.zeros(len(ranked), dtype=bool)
     claims[using[first]] = True
     overlaps = np.where(claims & wants, best, 0.0)
-    claiming = np.array(
-        [n for n in np.flatnonzero(overlaps >= IOU_THRESHOLDS[0]) if ranked[n].caption.strip()], dtype=np.intp
-    )
+    near = np.flatnonzero(overlaps >= IOU_THRESHOLDS[0])
+    spoken = [n for n in near if ranked[n].caption.strip() and truth.references[wanted[n]]]
     captions = Counter(region.caption for region in ranked if region.caption.strip()) if truth.bag else Counter()
     return MatchedImage(
         scores=np.array([region.score for region in ranked], dtype=np.float64),
         overlaps=overlaps,
         language=np.zeros(len(ranked)),
-        claiming=claiming,
-        claims=[(ranked[n].caption, truth.references[wanted[n]]) for n in claiming],
+        claiming=np.array(spoken, dtype=np.intp),
+        claims=[(ranked[n].caption, truth.references[wanted[n]]) for n in spoken],
         bag_pairs=[(caption, truth.bag) for caption in captions],
         bag_weights=list(captions.values()),
     )

@@ -147,7 +147,7 @@ def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
     try:
         if path.suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False), None
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             owners = arrays["owners"].astype(np.intp) if "owners" in arrays else None
             return arrays["scores"], owners
     except KeyError as error:

@@ -22,6 +22,7 @@ PAPER_ANCHORS = (
     (181, 362), (362, 181), (256, 256),
     (362, 724), (724, 362), (512, 512),
 )  # fmt: skip
+ROUNDS = 16  # of suppression before the first look at whether it has settled
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
 
 
@@ -137,23 +138,58 @@ class LocalizationLayer(nn.Module):
         return Proposals(decode_boxes(anchors, transforms), logit, transforms, anchors)
 
 
-def suppress(boxes_xyxy: Tensor, scores: Tensor, threshold: float, limit: int) -> tuple[Tensor, Tensor]:
-    """Greedy suppression of several photos at once: the indices (N, limit) of the kept boxes, best first,
-    and how many of them count (N,). Equal to `boxes.nms` photo by photo.
+def overlap_matrix(ranked_xyxy: Tensor, threshold: float) -> Tensor:
+    """(N, K, K): 1 where a better box (row) overlaps a worse one (column) too much; boxes are sorted by score."""
+    low_x, low_y, high_x, high_y = (column[:, :, None] for column in ranked_xyxy.unbind(dim=2))
+    width = torch.minimum(high_x, high_x.mT) - torch.maximum(low_x, low_x.mT)
+    height = torch.minimum(high_y, high_y.mT) - torch.maximum(low_y, low_y.mT)
+    overlap = width.clamp(min=0) * height.clamp(min=0)
+    areas = (high_x - low_x).clamp(min=0) * (high_y - low_y).clamp(min=0)
+    union = (areas + areas.mT - overlap).clamp(min=1e-9)
+    return torch.triu(overlap / union > threshold, diagonal=1).to(
+        torch.bfloat16 if ranked_xyxy.is_cuda else ranked_xyxy.dtype
+    )
 
-    A box is kept iff no kept better box overlaps it too much; this is solved as a fixed point that settles
-    after as many rounds as the longest chain of suppressions has links (a handful), all boxes at a time.
+
+def settle(keep: Tensor, overlaps: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+    """Rounds of suppression (N, K) -> (N, K), and whether the last one changed nothing.
+
+    A box is kept iff no kept better box overlaps it too much. Applying that to all boxes at a time settles
+    after as many rounds as the longest chain of suppressions has links, and then equals the greedy answer.
     """
-    order = torch.sort(scores, dim=1, descending=True, stable=True).indices
-    ranked = boxes_xyxy.gather(1, order[..., None].expand(-1, -1, 4))
-    overlaps = torch.triu(box_iou(ranked, ranked) > threshold, diagonal=1).to(ranked.dtype)  # (N, K, K)
-    keep = torch.ones_like(scores, dtype=ranked.dtype)
-    while True:
-        settled = (torch.bmm(keep[:, None, :], overlaps)[:, 0] == 0).to(ranked.dtype)
-        if torch.equal(settled, keep):
-            break
-        keep = settled
+    before = keep
+    for _ in range(rounds):
+        before, keep = keep, (torch.bmm(keep[:, None, :], overlaps)[:, 0] == 0).to(keep.dtype)
+    return keep, (keep == before).all()
+
+
+def settle_fully(keep: Tensor, overlaps: Tensor, settled: Tensor) -> Tensor:
+    """Goes on where `settle` stopped, until nothing changes."""
+    while not settled:
+        keep, settled = settle(keep, overlaps, ROUNDS)
+    return keep
+
+
+def first_kept(keep: Tensor, limit: int) -> tuple[Tensor, Tensor]:
+    """The places (N, limit) of the first kept boxes of each photo, and how many of them count (N,)."""
     rank = torch.arange(keep.shape[1], device=keep.device)
     places = torch.where(keep > 0, rank, rank + keep.shape[1])
     first = torch.topk(places, min(limit, keep.shape[1]), dim=1, largest=False, sorted=True).values
-    return order.gather(1, first % keep.shape[1]), (keep.sum(dim=1)).clamp(max=limit).long()
+    return first % keep.shape[1], (keep > 0).sum(dim=1).clamp(max=limit)
+
+
+def suppress(boxes_xyxy: Tensor, scores: Tensor, threshold: float, limit: int) -> tuple[Tensor, Tensor]:
+    """Greedy suppression of several photos at once: the indices (N, limit) of the kept boxes, best first,
+    and how many of them count (N,). Equal to `boxes.nms` photo by photo.
+    """
+    order = torch.sort(scores, dim=1, descending=True, stable=True).indices
+    overlaps = overlap_matrix(gather_boxes(boxes_xyxy, order), threshold)
+    start = torch.ones(order.shape, dtype=overlaps.dtype, device=order.device)
+    keep, settled = settle(start, overlaps, ROUNDS)
+    places, counts = first_kept(settle_fully(keep, overlaps, settled), limit)
+    return order.gather(1, places), counts
+
+
+def gather_boxes(boxes_xyxy: Tensor, index: Tensor) -> Tensor:
+    """Boxes (N, K, 4) at places (N, B) -> (N, B, 4)."""
+    return boxes_xyxy.gather(1, index[..., None].expand(-1, -1, 4))

@@ -9,10 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from regiontalk.nets.fcln import FCLN, Recognized
-from regiontalk.nets.localization import clip_boxes, suppress
+from regiontalk.nets.fcln import FCLN
+from regiontalk.nets.localization import (
+    ROUNDS,
+    clip_boxes,
+    first_kept,
+    gather_boxes,
+    overlap_matrix,
+    settle,
+    settle_fully,
+    suppress,
+)
 from regiontalk.vocabulary import END
 
 Stage = Callable[..., tuple[Tensor, ...]]
@@ -45,76 +54,129 @@ class Predicted:
     logprobs: Tensor  # (B,)
 
 
+@dataclass(frozen=True)
+class Described:
+    """What the net says of the chosen proposals of a batch, before the last suppression."""
+
+    boxes_xyxy: Tensor  # (N, B, 4) refined, in input pixels
+    logits: Tensor  # (N, B) the recognition network's
+    proposal_logits: Tensor  # (N, B)
+    tokens: Tensor  # (N, B, T)
+    logprobs: Tensor  # (N, B)
+    counts: Tensor  # (N,) how many regions of each photo are meant
+
+
 class Predictor:
-    """Drives a net through its three stages; `graphed` replays them as CUDA graphs, one per input shape."""
+    """Drives a net through its stages: find, describe, rank.
+
+    On a GPU the weights are turned to bfloat16 in place, and `graphed` replays the stages as CUDA graphs, one
+    per input shape.
+    """
 
     def __init__(self, net: FCLN, start: int, config: PredictionConfig, graphed: bool = False) -> None:
         self.net, self.start, self.config = net, start, config
-        self._find: Stage = Graphed(self._find_candidates) if graphed else self._find_candidates
-        self._describe: Stage = Graphed(self._recognize_and_caption) if graphed else self._recognize_and_caption
+        self.device = next(net.parameters()).device
+        if self.device.type == "cuda":
+            to_bfloat16(net)
+        self.find: Stage = Graphed(self._find) if graphed else self._find
+        self.describe_stage: Stage = Graphed(self._describe) if graphed else self._describe
 
-    @torch.inference_mode()
     def __call__(self, images: Tensor, sizes: Tensor) -> list[Predicted]:
         """Images (N, 3, H, W) with photos of `sizes` (N, 2) = (width, height) inside."""
-        features, boxes, logits = self._find(images, sizes)
-        index, counts = suppress(boxes, logits, self.config.proposal_nms, self.config.proposals)
-        chosen = boxes.gather(1, index[..., None].expand(-1, -1, 4))
-        refined, final_logits, tokens, logprobs = self._describe(features, sizes, chosen)
-        scores = torch.sigmoid(final_logits)
-        if self.config.score == "product":
-            scores = scores * torch.sigmoid(logits.gather(1, index))
-        return self._rank(refined, self._with_captions(scores, tokens, logprobs), tokens, logprobs, counts)
+        return rank(self.describe(images, sizes), self.config)
+
+    @torch.inference_mode()
+    def describe(self, images: Tensor, sizes: Tensor) -> Described:
+        """Everything about the best proposals of each photo."""
+        features, boxes, logits, overlaps, keep, settled = self.find(images, sizes)
+        keep = settle_fully(keep, overlaps, settled)
+        return Described(*self.describe_stage(features, sizes, boxes, logits, keep))
 
     @torch.inference_mode()
     def proposals(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The chosen proposals (N, B, 4) and how many of them count (N,): what recall is measured on."""
-        _, boxes, logits = self._find(images, sizes)
-        index, counts = suppress(boxes, logits, self.config.proposal_nms, self.config.proposals)
-        return boxes.gather(1, index[..., None].expand(-1, -1, 4)), counts
+        _, boxes, _, overlaps, keep, settled = self.find(images, sizes)
+        index, counts = first_kept(settle_fully(keep, overlaps, settled), self.config.proposals)
+        return gather_boxes(boxes, index), counts
 
     @torch.inference_mode()
     def caption_boxes(self, images: Tensor, sizes: Tensor, boxes_xyxy: Tensor, counts: Tensor) -> list[Predicted]:
         """Captions of given boxes (N, B, 4), of which the first `counts` (N,) of each photo are meant."""
-        features = self.net.backbone(images)
-        _, logits, tokens, logprobs = self._recognize_and_caption(features, sizes, boxes_xyxy)
-        scores = self._with_captions(torch.sigmoid(logits), tokens, logprobs)
+        with self._autocast():
+            features = self.net.backbone(images)
+        _, logits, tokens, logprobs = self._read(features, sizes, boxes_xyxy)
+        scores = with_captions(torch.sigmoid(logits), tokens, logprobs, self.config.caption_weight)
         return [
             Predicted(boxes_xyxy[n, :count], scores[n, :count], tokens[n, :count], logprobs[n, :count])
             for n, count in enumerate(counts.tolist())
         ]
 
-    def _find_candidates(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Features, and the best proposals cut to the photo (N, K', 4) with their logits (N, K')."""
-        features, proposals = self.net.propose(images)
+    def _find(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
+        """Features, the best proposals cut to the photo (N, K', 4) with their logits (N, K'), and the first
+        rounds of their suppression."""
+        with self._autocast():
+            features, proposals = self.net.propose(images)
         count = min(self.config.candidates, proposals.logits.shape[1])
         logits, index = torch.topk(proposals.logits, count, dim=1)
-        boxes = proposals.boxes_xyxy.gather(1, index[..., None].expand(-1, -1, 4))
-        return features, clip_boxes(boxes, sizes), logits
+        boxes = clip_boxes(gather_boxes(proposals.boxes_xyxy, index), sizes)
+        overlaps = overlap_matrix(boxes, self.config.proposal_nms)
+        keep, settled = settle(torch.ones_like(logits, dtype=overlaps.dtype), overlaps, ROUNDS)
+        return features, boxes, logits, overlaps, keep, settled
 
-    def _recognize_and_caption(
-        self, features: Tensor, sizes: Tensor, boxes: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        recognized: Recognized = self.net.recognize(features, sizes, boxes)
-        seen = self.net.see(recognized, sizes, boxes)
-        tokens, logprobs = self.net.language.greedy(seen, self.start, self.config.longest)
+    def _describe(
+        self, features: Tensor, sizes: Tensor, boxes: Tensor, logits: Tensor, keep: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The fields of `Described`, for the first proposals that are kept."""
+        index, counts = first_kept(keep, self.config.proposals)
+        refined, final_logits, tokens, logprobs = self._read(features, sizes, gather_boxes(boxes, index))
+        return refined, final_logits, logits.gather(1, index), tokens, logprobs, counts
+
+    def _read(self, features: Tensor, sizes: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Refined boxes (N, B, 4), logits (N, B), captions (N, B, T) and their log-probabilities (N, B)."""
+        with self._autocast():
+            recognized = self.net.recognize(features, sizes, boxes)
+            seen = self.net.see(recognized, sizes, boxes)
+            tokens, logprobs = self.net.language.greedy(seen, self.start, self.config.longest)
         shape = boxes.shape[:2]
         refined = clip_boxes(recognized.boxes_xyxy, sizes)
         return refined, recognized.logits, tokens.view(*shape, -1), logprobs.view(shape)
 
-    def _with_captions(self, scores: Tensor, tokens: Tensor, logprobs: Tensor) -> Tensor:
-        words = (tokens != END).sum(dim=-1) + 1  # END was predicted too
-        return scores * torch.exp(self.config.caption_weight * logprobs / words)
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda", cache_enabled=False)
 
-    def _rank(self, boxes: Tensor, scores: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor) -> list[Predicted]:
-        real = torch.arange(scores.shape[1], device=scores.device) < counts[:, None]
-        ranked = torch.where(real, scores, -1.0)
-        index, kept = suppress(boxes, ranked, self.config.final_nms, scores.shape[1])
-        out = []
-        for n, count in enumerate(kept.tolist()):
-            rows = index[n, :count]
-            rows = rows[ranked[n, rows] >= 0]
-            out.append(Predicted(boxes[n, rows], scores[n, rows], tokens[n, rows], logprobs[n, rows]))
-        return out
+
+def with_captions(scores: Tensor, tokens: Tensor, logprobs: Tensor, weight: float) -> Tensor:
+    """Scores lowered where the caption's words are unsure."""
+    words = (tokens != END).sum(dim=-1) + 1  # END was predicted too
+    return scores * torch.exp(weight * logprobs / words)
+
+
+def rank(described: Described, config: PredictionConfig) -> list[Predicted]:
+    """The last suppression: each photo's regions by falling score."""
+    scores = torch.sigmoid(described.logits)
+    if config.score == "product":
+        scores = scores * torch.sigmoid(described.proposal_logits)
+    scores = with_captions(scores, described.tokens, described.logprobs, config.caption_weight)
+    meant = torch.arange(scores.shape[1], device=scores.device) < described.counts.clamp(max=config.proposals)[:, None]
+    index, kept = suppress(described.boxes_xyxy, torch.where(meant, scores, -1.0), config.final_nms, scores.shape[1])
+    out = []
+    for n, count in enumerate(kept.tolist()):
+        rows = index[n, :count]
+        rows = rows[meant[n, rows]]
+        out.append(
+            Predicted(
+                described.boxes_xyxy[n, rows], scores[n, rows], described.tokens[n, rows], described.logprobs[n, rows]
+            )
+        )
+    return out
+
+
+def to_bfloat16(net: FCLN) -> None:
+    """Weights of the large layers to bfloat16, channels last; anchors and normalisation stay as they are."""
+    for module in net.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear | nn.LSTM | nn.Embedding):
+            module.to(torch.bfloat16)
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 class Graphed:

@@ -25,7 +25,8 @@ def build_optimizer(named: Iterable[tuple[str, nn.Parameter]], config: Optimizer
     if config.kind == "rmsprop":
         return torch.optim.RMSprop(groups, lr=config.rate, alpha=config.betas[1])
     kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
-    return kind(groups, lr=config.rate, betas=config.betas)
+    on_gpu = any(parameter.is_cuda for parameter in parameters)
+    return kind(groups, lr=config.rate, betas=config.betas, fused=on_gpu)
 
 
 def rate_factor(step: int, steps: int, config: ScheduleConfig) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from regiontalk import boxes, images
 from regiontalk.data.merging import merge_regions
 from regiontalk.data.records import Dataset, Record
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.prediction import Predicted, PredictionConfig, Predictor
+from regiontalk.nets.prediction import Described, Predicted, PredictionConfig, Predictor, rank
 from regiontalk.types import ImageRegions, Region
 from regiontalk.vocabulary import Vocabulary
 
@@ -65,6 +65,15 @@ class PhotoBatches(TorchDataset):
         return result.pixels, (width / record.width, height / record.height)
 
 
+@dataclass(frozen=True)
+class DescribedPhoto:
+    """One photo's proposals with captions, in input pixels; `scale` leads there from the record's pixels."""
+
+    record: Record
+    scale: tuple[float, float]
+    described: Described
+
+
 @dataclass
 class DatasetPredictor:
     """Runs a net over the photos of a data set; results come batch by batch, photos of like shape together."""
@@ -82,10 +91,17 @@ class DatasetPredictor:
     def regions(self, dataset: Dataset, numbers: Sequence[int]) -> Iterator[ImageRegions]:
         """The net's own regions."""
         for batch in self._load(dataset, numbers):
-            with self._autocast():
-                found = self.predictor(self._images(batch), batch.sizes.to(self.device))
+            found = self.predictor(self._images(batch), batch.sizes.to(self.device))
             for n, predicted in enumerate(found):
-                yield self._to_regions(predicted, dataset[batch.numbers[n]], batch.scales[n])
+                yield to_regions(predicted, self.words, dataset[batch.numbers[n]], batch.scales[n])
+
+    def described(self, dataset: Dataset, numbers: Sequence[int]) -> Iterator[DescribedPhoto]:
+        """What the net says of its proposals before the last suppression, to choose settings by."""
+        for batch in self._load(dataset, numbers):
+            found = self.predictor.describe(self._images(batch), batch.sizes.to(self.device))
+            for n, number in enumerate(batch.numbers):
+                values = (getattr(found, item.name)[n : n + 1].cpu() for item in fields(Described))
+                yield DescribedPhoto(dataset[number], batch.scales[n], Described(*values))
 
     def on_truths(self, dataset: Dataset, numbers: Sequence[int]) -> Iterator[ImageRegions]:
         """Captions of the true boxes, merged as the evaluator merges them (DenseCap section 4)."""
@@ -95,18 +111,16 @@ class DatasetPredictor:
             for row, regions, scale in zip(given, merged, batch.scales, strict=True):
                 row[: len(regions)] = boxes.scale([region.xyxy for region in regions], *scale)
             counts = torch.tensor([len(regions) for regions in merged])
-            with self._autocast():
-                found = self.predictor.caption_boxes(
-                    self._images(batch), batch.sizes.to(self.device), torch.from_numpy(given).to(self.device), counts
-                )
+            found = self.predictor.caption_boxes(
+                self._images(batch), batch.sizes.to(self.device), torch.from_numpy(given).to(self.device), counts
+            )
             for n, predicted in enumerate(found):
-                yield self._to_regions(predicted, dataset[batch.numbers[n]], batch.scales[n])
+                yield to_regions(predicted, self.words, dataset[batch.numbers[n]], batch.scales[n])
 
     def proposals(self, dataset: Dataset, numbers: Sequence[int]) -> Iterator[tuple[Record, NDArray[np.floating]]]:
         """The chosen proposals of each photo, in the record's pixels, best first."""
         for batch in self._load(dataset, numbers):
-            with self._autocast():
-                chosen, counts = self.predictor.proposals(self._images(batch), batch.sizes.to(self.device))
+            chosen, counts = self.predictor.proposals(self._images(batch), batch.sizes.to(self.device))
             for n, count in enumerate(counts.tolist()):
                 scale_x, scale_y = batch.scales[n]
                 yield dataset[batch.numbers[n]], boxes.scale(chosen[n, :count].cpu().numpy(), 1 / scale_x, 1 / scale_y)
@@ -118,24 +132,28 @@ class DatasetPredictor:
     def _images(self, batch: PhotoBatch) -> torch.Tensor:
         return batch.images.to(self.device).float().contiguous(memory_format=torch.channels_last)
 
-    def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
 
-    def _to_regions(self, predicted: Predicted, record: Record, scale: tuple[float, float]) -> ImageRegions:
-        original = boxes.clip(
-            boxes.scale(predicted.boxes_xyxy.float().cpu().numpy().astype(np.float64), 1 / scale[0], 1 / scale[1]),
-            record.width,
-            record.height,
-        )
-        rows = zip(
-            original.tolist(),
-            predicted.scores.float().tolist(),
-            predicted.tokens.tolist(),
-            predicted.logprobs.float().tolist(),
-            strict=True,
-        )
-        regions = [
-            Region((box[0], box[1], box[2], box[3]), score, self.words.decode(tokens), logprob)
-            for box, score, tokens, logprob in rows
-        ]
-        return ImageRegions(record.image, record.width, record.height, "checkpoint", tuple(regions))
+def ranked_regions(photo: DescribedPhoto, words: Vocabulary, config: PredictionConfig) -> ImageRegions:
+    """A photo's regions after the last suppression."""
+    return to_regions(rank(photo.described, config)[0], words, photo.record, photo.scale)
+
+
+def to_regions(predicted: Predicted, words: Vocabulary, record: Record, scale: tuple[float, float]) -> ImageRegions:
+    """In the record's pixels, with words."""
+    original = boxes.clip(
+        boxes.scale(predicted.boxes_xyxy.float().cpu().numpy().astype(np.float64), 1 / scale[0], 1 / scale[1]),
+        record.width,
+        record.height,
+    )
+    rows = zip(
+        original.tolist(),
+        predicted.scores.float().tolist(),
+        predicted.tokens.tolist(),
+        predicted.logprobs.float().tolist(),
+        strict=True,
+    )
+    regions = [
+        Region((box[0], box[1], box[2], box[3]), score, words.decode(tokens), logprob)
+        for box, score, tokens, logprob in rows
+    ]
+    return ImageRegions(record.image, record.width, record.height, "checkpoint", tuple(regions))

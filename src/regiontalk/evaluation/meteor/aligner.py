@@ -80,7 +80,7 @@ def _without_rivals(found: Sequence[Sequence[Match]], matches: Sequence[Match], 
 def _steps(found: Sequence[Sequence[Match]], matches: Sequence[Match], fixed: set[Match]) -> list[_Step]:
     """Runs are kept apart word by word where a path may be inside a longer match."""
     steps: list[_Step] = []
-    joinable = all([match[1] == 1 or match in fixed for match in matches])
+    joinable = all(match[1] == 1 or match in fixed for match in matches)
     run: _Step | None = None
     position = 0
     while position < len(found):

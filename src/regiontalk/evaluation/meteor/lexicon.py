@@ -94,16 +94,17 @@ class Lexicon:
         phrases: dict[int, tuple[Span, ...]] = {}
         sources: list[Source] = []
         count = len(nodes)
+        paraphrases_of, longer_phrase = self._ranked_paraphrases, self._longer_phrase
         for start, node in enumerate(nodes):
             phrase, end = node, start + 1
             while phrase >= 0:
                 phrases[phrase] = (*phrases.get(phrase, ()), (start, end - start))
-                ranked = self._ranked_paraphrases(phrase)
+                ranked = paraphrases_of(phrase)
                 if ranked:
                     sources.append((start, end - start, ranked))
                 if end == count or nodes[end] < 0:
                     break
-                phrase = self._longer_phrase(phrase, nodes[end])
+                phrase = longer_phrase(phrase, nodes[end])
                 end += 1
         return phrases, sources
 

@@ -19,7 +19,7 @@ def find_matches(hypothesis: Sentence, reference: Sentence) -> list[list[Match]]
     return found
 
 
-def _match_words(hypothesis: Sentence, reference: Sentence, found: list[list[Match]], exact_only: bool) -> None:
+def _match_words(hypothesis: Sentence, reference: Sentence, found: list[list[Match]], exact_only: bool = False) -> None:
     for word, starts in reference.places.items():
         common = word.kin & hypothesis.words
         if not common:

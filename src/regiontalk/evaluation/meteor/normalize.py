@@ -66,16 +66,18 @@ def _separate_signs(text: str) -> str:
 
 def _separate_final_dots(words: list[str], abbreviations: Set[str], numeric_abbreviations: Set[str]) -> list[str]:
     out: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if not word.endswith(".") or not word.strip("."):
-            out.append(word)
-            continue
+    for number, word in enumerate(words, start=1):
         before = word[:-1]
-        if "." in before and _LETTER.search(before):
-            out.append(word.replace(".", ""))
-        elif before in abbreviations or "a" <= following[:1] <= "z":
+        following = words[number][0] if number < len(words) else ""
+        if word[-1] != "." or not word.strip("."):
             out.append(word)
-        elif before in numeric_abbreviations and "0" <= following[:1] <= "9":
+        elif "." in before and _LETTER.search(before):
+            out.append(word.replace(".", ""))
+        elif (
+            before in abbreviations
+            or (before in numeric_abbreviations and "0" <= following <= "9")
+            or "a" <= following <= "z"
+        ):
             out.append(word)
         else:
             out += [before, "."]

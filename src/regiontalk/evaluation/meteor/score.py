@@ -6,9 +6,12 @@ order of the floating-point operations is the jar's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache, reduce
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from regiontalk.errors import UsageError
@@ -75,6 +78,8 @@ class Statistics(NamedTuple):
         )
 
 
+Scored = tuple[float, Statistics]
+
 NOTHING = Statistics(0, 0, 0, 0, (0,) * 4, (0,) * 4, (0,) * 4, (0,) * 4, 0)
 
 
@@ -111,7 +116,6 @@ def count_chunks(matches: Iterable[Match]) -> int:
     return chunks
 
 
-@lru_cache(1 << 16)
 def score_of(statistics: Statistics) -> float:
     """Weighted F-mean of precision and recall times one minus the fragmentation penalty."""
     matched, matched_of_reference = _weighted_matches(statistics)
@@ -146,12 +150,17 @@ def _weighted_length(length: int, function_words: int) -> float:
 
 
 class Meteor:
-    """METEOR 1.5 for English, as `java -jar meteor-1.5.jar - - -stdio -l en -norm` computes it."""
+    """METEOR 1.5 for English, as `java -jar meteor-1.5.jar - - -stdio -l en -norm` computes it.
+
+    Remembers sentences and pairs: dense captioning asks for the same ones again and again. Equal statistics
+    are kept once, which saves memory and spares the garbage collector.
+    """
 
     def __init__(self, tables: Tables) -> None:
         self._lexicon = Lexicon(tables)
         self._sentences: dict[str, Sentence] = {}
-        self._pairs: dict[tuple[str, str], Statistics] = {}
+        self._pairs: dict[tuple[str, str], Scored] = {}
+        self._scored: dict[Statistics, Scored] = {}
 
     @classmethod
     def load(cls, notify: Notify | None = None) -> Meteor:
@@ -160,27 +169,34 @@ class Meteor:
 
     def score(self, hypothesis: str, references: Sequence[str]) -> float:
         """Between 0 and 1: the best over the references."""
-        return score_of(self.statistics(hypothesis, references))
+        return self._best(hypothesis, references)[0]
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        return [self.score(hypothesis, references) for hypothesis, references in pairs]
+        with _collector_paused():
+            return [self._best(hypothesis, references)[0] for hypothesis, references in pairs]
 
     def corpus_score(self, pairs: Iterable[Pair]) -> float:
         """From the statistics of all segments together, which is not the mean of their scores."""
-        return score_of(reduce(Statistics.pooled, (self.statistics(*pair) for pair in pairs), NOTHING))
+        segments = (self._best(hypothesis, references)[1] for hypothesis, references in pairs)
+        with _collector_paused():
+            return score_of(reduce(Statistics.pooled, segments, NOTHING))
 
-    def statistics(self, hypothesis: str, references: Sequence[str]) -> Statistics:
-        """Those of the first of the best-scoring references."""
+    def _best(self, hypothesis: str, references: Sequence[str]) -> Scored:
+        """The first of the best-scoring references."""
         if not references:
             raise UsageError("METEOR needs at least one reference")
-        return max((self._statistics_of_pair(hypothesis, reference) for reference in references), key=score_of)
+        return max([self._score_pair(hypothesis, reference) for reference in references], key=itemgetter(0))
 
-    def _statistics_of_pair(self, hypothesis: str, reference: str) -> Statistics:
-        statistics = self._pairs.get((hypothesis, reference))
-        if statistics is None:
+    def _score_pair(self, hypothesis: str, reference: str) -> Scored:
+        scored = self._pairs.get((hypothesis, reference))
+        if scored is None:
             statistics = statistics_of(self._sentence(hypothesis), self._sentence(reference))
-            _remember(self._pairs, (hypothesis, reference), statistics, REMEMBERED_PAIRS)
-        return statistics
+            scored = self._scored.get(statistics)
+            if scored is None:
+                scored = score_of(statistics), statistics
+                _remember(self._scored, statistics, scored, REMEMBERED_SENTENCES)
+            _remember(self._pairs, (hypothesis, reference), scored, REMEMBERED_PAIRS)
+        return scored
 
     def _sentence(self, text: str) -> Sentence:
         sentence = self._sentences.get(text)
@@ -188,6 +204,18 @@ class Meteor:
             sentence = self._lexicon.sentence(text)
             _remember(self._sentences, text, sentence, REMEMBERED_SENTENCES)
         return sentence
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Scoring makes many small objects and no cycles: looking for them would take longer than scoring."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _remember(memory: dict[Key, Value], key: Key, value: Value, limit: int) -> None:

@@ -65,12 +65,9 @@ _STEP_3 = {
     "ness": "",
     "ative": "",
 }
-_STEP_4 = dict.fromkeys(
-    (
-        ("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate")
-        + ("iti", "ous", "ive", "ize", "ion")
-    ),
-    "",
+_STEP_4 = (
+    *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate"),
+    *("iti", "ous", "ive", "ize", "ion"),
 )
 
 _SPECIAL_R1 = ("gener", "commun", "arsen")

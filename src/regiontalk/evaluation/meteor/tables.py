@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from regiontalk.cache import cache_folder, replacing
 from regiontalk.errors import DataError, MissingExtra
@@ -40,7 +40,7 @@ _JAR_MEMBERS = {
     "abbreviations": "nonbreaking/english.prefixes",
 }
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
 Notify = Callable[[str], None]
 
 
@@ -107,7 +107,7 @@ class Tables:
         arrays = build(sources)
         try:
             with replacing(path) as temporary:
-                np.savez(temporary, **arrays)
+                np.savez(temporary, allow_pickle=False, **arrays)
         except OSError as error:
             if notify:
                 notify(f"{path}: cannot be written ({error.strerror or error}); the next run converts again")
@@ -281,7 +281,7 @@ def _pairs_of_lines(text: str) -> Iterable[tuple[str, str]]:
     return zip(lines, lines, strict=True)
 
 
-def _offsets(lengths: Iterable[int] | NDArray[Any]) -> NDArray[np.uint32]:
+def _offsets(lengths: ArrayLike) -> NDArray[np.uint32]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
 
 

@@ -1,0 +1,67 @@
+"""METEOR by several processes: a whole test set's captions against all references of their images."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
+from multiprocessing import get_context
+from types import TracebackType
+
+from regiontalk.evaluation.language import Pair
+from regiontalk.evaluation.meteor import Meteor
+
+FEW = 50_000  # comparisons of two sentences that are not worth starting processes for
+SHARES = 4  # parts a worker gets of one call, so that none waits long for another
+
+_of_this_worker: list[Meteor] = []  # one, once a worker process has started
+
+
+class MeteorWorkers:
+    """The interface of `Meteor`. The processes start with the first large call; leave by `close` or `with`."""
+
+    metric = "meteor"
+
+    def __init__(self, workers: int, notify: Callable[[str], None] | None = None) -> None:
+        self.workers = workers
+        self.own = Meteor.load(notify)
+        self._pool: ProcessPoolExecutor | None = None
+
+    def scores(self, pairs: Iterable[Pair]) -> list[float]:
+        asked = list(pairs)
+        if self.workers < 2 or sum(len(references) for _, references in asked) < FEW:
+            return self.own.scores(asked)
+        if self._pool is None:
+            # Not forked: the progress bar has a thread, and a fork would copy its locks as they are.
+            self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), initializer=_start_worker)
+        size = -(-len(asked) // (self.workers * SHARES))
+        parts = [asked[start : start + size] for start in range(0, len(asked), size)]
+        return list(chain.from_iterable(self._pool.map(_score, parts)))
+
+    def corpus_score(self, pairs: Iterable[Pair]) -> float:
+        return self.own.corpus_score(pairs)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> MeteorWorkers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    _of_this_worker.append(Meteor.load())
+
+
+def _score(pairs: list[Pair]) -> list[float]:
+    return _of_this_worker[0].scores(pairs)

@@ -1,0 +1,167 @@
+"""`regiontalk data` from the command line: exit codes, streams, and the commands of docs/your-own-data.md."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from regiontalk.cli.main import run
+
+DOCS = Path(__file__).parents[2] / "docs" / "your-own-data.md"
+
+
+@pytest.fixture
+def desk(tmp_path, make_scene, monkeypatch) -> Path:
+    """The working folder of docs/your-own-data.md."""
+    (tmp_path / "photos").mkdir()
+    make_scene((451, 300)).save(tmp_path / "photos" / "cat.jpg")
+    make_scene((512, 341)).save(tmp_path / "photos" / "coffee.jpg")
+    (tmp_path / "regions.csv").write_text(block("csv"))
+    (tmp_path / "lines.jsonl").write_text(block("json"))
+    export = {
+        "images": [{"id": 1, "file_name": "cat.jpg", "width": 451, "height": 300}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 30, 40]}],
+        "categories": [{"id": 1, "name": "cat"}],
+    }
+    (tmp_path / "export.json").write_text(json.dumps(export))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def block(language: str) -> str:
+    match = re.search(rf"```{language}\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+def test_the_commands_of_the_manual_are_true(desk, capfd):
+    commands = [
+        line for part in re.findall(r"```sh\n(.*?)```", DOCS.read_text(), re.DOTALL) for line in part.split("\n")
+    ]
+    commands = [command for command in commands if command]
+    assert len(commands) >= 6
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "regiontalk"
+        force = ["--force"] if arguments[1] == "prepare" else []
+        assert run([*arguments, *force]) == 0, (command, capfd.readouterr().err)
+    assert run(["data", "merge", "my-data", "merged"]) == 0
+
+
+def test_results_go_to_stdout_and_messages_to_stderr(desk, capfd):
+    with (desk / "regions.csv").open("a") as file:
+        file.write("photos/none.jpg,1,2,3,4,a ghost,train\n")
+    assert run(["data", "prepare", "csv", "regions.csv", "out", "--json"]) == 0
+    captured = capfd.readouterr()
+    assert json.loads(captured.out) == json.loads((desk / "out" / "dataset.json").read_text())
+    assert captured.err.startswith("skipped regions.csv, line 6: photo not found: ")
+    assert run(["data", "prepare", "csv", "regions.csv", "quiet", "-q", "--json"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_many_skipped_photos_are_not_all_named(desk, capfd):
+    with (desk / "regions.csv").open("a") as file:
+        file.writelines(f"photos/{number}.jpg,1,2,3,4,a ghost,train\n" for number in range(30))
+    assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "skipped 10 more"
+
+
+def test_stats_carry_the_promised_keys_and_draw_a_sheet(desk, capfd):
+    assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
+    capfd.readouterr()
+    assert run(["data", "stats", "out", "--json", "-o", "sheet.png"]) == 0
+    counted = json.loads(capfd.readouterr().out)
+    assert {name: counted[name] for name in ("images", "regions", "sentences")} == {
+        "images": 2,
+        "regions": 3,
+        "sentences": 1,
+    }
+    assert counted["words"] == 15
+    with Image.open(desk / "sheet.png") as sheet:
+        assert sheet.format == "PNG"
+    assert run(["data", "stats", "out", "--split", "dev", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["images"] == 1
+    assert run(["data", "stats", "out"]) == 0
+    assert "splits train" in capfd.readouterr().out
+
+
+def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
+    assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
+    assert run(["data", "check", "out", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out.splitlines()[-1]) == {"records": 2, "broken": 0, "problems": []}
+    (desk / "photos" / "coffee.jpg").unlink()
+    assert run(["data", "check", "out", "--json"]) == 4
+    captured = capfd.readouterr()
+    [problem] = json.loads(captured.out)["problems"]
+    assert (problem["line"], problem["image"]) == (2, str(desk / "photos" / "coffee.jpg"))
+    assert captured.err == "regiontalk: out: 1 of 2 records are broken\n"
+    assert run(["data", "check", "out"]) == 4
+    missing = desk / "photos" / "coffee.jpg"
+    assert capfd.readouterr().out == f"line 2: {missing}: No such file or directory\n"
+    assert run(["data", "check", "out", "--quick"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["prepare", "csv", "none.csv", "out"], 4, "none.csv: no such file or folder"),
+        (["prepare", "csv", "photos", "out"], 4, "photos: a folder where a file is due"),
+        (["prepare", "csv", "export.json", "out"], 4, "export.json, line 1: the columns are"),
+        (["prepare", "jsonl", "regions.csv", "out"], 4, "regions.csv, line 1: wrong JSON at character 1"),
+        (["prepare", "visual-genome", ".", "out"], 4, "image_data.json: No such file"),
+        (["prepare", "coco", "lines.jsonl", "out"], 4, "an empty data set"),
+        (["prepare", "cvs", "regions.csv", "out"], 2, "'cvs' is not one of"),
+        (["prepare", "csv", "regions.csv"], 2, "Missing argument 'OUT'"),
+        (["prepare", "csv", "regions.csv", "photos"], 2, "photos: the folder is not empty"),
+        (["prepare", "csv", "regions.csv", "photos", "--force"], 2, "holds more than a data set"),
+        (["prepare", "csv", "regions.csv", "out", "--pack", "3"], 2, "at least 16 pixels"),
+        (["prepare", "csv", "regions.csv", "out", "--images", "none"], 4, "none: no folder of photos"),
+        (["prepare", "csv", "regions.csv", "out", "--images", "photos", "--strict"], 3, "cannot be used: 2"),
+        (["check", "photos"], 4, "photos: no data set here"),
+        (["stats", "none"], 4, "none: no data set here"),
+        (["merge", "none", "out"], 4, "none: no data set here"),
+        (["merge", "none", "out", "--iou", "7"], 2, "an IoU lies above 0"),
+    ],
+)
+def test_a_failure_is_one_line_an_exit_code_and_nothing_written(desk, capfd, arguments, code, message):
+    before = sorted(desk.rglob("*"))
+    assert run(["data", *arguments]) == code
+    captured = capfd.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert sorted(desk.rglob("*")) == before
+
+
+def test_square_brackets_in_the_data_are_text(desk, capfd):
+    (desk / "lines.jsonl").write_text(
+        '{"image":"photos/cat.jpg","regions":[{"xyxy":[1,2,3,4],"phrase":"a","type":"[/b]"}]}'
+    )
+    assert run(["data", "prepare", "jsonl", "lines.jsonl", "[/i]"]) == 0
+    assert run(["data", "stats", "[/i]"]) == 0
+    assert "[/b] 1" in capfd.readouterr().out
+
+
+def test_odd_names_stay_on_one_line(desk, capfd):
+    line = r'{"image": "\ud800\n\u001b[31m.jpg", "width": 5, "height": 5, "sentences": ["A \ud800."]}'
+    (desk / "lines.jsonl").write_text(line)
+    assert run(["data", "prepare", "jsonl", "lines.jsonl", "out"]) == 0
+    capfd.readouterr()
+    assert run(["data", "check", "out"]) == 4
+    assert capfd.readouterr().out.count("\n") == 1
+    assert run(["data", "check", "out", "--json"]) == 4
+    assert "\ud800" in json.loads(capfd.readouterr().out)["problems"][0]["image"]
+    (desk / "lines.jsonl").write_text(line.replace('"width": 5, "height": 5, ', ""))
+    assert run(["data", "prepare", "jsonl", "lines.jsonl", "other", "--strict"]) == 3
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_a_sheet_that_cannot_be_written_is_a_usage_error(desk, capfd):
+    assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
+    assert run(["data", "stats", "out", "-o", "none/sheet.png"]) == 2
+    assert "none/sheet.png: cannot be written" in capfd.readouterr().err

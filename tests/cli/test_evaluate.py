@@ -1,0 +1,247 @@
+"""`regiontalk evaluate` from the command line: what it prints, what it names, how it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regiontalk.cli.main import run
+from regiontalk.errors import MissingExtra
+from regiontalk.evaluation import meteor
+
+LEFT, RIGHT = [0, 0, 40, 40], [50, 10, 90, 60]
+NO_METEOR = ["--without", "meteor"]
+
+
+@pytest.fixture(scope="session")
+def tables() -> None:
+    try:
+        meteor.Meteor.load()
+    except MissingExtra as error:
+        pytest.skip(f"METEOR's tables are not installed: {error}")
+
+
+def write(path: Path, *lines: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def record(name: str, split: str = "test") -> dict[str, Any]:
+    regions = [{"xyxy": LEFT, "phrase": "a red mug"}, {"xyxy": RIGHT, "phrase": "the table"}]
+    sentences = ["A red mug stands on the table .", "a mug"]
+    return {"image": name, "width": 100, "height": 80, "split": split, "regions": regions, "sentences": sentences}
+
+
+def prediction(name: str, *regions: tuple[list[int], float, str]) -> dict[str, Any]:
+    found = [{"xyxy": box, "score": score, "caption": text} for box, score, text in regions]
+    return {"path": name, "width": 100, "height": 80, "regions": found}
+
+
+PERFECT = [(LEFT, 0.9, "a red mug"), (RIGHT, 0.8, "the table")]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Truth and perfect predictions of two images, as arguments."""
+    truth = write(tmp_path / "data" / "annotations.jsonl", record("a.png"), record("b.png"), record("c.png", "train"))
+    found = write(tmp_path / "p.jsonl", prediction("a.png", *PERFECT), prediction("b.png", *PERFECT))
+    return ["--truth", str(truth.parent), "--predictions", str(found), "--split", "test"]
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    result: dict[str, Any] = json.loads(out)
+    return result
+
+
+def test_dense_with_meteor(files: list[str], tables: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "dense", *files, "--json"]) == 0
+    data = printed(capsys)
+    assert {"map", "map_strict", "detection_map", "meteor", "ap", "images", "protocol"} <= set(data)
+    assert (data["map"], data["meteor"], data["images"], data["protocol"]) == (1, 1, 2, "densecap")
+    assert len(data["ap"]) == 30
+    assert data["yardsticks"]["constant"]["map"] < 1
+
+
+def test_dense_protocols(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", "--protocol", "joint"]) == 0
+    data = printed(capsys)
+    assert (data["map"], data["protocol"]) == (pytest.approx(0.99), "joint")
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", "--last-truth-slip", "--no-yardsticks"]) == 0
+    data = printed(capsys)
+    assert data["protocol"] == "densecap with last-truth slip"
+    assert data["yardsticks"] == {}
+
+
+def test_dense_table_names_the_stand_in(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0
+    captured = capsys.readouterr()
+    assert "unigram_f1" in captured.out
+    assert "100.00" in captured.out
+    assert "meteor" not in captured.out.lower()
+    assert "no published figure" in captured.err
+
+
+def test_dense_report_with_photos(files: list[str], tmp_path: Path) -> None:
+    Image.new("RGB", (100, 80), (0, 180, 0)).save(tmp_path / "data" / "a.png")  # b.png is not there
+    out = tmp_path / "report.html"
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "-o", str(out), "-q"]) == 0
+    assert out.read_text(encoding="utf-8").count("data:image/jpeg") == 4
+
+
+def test_a_report_that_cannot_be_written(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "-o", str(tmp_path / "no" / "r.html")]) == 4
+    assert "r.html" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("strict", "exit_code"), [([], 0), (["--strict"], 3)])
+def test_problems_are_named_and_strict_fails(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], strict: list[str], exit_code: int
+) -> None:
+    write(
+        tmp_path / "p.jsonl",
+        prediction("a.png", *PERFECT, (LEFT, float("nan"), "x")),
+        prediction("z.png"),
+        prediction("a.png"),
+        '{"path": "b.png", "reg',
+    )
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", *strict]) == exit_code
+    captured = capsys.readouterr()
+    for said in ("line 1, region 2: score", "line 2: 'z.png' is not", "line 3: 'a.png' has", "line 4: not JSON"):
+        assert said in captured.err
+    assert "no prediction for 1 of 2 images" in captured.err
+    data = json.loads(captured.out)
+    assert data["detection_map"] == pytest.approx(51 / 101)  # b.png counts as not found
+
+
+def test_many_problems_are_counted(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "p.jsonl", prediction("a.png", *[(LEFT, 0.5, "")] * 50), prediction("b.png"))
+    assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0
+    assert "and 30 more" in capsys.readouterr().err
+
+
+def test_wrong_boxes_are_an_error_that_can_be_overruled(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = [([0, 0, 0.4, 0.5], 0.9, "a red mug")]
+    write(tmp_path / "p.jsonl", prediction("a.png", *tiny), prediction("b.png", *tiny))  # type: ignore[arg-type]
+    assert run(["evaluate", "dense", *files, *NO_METEOR]) == 4
+    assert "normalised" in capsys.readouterr().err
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "--no-box-check"]) == 0
+
+
+@pytest.mark.parametrize("verb", ["dense", "captions", "regions"])
+def test_without_meteors_tables(
+    verb: str, files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(notify: object = None) -> None:
+        raise MissingExtra("METEOR's tables are not installed", extra="evaluate")
+
+    monkeypatch.setattr(meteor.Meteor, "load", missing)
+    assert run(["evaluate", verb, *files]) == 7
+    assert "pip install 'regiontalk[evaluate]'" in capsys.readouterr().err
+
+
+def test_captions(files: list[str], tmp_path: Path, tables: None, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        tmp_path / "p.jsonl",
+        {"path": "a.png", "sentence": "A red mug stands on the table."},
+        {"path": "b.png", "sentence": "a mug !"},
+    )
+    training = ["--training", files[1]]
+    assert run(["evaluate", "captions", *files, *training, "--json"]) == 0
+    data = printed(capsys)
+    assert {"bleu1", "bleu2", "bleu3", "bleu4", "meteor", "cider", "rouge_l"} <= set(data)
+    assert data["bleu1"] == pytest.approx(1)
+    assert (data["in_training"], data["sentences"]) == (1, 2)
+    assert data["meteor"] == pytest.approx(1)
+
+
+def test_captions_without_meteor(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "p.jsonl", {"path": "a.png", "sentence": "a mug"})
+    assert run(["evaluate", "captions", *files, *NO_METEOR]) == 0
+    captured = capsys.readouterr()
+    assert "bleu4" in captured.out
+    assert "meteor" not in captured.out
+    assert "without METEOR" in captured.err
+    assert run(["evaluate", "captions", *files, *NO_METEOR, "--strict", "-q"]) == 3  # b.png has no sentence
+
+
+def test_regions(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "regions", *files, *NO_METEOR, "--json"]) == 0
+    data = printed(capsys)
+    assert data["bleu1"] == pytest.approx(1)
+    assert (data["sentences"], data["missing"]) == (4, 0)
+
+
+def test_ranking_of_several_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = np.repeat(np.eye(4), 5, axis=1)
+    np.save(tmp_path / "good.npy", good)
+    np.save(tmp_path / "bad.npy", -good)
+    both = [str(tmp_path / "good.npy"), str(tmp_path / "bad.npy")]
+    assert run(["evaluate", "ranking", *both, "--json"]) == 0
+    data = printed(capsys)
+    assert data["image_to_text"] == {"r1": 50, "r5": 50, "r10": 50, "median_rank": 8.5}
+    assert data["text_to_image"]["median_rank"] == 2.5
+    assert run(["evaluate", "ranking", both[0], "--first", "2"]) == 0
+    assert "2 images, 10 sentences" in capsys.readouterr().out
+
+
+def test_retrieval_from_queries_to_figures(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--images", "2", "--count", "3", "--captions", "2"]
+    assert run(["evaluate", "queries", "--truth", files[1], "--split", "test", *asked]) == 0
+    queries = printed(capsys)
+    assert len(queries["queries"]) == 3
+    path = write(tmp_path / "queries.json", queries)
+    lines = [
+        {
+            "query": query["query"],
+            "scores": {image: float(image == query["image"]) for image in queries["images"]},
+            "groundings": [caption["xyxy"] for caption in query["captions"]],
+        }
+        for query in queries["queries"]
+    ]
+    answers = write(tmp_path / "answers.jsonl", *lines)
+    assert run(["evaluate", "retrieval", "--queries", str(path), "--predictions", str(answers), "--json"]) == 0
+    data = printed(capsys)
+    assert (data["r1"], data["median_rank"], data["median_iou"], data["queries"]) == (100, 1, 1, 3)
+
+
+def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "runs" / "first" / "metrics.json", {"kind": "dense", "map": 0.25, "map_strict": 0.125})
+    page = tmp_path / "results.md"
+    arguments = ["evaluate", "tables", str(tmp_path / "runs"), str(page)]
+    assert run([*arguments, "--check"]) == 4
+    assert "out of date" in capsys.readouterr().err
+    assert run(arguments) == 0
+    assert "25.00" in page.read_text(encoding="utf-8")
+    assert run([*arguments, "--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dense", "--truth", "nowhere", "--predictions", "nowhere"],
+        ["dense"],
+        ["ranking"],
+        ["ranking", "nowhere.npy"],
+        ["dense", "--protocol", "coco"],
+    ],
+)
+def test_usage_errors(arguments: list[str]) -> None:
+    assert run(["evaluate", *arguments]) == 2
+
+
+def test_an_unknown_split(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "dense", *files[:-1], "dev", *NO_METEOR]) == 4
+    assert "there are test: 2, train: 1" in capsys.readouterr().err

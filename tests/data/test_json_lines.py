@@ -1,0 +1,105 @@
+"""A user's own lines of JSON."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regiontalk.data.prepare import Settings, prepare
+from regiontalk.data.records import Dataset, Record, TrueRegion
+from regiontalk.errors import DataError
+from regiontalk.types import ImageRegions, Region
+
+
+def write(folder: Path, *entries: Any) -> Path:
+    path = folder / "lines.jsonl"
+    path.write_text("".join((e if isinstance(e, str) else json.dumps(e)) + "\n" for e in entries))
+    return path
+
+
+def test_our_own_records_come_back_as_they_were(tmp_path, scene_path):
+    region = TrueRegion((1, 2, 30, 40), "two dogs", "animals", ((1, 2, 3, 4), (5, 6, 30, 40)), {"entity": "7"})
+    record = Record(str(scene_path), 96, 64, "dev", None, ("Two dogs .",), (region,), {"id": 5})
+    prepare("jsonl", write(tmp_path, record.to_dict()), tmp_path / "out")
+    assert list(Dataset(tmp_path / "out")) == [record]
+
+
+def test_what_the_captioner_prints_can_be_mended_and_learnt_from(tmp_path, scene_path):
+    said = ImageRegions(str(scene_path), 96, 64, "compact-1", (Region((1, 2, 30, 40), 0.9, "a house", -3.0),))
+    prepare("jsonl", write(tmp_path, said.to_dict()), tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert record == Record(str(scene_path), 96, 64, regions=(TrueRegion((1, 2, 30, 40), "a house"),))
+
+
+def test_corner_and_size_and_no_size_of_the_photo(tmp_path, scene_path):
+    line = {"image": scene_path.name, "regions": [{"xywh": [1, 2, 3, 4], "phrase": "a thing"}], "split": "val"}
+    prepare("jsonl", write(tmp_path, line), tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert (record.image, record.width, record.height, record.split) == (str(scene_path), 96, 64, "dev")
+    assert record.regions[0].xyxy == (1, 2, 4, 6)
+
+
+def test_a_packed_data_set_can_be_prepared_again(tmp_path, scene_path):
+    line = {"image": scene_path.name, "regions": [{"xyxy": [48, 32, 96, 64], "phrase": "a corner"}]}
+    prepare("jsonl", write(tmp_path, line), tmp_path / "large", Settings(pack=96))
+    prepare("jsonl", tmp_path / "large", tmp_path / "small", Settings(pack=48))
+    [record] = Dataset(tmp_path / "small")
+    assert (record.width, record.height) == (48, 32)
+    assert record.regions[0].xyxy == (24, 16, 48, 32)
+    prepare("jsonl", tmp_path / "large", tmp_path / "same")
+    same = Dataset(tmp_path / "same")
+    assert same.read_photo(same[0]) == Dataset(tmp_path / "large").read_photo(Dataset(tmp_path / "large")[0])
+
+
+def test_compressed_lines_are_read(tmp_path, scene_path):
+    path = tmp_path / "lines.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps({"image": scene_path.name, "sentences": ["A house."]}).encode()))
+    prepare("jsonl", path, tmp_path / "out")
+    assert Dataset(tmp_path / "out")[0].sentences == ("A house.",)
+
+
+@pytest.mark.parametrize("cut", [5, 30, -5])
+def test_a_compressed_file_that_breaks_off_is_named(tmp_path, scene_path, cut):
+    path = tmp_path / "lines.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps({"image": scene_path.name, "sentences": ["A house."]}).encode())[:cut])
+    with pytest.raises(DataError, match=r"lines\.jsonl\.gz"):
+        prepare("jsonl", path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+GOOD = {"image": "scene.png", "sentences": ["A house."]}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{oops}", "line 2: wrong JSON at character 2"),
+        ('{"image": "scene.png", "width": NaN, "height": 5}', "line 2: NaN is not JSON"),
+        ([1], "line 2: a JSON object is due here"),
+        ({"sentences": []}, "line 2: there is no 'path'"),
+        ({"image": 5}, "line 2: image is not text: 5"),
+        ({"image": "scene.png", "width": 9}, "line 2: there is no 'height'"),
+        ({"image": "scene.png", "shard": "images-00000.tar"}, "line 2: there is no 'width'"),
+        ({"image": "scene.png", "split": 3}, "line 2: split is not text"),
+        ({"image": "scene.png", "regions": [{"xyxy": [1, 2, 3], "phrase": "x"}]}, "line 2: "),
+        ({"image": "scene.png", "regions": [{"phrase": "x"}]}, "line 2: there is no 'xyxy'"),
+        ({"image": "scene.png", "regions": [{"xyxy": [1, 2, 3, 4]}]}, "line 2: there is no 'caption'"),
+        (
+            {"image": "b.png", "width": 9, "height": 9, "regions": [{"xyxy": [5, 5, 5, 9], "phrase": "x"}]},
+            "line 2, region 1: box without area",
+        ),
+        (
+            {"image": "b.png", "width": 9, "height": 9, "regions": [{"xyxy": [1, 1, 5, 9], "phrase": ""}]},
+            "line 2, region 1: empty phrase",
+        ),
+        ("[" * 100_000, "line 2: "),
+    ],
+)
+def test_bad_input_is_named_with_file_and_line(tmp_path, scene_path, line, problem):
+    path = write(tmp_path, GOOD, line)
+    with pytest.raises(DataError, match=problem) as caught:
+        prepare("jsonl", path, tmp_path / "out")
+    assert str(path) in caught.value.message
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,90 @@
+"""Heavily overlapping regions become one with several references (DenseCap section 4)."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regiontalk import boxes
+from regiontalk.data.checking import Checker
+from regiontalk.data.merging import merge_dataset, merge_regions
+from regiontalk.data.packing import Packer
+from regiontalk.data.records import Dataset, Record, TrueRegion
+from regiontalk.data.writing import encode_line
+from regiontalk.errors import DataError, UsageError
+
+corner = st.integers(0, 30)
+regions = st.builds(
+    lambda x, y, w, h, n: TrueRegion((x, y, x + w, y + h), f"phrase {n}"),
+    corner, corner, st.integers(1, 30), st.integers(1, 30), st.integers(0, 9),
+)  # fmt: skip
+
+
+def test_boxes_are_averaged_and_phrases_kept():
+    record = Record(
+        "a.jpg",
+        100,
+        100,
+        regions=(
+            TrueRegion((0, 0, 10, 10), "a dog", "animals", more={"entity": "1"}),
+            TrueRegion((50, 50, 60, 60), "a cat", "animals"),
+            TrueRegion((0, 0, 10, 12), "the dog", "animals"),
+        ),
+    )
+    dog, cat = merge_regions(record).regions
+    assert dog == TrueRegion((0, 0, 10, 11), "a dog", "animals", more={"phrases": ["a dog", "the dog"]})
+    assert cat.more == {"phrases": ["a cat"]}
+
+
+def test_a_type_is_kept_where_all_agree():
+    record = Record("a.jpg", 9, 9, regions=(TrueRegion((0, 0, 9, 9), "x", "people"), TrueRegion((0, 0, 9, 9), "y")))
+    assert merge_regions(record).regions[0].type is None
+
+
+@given(st.lists(regions, max_size=12), st.sampled_from([0.3, 0.7, 1.0]))
+def test_every_phrase_stays_and_every_merged_box_is_close_to_its_own(several, threshold):
+    record = Record("a.jpg", 60, 60, regions=tuple(several))
+    merged = merge_regions(record, threshold)
+    phrases = [phrase for region in merged.regions for phrase in region.more["phrases"]]
+    assert sorted(phrases) == sorted(region.phrase for region in several)
+    assert all(region.phrase == region.more["phrases"][0] for region in merged.regions)
+    groups = boxes.merge_groups([region.xyxy for region in several], threshold)
+    for region, group in zip(merged.regions, groups, strict=True):
+        np.testing.assert_allclose(region.xyxy, np.mean([several[n].xyxy for n in group], axis=0))
+
+
+def test_merging_again_loses_no_phrase():
+    record = Record("a.jpg", 9, 9, regions=tuple(TrueRegion((0, 0, 9, 9), phrase) for phrase in "xyz"))
+    assert merge_regions(merge_regions(record)).regions[0].more["phrases"] == ["x", "y", "z"]
+
+
+def test_a_data_set_is_merged_with_its_photos_in_place(tmp_path, scene):
+    folder = tmp_path / "data"
+    (folder / "photos").mkdir(parents=True)
+    scene.save(folder / "photos" / "a.png")
+    twice = (TrueRegion((0, 0, 9, 9), "x"), TrueRegion((0, 0, 9, 9), "y"))
+    packer = Packer(folder, 96)
+    packed = packer.pack(Record("b.jpg", 96, 64, regions=twice), scene)
+    packer.close()
+    plain = Record("photos/a.png", 96, 64, "dev", regions=twice)
+    (folder / "annotations.jsonl").write_bytes(b"".join(encode_line(r.to_dict()) for r in (plain, packed)))
+    description = merge_dataset(folder, tmp_path / "merged")
+    assert (description["merged_from_regions"], description["regions"]) == (4, 2)
+    assert json.loads((tmp_path / "merged" / "dataset.json").read_text()) == description
+    assert list(Checker(tmp_path / "merged").problems()) == []
+    assert [record.split for record in Dataset(tmp_path / "merged")] == ["dev", "train"]
+
+
+def test_bad_input_leaves_nothing(tmp_path):
+    with pytest.raises(DataError, match="no data set here"):
+        merge_dataset(tmp_path, tmp_path / "out")
+    (tmp_path / "annotations.jsonl").write_text("")
+    with pytest.raises(DataError, match="an empty data set"):
+        merge_dataset(tmp_path, tmp_path / "out")
+    with pytest.raises(UsageError, match="an IoU"):
+        merge_dataset(tmp_path, tmp_path / "out", 1.5)
+    with pytest.raises(UsageError, match="the source itself"):
+        merge_dataset(tmp_path, tmp_path, force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["annotations.jsonl"]
