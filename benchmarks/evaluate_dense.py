@@ -32,7 +32,6 @@ WORDS = {
     "light wheel shoe hand head leg arm face ear tail bench fence road water boat bird train track pole clock",
     "link": "on in near behind under with beside above against holding wearing",
 }
-DISTINCT = 60  # captions that a model says of one image; trained models repeat themselves more than that
 SECOND_REFERENCE = 0.25  # share of the truths that two people described
 
 
@@ -58,7 +57,7 @@ def boxes(count: int, chance: np.random.Generator) -> np.ndarray:
 def images(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """A record and its predictions, image by image. Half of the predictions lie near a truth."""
     chance = np.random.default_rng(0)
-    said = phrases(20_000, chance)
+    said = np.array(phrases(20_000, chance))
     frequent = said[:: len(said) // 2000]
     weights = 1 / np.arange(1, len(frequent) + 1)
     for number in range(options.images):
@@ -73,7 +72,7 @@ def images(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], dict[s
         jitter = chance.normal(0, 8, (options.predictions, 4))
         found[near] = true[chance.integers(0, options.truths, near.sum())] + jitter[near]
         found = np.round(np.concatenate([np.minimum(found[:, :2], found[:, 2:]), found[:, 2:]], axis=1), 2)
-        own = chance.choice(frequent, DISTINCT, p=weights / weights.sum())
+        own = chance.choice(frequent, options.distinct, replace=False, p=weights / weights.sum())
         captions = chance.choice(own, options.predictions)
         scores = np.round(chance.random(options.predictions), 6)
         name = f"{number:06d}.jpg"
@@ -159,6 +158,9 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--predictions", type=int, default=300)
     parser.add_argument("--truths", type=int, default=40)
+    parser.add_argument(
+        "--distinct", type=int, default=60, help="captions said of one image; trained models repeat more"
+    )
     parser.add_argument("--peer-images", type=int, default=4)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -170,7 +172,7 @@ def main() -> None:
         "images": options.images,
         "predictions_per_image": options.predictions,
         "truths_per_image": options.truths,
-        "distinct_captions_per_image": min(DISTINCT, options.predictions),
+        "distinct_captions_per_image": options.distinct,
         "seconds": round(ours["seconds"], 1),
         "peak_gib": round(ours["peak_gib"], 3),
         "map": ours["map"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,3 +42,32 @@ def scene_path(tmp_path: Path) -> Path:
 def examples() -> Path:
     """The example data set of the repository."""
     return Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(scope="session")
+def untrained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with drawn scenes (`data`) and the run of a tiny net that has learned nothing (`run`)."""
+    import torch
+
+    from regiontalk.data.drawn import write_scenes
+    from regiontalk.training.engine import Engine
+    from regiontalk.training.fcln import FCLNTask
+    from regiontalk.training.recipe import load_recipe
+
+    class Nobody:
+        def step(self, *_: object) -> None: ...
+        def say(self, _: str) -> None: ...
+
+    folder = tmp_path_factory.mktemp("untrained")
+    write_scenes(folder / "data", train=6, dev=4)
+    recipe = load_recipe(Path(__file__).parents[1] / "recipes" / "tiny.toml", (f"data.0.path={folder / 'data'}",))
+    Engine(FCLNTask.begin(recipe), folder / "run", torch.device("cpu"), Nobody()).save()
+    return folder
+
+
+@pytest.fixture
+def desk_with_run(untrained_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a copy of `untrained_run`, to be changed at will."""
+    shutil.copytree(untrained_run, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

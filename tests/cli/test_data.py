@@ -3,12 +3,15 @@
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from regiontalk.cli import console
 from regiontalk.cli.main import run
+from regiontalk.data.records import Dataset
 
 DOCS = Path(__file__).parents[2] / "docs" / "your-own-data.md"
 
@@ -126,6 +129,11 @@ def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
         (["stats", "none"], 4, "none: no data set here"),
         (["merge", "none", "out"], 4, "none: no data set here"),
         (["merge", "none", "out", "--iou", "7"], 2, "an IoU lies above 0"),
+        (["draw", "out", "--train", "2"], 2, "Missing option '--dev'"),
+        (["draw", "out", "--train", "0", "--dev", "1"], 2, "not in the range"),
+        (["draw", "photos", "--train", "2", "--dev", "1"], 2, "photos: the folder is not empty"),
+        (["draw", "photos", "--train", "2", "--dev", "1", "--force"], 2, "holds more than a data set"),
+        (["anchors", "none"], 4, "none: no data set here"),
     ],
 )
 def test_a_failure_is_one_line_an_exit_code_and_nothing_written(desk, capfd, arguments, code, message):
@@ -165,3 +173,47 @@ def test_a_sheet_that_cannot_be_written_is_a_usage_error(desk, capfd):
     assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
     assert run(["data", "stats", "out", "-o", "none/sheet.png"]) == 2
     assert "none/sheet.png: cannot be written" in capfd.readouterr().err
+
+
+def test_scenes_are_drawn_whole_and_again_the_same(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    draw = ["data", "draw", "out", "--train", "3", "--dev", "2", "--size", "64", "--shapes", "2", "--json"]
+    assert run(draw) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["source"], told["images"], told["long_side"], told["shapes"]) == ("drawn", 5, 64, 2)
+    assert run(["data", "check", "out", "-q"]) == 0
+    records = list(Dataset("out"))
+    assert [record.split for record in records] == ["train"] * 3 + ["dev"] * 2
+    assert all(max(record.width, record.height) == 64 for record in records)
+    assert all(1 <= len(record.regions) <= 2 for record in records)
+    first = (tmp_path / "out" / "annotations.jsonl").read_bytes()
+    assert run(draw) == 2, "the folder is not empty"
+    assert run([*draw, "--force"]) == 0
+    assert (tmp_path / "out" / "annotations.jsonl").read_bytes() == first
+    assert run([*draw, "--force", "--seed", "1"]) == 0
+    assert (tmp_path / "out" / "annotations.jsonl").read_bytes() != first
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "no working folder is left"
+
+
+def test_anchors_fit_better_than_the_papers_and_stand_ready_for_a_recipe(examples, capfd):
+    assert run(["data", "anchors", str(examples), "--size", "448", "--count", "8", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["size"], found["regions"], len(found["anchors"])) == (448, 17, 8)
+    assert 0 < found["paper_mean_iou"] < found["mean_iou"] <= 1
+    assert run(["data", "anchors", str(examples), "--size", "448", "--count", "8"]) == 0
+    printed = capfd.readouterr().out
+    assert tomllib.loads(printed) == {"anchors": found["anchors"]}
+    assert f"{found['mean_iou']:.3f}" in printed
+    assert run(["data", "anchors", str(examples), "--split", "test", "--count", "1", "--size", "32"]) == 0
+    [[width, height]] = tomllib.loads(capfd.readouterr().out)["anchors"]
+    assert 1 <= height <= width <= 32
+
+
+def test_anchors_need_regions_and_torch(desk, capfd, monkeypatch):
+    assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
+    capfd.readouterr()
+    assert run(["data", "anchors", "out", "--split", "test"]) == 4
+    assert capfd.readouterr().err == "regiontalk: out, split test: no regions to fit anchors to\n"
+    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
+    assert run(["data", "anchors", "out"]) == 7
+    assert "regiontalk[train]" in capfd.readouterr().err

@@ -132,7 +132,7 @@ def test_wrong_boxes_are_an_error_that_can_be_overruled(
     files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny = [([0, 0, 0.4, 0.5], 0.9, "a red mug")]
-    write(tmp_path / "p.jsonl", prediction("a.png", *tiny), prediction("b.png", *tiny))  # type: ignore[arg-type]
+    write(tmp_path / "p.jsonl", prediction("a.png", *tiny), prediction("b.png", *tiny))
     assert run(["evaluate", "dense", *files, *NO_METEOR]) == 4
     assert "normalised" in capsys.readouterr().err
     assert run(["evaluate", "dense", *files, *NO_METEOR, "--no-box-check"]) == 0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regiontalk.errors import UsageError
@@ -64,6 +64,7 @@ def test_a_level_that_rounding_would_miss_is_reached() -> None:
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=30), st.integers(0, 10))
+@settings(deadline=None)
 def test_equals_the_definition(right: list[int], more: int) -> None:
     truths = sum(right) + more or 1
     levels = [level / 64 for level in range(65)]  # exact in floating point, so the plain way is right too

@@ -29,17 +29,17 @@ class Spoken:
 
 
 def record(name: str, *regions: tuple[tuple[float, ...], str]) -> Record:
-    found = tuple(TrueRegion(xyxy=box, phrase=phrase) for box, phrase in regions)  # type: ignore[arg-type]
+    found = tuple(TrueRegion(xyxy=box, phrase=phrase) for box, phrase in regions)
     return Record(image=name, width=100, height=100, regions=found)
 
 
 def image(name: str, *regions: tuple[tuple[float, ...], float, str]) -> ImageRegions:
-    found = tuple(Region(xyxy=box, score=score, caption=text) for box, score, text in regions)  # type: ignore[arg-type]
+    found = tuple(Region(xyxy=box, score=score, caption=text) for box, score, text in regions)
     return ImageRegions(name, 100, 100, "", found)
 
 
 def evaluate(truth: list[Record], predictions: list[ImageRegions], **options: object) -> DenseResult:
-    return evaluate_dense(truth, predictions, Spoken(), **options)  # type: ignore[arg-type]
+    return evaluate_dense(truth, predictions, Spoken(), **options)
 
 
 def test_one_image_by_hand() -> None:
@@ -214,9 +214,9 @@ def figures(truth: list[Record], found: list[ImageRegions], protocol: str = "den
 def test_the_order_of_the_input_does_not_matter(scene: list, chance: object, protocol: str) -> None:
     truth, found = build(scene)
     before = figures(truth, found, protocol)
-    mixed = [replace(one, regions=tuple(chance.sample(one.regions, len(one.regions)))) for one in found]  # type: ignore[attr-defined]
-    chance.shuffle(mixed)  # type: ignore[attr-defined]
-    chance.shuffle(truth)  # type: ignore[attr-defined]
+    mixed = [replace(one, regions=tuple(chance.sample(one.regions, len(one.regions)))) for one in found]
+    chance.shuffle(mixed)
+    chance.shuffle(truth)
     after = figures(truth, mixed, protocol)
     assert np.array_equal(before.ap, after.ap)
     assert np.array_equal(before.detection_ap, after.detection_ap)
@@ -227,10 +227,7 @@ def test_the_order_of_the_input_does_not_matter(scene: list, chance: object, pro
 @settings(deadline=None)
 def test_a_perfect_prediction_scores_one(regions: list, chance: object) -> None:
     truth = [record(str(n), *one) for n, one in enumerate(regions)]
-    found = [
-        image(str(n), *((box, chance.random(), text) for box, text in one))  # type: ignore[attr-defined]
-        for n, one in enumerate(regions)
-    ]
+    found = [image(str(n), *((box, chance.random(), text) for box, text in one)) for n, one in enumerate(regions)]
     result = figures(truth, found)
     assert (result.map, result.map_strict, result.detection_map, result.language) == (1, 1, 1, 1)
     # The 2017 evaluator asks for a recall above 1 at its last level of 100, which nothing has.
@@ -296,7 +293,7 @@ def plain_evaluation(scene: list, iou: float, language: float, slip: bool) -> fl
 def test_equals_a_plain_evaluation(scene: list, slip: bool) -> None:
     truth, found = build(scene)
     options = {"last_truth_slip": slip, "yardsticks": False, "check_boxes": False}
-    result = evaluate_dense(truth, found, UnigramF1(), **options)  # type: ignore[arg-type]
+    result = evaluate_dense(truth, found, UnigramF1(), **options)
     for i, iou in enumerate((0.3, 0.4, 0.5, 0.6, 0.7)):
         for j, language in enumerate((0, 0.05, 0.1, 0.15, 0.2, 0.25)):
             assert result.ap[i, j] == pytest.approx(plain_evaluation(scene, iou, language, slip))

@@ -18,7 +18,7 @@ def truth(*boxes_xyxy: tuple[float, ...]) -> TruthImage:
 
 
 def seen(box: tuple[float, ...], score: float, caption: str = "c") -> Region:
-    return Region(xyxy=box, score=score, caption=caption)  # type: ignore[arg-type]
+    return Region(xyxy=box, score=score, caption=caption)
 
 
 def test_the_best_scored_detection_claims_and_the_second_gets_nothing() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -59,6 +59,7 @@ def test_the_first_images_alone() -> None:
     arrays.arrays(np.int64, (7, 21), elements=st.integers(0, 5)),
     st.permutations([n % 7 for n in range(21)]),
 )
+@settings(deadline=None)
 def test_equals_the_definition(scores: np.ndarray, owners: list[int]) -> None:
     model = ScoreMatrix(scores.astype(float), np.array(owners))
     to_text = []

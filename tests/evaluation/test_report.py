@@ -56,7 +56,7 @@ def test_the_page_stands_alone(evaluated: tuple, tmp_path: Path) -> None:
     shown = pictures(page)
     assert len(shown) == 2 * 3  # truth and prediction of three images
     assert shown[0].size == (90, 60)
-    red, green, blue = shown[0].convert("RGB").getpixel((88, 58))  # type: ignore[misc]
+    red, green, blue = shown[0].convert("RGB").getpixel((88, 58))
     assert green > 150 > max(red, blue)
 
 
@@ -76,7 +76,7 @@ def test_missing_photos_become_grey_sheets(evaluated: tuple, tmp_path: Path) -> 
     write_report(out, evaluation, evaluation.result(), found, missing)
     shown = pictures(out.read_text(encoding="utf-8"))
     assert len(shown) == 6
-    assert all(abs(value - 200) < 8 for value in shown[0].convert("RGB").getpixel((88, 58)))  # type: ignore[union-attr]
+    assert all(abs(value - 200) < 8 for value in shown[0].convert("RGB").getpixel((88, 58)))
 
 
 def test_best_and_worst_do_not_share_images() -> None:

@@ -9,7 +9,7 @@ from regiontalk.evaluation import scoring_pool
 from regiontalk.evaluation.language import Pair, metric_name
 from regiontalk.evaluation.scoring_pool import MeteorWorkers
 
-PAIRS: list[Pair] = [(f"a dog {n}", ["the dogs run", f"a cat {n}"]) for n in range(50)]
+PAIRS: list[Pair] = [("a dog runs" + " far" * n, ["the dogs run", "a cat"]) for n in range(50)]
 
 
 @pytest.fixture

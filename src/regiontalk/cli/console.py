@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+
+from regiontalk.errors import MissingExtra
 
 Item = TypeVar("Item")
 
@@ -40,6 +43,13 @@ def message(text: str, quiet: bool = False) -> None:
 def one_line(text: str) -> str:
     """Names and texts come from outside: a line break or a control character in them is written out."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def need(extra: str, purpose: str, *modules: str) -> None:
+    """Says which extra to install where a module is not there; imports nothing."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(f"{purpose} needs {module}, which is not installed", extra=extra)
 
 
 def print_json(value: Any) -> None:

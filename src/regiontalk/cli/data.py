@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from regiontalk.cli import console
 from regiontalk.data import merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
 from regiontalk.data.records import SPLITS
+from regiontalk.data.writing import DESCRIPTION, new_dataset
 from regiontalk.errors import DataError, UsageError
 
 MOST_NAMED = 20  # skipped images named one by one
@@ -135,6 +137,74 @@ def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool
     """
     track = functools.partial(console.track, description=f"Merging {dataset}", quiet=quiet)
     _print_description(str(merged), merging.merge_dataset(dataset, merged, iou, force, track), as_json)
+
+
+@command.command()
+@click.argument("out", type=folder_path)
+@click.option("--train", type=click.IntRange(min=1), required=True, help="Scenes to learn from.")
+@click.option("--dev", type=click.IntRange(min=0), required=True, help="Scenes to look at while training.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--size", type=click.IntRange(min=32), default=128, show_default=True, help="Long side in pixels.")
+@click.option("--shapes", type=click.IntRange(min=1), default=3, show_default=True, help="In a scene, at most.")
+@force_option
+@json_option
+def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, force: bool, as_json: bool) -> None:
+    """Draw scenes of coloured shapes, to try training without any photos.
+
+    The same seed gives the same data set.
+    """
+    from regiontalk.data.drawn import write_scenes
+
+    # The scenes come from nowhere: the folder above OUT stands in for a source, which OUT must not hold.
+    with new_dataset(out, force, out.resolve().parent) as working:
+        write_scenes(working, train, dev, seed, size, shapes)
+    _print_description(str(out), json.loads((out / DESCRIPTION).read_text(encoding="utf-8")), as_json)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.option("--count", type=click.IntRange(min=1), default=12, show_default=True)
+@click.option("--size", type=click.IntRange(min=32), default=720, show_default=True, help="The net's input_size.")
+@click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True)
+@json_option
+def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> None:
+    """Fit anchors to a data set's boxes, for a recipe's [net.localization].
+
+    Printed as TOML, with the mean IoU of the boxes with their nearest anchor, beside that of the paper's
+    anchors scaled to the size.
+    """
+    console.need("train", "comparing with the paper's anchors", "torch")
+    import numpy as np
+
+    from regiontalk.data.anchors import box_shapes, fit_anchors, shape_iou
+    from regiontalk.data.records import Dataset
+    from regiontalk.nets.localization import PAPER_ANCHORS
+
+    try:
+        shapes = box_shapes(Dataset(dataset, split), size)
+    except DataError as error:
+        raise DataError(f"{dataset}, split {split}: {error.message}", hint=error.hint) from error
+    fitted = np.maximum(fit_anchors(shapes, count).round(), 1)
+    papers = np.array(PAPER_ANCHORS) * size / 720
+    found = {
+        "anchors": fitted.astype(int).tolist(),
+        "size": size,
+        "regions": len(shapes),
+        "mean_iou": float(shape_iou(shapes, fitted).max(axis=1).mean()),
+        "paper_mean_iou": float(shape_iou(shapes, papers).max(axis=1).mean()),
+    }
+    if as_json:
+        console.print_json(found)
+    else:
+        click.echo(_anchors_toml(found, dataset, split))
+
+
+def _anchors_toml(found: Mapping[str, Any], dataset: Path, split: str) -> str:
+    pairs = [f"[{width}, {height}]" for width, height in found["anchors"]]
+    rows = ("  " + ", ".join(pairs[start : start + 6]) + ",\n" for start in range(0, len(pairs), 6))
+    source = console.one_line(f"{found['regions']} {split} regions of {dataset}, long side {found['size']}")
+    scores = f"{found['mean_iou']:.3f}; the paper's anchors at this size: {found['paper_mean_iou']:.3f}"
+    return f"# {source}\n# mean IoU with the nearest anchor: {scores}\nanchors = [\n{''.join(rows)}]"
 
 
 def _print_description(title: str, description: Mapping[str, Any], as_json: bool) -> None:

@@ -115,13 +115,19 @@ def restore_optimizers(
 ) -> None:
     for name, optimizer in optimizers.items():
         state = optimizer.state_dict()
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         memory: dict[int, dict[str, Any]] = {}
         for key, value in [*tensors.items(), *((k, torch.tensor(v)) for k, v in numbers.items())]:
             owner, index, field = key.split("/")
             if owner == name:
-                memory.setdefault(int(index), {})[field] = value
+                memory.setdefault(int(index), {})[field] = _laid_out_like(parameters[int(index)], value)
         state["state"] = memory
         optimizer.load_state_dict(state)
+
+
+def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
+    """Memory of a weight in the weight's own layout (channels last, say), as fused optimisers want it."""
+    return torch.empty_like(parameter).copy_(value) if value.dim() else value
 
 
 def _flush(path: Path) -> None:

@@ -17,9 +17,9 @@ from regiontalk.nets.weights import load_backbone
 from regiontalk.training.batches import Batch, Plan, Source, TrainingBatches
 from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
 from regiontalk.training.evaluation import draw_samples, evaluate_net
-from regiontalk.training.losses import caption_loss, detection_losses
+from regiontalk.training.losses import caption_loss, final_losses, proposal_losses
 from regiontalk.training.recipe import FCLNRecipe, from_dict, to_dict
-from regiontalk.training.targets import Sample, Truths, sample_proposals
+from regiontalk.training.targets import Sample, Truths, sample_anchors, sample_proposals
 from regiontalk.vocabulary import Vocabulary
 
 
@@ -92,12 +92,22 @@ class FCLNTask:
             return seen[captions.rows], captions.fed
 
         output = self.net(batch.images.float(), batch.sizes, choose, caption)
+        sample: Sample = chosen["sample"]
         captions: CaptionTargets = chosen["captions"]
-        losses = detection_losses(output, chosen["sample"], batch.truths, self.recipe.losses)
+        own_sample = self._anchor_sample(output.proposals, batch)
+        losses = proposal_losses(output.proposals, own_sample or sample, batch.truths, self.recipe.losses)
+        losses |= final_losses(output.recognized, sample, batch.truths, self.recipe.losses)
         losses["caption"] = caption_loss(
             output.word_logits, captions.words, captions.photos, len(batch.names), self.recipe.losses
         )
         return losses
+
+    def _anchor_sample(self, proposals: Proposals, batch: Batch) -> Sample | None:
+        """The localization layer's own sample, where the recipe wants one."""
+        config = self.recipe.anchor_sampler
+        if config is None:
+            return None
+        return sample_anchors(proposals, batch.truths, batch.sizes, batch.seeds + 1, config)
 
     def weight(self, name: str) -> float:
         return float(getattr(self.recipe.losses, name))

@@ -9,37 +9,38 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regiontalk.nets.fcln import Output
-from regiontalk.nets.localization import box_iou, encode_boxes, to_cxcywh
+from regiontalk.nets.fcln import Recognized
+from regiontalk.nets.localization import Proposals, box_iou, encode_boxes, gather_boxes, to_cxcywh
 from regiontalk.training.recipe import LossConfig
 from regiontalk.training.targets import Sample, Truths
 from regiontalk.vocabulary import END, UNKNOWN
 
 
-def detection_losses(output: Output, sample: Sample, truths: Truths, config: LossConfig) -> dict[str, Tensor]:
-    """Scores and boxes, in the localization layer and again in the recognition network."""
-    true_boxes = truths.boxes_xyxy.gather(1, sample.truth[..., None].expand(-1, -1, 4))
-    sampled = sample.index.shape[1]
-    proposals, recognized = output.proposals, output.recognized
-    index = sample.index[..., None].expand(-1, -1, 4)
-    anchors = proposals.anchors_cxcywh.expand(index.shape[0], -1, -1).gather(1, index)
-    refined_iou = paired_iou(recognized.boxes_xyxy[:, :sampled].detach(), true_boxes)
-    logits = proposals.logits.gather(1, sample.index)
-    transforms = proposals.transforms.gather(1, index)
+def proposal_losses(proposals: Proposals, sample: Sample, truths: Truths, config: LossConfig) -> dict[str, Tensor]:
+    """Scores and boxes of the localization layer."""
+    true_boxes = gather_boxes(truths.boxes_xyxy, sample.truth)
+    anchors = gather_boxes(proposals.anchors_cxcywh.expand_as(proposals.boxes_xyxy), sample.index)
+    transforms = gather_boxes(proposals.transforms, sample.index)
+    iou = paired_iou(gather_boxes(proposals.boxes_xyxy.detach(), sample.index), true_boxes)
     losses = {
-        "proposal_score": score_loss(logits, sample, sample.iou, config),
+        "proposal_score": score_loss(proposals.logits.gather(1, sample.index), sample, iou, config),
         "proposal_box": box_loss(transforms, encode_boxes(anchors, true_boxes), sample.positive, config),
-        "final_score": score_loss(recognized.logits[:, :sampled], sample, refined_iou, config),
-        "final_box": box_loss(
-            recognized.transforms[:, :sampled],
-            encode_boxes(to_cxcywh(sample.boxes_xyxy.detach()), true_boxes),
-            sample.positive,
-            config,
-        ),
     }
     if config.transform_square:
         losses["transform_square"] = transforms.square().sum(dim=2).mean()
     return losses
+
+
+def final_losses(recognized: Recognized, sample: Sample, truths: Truths, config: LossConfig) -> dict[str, Tensor]:
+    """Scores and boxes of the recognition network, whose first regions are the sampled ones."""
+    true_boxes = gather_boxes(truths.boxes_xyxy, sample.truth)
+    sampled = sample.index.shape[1]
+    iou = paired_iou(recognized.boxes_xyxy[:, :sampled].detach(), true_boxes)
+    targets = encode_boxes(to_cxcywh(sample.boxes_xyxy.detach()), true_boxes)
+    return {
+        "final_score": score_loss(recognized.logits[:, :sampled], sample, iou, config),
+        "final_box": box_loss(recognized.transforms[:, :sampled], targets, sample.positive, config),
+    }
 
 
 def score_loss(logits: Tensor, sample: Sample, iou: Tensor, config: LossConfig) -> Tensor:

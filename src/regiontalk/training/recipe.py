@@ -68,6 +68,9 @@ class SamplerConfig:
     """Differs from the paper: the best box of a truth is positive only above this IoU."""
     truths: bool = False
     """Differs from the paper: the true boxes are recognised and captioned too."""
+    through_boxes: bool = True
+    """The losses of the recognition network and of the captions move the proposals (eq. 3). False, which
+    differs from the paper, lets the localization layer learn from its own losses alone."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,9 @@ class FCLNRecipe:
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    anchor_sampler: SamplerConfig | None = None
+    """Differs from the paper: the localization layer learns from a sample of its own, in which anchors, not
+    predicted boxes, are compared with the truths, so that neighbouring proposals do not all go to one place."""
     losses: LossConfig = field(default_factory=LossConfig)
     backbone_optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(kind="sgd"))
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regiontalk.nets.localization import Proposals, box_iou, clip_boxes
+from regiontalk.nets.localization import Proposals, box_iou, clip_boxes, decode_boxes, gather_boxes
 from regiontalk.training.recipe import SamplerConfig
 
 
@@ -49,34 +49,51 @@ def random_keys(seeds: Tensor, count: int, device: torch.device) -> Tensor:
 def sample_proposals(
     proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig
 ) -> Sample:
+    """Regions among the predicted boxes."""
     boxes = clip_boxes(proposals.boxes_xyxy, sizes) if config.clip else proposals.boxes_xyxy
-    keys = random_keys(seeds, 2 * boxes.shape[1] + truths.valid.shape[1], boxes.device)
-    uniform, tie_keys = keys[:, : boxes.shape[1]], keys[:, -truths.valid.shape[1] :]
+    if not config.through_boxes:
+        boxes = boxes.detach()
+    return sample_boxes(boxes, proposals.logits, truths, sizes, seeds, config)
+
+
+def sample_anchors(proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig) -> Sample:
+    """Proposals among the anchors, by the anchors' own overlaps with the truths."""
+    anchors = proposals.anchors_cxcywh
+    boxes = decode_boxes(anchors, torch.zeros_like(anchors)).expand_as(proposals.boxes_xyxy)
+    boxes = clip_boxes(boxes, sizes) if config.clip else boxes
+    return sample_boxes(boxes, proposals.logits, truths, sizes, seeds, config)
+
+
+def sample_boxes(
+    boxes: Tensor, logits: Tensor, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig
+) -> Sample:
+    """At most half positives, the rest negatives, drawn without replacement from boxes (N, K, 4)."""
+    count = boxes.shape[1]
+    keys = random_keys(seeds, 2 * count + truths.valid.shape[1], boxes.device)
+    positive_keys, negative_keys, tie_keys = keys[:, :count], keys[:, count : 2 * count], keys[:, 2 * count :]
     with torch.no_grad():
         overlap = box_iou(boxes.detach(), truths.boxes_xyxy)  # (N, K, G)
         overlap = overlap.masked_fill(~truths.valid[:, None, :], -1.0)
         # several phrases on one box: each is as likely as the others
-        iou, truth = (overlap + 1e-4 * tie_keys[:, None, :]).max(dim=2)
+        truth = (overlap + 1e-4 * tie_keys[:, None, :]).max(dim=2).indices
         iou = overlap.gather(2, truth[..., None]).squeeze(2).clamp(min=0)
         positive, negative = label(overlap, iou, boxes.detach(), truths, sizes, config)
-        weights = torch.zeros_like(uniform)
-        if config.balance:
-            shares = torch.zeros_like(truths.valid, dtype=uniform.dtype).scatter_add(
-                1, truth, positive.to(uniform.dtype)
-            )
-            weights = -torch.log(shares.gather(1, truth).clamp(min=1))
-        chosen_positive, is_positive = draw(positive, weights, uniform, config.regions // 2)
-        hard = config.hardness * proposals.logits.detach()
-        chosen_negative, is_negative = draw(
-            negative, hard, keys[:, boxes.shape[1] : 2 * boxes.shape[1]], config.regions
-        )
-        index = torch.cat([chosen_positive, chosen_negative], dim=1)
+        weights = balancing_weights(positive, truth, truths) if config.balance else torch.zeros_like(iou)
+        chosen_positive, is_positive = draw(positive, weights, positive_keys, config.regions // 2)
+        hard = config.hardness * logits.detach()
+        chosen_negative, is_negative = draw(negative, hard, negative_keys, config.regions)
         rank = torch.cat([is_positive * 2, is_negative * 1], dim=1)
         best = torch.sort(rank, dim=1, descending=True, stable=True)
-        index = index.gather(1, best.indices[:, : config.regions])
-        kind = best.values[:, : config.regions]
-    chosen = boxes.gather(1, index[..., None].expand(-1, -1, 4))
-    return Sample(index, chosen, kind == 2, kind > 0, truth.gather(1, index), iou.gather(1, index))
+        kind, places = best.values[:, : config.regions], best.indices[:, : config.regions]
+        index = torch.cat([chosen_positive, chosen_negative], dim=1).gather(1, places)
+    return Sample(index, gather_boxes(boxes, index), kind == 2, kind > 0, truth.gather(1, index), iou.gather(1, index))
+
+
+def balancing_weights(positive: Tensor, truth: Tensor, truths: Truths) -> Tensor:
+    """Log-weights (N, K) with which every truth has as many chances as any other."""
+    zeros = torch.zeros(truths.valid.shape, device=truth.device)
+    shares = zeros.scatter_add(1, truth, positive.to(zeros.dtype))
+    return -torch.log(shares.gather(1, truth).clamp(min=1))
 
 
 def label(

@@ -7,12 +7,14 @@ that anew.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError
@@ -27,13 +29,25 @@ FINAL_NMS = (0.3, 0.4, 0.5, 0.6)
 PROPOSALS = (100, 300)
 CAPTION_WEIGHTS = (0.0, 0.5, 1.0)
 
+Conversion = Callable[[NDArray[Any]], NDArray[Any]]
+_HALF: tuple[Conversion, Conversion] = (lambda a: a.astype(np.float16), lambda a: a.astype(np.float32))
+# How each field is written and read: boxes to an eighth of a pixel, numbers in half precision.
+STORED: dict[str, tuple[Conversion, Conversion]] = {
+    "boxes_xyxy": (lambda a: np.round(a * 8).astype(np.uint16), lambda a: a.astype(np.float32) / 8),
+    "logits": _HALF,
+    "proposal_logits": _HALF,
+    "tokens": (lambda a: a.astype(np.int16), lambda a: a.astype(np.int64)),
+    "logprobs": _HALF,
+    "counts": (lambda a: a, lambda a: a),
+}
+
 
 def save_described(path: Path, photos: Iterable[DescribedPhoto]) -> None:
     """One compressed file: an array per field, a row per photo (all photos have equally many proposals or fewer)."""
     listed = list(photos)
     most = max(photo.described.logits.shape[1] for photo in listed)
     arrays = {item.name: np.stack([_padded(photo, item.name, most) for photo in listed]) for item in fields(Described)}
-    arrays["tokens"] = arrays["tokens"].astype(np.int16)
+    arrays = {name: STORED[name][0](array) for name, array in arrays.items()}
     names = np.array([photo.record.image for photo in listed])
     scales = np.array([photo.scale for photo in listed])
     np.savez_compressed(path, names=names, scales=scales, **arrays)  # type: ignore[arg-type]
@@ -42,11 +56,10 @@ def save_described(path: Path, photos: Iterable[DescribedPhoto]) -> None:
 def load_described(path: Path, dataset: Dataset) -> list[DescribedPhoto]:
     records = {record.image: record for record in dataset}
     with np.load(path) as arrays:
-        columns = {item.name: torch.from_numpy(arrays[item.name]) for item in fields(Described)}
+        columns = {item.name: torch.from_numpy(STORED[item.name][1](arrays[item.name])) for item in fields(Described)}
         names, scales = arrays["names"].tolist(), arrays["scales"].tolist()
     if missing := [name for name in names if name not in records]:
         raise DataError(f"{path}: {missing[0]} is not in {dataset.folder}")
-    columns["tokens"] = columns["tokens"].long()
     return [
         DescribedPhoto(
             records[name],

@@ -8,7 +8,7 @@ its own; and equal paths stay in the order in which they were made (stable sorti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 
@@ -17,19 +17,19 @@ from regiontalk.evaluation.meteor.matching import Match
 
 BEAM = 40
 
-# A path's cost is one number: matched words (negative), then chunks, then distance.
-_CHUNK = 1 << 30
-_MATCHED_WORD = 1 << 50
-
+# A path's cost is one number: matched words (negative), then chunks, then distance. All are whole, and exact
+# in a float, which Python adds and sorts faster than integers of this size.
+_CHUNK = 2.0**28
+_MATCHED_WORD = 2.0**40
 _NO_MATCH = -1
+
 _Trail = tuple["_Trail", Match] | None
-_Path = tuple[int, int, int, int, _Trail]
+_Path = tuple[float, int, int, int, _Trail]
 """Cost; where in the hypothesis the last match ends; the hypothesis's words in use, as bits; the first word of
 the reference after the last match; the matches taken."""
 _cost = itemgetter(0)
 
-
-_Choice = tuple[Match, int, int, int, int, int, int]
+_Choice = tuple[Match, float, int, int, int, int, float]
 """A match that a path may take: the match, what it gains, the hypothesis's words as bits, its start and end
 in the hypothesis, its end in the reference, its distance."""
 _Step = tuple[int, Sequence[_Choice], int, int]
@@ -40,34 +40,24 @@ same. Such a run only matters by how it begins (a match at this start in the hyp
 def align(found: Sequence[Sequence[Match]], hypothesis_length: int) -> list[Match]:
     """The matches taken, by their place in the reference."""
     matches = [match for here in found for match in here]
-    if _all_apart(matches):
+    fixed = _without_rivals(matches, len(found), hypothesis_length)
+    if len(fixed) == len(matches):
         return matches
-    fixed = _without_rivals(found, matches, hypothesis_length)
-    return sorted(fixed + _search(_steps(found, matches, set(fixed))))
+    return sorted(fixed + _search(_steps(found, {match[0]: match for match in fixed})))
 
 
-def _all_apart(matches: Sequence[Match]) -> bool:
-    """Whether no two matches share a word. Longer matches are not looked at here."""
-    starts, places = set(), set()
-    for start, length, place, extent, _ in matches:
-        if length + extent > 2:
-            return False
-        starts.add(start)
-        places.add(place)
-    return len(starts) == len(places) == len(matches)
-
-
-def _without_rivals(found: Sequence[Sequence[Match]], matches: Sequence[Match], hypothesis_length: int) -> list[Match]:
+def _without_rivals(matches: Sequence[Match], reference_length: int, hypothesis_length: int) -> list[Match]:
     """The matches that share no word with another one."""
-    uses_reference = [0] * len(found)
+    uses_reference = [0] * reference_length
     uses_hypothesis = [0] * hypothesis_length
     for start, length, place, extent, _ in matches:
         uses_reference[start] += 1
         uses_hypothesis[place] += 1
-        for word in range(start + 1, start + length):
-            uses_reference[word] += 1
-        for word in range(place + 1, place + extent):
-            uses_hypothesis[word] += 1
+        if length > 1 or extent > 1:
+            for word in range(start + 1, start + length):
+                uses_reference[word] += 1
+            for word in range(place + 1, place + extent):
+                uses_hypothesis[word] += 1
     return [
         match
         for match in matches
@@ -77,26 +67,25 @@ def _without_rivals(found: Sequence[Sequence[Match]], matches: Sequence[Match], 
     ]
 
 
-def _steps(found: Sequence[Sequence[Match]], matches: Sequence[Match], fixed: set[Match]) -> list[_Step]:
+def _steps(found: Sequence[Sequence[Match]], fixed: Mapping[int, Match]) -> list[_Step]:
     """Runs are kept apart word by word where a path may be inside a longer match."""
+    joinable = all(match[1] == 1 for position, here in enumerate(found) if position not in fixed for match in here)
     steps: list[_Step] = []
-    joinable = all(match[1] == 1 or match in fixed for match in matches)
     run: _Step | None = None
     position = 0
     while position < len(found):
         here = found[position]
-        if here and here[0] not in fixed:
+        if here and position not in fixed:
             steps.append((position, [_choice(match) for match in here], 0, 0))
             run = None
             position += 1
             continue
         _, length, start, extent, _ = here[0] if here else (position, 1, _NO_MATCH, 0, EXACT)
         if run and joinable:
-            steps.pop()
-            run = (run[0], (), run[2], start + extent)
+            run = steps[-1] = (run[0], (), run[2], start + extent)
         else:
             run = (position, (), start, start + extent)
-        steps.append(run)
+            steps.append(run)
         position += length
     if not run or not joinable:
         steps.append((position, (), _NO_MATCH, _NO_MATCH))
@@ -108,12 +97,12 @@ def _choice(match: Match) -> _Choice:
     start, length, place, extent, matcher = match
     gain = 2 if matcher == EXACT else length // 2 + extent // 2
     words = ((1 << extent) - 1) << place
-    distance = abs(start - place)
+    distance = float(abs(start - place))
     return match, gain * _MATCHED_WORD, words, place, place + extent, start + length, distance
 
 
 def _search(steps: Sequence[_Step]) -> list[Match]:
-    paths: list[_Path] = [(0, _NO_MATCH, 0, 0, None)]
+    paths: list[_Path] = [(0.0, _NO_MATCH, 0, 0, None)]
     for step in steps:
         if len(paths) > 1:
             paths.sort(key=_cost)

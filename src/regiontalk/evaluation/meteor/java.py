@@ -83,7 +83,7 @@ class JavaMeteor:
                 self._process.stdin.write(text.encode("utf-8", "replace"))
                 self._process.stdin.flush()
                 lines = [self._process.stdout.readline().decode().strip() for _ in range(answers)]
-            except OSError:
+            except (OSError, ValueError):
                 lines = [""]
             finally:
                 watchdog.cancel()
@@ -92,6 +92,8 @@ class JavaMeteor:
         return lines
 
     def _failure(self) -> str:
+        if self._errors.closed:
+            return "METEOR's Java process was closed"
         self._process.kill()
         self._process.wait()
         self._errors.seek(0)

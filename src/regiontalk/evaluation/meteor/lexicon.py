@@ -1,13 +1,13 @@
-"""Words and sentences as METEOR's matchers see them, each prepared once.
+"""Words, phrases and sentences as METEOR's matchers see them, each prepared once.
 
 Words are compared by Java's 32-bit string hash, as the jar does, so that its rare collisions ("an" and
-"c0") match here too. Every word knows the words met so far that it matches.
+"c0") match here too. Every word and phrase knows which of those met so far it matches: few enough that two
+sentences are compared by intersecting small sets.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -18,45 +18,46 @@ from regiontalk.evaluation.meteor.tables import Tables
 EXACT, STEM, SYNONYM, PARAPHRASE = range(4)
 _REMEMBERED = 1 << 17
 
-Span = tuple[int, int]
-"""Start and length."""
-Source = tuple[int, int, Mapping[int, int]]
-"""Start, length, and the rank of each paraphrase."""
-
 
 @dataclass(eq=False, slots=True)
 class Word:
-    """`matchers`: the words it matches, itself among them, each with the matchers that say so, in order.
-    `kin`: the same words as a set.
-    """
+    """`kin`: the words it matches, itself among them; `matchers`: which matchers say so of each, in order."""
 
     key: int
     stem_key: int
     synsets: frozenset[int]
-    phrase: int
+    node: int
     is_function_word: bool
-    matchers: dict[Word, tuple[int, ...]] = field(default_factory=dict)
     kin: set[Word] = field(default_factory=set)
+    matchers: dict[Word, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Phrase:
+    """Words that the paraphrase table knows. `rewrites`: its paraphrases; `ranks`: their order."""
+
+    length: int
+    has_rewrites: bool
+    rewrites: set[Phrase] = field(default_factory=set)
+    ranks: dict[Phrase, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
 class Sentence:
-    """`places`: where each word stands. `phrases`: where each phrase that a paraphrase may use stands, and
-    how long it is. `sources`: those of them that have paraphrases; `targets`: all those paraphrases.
-    """
+    """`places` and `starts`: where each word and each phrase stands; `sources`: the phrases with paraphrases."""
 
     keys: tuple[int, ...]
     function_words: tuple[bool, ...]
     function_word_count: int
     words: frozenset[Word]
     places: dict[Word, tuple[int, ...]]
-    phrases: dict[int, tuple[Span, ...]]
-    sources: list[Source]
-    targets: frozenset[int]
+    phrases: frozenset[Phrase]
+    starts: dict[Phrase, tuple[int, ...]]
+    sources: tuple[Phrase, ...]
 
 
 class Lexicon:
-    """Makes words and sentences; grows with the words it meets."""
+    """Makes words, phrases and sentences; grows with the words and phrases it meets."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -64,8 +65,9 @@ class Lexicon:
         self._by_key: defaultdict[int, list[Word]] = defaultdict(list)
         self._by_stem: defaultdict[int, list[Word]] = defaultdict(list)
         self._by_synset: defaultdict[int, list[Word]] = defaultdict(list)
+        self._phrases: dict[int, Phrase] = {}
+        self._awaited: defaultdict[int, list[tuple[Phrase, int]]] = defaultdict(list)
         self._longer_phrase = lru_cache(_REMEMBERED)(tables.longer_phrase)
-        self._ranked_paraphrases = lru_cache(_REMEMBERED)(self._rank_paraphrases)
 
     def sentence(self, text: str) -> Sentence:
         tables = self._tables
@@ -77,46 +79,55 @@ class Lexicon:
         for place, word in enumerate(words):
             places[word] = (*places.get(word, ()), place)
         function_words = tuple([word.is_function_word for word in words])
-        phrases, sources = self._find_phrases([word.phrase for word in words])
+        starts = self._find_phrases([word.node for word in words])
         return Sentence(
             keys=tuple([word.key for word in words]),
             function_words=function_words,
             function_word_count=sum(function_words),
             words=frozenset(places),
             places=places,
-            phrases=phrases,
-            sources=sources,
-            targets=frozenset().union(*[ranked for _, _, ranked in sources]),
+            phrases=frozenset(starts),
+            starts=starts,
+            sources=tuple([phrase for phrase in starts if phrase.has_rewrites]),
         )
 
-    def _find_phrases(self, nodes: list[int]) -> tuple[dict[int, tuple[Span, ...]], list[Source]]:
-        """All phrases of the trie in a sentence, and those of them that have paraphrases."""
-        phrases: dict[int, tuple[Span, ...]] = {}
-        sources: list[Source] = []
+    def _find_phrases(self, nodes: list[int]) -> dict[Phrase, tuple[int, ...]]:
+        """All phrases of the trie in a sentence, and where they start."""
+        starts: dict[Phrase, tuple[int, ...]] = {}
+        phrases, longer_phrase = self._phrases, self._longer_phrase
         count = len(nodes)
-        paraphrases_of, longer_phrase = self._ranked_paraphrases, self._longer_phrase
-        for start, node in enumerate(nodes):
-            phrase, end = node, start + 1
-            while phrase >= 0:
-                phrases[phrase] = (*phrases.get(phrase, ()), (start, end - start))
-                ranked = paraphrases_of(phrase)
-                if ranked:
-                    sources.append((start, end - start, ranked))
+        for start, first in enumerate(nodes):
+            node, end = first, start + 1
+            while node >= 0:
+                phrase = phrases.get(node) or self._add_phrase(node, end - start)
+                starts[phrase] = (*starts.get(phrase, ()), start)
                 if end == count or nodes[end] < 0:
                     break
-                phrase = longer_phrase(phrase, nodes[end])
+                node = longer_phrase(node, nodes[end])
                 end += 1
-        return phrases, sources
+        return starts
 
-    def _rank_paraphrases(self, phrase: int) -> Mapping[int, int]:
-        return {rewrite: rank for rank, rewrite in enumerate(self._tables.rewrites(phrase))}
+    def _add_phrase(self, node: int, length: int) -> Phrase:
+        """Joined with its paraphrases if they have been met, or when they will be."""
+        rewrites = self._tables.rewrites(node)
+        phrase = self._phrases[node] = Phrase(length, bool(rewrites))
+        for rank, rewrite in enumerate(rewrites):
+            if rewrite in self._phrases:
+                phrase.ranks[self._phrases[rewrite]] = rank
+            else:
+                self._awaited[rewrite].append((phrase, rank))
+        phrase.rewrites.update(phrase.ranks)
+        for source, rank in self._awaited.pop(node, ()):
+            source.ranks[phrase] = rank
+            source.rewrites.add(phrase)
+        return phrase
 
     def _add_word(self, text: str) -> Word:
         word = Word(
             key=java_hash(text),
             stem_key=java_hash(stem(text)),
             synsets=self._tables.synsets(text),
-            phrase=self._tables.phrase_word(text),
+            node=self._tables.phrase_word(text),
             is_function_word=text in self._tables.function_words,
         )
         self._words[text] = word

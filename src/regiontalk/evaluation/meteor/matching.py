@@ -51,10 +51,14 @@ def _match_phrases(hypothesis: Sentence, reference: Sentence, found: list[list[M
 def _rewritten(source: Sentence, target: Sentence) -> list[tuple[int, int, int, int, int]]:
     """Start and length in `source`, rank of the paraphrase, start and length in `target`; sorted."""
     out: list[tuple[int, int, int, int, int]] = []
-    for phrase in source.targets.intersection(target.phrases):
-        for start, length, ranked in source.sources:
-            if phrase in ranked:
-                rank = ranked[phrase]
-                out += [(start, length, rank, place, extent) for place, extent in target.phrases[phrase]]
+    for phrase in source.sources:
+        if phrase.rewrites.isdisjoint(target.phrases):
+            continue
+        for rewrite in phrase.rewrites & target.phrases:
+            out += [
+                (start, phrase.length, phrase.ranks[rewrite], place, rewrite.length)
+                for start in source.starts[phrase]
+                for place in target.starts[rewrite]
+            ]
     out.sort()
     return out

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import islice
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import NamedTuple, TypeVar
 
 from regiontalk.errors import UsageError
@@ -21,17 +21,19 @@ from regiontalk.evaluation.meteor.matching import Match, find_matches
 from regiontalk.evaluation.meteor.tables import Notify, Tables
 
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
-WEIGHTS = (1.0, 0.6, 0.8, 0.6)  # exact, stem, synonym, paraphrase
+WEIGHTS = 2 * (1.0, 0.6, 0.8, 0.6)  # exact, stem, synonym, paraphrase; of content and of function words
+KINDS = 4 * (DELTA,) + 4 * (1.0 - DELTA,)
 
-# About 150 bytes a pair and 3 kB a sentence.
+# About 150 bytes a pair, 5 kB a sentence of a dozen words, 500 bytes for statistics.
 REMEMBERED_PAIRS = 500_000
 REMEMBERED_SENTENCES = 20_000
+REMEMBERED_STATISTICS = 20_000
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Pair = tuple[str, Sequence[str]]
-Counts = tuple[int, int, int, int]
-"""Matched words per matcher."""
+Counts = tuple[int, ...]
+"""Matched content words by matcher, then matched function words by matcher."""
 
 
 class Statistics(NamedTuple):
@@ -41,26 +43,16 @@ class Statistics(NamedTuple):
     reference_length: int
     hypothesis_function_words: int
     reference_function_words: int
-    hypothesis_content: Counts
-    reference_content: Counts
-    hypothesis_function: Counts
-    reference_function: Counts
+    hypothesis_matches: Counts
+    reference_matches: Counts
     chunks: int
-
-    @property
-    def hypothesis_matches(self) -> int:
-        return sum(self.hypothesis_content) + sum(self.hypothesis_function)
-
-    @property
-    def reference_matches(self) -> int:
-        return sum(self.reference_content) + sum(self.reference_function)
 
     @property
     def is_perfect(self) -> bool:
         return (
-            self.hypothesis_matches == self.hypothesis_length
-            and self.reference_matches == self.reference_length
-            and self.chunks == 1
+            self.chunks == 1
+            and sum(self.hypothesis_matches) == self.hypothesis_length
+            and sum(self.reference_matches) == self.reference_length
         )
 
     def pooled(self, other: Statistics) -> Statistics:
@@ -70,39 +62,33 @@ class Statistics(NamedTuple):
             self.reference_length + other.reference_length,
             self.hypothesis_function_words + other.hypothesis_function_words,
             self.reference_function_words + other.reference_function_words,
-            _added(self.hypothesis_content, other.hypothesis_content),
-            _added(self.reference_content, other.reference_content),
-            _added(self.hypothesis_function, other.hypothesis_function),
-            _added(self.reference_function, other.reference_function),
+            tuple(map(add, self.hypothesis_matches, other.hypothesis_matches)),
+            tuple(map(add, self.reference_matches, other.reference_matches)),
             self.chunks + (0 if other.is_perfect else other.chunks),
         )
 
 
 Scored = tuple[float, Statistics]
 
-NOTHING = Statistics(0, 0, 0, 0, (0,) * 4, (0,) * 4, (0,) * 4, (0,) * 4, 0)
+NOTHING = Statistics(0, 0, 0, 0, (0,) * 8, (0,) * 8, 0)
 
 
 def statistics_of(hypothesis: Sentence, reference: Sentence) -> Statistics:
     matches = align(find_matches(hypothesis, reference), len(hypothesis.keys))
-    hypothesis_content, hypothesis_function = [0] * 4, [0] * 4
-    reference_content, reference_function = [0] * 4, [0] * 4
+    # Matched words by kind of word (content, function) and matcher.
+    in_hypothesis, in_reference = [0] * 8, [0] * 8
     for start, length, place, extent, matcher in matches:
-        functions = sum(reference.function_words[start : start + length])
-        reference_function[matcher] += functions
-        reference_content[matcher] += length - functions
-        functions = sum(hypothesis.function_words[place : place + extent])
-        hypothesis_function[matcher] += functions
-        hypothesis_content[matcher] += extent - functions
+        for is_function_word in reference.function_words[start : start + length]:
+            in_reference[4 * is_function_word + matcher] += 1
+        for is_function_word in hypothesis.function_words[place : place + extent]:
+            in_hypothesis[4 * is_function_word + matcher] += 1
     return Statistics(
         len(hypothesis.keys),
         len(reference.keys),
         hypothesis.function_word_count,
         reference.function_word_count,
-        _counts(hypothesis_content),
-        _counts(reference_content),
-        _counts(hypothesis_function),
-        _counts(reference_function),
+        tuple(in_hypothesis),
+        tuple(in_reference),
         count_chunks(matches),
     )
 
@@ -118,31 +104,23 @@ def count_chunks(matches: Iterable[Match]) -> int:
 
 def score_of(statistics: Statistics) -> float:
     """Weighted F-mean of precision and recall times one minus the fragmentation penalty."""
-    matched, matched_of_reference = _weighted_matches(statistics)
-    if not matched or not matched_of_reference:
+    length, reference_length, functions, reference_functions, found, reference_found, chunks = statistics
+    if not any(found) or not any(reference_found):
         return 0.0
-    precision = matched / _weighted_length(statistics.hypothesis_length, statistics.hypothesis_function_words)
-    recall = matched_of_reference / _weighted_length(statistics.reference_length, statistics.reference_function_words)
+    precision = _weighted_matches(found) / _weighted_length(length, functions)
+    recall = _weighted_matches(reference_found) / _weighted_length(reference_length, reference_functions)
     f_mean = 1.0 / ((1.0 - ALPHA) / precision + ALPHA / recall)
-    matches = (statistics.hypothesis_matches + statistics.reference_matches) / 2.0
-    fragmentation = 0.0 if statistics.is_perfect else statistics.chunks / matches
+    matches = (sum(found) + sum(reference_found)) / 2.0
+    fragmentation = 0.0 if statistics.is_perfect else chunks / matches
     return float(max(f_mean * (1.0 - GAMMA * fragmentation**BETA), 0.0))
 
 
-def _weighted_matches(statistics: Statistics) -> tuple[float, float]:
-    """Of the hypothesis and of the reference."""
-    sides = (
-        (statistics.hypothesis_content, statistics.hypothesis_function),
-        (statistics.reference_content, statistics.reference_function),
-    )
-    hypothesis, reference = (
-        sum(
-            [count * weight * DELTA for count, weight in zip(content, WEIGHTS, strict=True)]
-            + [count * weight * (1.0 - DELTA) for count, weight in zip(function, WEIGHTS, strict=True)]
-        )
-        for content, function in sides
-    )
-    return hypothesis, reference
+def _weighted_matches(counts: Counts) -> float:
+    """Added one by one: `sum` rounds differently from Python 3.12 on."""
+    total = 0.0
+    for count, weight, kind in zip(counts, WEIGHTS, KINDS, strict=True):
+        total += count * weight * kind
+    return total
 
 
 def _weighted_length(length: int, function_words: int) -> float:
@@ -194,7 +172,7 @@ class Meteor:
             scored = self._scored.get(statistics)
             if scored is None:
                 scored = score_of(statistics), statistics
-                _remember(self._scored, statistics, scored, REMEMBERED_SENTENCES)
+                _remember(self._scored, statistics, scored, REMEMBERED_STATISTICS)
             _remember(self._pairs, (hypothesis, reference), scored, REMEMBERED_PAIRS)
         return scored
 
@@ -224,12 +202,3 @@ def _remember(memory: dict[Key, Value], key: Key, value: Value, limit: int) -> N
         for old in list(islice(memory, limit // 2)):
             del memory[old]
     memory[key] = value
-
-
-def _added(one: Counts, other: Counts) -> Counts:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
-
-
-def _counts(values: Sequence[int]) -> Counts:
-    exact, stem, synonym, paraphrase = values
-    return exact, stem, synonym, paraphrase

@@ -187,7 +187,9 @@ def _step_5(word: str, r1: int, r2: int) -> str:
 
 
 def _longest(word: str, suffixes: Iterable[str]) -> str:
-    return max((suffix for suffix in suffixes if word.endswith(suffix)), key=len, default="")
+    if not word.endswith(tuple(suffixes)):
+        return ""
+    return max((suffix for suffix in suffixes if word.endswith(suffix)), key=len)
 
 
 def _has_vowel(text: str) -> bool:

@@ -88,8 +88,9 @@ class Tables:
             form, base = line.split("\t")
             self._bases[form].append(base)
         self._phrase_words = _numbered(arrays["phrase_words"])
-        self._first_child, self._last_word = arrays["first_child"], arrays["last_word"]
-        self._first_rewrite, self._rewrites = arrays["first_rewrite"], arrays["rewrites"]
+        # Single elements are read from memory views: they give plain numbers, and faster than arrays do.
+        self._first_child, self._last_word = arrays["first_child"].data, arrays["last_word"].data
+        self._first_rewrite, self._rewrites = arrays["first_rewrite"].data, arrays["rewrites"].data
 
     @classmethod
     def load(cls, notify: Notify | None = None) -> Tables:
@@ -101,7 +102,7 @@ class Tables:
             raise DataError(f"{sources.jar.parent}: METEOR's files cannot be read: {error}") from error
         try:
             return cls(_read_cache(path))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except Exception:  # whatever is wrong with a cache, it can be made again
             if notify:
                 notify(f"Converting METEOR's tables into {path} (once, takes about half a minute)")
         arrays = build(sources)
@@ -140,14 +141,13 @@ class Tables:
     def longer_phrase(self, node: int, word: int) -> int:
         """The node of a phrase with one more word, or -1."""
         singles = len(self._phrase_words)
-        low, high = int(self._first_child[node]) - singles, int(self._first_child[node + 1]) - singles
+        low, high = self._first_child[node] - singles, self._first_child[node + 1] - singles
         place = bisect_left(self._last_word, word, low, high)
         return place + singles if place < high and self._last_word[place] == word else -1
 
     def rewrites(self, node: int) -> list[int]:
         """The paraphrases of a phrase, as nodes."""
-        found: list[int] = self._rewrites[self._first_rewrite[node] : self._first_rewrite[node + 1]].tolist()
-        return found
+        return self._rewrites[self._first_rewrite[node] : self._first_rewrite[node + 1]].tolist()
 
 
 _DETACHMENT = (
@@ -174,8 +174,8 @@ _DETACHMENT = (
 
 def _read_cache(path: Path) -> Arrays:
     """All arrays; the zip format's check sums tell a corrupt file."""
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
 
 
 def build(sources: Sources) -> Arrays:

@@ -1,0 +1,179 @@
+"""`regiontalk predict`: a trained checkpoint's regions and captions for the photos of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from regiontalk.cache import replacing
+from regiontalk.cli import console
+from regiontalk.data.records import SPLITS, Dataset
+from regiontalk.data.writing import encode_line
+from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.types import ImageRegions
+
+if TYPE_CHECKING:
+    from regiontalk.training.predictions import DatasetPredictor
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class NetOptions:
+    """Which net runs, where, and how fast it is fed."""
+
+    checkpoint: Path
+    device: str
+    batch: int
+    workers: int
+
+
+def net_options(command: Decorated) -> Decorated:
+    for option in (
+        click.option("-q", "--quiet", is_flag=True, help="No messages, no bar."),
+        click.option(
+            "-j",
+            "--workers",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Processes that load photos; 0: the program itself does.",
+        ),
+        click.option("--batch", type=click.IntRange(min=1), default=8, show_default=True, help="Photos at a time."),
+        click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
+        click.argument("data", type=click.Path(path_type=Path)),
+        click.argument("checkpoint", type=click.Path(path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@net_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="JSON lines, one photo a line.",
+)
+@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@click.option("--on-truths", is_flag=True, help="Caption the true boxes instead, merged as the evaluator merges them.")
+@click.option("--proposals", type=click.IntRange(min=1), help="Proposals that are recognised and captioned.")
+@click.option("--final-nms", type=click.FloatRange(0, 1), help="Of regions that overlap more, the best one stays.")
+@click.option("--score", type=click.Choice(["final", "product"]), help="The final score, or times the proposal's.")
+@click.option("--caption-weight", type=click.FloatRange(min=0), help="How much an unsure caption lowers the score.")
+@click.option(
+    "--described",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also keep what the net says of every proposal, as .npz.",
+)
+def command(
+    *,
+    checkpoint: Path,
+    data: Path,
+    output: Path,
+    split: str,
+    on_truths: bool,
+    described: Path | None,
+    device: str,
+    batch: int,
+    workers: int,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Regions and captions of the photos of DATA, by a trained CHECKPOINT.
+
+    CHECKPOINT is a run's folder (its best checkpoint by the run's metric on dev, else the newest) or one
+    step-… folder. Settings that are not given are the recipe's. The output is what `regiontalk evaluate dense`
+    takes as predictions, sorted by path.
+    """
+    console.need("train", "running a checkpoint", "torch", "safetensors")
+    if described is not None:
+        _check_described(described, on_truths)
+    dataset = open_split(data, split)
+    predictor, name = open_predictor(NetOptions(checkpoint, device, batch, workers), settings, quiet)
+    with writing(output) as temporary:
+        found = _regions(predictor, dataset, on_truths, described, f"Predicting {data}", quiet)
+        lines = {photo.path: encode_line(_by_score(photo, name).to_dict()) for photo in found}
+        temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
+    console.message(f"{output}: {len(lines)} photos", quiet)
+
+
+def _check_described(described: Path, on_truths: bool) -> None:
+    if on_truths:
+        raise UsageError("--described keeps what is said of proposals: it does not go with --on-truths")
+    if described.suffix != ".npz":
+        raise UsageError(f"{described}: the name must end in .npz")
+
+
+def _regions(
+    predictor: DatasetPredictor, dataset: Dataset, on_truths: bool, described: Path | None, title: str, quiet: bool
+) -> Iterable[ImageRegions]:
+    from regiontalk.training.predictions import ranked_regions
+    from regiontalk.training.tuning import save_described
+
+    numbers = range(len(dataset))
+    if described is None:
+        found = predictor.on_truths(dataset, numbers) if on_truths else predictor.regions(dataset, numbers)
+        return console.track(found, title, len(dataset), quiet)
+    with writing(described) as temporary:
+        photos = list(console.track(predictor.described(dataset, numbers), title, len(dataset), quiet))
+        save_described(temporary, photos)
+    return (ranked_regions(photo, predictor.words, predictor.config) for photo in photos)
+
+
+def _by_score(photo: ImageRegions, model: str) -> ImageRegions:
+    regions = sorted(photo.regions, key=lambda region: -region.score)
+    return replace(photo, model=model, regions=tuple(regions))
+
+
+def open_split(data: Path, split: str) -> Dataset:
+    dataset = Dataset(data, split)
+    if not len(dataset):
+        raise DataError(f"{data}: no image in split {split}", hint="--split names another; data stats counts them")
+    return dataset
+
+
+def open_predictor(options: NetOptions, settings: dict[str, Any], quiet: bool) -> tuple[DatasetPredictor, str]:
+    """The checkpoint's net, ready to run with the recipe's settings or those given, and its name."""
+    from regiontalk.training.engine import pick_device
+    from regiontalk.training.fcln import load_net
+    from regiontalk.training.predictions import DatasetPredictor
+
+    device = pick_device(options.device)
+    checkpoint = find_checkpoint(options.checkpoint)
+    net, words, recipe = load_net(checkpoint, device)
+    given = {key: value for key, value in settings.items() if value is not None}
+    config = replace(recipe.prediction, **given)
+    console.message(f"{checkpoint} on {device}", quiet)
+    return DatasetPredictor(net, words, config, device, options.batch, options.workers), checkpoint.name
+
+
+def find_checkpoint(folder: Path) -> Path:
+    """`folder` itself, or the best checkpoint of the run in it (no evaluation yet: the newest)."""
+    from regiontalk.training.checkpoints import latest_checkpoint, read_state
+
+    if (folder / "state.json").is_file():
+        return folder
+    newest = latest_checkpoint(folder / "checkpoints") or latest_checkpoint(folder)
+    if newest is None:
+        raise ModelError(f"{folder}: no checkpoint here", hint="give a run's folder, or one of its step-… folders")
+    best = read_state(newest).get("best")
+    place = newest.with_name(f"step-{best['step']:08d}") if best else newest
+    return place if place.is_dir() else newest
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A temporary file that takes the place of `path` in the end; a path that cannot be written fails at once."""
+    try:
+        with replacing(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,183 @@
+"""`regiontalk predict`: what it writes, which checkpoint it takes, how it fails."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regiontalk.cli import console
+from regiontalk.cli.main import run
+from regiontalk.cli.predict import find_checkpoint
+from regiontalk.data.merging import merge_regions
+from regiontalk.data.records import Dataset
+from regiontalk.errors import ModelError
+
+STEP = "step-00000000"
+ON_DEV = ["predict", "run", "data", "--split", "dev", "-o", "out.jsonl"]
+
+
+def predicted(*options: str) -> list[dict[str, Any]]:
+    assert run([*ON_DEV, "-q", *options]) == 0
+    return [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def scores_of(photos: list[dict[str, Any]]) -> list[list[float]]:
+    return [[region["score"] for region in photo["regions"]] for photo in photos]
+
+
+def change_state(change: Callable[[dict[str, Any]], None]) -> None:
+    path = Path("run", "checkpoints", STEP, "state.json")
+    state = json.loads(path.read_text())
+    change(state)
+    path.write_text(json.dumps(state))
+
+
+def test_every_photo_of_the_split_has_a_line(desk_with_run: Path) -> None:
+    photos = predicted()
+    records = {record.image: record for record in Dataset("data", "dev")}
+    assert [photo["path"] for photo in photos] == sorted(records)
+    for photo in photos:
+        record = records[photo["path"]]
+        assert (photo["width"], photo["height"]) == (record.width, record.height)
+        assert (photo["schema"], photo["model"]) == ("regiontalk/1", STEP)
+        boxes = np.array([region["xyxy"] for region in photo["regions"]])
+        assert 0 < len(boxes) <= 50
+        assert (boxes >= 0).all()
+        assert (boxes <= [record.width, record.height] * 2).all()
+    assert all(scores == sorted(scores, reverse=True) for scores in scores_of(photos))
+
+
+def test_the_evaluator_takes_the_output(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predicted()
+    files = ["--truth", "data", "--split", "dev", "--predictions", "out.jsonl"]
+    assert run(["evaluate", "dense", *files, "--without", "meteor", "--strict", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["images"] == 4
+
+
+def test_batches_and_workers_change_nothing_but_speed(desk_with_run: Path) -> None:
+    one_by_one = predicted("--batch", "1")
+    assert predicted("--batch", "1", "-j", "1") == one_by_one
+
+
+def test_settings_that_are_given_overrule_the_recipe(desk_with_run: Path) -> None:
+    few = predicted("--proposals", "3", "--final-nms", "1")
+    assert [len(photo["regions"]) for photo in few] == [3] * 4
+    loose, tight = (predicted("--final-nms", value) for value in ("0.9", "0.1"))
+    assert sum(map(len, scores_of(tight))) < sum(map(len, scores_of(loose)))
+    final, product = (predicted("--final-nms", "1", "--score", rule) for rule in ("final", "product"))
+    assert all(sum(a) > sum(b) for a, b in zip(scores_of(final), scores_of(product), strict=True))
+    unsure = predicted("--final-nms", "1", "--score", "final", "--caption-weight", "1")
+    assert all(sum(a) > sum(b) for a, b in zip(scores_of(final), scores_of(unsure), strict=True))
+
+
+def test_on_truths_the_boxes_are_the_merged_true_ones(desk_with_run: Path) -> None:
+    for photo, record in zip(predicted("--on-truths"), Dataset("data", "dev"), strict=True):
+        true_boxes = sorted(region.xyxy for region in merge_regions(record).regions)
+        found = sorted(region["xyxy"] for region in photo["regions"])
+        np.testing.assert_allclose(found, true_boxes, atol=0.02)
+        assert all(isinstance(region["caption"], str) for region in photo["regions"])
+
+
+def test_what_is_described_gives_the_same_regions_again(desk_with_run: Path) -> None:
+    from regiontalk.nets.prediction import PredictionConfig
+    from regiontalk.training.predictions import ranked_regions
+    from regiontalk.training.tuning import load_described
+    from regiontalk.vocabulary import Vocabulary
+
+    everything = ["--final-nms", "1", "--score", "final"]
+    plain = predicted(*everything)
+    assert predicted(*everything, "--described", "all.npz") == plain
+    state = json.loads(Path("run", "checkpoints", STEP, "state.json").read_text())
+    words = Vocabulary.from_dict(state["vocabulary"])
+    kept = {photo.record.image: photo for photo in load_described(Path("all.npz"), Dataset("data", "dev"))}
+    for photo in plain:
+        again = ranked_regions(kept.pop(photo["path"]), words, PredictionConfig(final_nms=1.0, score="final"))
+        scores = [region.score for region in again.regions]
+        np.testing.assert_allclose(scores, [region["score"] for region in photo["regions"]], atol=0.002)
+    assert not kept
+
+
+def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> None:
+    checkpoints = Path("run", "checkpoints")
+    shutil.copytree(checkpoints / STEP, checkpoints / "step-00000007")
+    assert find_checkpoint(Path("run")).name == "step-00000007"
+    assert find_checkpoint(checkpoints).name == "step-00000007"
+    assert find_checkpoint(checkpoints / STEP).name == STEP
+    newest = checkpoints / "step-00000007" / "state.json"
+    state = json.loads(newest.read_text())
+    newest.write_text(json.dumps(state | {"best": {"step": 0, "metric": "dense_map", "value": 0.5}}))
+    assert find_checkpoint(Path("run")).name == STEP
+    newest.write_text(json.dumps(state | {"best": {"step": 3, "metric": "dense_map", "value": 0.5}}))
+    assert find_checkpoint(Path("run")).name == "step-00000007", "the best one was deleted"
+    with pytest.raises(ModelError, match="no checkpoint here"):
+        find_checkpoint(Path("data"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["none", "data", "--split", "dev", "-o", "out.jsonl"], 6, "none: no checkpoint here"),
+        (["run", "none", "-o", "out.jsonl"], 4, "none: no data set here"),
+        (["run", "data", "-o", "out.jsonl"], 4, "data: no image in split test"),
+        (["run", "data"], 2, "Missing option '-o'"),
+        (["run", "data", "-o", "data"], 2, "is a directory"),
+        (["run", "data", "--split", "dev", "-o", "data/annotations.jsonl/x"], 2, "cannot be written"),
+        (["run", "data", "-o", "out.jsonl", "--described", "all.zip"], 2, "must end in .npz"),
+        (["run", "data", "-o", "out.jsonl", "--described", "all.npz", "--on-truths"], 2, "does not go with"),
+        (["run", "data", "-o", "out.jsonl", "--final-nms", "7"], 2, "not in the range"),
+        (["run", "data", "-o", "out.jsonl", "--proposals", "0"], 2, "not in the range"),
+    ],
+)
+def test_a_failure_is_one_line_an_exit_code_and_nothing_written(
+    desk_with_run: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    before = sorted(desk_with_run.rglob("*"))
+    assert run(["predict", *arguments, "-q"]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert sorted(desk_with_run.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state["recipe"]["net"].update(channels=32), "weights of another architecture"),
+        (lambda state: state.update(kind="alignment"), "a checkpoint of kind 'alignment'"),
+        (lambda state: state.update(format=99), "a checkpoint of format 99"),
+    ],
+)
+def test_another_net_is_refused(
+    desk_with_run: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any]], None],
+    message: str,
+) -> None:
+    change_state(change)
+    assert run([*ON_DEV, "-q"]) == 6
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_that_fails_leaves_the_old_output_alone(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out.jsonl").write_text("old")
+    annotations = Path("data", "annotations.jsonl")
+    annotations.write_text(annotations.read_text().replace("scene-00009", "scene-99999"))
+    before = sorted(desk_with_run.rglob("*"))
+    assert run([*ON_DEV, "-q"]) == 4
+    assert "scene-99999.png" in capsys.readouterr().err
+    assert Path("out.jsonl").read_text() == "old"
+    assert sorted(desk_with_run.rglob("*")) == before
+
+
+def test_without_torch_the_extra_is_named(
+    desk_with_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
+    assert run(ON_DEV) == 7
+    assert "pip install 'regiontalk[train]'" in capsys.readouterr().err

@@ -1,0 +1,231 @@
+"""What README.md and docs/ say is true: their commands run, their tables name every key, their links lead somewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from regiontalk.cli.main import VERBS, program, run
+from regiontalk.errors import MissingExtra
+from regiontalk.evaluation.language import open_meteor
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TRAINING = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """What stands under a heading, up to the next one of its rank or higher."""
+    rank, rest = heading.split(" ", 1)
+    lines = text.split("\n")
+    start = lines.index(f"{rank} {rest}") + 1
+    ends = (n for n, line in enumerate(lines) if n >= start and re.match(rf"#{{1,{len(rank)}}} ", line))
+    return "\n".join(lines[start : next(ends, len(lines))])
+
+
+def blocks(text: str) -> list[str]:
+    """The shell blocks of a page."""
+    return [block.strip() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of every `regiontalk` command in the shell blocks."""
+    lines = [shlex.split(line, comments=True) for block in blocks(text) for line in block.split("\n")]
+    return [words[1:] for words in lines if words and words[0] == "regiontalk"]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder that looks like a clone."""
+    for name in ("examples", "recipes"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def parse(arguments: list[str]) -> dict[str, Any]:
+    """A command's parameters, checked by click but not run."""
+    command: click.Command | None = program
+    context = click.Context(program)
+    words = list(arguments)
+    while isinstance(command, click.Group):
+        command = command.get_command(context, words.pop(0))
+    assert command is not None, arguments
+    return command.make_context(arguments[0], words).params
+
+
+# -- set-up ------------------------------------------------------------------------------------------------
+
+
+def test_there_are_two_set_up_commands() -> None:
+    use, develop = blocks(section(README, "## Set-up"))
+    for command in (use, develop):
+        assert "\n" not in command
+        assert command.startswith("python3 -m venv .venv && . .venv/bin/activate && pip install ")
+        assert "://" not in command, "no registry is named"
+    assert use.endswith("&& regiontalk doctor && regiontalk data stats examples -o sheet.png")
+    assert "pip install -c constraints.txt -e '.[train,evaluate,heif,dev]'" in develop
+    assert develop.endswith("&& ruff check && ruff format --check && mypy && pytest")
+
+
+def test_the_first_one_does_what_it_says(desk: Path) -> None:
+    use, _ = blocks(section(README, "## Set-up"))
+    steps = [shlex.split(part) for part in use.split("&&")]
+    ran = [step[1:] for step in steps if step[0] == "regiontalk"]
+    assert all(run(step) == 0 for step in ran)
+    assert (desk / "sheet.png").stat().st_size > 10_000
+
+
+def test_ci_runs_the_second_one(tmp_path: Path) -> None:
+    """`.ci/run` finds the command under its mark, and fails where there is none."""
+    (tmp_path / ".ci").mkdir()
+    script = tmp_path / ".ci" / "run"
+    script.write_text((ROOT / ".ci" / "run").read_text())
+
+    def outcome(readme: str) -> tuple[int, str]:
+        (tmp_path / "README.md").write_text(readme)
+        done = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    _, develop = blocks(section(README, "## Set-up"))
+    harmless = README.replace(develop, "echo first\nfalse && echo not reached || echo second")
+    assert outcome(harmless) == (0, "echo first\nfalse && echo not reached || echo second\nfirst\nsecond\n")
+    assert outcome(README.replace(develop, "false\necho not reached"))[0] == 1
+    assert outcome(README.replace("<!-- test command -->", ""))[0] == 1
+
+
+# -- commands ----------------------------------------------------------------------------------------------
+
+
+def test_every_verb_is_listed_and_no_other() -> None:
+    table = re.findall(r"^\| `regiontalk (\w+)`", README, re.MULTILINE)
+    assert sorted(table) == sorted(VERBS)
+
+
+def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, in order; training is cut short, and `tune` tries few settings."""
+    from regiontalk.training import tuning
+
+    try:
+        open_meteor()
+    except MissingExtra as error:
+        pytest.skip(f"METEOR's tables are not installed: {error}")
+    monkeypatch.setattr(tuning, "FINAL_NMS", (0.3,))
+    monkeypatch.setattr(tuning, "CAPTION_WEIGHTS", (0.0,))
+    few_steps = ["--set", "run.steps=2", "--set", "run.evaluate_every=2"]
+    tried = commands(section(README, "## Try it"))
+    assert [words[0] for words in tried] == ["data", "train", "tune", "predict", "evaluate"]
+    for words in tried:
+        assert run([*words, *few_steps] if words[0] == "train" else words) == 0, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_on_a_page_is_understood(page: Path, desk: Path) -> None:
+    """Options and their values; whether the files are there is not asked."""
+    from regiontalk.training.recipe import load_recipe
+
+    for words in commands(page.read_text(encoding="utf-8")):
+        for word in words:  # files that another command would have made
+            if word.endswith((".jsonl", ".json")) and "/" not in word:
+                (desk / word).touch()
+            elif word.startswith("data/"):
+                (desk / word).mkdir(parents=True, exist_ok=True)
+        parameters = parse(words)
+        if words[0] == "train":
+            load_recipe(parameters["recipe"], parameters["changes"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+# -- docs/training.md --------------------------------------------------------------------------------------
+
+
+def recipe_tables() -> dict[str, type]:
+    """The heading of every table of keys in a recipe, and the configuration it explains."""
+    from regiontalk.nets import fcln, language, localization, prediction, recognition
+    from regiontalk.training import recipe
+
+    return {
+        "### `[run]`": recipe.RunConfig,
+        "### `[[data]]`": recipe.DataConfig,
+        "### `[net]`": fcln.FCLNConfig,
+        "### `[net.localization]`": localization.LocalizationConfig,
+        "### `[net.recognition]`": recognition.RecognitionConfig,
+        "### `[net.language]`": language.LanguageConfig,
+        "### `[vocabulary]`": recipe.VocabularyConfig,
+        "### `[augmentation]`": recipe.AugmentationConfig,
+        "### `[sampler]` and `[anchor_sampler]`": recipe.SamplerConfig,
+        "### `[losses]`": recipe.LossConfig,
+        "### `[backbone_optimizer]` and `[optimizer]`": recipe.OptimizerConfig,
+        "### `[schedule]`": recipe.ScheduleConfig,
+        "### `[prediction]`": prediction.PredictionConfig,
+    }
+
+
+def written_default(item: dataclasses.Field[Any]) -> Any:
+    """A field's default as the tables write it."""
+    if item.default_factory is not dataclasses.MISSING:
+        return item.default_factory()
+    if item.default is dataclasses.MISSING:
+        return "required"
+    if item.name == "anchors":
+        return "the release's 12"
+    return "none" if item.default is None else item.default
+
+
+def read_default(cell: str) -> Any:
+    value = tomllib.loads(f"value = {cell[1:-1]}")["value"] if cell.startswith("`") else cell
+    return tuple(value) if isinstance(value, list) else value
+
+
+def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
+    for heading, config in recipe_tables().items():
+        rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(TRAINING, heading), re.MULTILINE)
+        explained = {name: read_default(default) for name, default, _ in rows}
+        fields = [item for item in dataclasses.fields(config) if not dataclasses.is_dataclass(item.default_factory)]
+        assert explained == {item.name: written_default(item) for item in fields}, heading
+
+
+def test_no_configuration_is_left_out() -> None:
+    from regiontalk.training.recipe import FCLNRecipe
+
+    top = {item.name for item in dataclasses.fields(FCLNRecipe)}
+    headings = " ".join(re.findall(r"^### (.*)$", TRAINING, re.MULTILINE))
+    assert top == {name for name in top if re.search(rf"`\[*{name}\]*`", headings)}
+
+
+def test_every_recipe_is_described() -> None:
+    from regiontalk.training.recipe import load_recipe
+
+    described = re.findall(r"^\| `(recipes/\S+\.toml)` \|", TRAINING, re.MULTILINE)
+    assert sorted(described) == sorted(str(path.relative_to(ROOT)) for path in (ROOT / "recipes").glob("*.toml"))
+    assert all(load_recipe(ROOT / path).run.steps > 0 for path in described)
+
+
+# -- docs/how-it-works.md ----------------------------------------------------------------------------------
+
+
+def test_the_tour_points_at_code_that_is_there() -> None:
+    places = re.findall(r"`([\w/]+\.py)(?::(\w+))?`", TOUR)
+    assert len(places) > 40, "the tour names its places otherwise"
+    for path, name in places:
+        source = (ROOT if path.startswith("tests/") else ROOT / "src" / "regiontalk") / path
+        assert source.is_file(), path
+        if name:
+            text = source.read_text(encoding="utf-8")
+            assert re.search(rf"^(def|class) {name}\b|^{name}\b.* = ", text, re.MULTILINE), f"{path}:{name}"
