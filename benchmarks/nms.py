@@ -96,9 +96,7 @@ def onnxruntime_nms(boxes_xyxy: Floats, scores: Floats, threshold: float) -> Cal
     onnx.checker.check_model(model)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
     feeds = {"boxes": boxes_xyxy[None], "scores": scores[None, None]}
     return lambda: session.run(None, feeds)[0][:, 2]
 

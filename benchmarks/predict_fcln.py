@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.localization import settle_fully
 from regiontalk.nets.prediction import PredictionConfig, Predictor, rank
 from regiontalk.training.engine import pick_device
 from regiontalk.training.recipe import load_recipe
@@ -48,15 +47,14 @@ def measure(
     eager = Predictor(net, WORDS, config)
     whole = seconds(lambda: predictor(images, sizes), device, repeats)
     with torch.inference_mode():
-        features, boxes, logits, overlaps, keep, settled = (tensor.clone() for tensor in predictor.find(images, sizes))
-        keep = settle_fully(keep, overlaps, settled)
+        features, boxes, logits = (tensor.clone() for tensor in predictor.find(images, sizes))
         described = predictor.describe(images, sizes)
+        chosen = predictor.proposals(images, sizes)[0].clone()
         result = {
             "ms_per_photo": whole,
             "ms_find": seconds(lambda: predictor.find(images, sizes), device, repeats),
-            "ms_describe": seconds(
-                lambda: predictor.describe_stage(features, sizes, boxes, logits, keep), device, repeats
-            ),
+            "ms_choose": seconds(lambda: predictor.choose(boxes, logits), device, repeats),
+            "ms_read": seconds(lambda: predictor.read(features, sizes, chosen), device, repeats),
             "ms_rank": seconds(lambda: rank(described, config), device, repeats),
             "ms_without_graphs": seconds(lambda: eager(images, sizes), device, max(1, repeats // 2)),
             "ms_bare_backbone": seconds(lambda: backbone_alone(net, images), device, repeats),

@@ -13,17 +13,13 @@ coordinates = st.floats(-500, 500, width=32)
 
 def arrays_of_boxes(most: int = 12) -> st.SearchStrategy[np.ndarray]:
     """Boxes (N, 4) as left, top, right, bottom, none turned inside out; some without area."""
-    corners = hnp.arrays(
-        np.float64, st.tuples(st.integers(0, most), st.just(2), st.just(2)), elements=coordinates
-    )
+    corners = hnp.arrays(np.float64, st.tuples(st.integers(0, most), st.just(2), st.just(2)), elements=coordinates)
     return corners.map(lambda pairs: np.sort(pairs, axis=1).reshape(-1, 4))
 
 
 def whole_boxes(most: int = 25) -> st.SearchStrategy[np.ndarray]:
     """Boxes on a small grid, so that many overlap and many overlaps are equal."""
-    corners = hnp.arrays(
-        np.int64, st.tuples(st.integers(0, most), st.just(2), st.just(2)), elements=st.integers(0, 8)
-    )
+    corners = hnp.arrays(np.int64, st.tuples(st.integers(0, most), st.just(2), st.just(2)), elements=st.integers(0, 8))
     return corners.map(lambda pairs: np.sort(pairs, axis=1).reshape(-1, 4).astype(float))
 
 
@@ -116,17 +112,13 @@ def test_nms_equals_the_plain_one(boxes_xyxy: np.ndarray, data: st.DataObject) -
 @pytest.mark.parametrize("limit", [None, 40])
 def test_nms_over_several_chunks_equals_the_plain_one(threshold: float, limit: int | None) -> None:
     dice = np.random.default_rng(5)
-    crowd = boxes.cxcywh_to_xyxy(
-        np.concatenate([dice.random((900, 2)) * 200, 20 + dice.random((900, 2)) * 60], 1)
-    )
+    crowd = boxes.cxcywh_to_xyxy(np.concatenate([dice.random((900, 2)) * 200, 20 + dice.random((900, 2)) * 60], 1))
     scores = dice.random(900).round(2)
     assert boxes.nms(crowd, scores, threshold, limit).tolist() == plain_nms(crowd, scores, threshold, limit)
 
 
 @given(arrays_of_boxes(30), st.floats(0, 1), st.randoms(use_true_random=False))
-def test_nms_keeps_boxes_apart_and_covers_the_rest(
-    boxes_xyxy: np.ndarray, threshold: float, dice: object
-) -> None:
+def test_nms_keeps_boxes_apart_and_covers_the_rest(boxes_xyxy: np.ndarray, threshold: float, dice: object) -> None:
     scores = np.array([dice.random() for _ in boxes_xyxy])  # type: ignore[attr-defined]
     kept = boxes.nms(boxes_xyxy, scores, threshold)
     assert (np.diff(scores[kept]) <= 0).all()
@@ -184,9 +176,7 @@ def test_flip_by_hand() -> None:
 
 
 @given(whole_boxes(), st.sampled_from([0.25, 0.5, 0.75]), st.booleans())
-def test_merging_puts_every_box_in_one_group(
-    boxes_xyxy: np.ndarray, threshold: float, plus_one: bool
-) -> None:
+def test_merging_puts_every_box_in_one_group(boxes_xyxy: np.ndarray, threshold: float, plus_one: bool) -> None:
     groups = boxes.merge_groups(boxes_xyxy, threshold, plus_one)
     assert sorted(member for group in groups for member in group) == list(range(len(boxes_xyxy)))
     overlaps = boxes.iou(boxes_xyxy, boxes_xyxy, plus_one)

@@ -63,9 +63,7 @@ def test_a_normal_number_of_regions_gets_labels_apart() -> None:
 
 
 def test_a_label_prefers_the_place_above_its_box() -> None:
-    assert drawing.place_labels([Rectangle(30, 40, 50, 20)], [(40, 10)], (200, 100)) == [
-        Rectangle(30, 30, 40, 10)
-    ]
+    assert drawing.place_labels([Rectangle(30, 40, 50, 20)], [(40, 10)], (200, 100)) == [Rectangle(30, 30, 40, 10)]
 
 
 def test_the_second_label_of_a_box_goes_inside_it() -> None:
@@ -164,8 +162,6 @@ def test_contact_sheet_shrinks_large_pictures_and_takes_none() -> None:
 
 
 @pytest.mark.parametrize(("titles", "columns"), [(["a", "b"], 1), (["a"], 0)])
-def test_contact_sheet_refuses_what_makes_no_sense(
-    scene: Image.Image, titles: list[str], columns: int
-) -> None:
+def test_contact_sheet_refuses_what_makes_no_sense(scene: Image.Image, titles: list[str], columns: int) -> None:
     with pytest.raises(UsageError):
         drawing.contact_sheet([scene], titles, columns)

@@ -24,6 +24,12 @@ def _system_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
+def _umask() -> int:
+    current = os.umask(0o022)
+    os.umask(current)
+    return current
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well, and goes when not."""
@@ -31,6 +37,7 @@ def replacing(path: Path) -> Iterator[Path]:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
+    temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
     try:
         yield temporary
         temporary.replace(path)

@@ -12,7 +12,7 @@ import re
 import stat
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,12 +87,27 @@ def resize(photo: Image.Image, long_side: int) -> Resized:
 
     No side gets shorter than 16 pixels, so the two scales of a very long photo differ.
     """
-    if long_side < SHORTEST_SIDE:
-        raise UsageError(f"a photo's long side must be at least {SHORTEST_SIDE} pixels, not {long_side}")
-    factor = long_side / max(photo.size)
-    width, height = (max(SHORTEST_SIDE, round(side * factor)) for side in photo.size)
+    width, height = resized_size(photo.width, photo.height, long_side)
     resized = photo.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
     return Resized(np.array(resized), width / photo.width, height / photo.height)
+
+
+def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
+    """Width and height that `resize` gives a photo."""
+    if long_side < SHORTEST_SIDE:
+        raise UsageError(f"a photo's long side must be at least {SHORTEST_SIDE} pixels, not {long_side}")
+    factor = long_side / max(width, height)
+    return max(SHORTEST_SIDE, round(width * factor)), max(SHORTEST_SIDE, round(height * factor))
+
+
+def pad_together(photos: Sequence[NDArray[np.uint8]], multiple: int) -> NDArray[np.uint8]:
+    """Photos (H, W, 3) of different sizes as one array (N, H', W', 3), grey at right and bottom."""
+    height = _round_up(max(photo.shape[0] for photo in photos), multiple)
+    width = _round_up(max(photo.shape[1] for photo in photos), multiple)
+    together = np.full((len(photos), height, width, 3), GREY, dtype=np.uint8)
+    for row, photo in zip(together, photos, strict=True):
+        row[: photo.shape[0], : photo.shape[1]] = photo
+    return together
 
 
 def to_input(pixels: NDArray[np.uint8], multiple: int = 1) -> NDArray[np.float32]:

@@ -344,9 +344,7 @@ def test_broken_photos_leave_stderr_clean(scene: Image.Image, capfd: pytest.Capt
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_a_fresh_process_opens_every_format_with_warnings_as_errors(
-    scene: Image.Image, tmp_path: Path
-) -> None:
+def test_a_fresh_process_opens_every_format_with_warnings_as_errors(scene: Image.Image, tmp_path: Path) -> None:
     """Plugins are registered on first use; no test before this one may be what makes it work."""
     for kind in FORMATS:
         scene.save(tmp_path / f"scene.{kind.lower()}", kind)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from regiontalk.cli import console
 from regiontalk.cli.main import run
 from regiontalk.data.records import Dataset
 
@@ -209,11 +208,8 @@ def test_anchors_fit_better_than_the_papers_and_stand_ready_for_a_recipe(example
     assert 1 <= height <= width <= 32
 
 
-def test_anchors_need_regions_and_torch(desk, capfd, monkeypatch):
+def test_anchors_need_regions(desk, capfd):
     assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
     capfd.readouterr()
     assert run(["data", "anchors", "out", "--split", "test"]) == 4
     assert capfd.readouterr().err == "regiontalk: out, split test: no regions to fit anchors to\n"
-    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
-    assert run(["data", "anchors", "out"]) == 7
-    assert "regiontalk[train]" in capfd.readouterr().err

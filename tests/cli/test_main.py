@@ -39,9 +39,7 @@ def raiser(error: BaseException) -> Callable[[], None]:
 
 
 def in_fresh_python(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     return done.stdout
 
@@ -78,9 +76,7 @@ def test_no_verb_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["--nonsense"], ["doctor", "--nonsense"]])
-def test_a_usage_error_is_one_line_on_stderr(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_usage_error_is_one_line_on_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

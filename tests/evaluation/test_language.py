@@ -26,8 +26,9 @@ class Recorder:
     ("sentence", "references", "score"),
     [
         ("a dog", ["a dog"], 1),
-        ("A dog .", ["a cat", "the dog"], 0.5),
-        ("a a a", ["a dog"], 0.4),  # one shared word of 3 + 2
+        ("A brown dog .", ["a cat", "the dog"], 2 / 3),  # one shared word of 2 + 1
+        ("a dog", ["a cat"], 0),  # "a" does not count
+        ("dog dog dog", ["a dog"], 0.5),
         ("", ["a dog"], 0),
         ("a dog", [], 0),
     ],

@@ -173,12 +173,10 @@ def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> 
     Printed as TOML, with the mean IoU of the boxes with their nearest anchor, beside that of the paper's
     anchors scaled to the size.
     """
-    console.need("train", "comparing with the paper's anchors", "torch")
     import numpy as np
 
-    from regiontalk.data.anchors import box_shapes, fit_anchors, shape_iou
+    from regiontalk.data.anchors import PAPER_ANCHORS, box_shapes, fit_anchors, shape_iou
     from regiontalk.data.records import Dataset
-    from regiontalk.nets.localization import PAPER_ANCHORS
 
     try:
         shapes = box_shapes(Dataset(dataset, split), size)

@@ -14,7 +14,7 @@ from regiontalk.cache import replacing
 from regiontalk.cli import console
 from regiontalk.data.records import SPLITS, Dataset
 from regiontalk.data.writing import encode_line
-from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.errors import DataError, UsageError
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ def open_split(data: Path, split: str) -> Dataset:
 
 def open_predictor(options: NetOptions, settings: dict[str, Any], quiet: bool) -> tuple[DatasetPredictor, str]:
     """The checkpoint's net, ready to run with the recipe's settings or those given, and its name."""
+    from regiontalk.training.checkpoints import find_checkpoint
     from regiontalk.training.engine import pick_device
     from regiontalk.training.fcln import load_net
     from regiontalk.training.predictions import DatasetPredictor
@@ -153,20 +154,6 @@ def open_predictor(options: NetOptions, settings: dict[str, Any], quiet: bool) -
     config = replace(recipe.prediction, **given)
     console.message(f"{checkpoint} on {device}", quiet)
     return DatasetPredictor(net, words, config, device, options.batch, options.workers), checkpoint.name
-
-
-def find_checkpoint(folder: Path) -> Path:
-    """`folder` itself, or the best checkpoint of the run in it (no evaluation yet: the newest)."""
-    from regiontalk.training.checkpoints import latest_checkpoint, read_state
-
-    if (folder / "state.json").is_file():
-        return folder
-    newest = latest_checkpoint(folder / "checkpoints") or latest_checkpoint(folder)
-    if newest is None:
-        raise ModelError(f"{folder}: no checkpoint here", hint="give a run's folder, or one of its step-… folders")
-    best = read_state(newest).get("best")
-    place = newest.with_name(f"step-{best['step']:08d}") if best else newest
-    return place if place.is_dir() else newest
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regiontalk.cli import console
-from regiontalk.errors import MissingExtra, UsageError
+from regiontalk.errors import UsageError
 
 
 class ProgressWatcher:
@@ -65,9 +64,7 @@ def command(
 
     Under torchrun, every process takes its share of each batch.
     """
-    for module in ("torch", "safetensors", "tensorboard"):
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtra(f"training needs {module}, which is not installed", extra="train")
+    console.need("train", "training", "torch", "safetensors", "tensorboard")
     from regiontalk.training.run import start_run
 
     folder = output if output is not None else Path("runs") / recipe.stem

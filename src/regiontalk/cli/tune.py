@@ -46,7 +46,7 @@ def command(
     console.need("train", "running a checkpoint", "torch", "safetensors")
     from regiontalk.evaluation.language import open_meteor
     from regiontalk.training.evaluation import spread
-    from regiontalk.training.tuning import PROPOSALS, tune
+    from regiontalk.training.tuning import PROPOSALS, settings, tune
 
     dataset = open_split(data, split)
     with open_meteor(workers=os.cpu_count() or 1, notify=partial(console.message, quiet=quiet)) as scorer:
@@ -55,8 +55,9 @@ def command(
         numbers = spread(len(dataset), len(dataset) if photos is None else photos)
         found = predictor.described(dataset, numbers)
         described = list(console.track(found, f"Predicting {data}", len(numbers), quiet))
-        with console.progress("Comparing settings", quiet=quiet):
-            results = tune(described, predictor.words, predictor.config, scorer)
+        configs = list(settings(predictor.config))
+        tried = console.track(configs, "Comparing settings", len(configs), quiet)
+        results = tune(described, predictor.words, tried, scorer)
     rows = [_row(config, result) for config, result in results]
     if as_json:
         console.print_json({"model": name, "split": split, "images": len(numbers), "settings": rows})

@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
 
+# The released code's twelve anchors (width, height) for photos whose long side has 720 pixels.
+PAPER_ANCHORS = (
+    (45, 90), (90, 45), (64, 64),
+    (90, 180), (180, 90), (128, 128),
+    (181, 362), (362, 181), (256, 256),
+    (362, 724), (724, 362), (512, 512),
+)  # fmt: skip
 ROUNDS = 100
 
 

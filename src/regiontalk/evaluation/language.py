@@ -24,8 +24,15 @@ class CorpusScorer(SentenceScorer, Protocol):
     def corpus_score(self, pairs: Iterable[Pair]) -> float: ...
 
 
+FUNCTION_WORDS = frozenset(
+    {"a", "an", "the", "of", "in", "on", "at", "to", "with", "and", "or", "is", "are", "his", "her", "its", "their"}
+)
+
+
 class UnigramF1:
     """The F1 of shared words with the nearest reference. Quick, without tables, and **not** METEOR.
+
+    Words such as "a" do not count, or any two phrases would have something in common.
 
     For dev figures during training on machines without METEOR's tables.
     """
@@ -37,7 +44,7 @@ class UnigramF1:
 
 
 def _f1(sentence: str, reference: str) -> float:
-    ours, theirs = tokenize(sentence), tokenize(reference)
+    ours, theirs = ([word for word in tokenize(text) if word not in FUNCTION_WORDS] for text in (sentence, reference))
     shared = sum((Counter(ours) & Counter(theirs)).values())
     return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
 

@@ -13,15 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regiontalk import boxes
+from regiontalk.data.anchors import PAPER_ANCHORS
 from regiontalk.nets.backbones import STRIDE
 
-# The released code's twelve anchors (width, height) for photos whose long side has 720 pixels.
-PAPER_ANCHORS = (
-    (45, 90), (90, 45), (64, 64),
-    (90, 180), (180, 90), (128, 128),
-    (181, 362), (362, 181), (256, 256),
-    (362, 724), (724, 362), (512, 512),
-)  # fmt: skip
 ROUNDS = 16  # of suppression before the first look at whether it has settled
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
 
@@ -179,13 +174,23 @@ def first_kept(keep: Tensor, limit: int) -> tuple[Tensor, Tensor]:
 
 
 def suppress(boxes_xyxy: Tensor, scores: Tensor, threshold: float, limit: int) -> tuple[Tensor, Tensor]:
-    """Greedy suppression of several photos at once: the indices (N, limit) of the kept boxes, best first,
-    and how many of them count (N,). Equal to `boxes.nms` photo by photo.
-    """
+    """Greedy suppression of several photos: the indices (N, limit) of the kept boxes, best first, and how many
+    of them count (N,)."""
+    if boxes_xyxy.is_cuda:
+        return suppress_in_rounds(boxes_xyxy, scores, threshold, limit)
+    index = torch.zeros(scores.shape[0], min(limit, scores.shape[1]), dtype=torch.long)
+    counts = torch.zeros(scores.shape[0], dtype=torch.long)
+    for n, (photo, photo_scores) in enumerate(zip(boxes_xyxy.numpy(), scores.numpy(), strict=True)):
+        kept = torch.from_numpy(boxes.nms(photo, photo_scores, threshold, limit))
+        index[n, : len(kept)], counts[n] = kept, len(kept)
+    return index, counts
+
+
+def suppress_in_rounds(boxes_xyxy: Tensor, scores: Tensor, threshold: float, limit: int) -> tuple[Tensor, Tensor]:
+    """`suppress` for a GPU: the same answer, all boxes at a time."""
     order = torch.sort(scores, dim=1, descending=True, stable=True).indices
     overlaps = overlap_matrix(gather_boxes(boxes_xyxy, order), threshold)
-    start = torch.ones(order.shape, dtype=overlaps.dtype, device=order.device)
-    keep, settled = settle(start, overlaps, ROUNDS)
+    keep, settled = settle(torch.ones(order.shape, dtype=overlaps.dtype, device=order.device), overlaps, ROUNDS)
     places, counts = first_kept(settle_fully(keep, overlaps, settled), limit)
     return order.gather(1, places), counts
 

@@ -67,7 +67,7 @@ class Described:
 
 
 class Predictor:
-    """Drives a net through its stages: find, describe, rank.
+    """Drives a net through its stages: find, choose, describe, rank.
 
     On a GPU the weights are turned to bfloat16 in place, and `graphed` replays the stages as CUDA graphs, one
     per input shape.
@@ -79,7 +79,8 @@ class Predictor:
         if self.device.type == "cuda":
             to_bfloat16(net)
         self.find: Stage = Graphed(self._find) if graphed else self._find
-        self.describe_stage: Stage = Graphed(self._describe) if graphed else self._describe
+        self.overlaps: Stage = Graphed(self._overlaps) if graphed else self._overlaps
+        self.read: Stage = Graphed(self._read) if graphed else self._read
 
     def __call__(self, images: Tensor, sizes: Tensor) -> list[Predicted]:
         """Images (N, 3, H, W) with photos of `sizes` (N, 2) = (width, height) inside."""
@@ -88,16 +89,24 @@ class Predictor:
     @torch.inference_mode()
     def describe(self, images: Tensor, sizes: Tensor) -> Described:
         """Everything about the best proposals of each photo."""
-        features, boxes, logits, overlaps, keep, settled = self.find(images, sizes)
-        keep = settle_fully(keep, overlaps, settled)
-        return Described(*self.describe_stage(features, sizes, boxes, logits, keep))
+        features, boxes, logits = self.find(images, sizes)
+        index, counts = self.choose(boxes, logits)
+        refined, final_logits, tokens, logprobs = self.read(features, sizes, gather_boxes(boxes, index))
+        return Described(refined, final_logits, logits.gather(1, index), tokens, logprobs, counts)
 
     @torch.inference_mode()
     def proposals(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The chosen proposals (N, B, 4) and how many of them count (N,): what recall is measured on."""
-        _, boxes, _, overlaps, keep, settled = self.find(images, sizes)
-        index, counts = first_kept(settle_fully(keep, overlaps, settled), self.config.proposals)
+        _, boxes, logits = self.find(images, sizes)
+        index, counts = self.choose(boxes, logits)
         return gather_boxes(boxes, index), counts
+
+    def choose(self, boxes: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Suppression of the candidates, which come best first: places (N, B), and how many count (N,)."""
+        if self.device.type != "cuda":
+            return suppress(boxes, logits, self.config.proposal_nms, self.config.proposals)
+        overlaps, keep, settled = self.overlaps(boxes)
+        return first_kept(settle_fully(keep, overlaps, settled), self.config.proposals)
 
     @torch.inference_mode()
     def caption_boxes(self, images: Tensor, sizes: Tensor, boxes_xyxy: Tensor, counts: Tensor) -> list[Predicted]:
@@ -112,26 +121,20 @@ class Predictor:
         ]
 
     def _find(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
-        """Features, the best proposals cut to the photo (N, K', 4) with their logits (N, K'), and the first
-        rounds of their suppression."""
+        """Features, and the best proposals cut to the photo (N, K', 4) with their logits (N, K'), best first."""
         with self._autocast():
             features, proposals = self.net.propose(images)
         count = min(self.config.candidates, proposals.logits.shape[1])
         logits, index = torch.topk(proposals.logits, count, dim=1)
-        boxes = clip_boxes(gather_boxes(proposals.boxes_xyxy, index), sizes)
+        return features, clip_boxes(gather_boxes(proposals.boxes_xyxy, index), sizes), logits
+
+    def _overlaps(self, boxes: Tensor) -> tuple[Tensor, ...]:
+        """Which candidates (N, K', 4) are too near to a better one, and the first rounds of suppression."""
         overlaps = overlap_matrix(boxes, self.config.proposal_nms)
-        keep, settled = settle(torch.ones_like(logits, dtype=overlaps.dtype), overlaps, ROUNDS)
-        return features, boxes, logits, overlaps, keep, settled
+        keep, settled = settle(torch.ones(boxes.shape[:2], dtype=overlaps.dtype, device=boxes.device), overlaps, ROUNDS)
+        return overlaps, keep, settled
 
-    def _describe(
-        self, features: Tensor, sizes: Tensor, boxes: Tensor, logits: Tensor, keep: Tensor
-    ) -> tuple[Tensor, ...]:
-        """The fields of `Described`, for the first proposals that are kept."""
-        index, counts = first_kept(keep, self.config.proposals)
-        refined, final_logits, tokens, logprobs = self._read(features, sizes, gather_boxes(boxes, index))
-        return refined, final_logits, logits.gather(1, index), tokens, logprobs, counts
-
-    def _read(self, features: Tensor, sizes: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _read(self, features: Tensor, sizes: Tensor, boxes: Tensor) -> tuple[Tensor, ...]:
         """Refined boxes (N, B, 4), logits (N, B), captions (N, B, T) and their log-probabilities (N, B)."""
         with self._autocast():
             recognized = self.net.recognize(features, sizes, boxes)

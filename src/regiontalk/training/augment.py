@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageEnhance
+from PIL import Image
 
 from regiontalk import boxes, images
 from regiontalk.training.recipe import AugmentationConfig
 
+LUMINANCE = np.array([0.299, 0.587, 0.114])  # of red, green and blue
+MIDDLE_GREY = 127.5
 SMALLEST_SHARE = 0.5  # a box that keeps less of its area than this is cropped away
 
 
@@ -65,6 +67,7 @@ def crop(view: View, largest: int, random: np.random.Generator) -> View:
 
 def relight(photo: Image.Image, most: float, random: np.random.Generator) -> Image.Image:
     """Brightness, contrast and saturation each changed by up to `most`; hues stay, so that red stays red."""
-    for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
-        photo = enhance(photo).enhance(1 + float(random.uniform(-most, most)))
-    return photo
+    brightness, contrast, saturation = 1 + random.uniform(-most, most, size=3)
+    mixed = saturation * np.eye(3) + (1 - saturation) * LUMINANCE  # each channel moved to or from grey
+    matrix = np.column_stack([brightness * contrast * mixed, np.full(3, (1 - contrast) * MIDDLE_GREY)])
+    return photo.convert("RGB", tuple(matrix.flatten().tolist()))

@@ -6,8 +6,9 @@ or processes sees the same photos.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -22,9 +23,12 @@ from regiontalk import vocabulary as text
 from regiontalk.data.records import Dataset, Record, epoch_order
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.training.augment import View, plain_view, random_view
+from regiontalk.training.photo_cache import PhotoCache
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
 from regiontalk.training.targets import Truths
 from regiontalk.vocabulary import END, Vocabulary
+
+Item = TypeVar("Item")
 
 WINDOW = 16  # so many batches are sorted by shape together, so that little is padding
 
@@ -88,6 +92,7 @@ class Source:
 
     def __init__(self, config: DataConfig, split: str, cleaning: str) -> None:
         self.config, self.cleaning = config, cleaning
+        self.cache: PhotoCache | None = None
         self.dataset = Dataset(config.path, split)
         self.numbers = np.array(
             [n for n, record in enumerate(self.dataset) if usable_phrases(record, config, cleaning)], dtype=np.int64
@@ -114,9 +119,20 @@ class Source:
             for phrase in self.phrases(self.dataset[int(number)]):
                 yield " ".join(phrase.words)
 
-    def open(self, record: Record) -> tuple[Image.Image, NDArray[np.floating]]:
+    def remember_photos(self, long_side: int) -> None:
+        """Keeps opened photos in memory, reduced to `long_side` at most."""
+        records = (self.dataset[int(number)] for number in self.numbers)
+        self.cache = PhotoCache([(record.width, record.height) for record in records], long_side)
+
+    def _photo(self, record: Record, number: int) -> Image.Image:
+        def open_photo() -> Image.Image:
+            return images.open_photo(self.dataset.read_photo(record))
+
+        return open_photo() if self.cache is None else self.cache.get(number, open_photo)
+
+    def open(self, record: Record, number: int) -> tuple[Image.Image, NDArray[np.floating]]:
         """The photo, and the factors from the record's pixels to it (both 1 unless the file was resized)."""
-        photo = images.open_photo(self.dataset.read_photo(record))
+        photo = self._photo(record, number)
         factors = np.array([photo.width / record.width, photo.height / record.height] * 2)
         return photo, factors
 
@@ -186,16 +202,19 @@ class TrainingBatches(TorchDataset):
     def __len__(self) -> int:
         return self.plan.steps
 
-    def __getitem__(self, step: int) -> Batch:
+    def __getitem__(self, step: int) -> Batch | RegionTalkError:
         examples = self.plan.examples(step)[self.rank :: self.ranks]
-        return collate([self._load(example) for example in examples], self.words, self.pad_to)
+        try:
+            return collate([self._load(example) for example in examples], self.words, self.pad_to)
+        except RegionTalkError as error:
+            return error  # raised by `checked`, out of the worker process
 
     def _load(self, example: Example) -> tuple[View, list[Phrase], int, str]:
         source = self.plan.sources[example.source]
         record = source.record(example.number)
         phrases = source.phrases(record)
         try:
-            photo, factors = source.open(record)
+            photo, factors = source.open(record, example.number)
         except RegionTalkError as error:
             raise DataError(f"{source.config.path}: {record.image}: {error.message}") from error
         may_flip = not any(text.breaks_when_mirrored(phrase.words) for phrase in phrases)
@@ -208,11 +227,7 @@ class TrainingBatches(TorchDataset):
 
 
 def collate(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabulary, pad_to: int) -> Batch:
-    height = _round_up(max(view.pixels.shape[0] for view, *_ in items), pad_to)
-    width = _round_up(max(view.pixels.shape[1] for view, *_ in items), pad_to)
-    pixels = np.full((len(items), height, width, 3), images.GREY, dtype=np.uint8)
-    for row, (view, *_) in zip(pixels, items, strict=True):
-        row[: view.pixels.shape[0], : view.pixels.shape[1]] = view.pixels
+    pixels = images.pad_together([view.pixels for view, *_ in items], pad_to)
     sizes = [[view.pixels.shape[1], view.pixels.shape[0]] for view, *_ in items]
     return Batch(
         images=torch.from_numpy(pixels).permute(0, 3, 1, 2),
@@ -244,7 +259,7 @@ def _truths(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabul
 def loader(batches: TrainingBatches, first_step: int, workers: int, pin: bool) -> Iterator[Batch]:
     """The batches from `first_step` on, in order."""
     steps = range(first_step, len(batches))
-    return iter(
+    return checked(
         DataLoader(
             batches,
             batch_size=None,
@@ -256,5 +271,9 @@ def loader(batches: TrainingBatches, first_step: int, workers: int, pin: bool) -
     )
 
 
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
+def checked(items: Iterable[Item | RegionTalkError]) -> Iterator[Item]:
+    """Raises the errors that worker processes hand over as values: torch would bury them in a traceback."""
+    for item in items:
+        if isinstance(item, RegionTalkError):
+            raise item
+        yield item

@@ -58,6 +58,18 @@ def latest_checkpoint(folder: Path) -> Path | None:
     return found[-1] if found else None
 
 
+def find_checkpoint(folder: Path) -> Path:
+    """`folder` itself, or the best checkpoint of the run in it (no evaluation yet: the newest)."""
+    if (folder / "state.json").is_file():
+        return folder
+    newest = latest_checkpoint(folder / "checkpoints") or latest_checkpoint(folder)
+    if newest is None:
+        raise ModelError(f"{folder}: no checkpoint here", hint="give a run's folder, or one of its step-… folders")
+    best = read_state(newest).get("best")
+    place = newest.with_name(f"step-{best['step']:08d}") if best else newest
+    return place if place.is_dir() else newest
+
+
 def drop_old(folder: Path, keep: int, spare: Path | None) -> None:
     """Deletes all but the newest `keep` checkpoints and the `spare` one."""
     for old in sorted(folder.glob("step-*"))[:-keep]:
@@ -70,8 +82,10 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{checkpoint}: not a checkpoint: {error}") from error
-    if state.get("format") != FORMAT:
-        raise ModelError(f"{checkpoint}: a checkpoint of format {state.get('format')}, this program reads {FORMAT}")
+    if not isinstance(state, dict) or not {"format", "step", "kind"} <= set(state):
+        raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks format, step or kind")
+    if state["format"] != FORMAT:
+        raise ModelError(f"{checkpoint}: a checkpoint of format {state['format']}, this program reads {FORMAT}")
     return state
 
 

@@ -225,8 +225,11 @@ class Engine:
         evaluates = self.step % run.evaluate_every == 0 or self.step == run.steps
         if evaluates:
             self._evaluate(log)
-        if evaluates or finished or self.step % run.checkpoint_every == 0:
+        saves = evaluates or finished or self.step % run.checkpoint_every == 0
+        if saves:
             self.save()
+        if saves and log is not None:
+            log.pause_over()
 
     def _evaluate(self, log: RunLog | None) -> None:
         if log is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,10 @@ class FCLNTask:
 
     def batches(self, rank: int, ranks: int) -> TrainingBatches:
         run = self.recipe.run
+        if run.cache_photos:
+            largest = math.ceil(self.recipe.net.input_size * self.recipe.augmentation.zoom)
+            for source in self.sources:
+                source.remember_photos(largest)
         plan = Plan(self.sources, run.steps, run.batch, run.seed)
         return TrainingBatches(
             plan, self.words, self.recipe.net.input_size, self.net.pad_to, self.recipe.augmentation, rank, ranks
@@ -161,8 +166,8 @@ class CaptionTargets:
 def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, FCLNRecipe]:
     """The network of a checkpoint, its running mean where there is one, ready for use."""
     state = read_state(checkpoint)
-    if state.get("kind") != "fcln":
-        raise ModelError(f"{checkpoint}: a checkpoint of kind {state.get('kind')!r}, not fcln")
+    if state["kind"] != "fcln" or not {"recipe", "vocabulary"} <= set(state):
+        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not fcln")
     recipe = from_dict(FCLNRecipe, _lists(state["recipe"]), str(checkpoint))
     words = Vocabulary.from_dict(state["vocabulary"])
     net = FCLN(recipe.net, len(words), len(words.styles))

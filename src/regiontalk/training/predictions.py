@@ -12,10 +12,12 @@ from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from regiontalk import boxes, images
-from regiontalk.data.merging import merge_regions
 from regiontalk.data.records import Dataset, Record
+from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.evaluation.truth import truth_of
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.prediction import Described, Predicted, PredictionConfig, Predictor, rank
+from regiontalk.training.batches import checked
 from regiontalk.types import ImageRegions, Region
 from regiontalk.vocabulary import Vocabulary
 
@@ -41,15 +43,15 @@ class PhotoBatches(TorchDataset):
     def __len__(self) -> int:
         return len(self.groups)
 
-    def __getitem__(self, place: int) -> PhotoBatch:
-        group = self.groups[place]
+    def __getitem__(self, place: int) -> PhotoBatch | RegionTalkError:
+        try:
+            return self._load(self.groups[place])
+        except RegionTalkError as error:
+            return error  # raised by `checked`, out of the worker process
+
+    def _load(self, group: Sequence[int]) -> PhotoBatch:
         resized = [self._resized(self.dataset[n]) for n in group]
-        height = max(item[0].shape[0] for item in resized)
-        width = max(item[0].shape[1] for item in resized)
-        height, width = (-(-side // self.pad_to) * self.pad_to for side in (height, width))
-        pixels = np.full((len(group), height, width, 3), images.GREY, dtype=np.uint8)
-        for row, (photo, _) in zip(pixels, resized, strict=True):
-            row[: photo.shape[0], : photo.shape[1]] = photo
+        pixels = images.pad_together([photo for photo, _ in resized], self.pad_to)
         sizes = [[photo.shape[1], photo.shape[0]] for photo, _ in resized]
         return PhotoBatch(
             torch.from_numpy(pixels).permute(0, 3, 1, 2),
@@ -60,7 +62,11 @@ class PhotoBatches(TorchDataset):
 
     def _resized(self, record: Record) -> tuple[NDArray[np.uint8], tuple[float, float]]:
         """Pixels, and the factors from the record's pixels to them."""
-        result = images.resize(images.open_photo(self.dataset.read_photo(record)), self.long_side)
+        try:
+            photo = images.open_photo(self.dataset.read_photo(record))
+        except RegionTalkError as error:
+            raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}") from error
+        result = images.resize(photo, self.long_side)
         height, width = result.pixels.shape[:2]
         return result.pixels, (width / record.width, height / record.height)
 
@@ -106,11 +112,11 @@ class DatasetPredictor:
     def on_truths(self, dataset: Dataset, numbers: Sequence[int]) -> Iterator[ImageRegions]:
         """Captions of the true boxes, merged as the evaluator merges them (DenseCap section 4)."""
         for batch in self._load(dataset, numbers):
-            merged = [merge_regions(dataset[n]).regions for n in batch.numbers]
-            given = np.zeros((len(merged), max(1, *(len(m) for m in merged)), 4), dtype=np.float32)
-            for row, regions, scale in zip(given, merged, batch.scales, strict=True):
-                row[: len(regions)] = boxes.scale([region.xyxy for region in regions], *scale)
-            counts = torch.tensor([len(regions) for regions in merged])
+            true_boxes = [truth_of(dataset[n]).boxes_xyxy for n in batch.numbers]
+            counts = torch.tensor([len(photo) for photo in true_boxes])
+            given = np.zeros((len(true_boxes), max(1, int(counts.max())), 4), dtype=np.float32)
+            for row, photo, scale in zip(given, true_boxes, batch.scales, strict=True):
+                row[: len(photo)] = boxes.scale(photo, *scale)
             found = self.predictor.caption_boxes(
                 self._images(batch), batch.sizes.to(self.device), torch.from_numpy(given).to(self.device), counts
             )
@@ -127,7 +133,7 @@ class DatasetPredictor:
 
     def _load(self, dataset: Dataset, numbers: Sequence[int]) -> Iterator[PhotoBatch]:
         batches = PhotoBatches(dataset, numbers, self.net.config.input_size, self.net.pad_to, self.batch)
-        return iter(DataLoader(batches, batch_size=None, shuffle=False, num_workers=self.workers))
+        return checked(DataLoader(batches, batch_size=None, shuffle=False, num_workers=self.workers))
 
     def _images(self, batch: PhotoBatch) -> torch.Tensor:
         return batch.images.to(self.device).float().contiguous(memory_format=torch.channels_last)

@@ -129,6 +129,8 @@ class RunConfig:
     batch: int = 1
     seed: int = 0
     workers: int = 2
+    cache_photos: bool = False
+    """Opened photos stay in memory (0.45 MB each at 448 pixels), shared by the workers."""
     precision: str = "float32"
     """`float32` or `bfloat16` (autocast)."""
     log_every: int = 20

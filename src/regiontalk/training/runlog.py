@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-SMOOTHING = 0.9
+WINDOW = 50  # steps over which speed is measured: batches arrive in bursts
 
 
 class RunLog:
@@ -22,27 +23,29 @@ class RunLog:
         self._cut(step)
         self.file = self.path.open("a", encoding="utf-8")
         self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
-        self.began = self.before = time.monotonic()
-        self.speed = 0.0
+        self.began = time.monotonic()
+        self.recent = deque([self.began], maxlen=WINDOW + 1)
 
     def step(self, step: int, losses: Mapping[str, float] | None, photos: int, rate: float) -> float:
-        """Notes a step (losses only every so often); returns the smoothed photos per second."""
-        now = time.monotonic()
-        speed = photos / max(now - self.before, 1e-9)
-        self.before = now
-        self.speed = SMOOTHING * self.speed + (1 - SMOOTHING) * speed if self.speed else speed
+        """Notes a step (losses only every so often); returns the photos per second of the last steps."""
+        self.recent.append(time.monotonic())
+        speed = photos * (len(self.recent) - 1) / max(self.recent[-1] - self.recent[0], 1e-9)
         if losses is not None:
-            self._write({"step": step, "rate": rate, "photos_per_second": round(self.speed, 1), **losses})
+            self._write({"step": step, "rate": rate, "photos_per_second": round(speed, 1), **losses})
             for name, value in losses.items():
                 self.board.add_scalar(f"loss/{name}", value, step)
             self.board.add_scalar("rate", rate, step)
-        return self.speed
+        return speed
 
     def metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         self._write({"step": step, "dev": dict(metrics)})
         for name, value in metrics.items():
             self.board.add_scalar(f"dev/{name}", value, step)
-        self.before = time.monotonic()  # evaluating is not training speed
+
+    def pause_over(self) -> None:
+        """Evaluating and saving are not training speed."""
+        self.recent.clear()
+        self.recent.append(time.monotonic())
 
     def close(self) -> None:
         self.file.close()

@@ -77,14 +77,17 @@ def settings(base: PredictionConfig) -> Iterator[PredictionConfig]:
 
 
 def tune(
-    photos: Sequence[DescribedPhoto], words: Vocabulary, base: PredictionConfig, scorer: SentenceScorer
+    photos: Sequence[DescribedPhoto],
+    words: Vocabulary,
+    configs: Iterable[PredictionConfig],
+    scorer: SentenceScorer,
 ) -> list[tuple[PredictionConfig, DenseResult]]:
     """Every setting with its result, best dense mAP first."""
     truth: list[Record] = [photo.record for photo in photos]
     results = []
-    for config in settings(base):
+    for config in configs:
         found = [ranked_regions(photo, words, config) for photo in photos]
-        results.append((config, evaluate_dense(truth, found, scorer)))
+        results.append((config, evaluate_dense(truth, found, scorer, yardsticks=False)))
     return sorted(results, key=lambda pair: -pair[1].map)
 
 

@@ -1,0 +1,136 @@
+"""The network's stages, numpy in and numpy out: the `Runtime` protocol, and its ONNX Runtime form.
+
+Shapes: C channels, h × w feature cells, K proposals, B regions, D the size of a code, R rows of decoding,
+H the size of the LSTM's state, E of what it sees, V tokens. Boxes are pixels of the network's input.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.model_folder import ModelFolder, ModelInfo, read_model_folder
+from regiontalk.vocabulary import Vocabulary
+
+Floats = NDArray[np.float32]
+Tokens = NDArray[np.int64]
+State = tuple[Floats, ...]
+"""The language model's h (R, H), c (R, H) and what it sees of the region (R, E)."""
+
+THREADS = "REGIONTALK_THREADS"
+
+# What each graph takes and gives, in order.
+PORTS = {
+    "propose": (("image", "size"), ("features", "boxes_xyxy", "logits")),
+    "recognize": (
+        ("features", "size", "boxes_xyxy"),
+        ("refined_xyxy", "logits", "codes", "h", "c", "seen"),
+    ),
+    "step": (("tokens", "h", "c", "seen"), ("logprobs", "next_h", "next_c")),
+}
+
+
+class Proposed(NamedTuple):
+    features: Any
+    """(1, C, h, w), in whatever form the runtime keeps it; to be handed back to `recognize`."""
+    boxes_xyxy: Floats
+    """(K, 4) every proposal, cut to the photo; eqs. 1–2."""
+    logits: Floats
+    """(K,)"""
+
+
+class Recognized(NamedTuple):
+    boxes_xyxy: Floats
+    """(B, 4) refined, cut to the photo."""
+    logits: Floats
+    """(B,)"""
+    codes: Floats
+    """(B, D)"""
+    state: State
+    """The language model's state before START."""
+
+
+class Runtime(Protocol):
+    """What `captioner` drives. `image` is (1, 3, H, W) as `images.to_input` makes it, `size` its photo's
+    (width, height) without the padding.
+    """
+
+    info: ModelInfo
+    words: Vocabulary
+
+    def propose(self, image: Floats, size: tuple[int, int]) -> Proposed: ...
+
+    def recognize(self, features: Any, size: tuple[int, int], boxes_xyxy: Floats) -> Recognized: ...
+
+    def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
+        """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
+        ...
+
+
+class OnnxRuntime:
+    """A model folder in ONNX Runtime on the CPU. `threads`: how many cores a stage may use (default: the
+    environment's REGIONTALK_THREADS, else all).
+    """
+
+    def __init__(self, folder: Path, threads: int | None = None) -> None:
+        count = _threads(threads)
+        model = read_model_folder(folder)  # before onnxruntime sees a byte
+        self.info, self.words = model.info, model.words
+        self._sessions = {name: _open_session(model, name, count) for name in PORTS}
+        tokens = self._sessions["step"].get_outputs()[0].shape[1]
+        if tokens != len(self.words):
+            raise ModelError(f"{folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
+
+    def propose(self, image: Floats, size: tuple[int, int]) -> Proposed:
+        return Proposed(*self._run("propose", image, _size(size)))
+
+    def recognize(self, features: Any, size: tuple[int, int], boxes_xyxy: Floats) -> Recognized:
+        boxes, logits, codes, *state = self._run("recognize", features, _size(size), boxes_xyxy)
+        return Recognized(boxes, logits, codes, tuple(state))
+
+    def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
+        logprobs, h, c = self._run("step", tokens, *state)
+        return logprobs, (h, c, state[2])
+
+    def _run(self, name: str, *inputs: NDArray[Any]) -> Sequence[Any]:
+        given = dict(zip(PORTS[name][0], inputs, strict=True))
+        outputs: Sequence[Any] = self._sessions[name].run(None, given)
+        return outputs
+
+
+def _open_session(model: ModelFolder, name: str, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # what goes wrong is raised; stderr is not onnxruntime's
+    place = model.path / f"{name}.onnx"
+    try:
+        session = onnxruntime.InferenceSession(model.graphs[name], options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has an exception class for each status, with no base of their own
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelError(f"{place}: onnxruntime cannot load it: {reason}") from error
+    # An input that a model has no use for is still there in its graph.
+    found = tuple(tuple(port.name for port in ports) for ports in (session.get_inputs(), session.get_outputs()))
+    if found != PORTS[name]:
+        raise ModelError(f"{place}: not the graph {name!r}: it takes {found[0]} and gives {found[1]}")
+    return session
+
+
+def _size(size: tuple[int, int]) -> Floats:
+    return np.array([size], dtype=np.float32)
+
+
+def _threads(given: int | None) -> int:
+    """0 is onnxruntime's word for as many as there are cores."""
+    text = os.environ.get(THREADS, "0") if given is None else str(given)
+    if not text.isdecimal():
+        raise UsageError(f"threads must be a whole number of 0 (all cores) or more, not {text!r}")
+    return int(text)
