@@ -131,3 +131,8 @@ def test_a_broken_run_is_named(tmp_path: Path, text: str) -> None:
 
 def test_markdown_cells_stay_in_their_cells() -> None:
     assert markdown_table(["a", "b"], [["x|y", "1\n2"]]) == "| a | b |\n| --- | ---: |\n| x\\|y | 1 2 |"
+
+
+def test_the_kept_results_page_is_what_the_kept_runs_give() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    update_page(docs / "runs", docs / "results.md", check=True)

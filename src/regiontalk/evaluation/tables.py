@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.errors import DataError
+from regiontalk.evaluation.curves import draw_curves, read_curves
 from regiontalk.evaluation.published import PUBLISHED, Row
 
 COMMAND = "regiontalk evaluate tables docs/runs docs/results.md"
+CURVES = "curves.svg"
 ABOUT_RUN = ("recipe", "commit", "data", "device", "seconds", "notes")
 
 
@@ -116,15 +118,18 @@ SECTIONS = (
 
 
 def update_page(runs: Path, page: Path, check: bool = False) -> None:
-    """Writes the page, or with `check` raises when it is not what the runs give."""
-    text = render(read_runs(runs))
-    try:
-        if not check:
-            page.write_text(text, encoding="utf-8")
-        elif not page.is_file() or page.read_text(encoding="utf-8") != text:
-            raise DataError(f"{page} is out of date with {runs}", hint=COMMAND)
-    except OSError as error:
-        raise DataError(f"{page}: {error.strerror or error}") from error
+    """Writes the page and the runs' curves, or with `check` raises when they are not what the runs give."""
+    texts = {page: render(read_runs(runs))}
+    for log in sorted(runs.glob("*/log.jsonl")):
+        texts[log.with_name(CURVES)] = draw_curves(read_curves(log))
+    for path, text in texts.items():
+        try:
+            if not check:
+                path.write_text(text, encoding="utf-8")
+            elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+                raise DataError(f"{path} is out of date with {runs}", hint=COMMAND)
+        except OSError as error:
+            raise DataError(f"{path}: {error.strerror or error}") from error
 
 
 def read_runs(folder: Path) -> list[Row]:
@@ -137,7 +142,8 @@ def read_runs(folder: Path) -> list[Row]:
             raise DataError(f"{path}: {error}") from error
         if not isinstance(run, dict) or not isinstance(run.get("kind"), str):
             raise DataError(f"{path}: a run is a JSON object with a 'kind'")
-        runs.append({"name": path.parent.name} | run)
+        logged = path.with_name("log.jsonl").is_file()
+        runs.append({"name": path.parent.name, "curves": f"{folder.name}/{path.parent.name}/{CURVES}" * logged} | run)
     return runs
 
 
@@ -220,7 +226,10 @@ def _figure(value: Any) -> str:
 
 def _about_runs(runs: Sequence[Row]) -> str:
     rows = [[_name(run), *(str(run.get(key, "–")) for key in ABOUT_RUN)] for run in runs]
-    return f"## The runs\n\n{markdown_table(['run', *ABOUT_RUN], rows)}"
+    curves = [
+        f"**{run['name']}**\n\n![the curves of {run['name']}]({run['curves']})" for run in runs if run.get("curves")
+    ]
+    return "\n\n".join([f"## The runs\n\n{markdown_table(['run', *ABOUT_RUN], rows)}", *curves])
 
 
 def _name(run: Row) -> str:
