@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,22 +19,7 @@ from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.prediction import PredictionConfig, Predictor, rank
 from regiontalk.training.engine import pick_device
 from regiontalk.training.recipe import load_recipe
-
-WORDS = 2900
-
-
-def seconds(function: object, device: torch.device, repeats: int) -> float:
-    assert callable(function)
-    for _ in range(3):
-        function()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    began = time.perf_counter()
-    for _ in range(repeats):
-        function()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return (time.perf_counter() - began) / repeats
+from train_fcln import WORDS, seconds_per_call
 
 
 def measure(
@@ -45,19 +29,19 @@ def measure(
     sizes = torch.tensor([[float(width), float(height)]] * count, device=device)
     predictor = Predictor(net, WORDS, config, graphed=device.type == "cuda")
     eager = Predictor(net, WORDS, config)
-    whole = seconds(lambda: predictor(images, sizes), device, repeats)
+    whole = seconds_per_call(lambda: predictor(images, sizes), device, repeats)
     with torch.inference_mode():
         features, boxes, logits = (tensor.clone() for tensor in predictor.find(images, sizes))
         described = predictor.describe(images, sizes)
         chosen = predictor.proposals(images, sizes)[0].clone()
         result = {
             "ms_per_photo": whole,
-            "ms_find": seconds(lambda: predictor.find(images, sizes), device, repeats),
-            "ms_choose": seconds(lambda: predictor.choose(boxes, logits), device, repeats),
-            "ms_read": seconds(lambda: predictor.read(features, sizes, chosen), device, repeats),
-            "ms_rank": seconds(lambda: rank(described, config), device, repeats),
-            "ms_without_graphs": seconds(lambda: eager(images, sizes), device, max(1, repeats // 2)),
-            "ms_bare_backbone": seconds(lambda: backbone_alone(net, images), device, repeats),
+            "ms_find": seconds_per_call(lambda: predictor.find(images, sizes), device, repeats),
+            "ms_choose": seconds_per_call(lambda: predictor.choose(boxes, logits), device, repeats),
+            "ms_read": seconds_per_call(lambda: predictor.read(features, sizes, chosen), device, repeats),
+            "ms_rank": seconds_per_call(lambda: rank(described, config), device, repeats),
+            "ms_without_graphs": seconds_per_call(lambda: eager(images, sizes), device, max(1, repeats // 2)),
+            "ms_bare_backbone": seconds_per_call(lambda: backbone_alone(net, images), device, repeats),
         }
         with FlopCounterMode(display=False) as counter:
             eager(images, sizes)
@@ -79,7 +63,7 @@ def peak_tflops(device: torch.device) -> float:
     """What a large matrix product reaches in the same run: the arithmetic ceiling."""
     side, dtype = (8192, torch.bfloat16) if device.type == "cuda" else (1024, torch.float32)
     a = torch.randn(side, side, device=device, dtype=dtype)
-    return 2 * side**3 / seconds(lambda: a @ a, device, 10) / 1e12
+    return 2 * side**3 / seconds_per_call(lambda: a @ a, device, 10) / 1e12
 
 
 def main() -> None:

@@ -57,16 +57,20 @@ def made_up_batch(count: int, width: int, height: int, tokens: int) -> Batch:
 
 
 def seconds_per_call(function: Callable[[], object], device: torch.device, repeats: int) -> float:
+    """Mean over `repeats` calls after a few to warm up."""
     for _ in range(3):
         function()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    _wait_for(device)
     began = time.perf_counter()
     for _ in range(repeats):
         function()
+    _wait_for(device)
+    return (time.perf_counter() - began) / repeats
+
+
+def _wait_for(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return (time.perf_counter() - began) / repeats
 
 
 def measure(recipe: FCLNRecipe, device: torch.device, repeats: int) -> dict[str, float]:
