@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw
+
+from regiontalk.images import Limits, open_photo
+from regiontalk.types import ImageRegions, Region
 
 
 def draw_scene(size: tuple[int, int] = (96, 64)) -> Image.Image:
@@ -71,3 +76,59 @@ def desk_with_run(untrained_run: Path, tmp_path: Path, monkeypatch: pytest.Monke
     shutil.copytree(untrained_run, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def shaken_checkpoint(untrained_run: Path) -> Path:
+    """The checkpoint of `untrained_run` with weights at random, so that boxes, scores and words differ."""
+    import torch
+
+    from regiontalk.training.checkpoints import latest_checkpoint, read_state, save_checkpoint
+    from regiontalk.training.fcln import load_net
+
+    checkpoint = latest_checkpoint(untrained_run / "run" / "checkpoints")
+    assert checkpoint is not None
+    net, _, _ = load_net(checkpoint, torch.device("cpu"))
+    generator = torch.Generator().manual_seed(3)
+    for name, weight in net.state_dict().items():
+        if not name.startswith("backbone."):
+            weight.add_(torch.randn(weight.shape, generator=generator) * (0.02 if "transform" in name else 0.2))
+    state = {key: value for key, value in read_state(checkpoint).items() if key not in ("format", "step", "best")}
+    return save_checkpoint(untrained_run / "shaken", 7, {"model": net.state_dict()}, state)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(shaken_checkpoint: Path) -> Path:
+    """`shaken_checkpoint` exported as a model folder; not to be changed."""
+    from regiontalk.training.export import export_model
+
+    folder = shaken_checkpoint.parent / "tiny"
+    export_model(shaken_checkpoint, folder, "tiny")
+    return folder
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """Opens a photo as the captioner does, then finds the same in each: the left half, and a third of it."""
+
+    limits: Limits = field(default_factory=Limits)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def __call__(self, photo: str, **options: Any) -> ImageRegions:
+        image = open_photo(photo, self.limits)
+        self.asked.append({"photo": photo, **options})
+        width, height = image.size
+        boxes = options.get("boxes", [(0, 0, width / 2, height), (0, 0, width / 3, height / 3)])
+        found = [
+            Region((float(x0), float(y0), float(x1), float(y1)), 0.9 - 0.25 * number, f"thing {number}", -1.5)
+            for number, (x0, y0, x1, y1) in enumerate(boxes)
+        ]
+        return ImageRegions(photo, width, height, "stand-in", tuple(found[: options.get("top")]), image)
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """What `regiontalk.load` gives, whatever it is asked for."""
+    captioner = StandIn()
+    monkeypatch.setattr("regiontalk.load", lambda folder: captioner)
+    return captioner

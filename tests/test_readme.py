@@ -124,7 +124,7 @@ def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tuning, "CAPTION_WEIGHTS", (0.0,))
     few_steps = ["--set", "run.steps=2", "--set", "run.evaluate_every=2"]
     tried = commands(section(README, "## Try it"))
-    assert [words[0] for words in tried] == ["data", "train", "tune", "predict", "evaluate"]
+    assert [words[0] for words in tried] == ["data", "train", "tune", "predict", "evaluate", "export", "caption"]
     for words in tried:
         assert run([*words, *few_steps] if words[0] == "train" else words) == 0, words
 

@@ -24,6 +24,7 @@ from regiontalk.vocabulary import Vocabulary
 FORMAT = 1
 GRAPHS = ("propose", "recognize", "step")
 SCORES = ("final", "product")
+PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
 
 _AGAIN = "get the folder again, or write it again with regiontalk export"
@@ -69,7 +70,7 @@ class ModelFolder:
     path: Path
     info: ModelInfo
     words: Vocabulary
-    graphs: Mapping[str, bytes]
+    graphs: Mapping[str, bytes] = field(repr=False)
 
 
 def read_model_folder(path: Path) -> ModelFolder:

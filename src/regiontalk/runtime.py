@@ -110,6 +110,8 @@ def _open_session(model: ModelFolder, name: str, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    # The stages take turns: threads of one that spin while they wait take cores from the next one's.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # what goes wrong is raised; stderr is not onnxruntime's
     place = model.path / f"{name}.onnx"
     try:

@@ -27,7 +27,7 @@ REPLACEMENTS |= {"è": "e", "…": ""}
 
 # DenseCap section 4: "we strip referring phrases such as 'there is...', or 'this seems to be a'".
 REFERRING = re.compile(
-    r"^(?:(?:there|here) (?:is|are|s)|(?:this|that|it|these|those) (?:is|are|seems? to be|looks? like|appears? to be)"
+    r"^(?:(?:there|here)(?: is| are|s)|(?:this|that|it|these|those) (?:is|are|seems? to be|looks? like|appears? to be)"
     r"|(?:it|that)s)\s+"
 )
 LONGEST_PHRASE = 10

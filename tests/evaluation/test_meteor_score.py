@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from regiontalk.errors import MissingExtra, UsageError
 from regiontalk.evaluation.meteor import Meteor, score
-from regiontalk.evaluation.meteor.lexicon import EXACT, PARAPHRASE, java_hash
-from regiontalk.evaluation.meteor.score import NOTHING, Statistics, count_chunks, score_of
+from regiontalk.evaluation.meteor.aligner import align
+from regiontalk.evaluation.meteor.lexicon import EXACT, PARAPHRASE, STEM, SYNONYM, Sentence, java_hash
+from regiontalk.evaluation.meteor.matching import Found, Match
+from regiontalk.evaluation.meteor.score import (
+    NOTHING,
+    Statistics,
+    count_chunks,
+    score_of,
+    statistics_of,
+    upper_bound,
+)
 
 DATA = Path(__file__).parent / "data"
 
@@ -95,6 +104,24 @@ def test_the_best_reference_counts(meteor: Meteor) -> None:
     assert meteor.score("a dog runs", references[::-1]) == best
 
 
+def test_of_equal_references_the_first_counts(meteor: Meteor) -> None:
+    """All score 0 here, so only the corpus tells by whose length it was scored."""
+    others = [("a dog", ["a dog runs"])]
+    for first, second in (("teapot", "a teapot and cups"), ("three teapots and cups", "teapot")):
+        both = meteor.corpus_score([("zebra", [first, second]), *others])
+        assert both == meteor.corpus_score([("zebra", [first]), *others])
+
+
+def test_references_that_cannot_win_change_nothing(meteor: Meteor) -> None:
+    """Asked for together, they are not all aligned; asked for alone, before or after, they are."""
+    texts = (DATA / "meteor_sentences.txt").read_text(encoding="utf-8").split("\n")[:300]
+    cases = [(texts[n], texts[n + 1 : n + 7]) for n in range(0, len(texts) - 7, 3)]
+    together = Meteor.load().scores(cases)
+    alone = [max(meteor.score(hypothesis, [reference]) for reference in others) for hypothesis, others in cases]
+    assert together == alone
+    assert meteor.scores(cases) == alone
+
+
 def test_no_reference_is_refused(meteor: Meteor) -> None:
     with pytest.raises(UsageError):
         meteor.score("a dog", [])
@@ -137,6 +164,58 @@ def test_the_garbage_collector_is_left_as_it_was(meteor: Meteor) -> None:
 def test_any_text_scores_between_0_and_1(meteor: Meteor, hypothesis: str, references: list[str]) -> None:
     assert 0 <= meteor.score(hypothesis, references) <= 1
     assert 0 <= meteor.corpus_score([(hypothesis, references)] * 2) <= 1
+
+
+def sentence(function_words: list[bool]) -> Sentence:
+    """Only what counting needs."""
+    keys = tuple(range(len(function_words)))
+    return Sentence(keys, tuple(function_words), sum(function_words), frozenset(), {}, frozenset(), {}, ())
+
+
+@st.composite
+def problems(draw: st.DrawFn, longest: int) -> tuple[Sentence, Sentence, Found]:
+    """Two sentences and matches between them; longer ones are paraphrases."""
+    hypothesis, reference = (sentence(draw(st.lists(st.booleans(), min_size=1, max_size=7))) for _ in range(2))
+    found: Found = [[] for _ in reference.keys]
+    for _ in range(draw(st.integers(0, 16))):
+        start, place = draw(st.sampled_from(reference.keys)), draw(st.sampled_from(hypothesis.keys))
+        length = draw(st.integers(1, min(longest, len(reference.keys) - start)))
+        extent = draw(st.integers(1, min(longest, len(hypothesis.keys) - place)))
+        single = length == extent == 1
+        matcher = draw(st.sampled_from([EXACT, EXACT, STEM, SYNONYM])) if single else PARAPHRASE
+        found[start].append((start, length, place, extent, matcher))
+    return hypothesis, reference, found
+
+
+def some_alignment(matches: list[Match]) -> list[Match]:
+    """The matches one after the other, where their words are still free."""
+    taken: list[Match] = []
+    used: set[tuple[str, int]] = set()
+    for match in matches:
+        start, length, place, extent, _ = match
+        words = {("reference", word) for word in range(start, start + length)}
+        words |= {("hypothesis", word) for word in range(place, place + extent)}
+        if used.isdisjoint(words):
+            used |= words
+            taken.append(match)
+    return sorted(taken)
+
+
+@pytest.mark.parametrize("longest", [1, 3])
+@given(data=st.data())
+def test_no_alignment_exceeds_the_bound(longest: int, data: st.DataObject) -> None:
+    hypothesis, reference, found = data.draw(problems(longest))
+    bound = upper_bound(hypothesis, reference, found)
+    matches = data.draw(st.permutations([match for here in found for match in here]))
+    for taken in (align(found, len(hypothesis.keys)), some_alignment(matches)):
+        assert score_of(statistics_of(hypothesis, reference, taken)) <= bound
+
+
+def test_the_bound_of_a_chunk_is_its_score() -> None:
+    hypothesis, reference = sentence([True, False, False]), sentence([True, False, True, False])
+    found = [[(0, 1, 0, 1, EXACT)], [(1, 1, 1, 1, SYNONYM)], [], []]
+    score = score_of(statistics_of(hypothesis, reference, [match for here in found for match in here]))
+    assert upper_bound(hypothesis, reference, found) == pytest.approx(score)
 
 
 def test_the_formula() -> None:

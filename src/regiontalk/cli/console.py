@@ -83,6 +83,7 @@ def progress(description: str, total: int | None = None, quiet: bool = False) ->
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        redirect_stdout=False,  # what is printed while the bar moves is a result: it must not end up on stderr
         disable=quiet or not console.is_terminal,
     )
     with bar:

@@ -14,9 +14,11 @@ from regiontalk.cli import console
 from regiontalk.errors import RegionTalkError
 
 VERBS = {
+    "caption": "Regions and captions of photos, folders or globs.",
     "data": "Turn other people's data sets into records; check, count and merge them.",
     "doctor": "What is installed, which device, which model, what is missing and how to mend it.",
     "evaluate": "The papers' metrics, on files of predictions.",
+    "export": "Turn a trained checkpoint into a model folder that runs without torch.",
     "predict": "A trained checkpoint's regions and captions for the photos of a data set.",
     "train": "Train a model from a recipe.",
     "tune": "Try a checkpoint's prediction settings on dev photos, best first.",

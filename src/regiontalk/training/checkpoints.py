@@ -33,7 +33,8 @@ def save_checkpoint(
     final = folder / f"step-{step:08d}"
     partial = folder / f".{final.name}.partial"
     try:
-        shutil.rmtree(partial, ignore_errors=True)
+        for left in folder.glob(".step-*"):  # by a process that was killed while it wrote
+            shutil.rmtree(left, ignore_errors=True)
         partial.mkdir(parents=True)
         for name, values in tensors.items():
             plain = {key: value.detach().cpu().contiguous() for key, value in values.items()}
@@ -43,8 +44,9 @@ def save_checkpoint(
         (partial / "state.json").write_text(text + "\n", encoding="utf-8")
         _flush(partial / "state.json")
         if final.exists():
-            shutil.rmtree(final)
+            final.rename(folder / f".{final.name}.replaced")
         partial.rename(final)
+        shutil.rmtree(folder / f".{final.name}.replaced", ignore_errors=True)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise ModelError(

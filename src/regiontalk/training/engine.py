@@ -10,7 +10,10 @@ import contextlib
 import copy
 import json
 import os
+import signal
+import threading
 import time
+import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,6 +86,14 @@ class Processes:
     def is_first(self) -> bool:
         return self.rank == 0
 
+    def any_of(self, here: bool) -> bool:
+        """Whether any process says yes: all of them must stop after the same step."""
+        if self.count == 1:
+            return here
+        votes: list[bool] = [False] * self.count
+        dist.all_gather_object(votes, here)
+        return any(votes)
+
     def average_gradients(self, net: nn.Module) -> None:
         """Every photo counts the same: ranks hold equal shares of a batch, so gradients are averaged."""
         if self.count == 1:
@@ -98,6 +109,28 @@ class Processes:
                 for part, gradient in zip(flat.split([g.numel() for g in gradients]), gradients, strict=True)
             ],
         )
+
+
+@contextlib.contextmanager
+def noted_interrupts() -> Iterator[list[int]]:
+    """Notes Ctrl-C and SIGTERM (as a cluster sends it) instead of breaking off, so that no checkpoint holds half
+    a step. The second one breaks off at once."""
+    noted: list[int] = []
+
+    def note(number: int, _frame: types.FrameType | None) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread alone
+        yield noted
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def pick_device(name: str) -> torch.device:
@@ -140,23 +173,25 @@ class Engine:
     # -- the loop ------------------------------------------------------------------------------------
 
     def train(self, seconds: float | None = None) -> None:
-        """Trains to the recipe's last step, or until `seconds` have gone by; ends with a checkpoint."""
+        """Trains to the recipe's last step, until `seconds` have gone by, or until Ctrl-C; ends with a checkpoint."""
         run = self.recipe.run
         batches = self.task.batches(self.processes.rank, self.processes.count)
         log = RunLog(self.folder, self.step) if self.processes.is_first else None
         began = time.monotonic()
         try:
-            for batch in loader(batches, self.step, run.workers, pin=self.device.type == "cuda"):
-                losses = self.train_step(batch)
-                self.step += 1
-                self._report(losses, log)
-                finished = self.step == run.steps or (seconds is not None and time.monotonic() - began > seconds)
-                self._after_step(log, finished)
-                if finished:
-                    break
-        except KeyboardInterrupt:
-            self.save()
-            raise
+            with noted_interrupts() as interrupts:
+                for batch in loader(batches, self.step, run.workers, pin=self.device.type == "cuda"):
+                    losses = self.train_step(batch)
+                    self.step += 1
+                    self._report(losses, log)
+                    time_is_up = seconds is not None and time.monotonic() - began > seconds
+                    stops = self.processes.any_of(time_is_up or bool(interrupts))
+                    finished = stops or self.step == run.steps
+                    self._after_step(log, finished)
+                    if finished:
+                        break
+            if interrupts:
+                raise KeyboardInterrupt
         finally:
             if log is not None:
                 log.close()
@@ -250,6 +285,11 @@ class Engine:
             net.load_state_dict(self.mean.values)
         return net.eval()
 
+    def checkpoint_bytes(self) -> int:
+        """How large a checkpoint gets, at most: the weights, two memories of them, and their running mean."""
+        weights = sum(value.numel() * value.element_size() for value in self.net.state_dict().values())
+        return weights * (3 if self.mean is None else 4)
+
     @property
     def checkpoint_folder(self) -> Path:
         return self.folder / "checkpoints"
@@ -273,6 +313,8 @@ class Engine:
             return False
         state = checkpoints.read_state(checkpoint)
         check_same_recipe(state["recipe"], to_dict(self.recipe), checkpoint)
+        if state["vocabulary"] != self.task.description()["vocabulary"]:
+            raise UsageError(f"{checkpoint}: the words of the data set are no longer those the run began with")
         checkpoints.fill_net(self.net, checkpoints.read_tensors(checkpoint, "model"), checkpoint)
         memory = checkpoints.read_tensors(checkpoint, "optimizer")
         checkpoints.restore_optimizers(self.optimizers, memory, state["optimizer"])

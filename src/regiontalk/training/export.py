@@ -1,19 +1,23 @@
 """A checkpoint into a model folder: its stages as ONNX graphs, its weights stored as small as asked for.
 
-Weights can be stored smaller than they are used: the graph expands them to float32, and ONNX Runtime does so
-once, as it loads them. A photo takes as long as with float32, and nothing but the weights is rounded:
+Precisions:
 
 - `float32`: as trained.
-- `float16`: half the size.
-- `int8`: matrices a quarter, every row with a scale of its own; convolutions half, as float16, because
-  their depthwise filters suffer from 8 bits.
+- `float16`: weights stored as float16, half the size. The graph expands them to float32, and ONNX Runtime
+  does so once, as it loads them: a photo takes as long as with float32, and nothing but weights is rounded.
+- `int8-stored`: in the same way, but large matrices as 8-bit integers with a scale for every row.
+- `int8`: large matrices are multiplied in 8-bit integers too, which is faster. Their inputs are rounded as
+  well, with one scale for all regions at hand, so that a region's words may depend on the others'.
+
+Convolutions are float16 in both of the latter: their depthwise filters suffer from 8 bits.
 """
 
 from __future__ import annotations
 
 import logging
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +43,8 @@ Stored = tuple[list[onnx.TensorProto], list[onnx.NodeProto]]
 """Small initialisers, and the nodes that make the weight of them."""
 
 OPSET = 18
-SMALLEST_STORED = 256  # values; what is smaller is not worth the rounding
+SMALLEST_HALF = 256  # values; what is smaller is not worth the rounding
+SMALLEST_INT8 = 8  # rows and columns; the few rows that make scores and boxes need more than 8 bits
 CELLS = (6, 8)  # h × w of the feature map that the stages are traced with; any other works as well
 
 
@@ -51,9 +56,7 @@ def export_model(
     net, words, recipe = load_net(checkpoint, torch.device("cpu"))
     recipe = replace(recipe, prediction=replace(recipe.prediction, **(settings or {})))
     info = describe(net, recipe, name, precision, {"step": read_state(checkpoint)["step"]})
-    graphs = trace(net)
-    for graph in graphs.values():
-        shrink(graph, precision)
+    graphs = {stage: shrink(graph, precision) for stage, graph in trace(net).items()}
     write_model_folder(out, info, words, {stage: graph.SerializeToString() for stage, graph in graphs.items()})
 
 
@@ -81,7 +84,7 @@ def _to_onnx(
 ) -> onnx.ModelProto:
     inputs, outputs = PORTS[stage]
     example = tuple(value.clone() for value in example)  # tensors of inference mode cannot be traced
-    with _quiet_exporter():
+    with _quiet("torch.onnx"):  # it misses torchvision, and uses what torch has deprecated
         program = torch.onnx.export(
             module,
             example,
@@ -93,13 +96,23 @@ def _to_onnx(
             verbose=False,
         )
     assert program is not None
-    return program.model_proto
+    return _without_traces(program.model_proto)
+
+
+def _without_traces(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """Without what the exporter notes of where each node came from: source lines and folders of this machine."""
+    inner = graph.graph
+    for part in (graph, inner, *inner.node, *inner.initializer, *inner.input, *inner.output):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    del inner.value_info[:]
+    return graph
 
 
 @contextmanager
-def _quiet_exporter() -> Iterator[None]:
-    """The exporter's own deprecations, and its word that torchvision is not there, help nobody."""
-    log = logging.getLogger("torch.onnx")
+def _quiet(name: str) -> Iterator[None]:
+    """Without warnings about other people's code."""
+    log = logging.getLogger(name)
     level = log.level
     log.setLevel(logging.ERROR)
     try:
@@ -111,40 +124,44 @@ def _quiet_exporter() -> Iterator[None]:
         log.setLevel(level)
 
 
-def shrink(graph: onnx.ModelProto, precision: str) -> None:
-    """Stores the graph's matrices and filters in `precision`, in place."""
-    store = PRECISIONS[precision]
-    if store is None:
-        return
+def shrink(graph: onnx.ModelProto, precision: str) -> onnx.ModelProto:
+    """The graph with its matrices and filters in `precision`."""
+    if precision == "float32":
+        return graph
+    if precision == "int8":
+        graph = _multiply_in_int8(graph)
     initializers, nodes = [], []
     for tensor in graph.graph.initializer:
         values = numpy_helper.to_array(tensor)
-        if values.dtype != np.float32 or values.ndim < 2 or values.size < SMALLEST_STORED:
+        if values.dtype != np.float32 or values.ndim < 2 or values.size < SMALLEST_HALF:
             initializers.append(tensor)
             continue
         if not np.isfinite(values).all():
             raise ModelError(f"the weight {tensor.name} is not finite")
-        stored, expansion = store(tensor.name, values)
+        as_integers = precision == "int8-stored" and _is_large_matrix(tensor)
+        stored, expansion = (_as_int8 if as_integers else _as_float16)(tensor.name, values)
         initializers += stored
         nodes += expansion
     nodes += graph.graph.node
     del graph.graph.initializer[:], graph.graph.node[:]
     graph.graph.initializer.extend(initializers)
     graph.graph.node.extend(nodes)
+    return graph
+
+
+def _is_large_matrix(tensor: onnx.TensorProto) -> bool:
+    return len(tensor.dims) == 2 and min(tensor.dims) >= SMALLEST_INT8
 
 
 def _as_float16(name: str, values: NDArray[np.float32]) -> Stored:
-    largest = np.finfo(np.float16).max
-    if np.abs(values).max() > largest:
+    if np.abs(values).max() > np.finfo(np.float16).max:
         raise ModelError(f"the weight {name} does not fit into float16", hint="--precision float32")
     stored = numpy_helper.from_array(values.astype(np.float16), f"{name}.stored")
     return [stored], [helper.make_node("Cast", [stored.name], [name], to=onnx.TensorProto.FLOAT)]
 
 
 def _as_int8(name: str, values: NDArray[np.float32]) -> Stored:
-    """A matrix: value ≈ scale of its row · integer from −127 to 127. Convolutions: float16."""
-    if values.ndim > 2:
-        return _as_float16(name, values)
+    """Value ≈ scale of its row · integer from −127 to 127."""
     largest = np.abs(values).max(axis=1, keepdims=True)
     scale = (np.maximum(largest, 1e-12) / 127).astype(np.float32)
     stored = numpy_helper.from_array(np.rint(values / scale).astype(np.int8), f"{name}.stored")
@@ -156,8 +173,24 @@ def _as_int8(name: str, values: NDArray[np.float32]) -> Stored:
     return [stored, factor], expansion
 
 
-PRECISIONS: dict[str, Callable[[str, NDArray[np.float32]], Stored] | None] = {
-    "float32": None,
-    "float16": _as_float16,
-    "int8": _as_int8,
-}
+def _multiply_in_int8(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph with products of large matrices in integers, their inputs scaled as they come."""
+    from onnxruntime.quantization import quantize_dynamic
+
+    kinds = ("MatMul", "Gemm")
+    large = {tensor.name for tensor in graph.graph.initializer if _is_large_matrix(tensor)}
+    products = [node for node in graph.graph.node if node.op_type in kinds]
+    spared = [node.name for node in products if large.isdisjoint(node.input)]
+    if len(spared) == len(products):
+        return graph
+    with tempfile.TemporaryDirectory() as folder, _quiet("root"):  # it recommends a tool of its own
+        path = Path(folder) / "graph.onnx"
+        quantize_dynamic(
+            graph,
+            path,
+            op_types_to_quantize=list(kinds),
+            nodes_to_exclude=spared,
+            per_channel=True,
+            reduce_range=True,  # 7-bit weights: with 8, sums overflow on processors without VNNI
+        )
+        return onnx.load(path)

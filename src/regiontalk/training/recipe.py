@@ -16,6 +16,9 @@ from regiontalk.nets.prediction import PredictionConfig
 
 Config = TypeVar("Config")
 
+# What `evaluation.evaluate_net` reports of the dev photos.
+METRICS = ("dense_map", "detection_map", "true_boxes_map", "true_boxes_map_strict", "recall_50", "recall_70")
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -140,7 +143,7 @@ class RunConfig:
     evaluate_photos: int = 200
     pictures: int = 4
     metric: str = "dense_map"
-    """What the best checkpoint is chosen by, on dev: a key of what `evaluate` reports."""
+    """What the best checkpoint is chosen by, on dev: one of `METRICS`."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,7 @@ def _check_values(recipe: FCLNRecipe, place: str) -> None:
         ("backbone_optimizer.kind", recipe.backbone_optimizer.kind, ("sgd", "adam", "adamw", "rmsprop")),
         ("schedule.decay", recipe.schedule.decay, ("constant", "cosine")),
         ("run.precision", recipe.run.precision, ("float32", "bfloat16")),
+        ("run.metric", recipe.run.metric, METRICS),
         ("prediction.score", recipe.prediction.score, ("final", "product")),
     ]
     for key, value, allowed in choices:
@@ -203,6 +207,12 @@ def _check_values(recipe: FCLNRecipe, place: str) -> None:
         ("run.steps", recipe.run.steps),
         ("run.batch", recipe.run.batch),
         ("run.keep", recipe.run.keep),
+        ("run.log_every", recipe.run.log_every),
+        ("run.checkpoint_every", recipe.run.checkpoint_every),
+        ("run.evaluate_every", recipe.run.evaluate_every),
+        ("run.evaluate_photos", recipe.run.evaluate_photos),
+        ("sampler.regions", recipe.sampler.regions),
+        ("augmentation.zoom", recipe.augmentation.zoom),
     ):
         if number < 1:
             raise UsageError(f"{place}: {key} is {number}; it must be at least 1")
@@ -220,9 +230,12 @@ def _apply(data: dict[str, Any], change: str) -> None:
         value = text
     *parents, last = key.strip().split(".")
     place: Any = data
-    for parent in parents:
-        place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
-    place[int(last) if isinstance(place, list) else last] = value
+    try:
+        for parent in parents:
+            place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
+        place[int(last) if isinstance(place, list) else last] = value
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise UsageError(f"--set {change}: there is no such place in the recipe") from error
 
 
 def from_dict(kind: type[Config], data: dict[str, Any], place: str) -> Config:

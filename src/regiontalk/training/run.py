@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
-import types
+import shutil
 from pathlib import Path
 
-from regiontalk.errors import UsageError
+from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
 from regiontalk.training.fcln import FCLNTask
 from regiontalk.training.recipe import load_recipe, to_dict
@@ -36,8 +35,11 @@ def start_run(
         weights = sum(parameter.numel() for parameter in task.net.parameters())
         photos = ", ".join(f"{len(source)} photos of {source.config.path}" for source in task.sources)
         watcher.say(f"{weights / 1e6:.1f} M weights, {len(task.words)} words, {photos}")
-        _checkpoint_when_told_to_end()
-        engine.train(None if minutes is None else minutes * 60)
+        _check_space(engine)
+        try:
+            engine.train(None if minutes is None else minutes * 60)
+        except OSError as error:  # the log or a picture; checkpoints and data have errors of their own
+            raise RegionTalkError(f"{folder}: {error}", hint="the last checkpoint is whole") from error
 
 
 def _make_folder(folder: Path) -> None:
@@ -47,10 +49,13 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: cannot be made: {error.strerror or error}") from error
 
 
-def _checkpoint_when_told_to_end() -> None:
-    """SIGTERM, as a cluster sends it, is treated like Ctrl-C: a checkpoint is written first."""
-
-    def interrupt(_signal: int, _frame: types.FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
+def _check_space(engine: Engine) -> None:
+    """Better now than at the first checkpoint: room for those that are kept, the best one, and one being written."""
+    there = len(list(engine.checkpoint_folder.glob("step-*")))
+    needed = engine.checkpoint_bytes() * max(engine.recipe.run.keep + 2 - there, 1)
+    free = shutil.disk_usage(engine.folder).free
+    if needed > free:
+        raise UsageError(
+            f"{engine.folder}: no room: checkpoints will need {needed / 1e9:.2f} GB, {free / 1e9:.2f} GB are free",
+            hint="-o names a folder elsewhere, --set run.keep=1 keeps fewer",
+        )

@@ -60,7 +60,9 @@ class RunLog:
             return
         lines = self.path.read_text(encoding="utf-8").splitlines()
         kept = [line for line in lines if _step_of(line) <= step]
-        self.path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        shorter = self.path.with_suffix(".partial")
+        shorter.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        shorter.replace(self.path)
 
 
 def _step_of(line: str) -> float:

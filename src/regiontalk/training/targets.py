@@ -74,9 +74,9 @@ def sample_boxes(
     with torch.no_grad():
         overlap = box_iou(boxes.detach(), truths.boxes_xyxy)  # (N, K, G)
         overlap = overlap.masked_fill(~truths.valid[:, None, :], -1.0)
+        iou = overlap.amax(dim=2).clamp(min=0)
         # several phrases on one box: each is as likely as the others
-        truth = (overlap + 1e-4 * tie_keys[:, None, :]).max(dim=2).indices
-        iou = overlap.gather(2, truth[..., None]).squeeze(2).clamp(min=0)
+        truth = (overlap + 1e-4 * tie_keys[:, None, :]).argmax(dim=2)
         positive, negative = label(overlap, iou, boxes.detach(), truths, sizes, config)
         weights = balancing_weights(positive, truth, truths) if config.balance else torch.zeros_like(iou)
         chosen_positive, is_positive = draw(positive, weights, positive_keys, config.regions // 2)

@@ -6,11 +6,13 @@ from regiontalk.evaluation.meteor.lexicon import EXACT, PARAPHRASE, Sentence
 
 Match = tuple[int, int, int, int, int]
 """Start and length in the reference, start and length in the hypothesis, matcher."""
+Found = list[list[Match]]
+"""For each word of the reference the matches that start there."""
 
 
-def find_matches(hypothesis: Sentence, reference: Sentence) -> list[list[Match]]:
-    """For each word of the reference the matches that start there. Equal sentences match exactly only."""
-    found: list[list[Match]] = [[] for _ in reference.keys]
+def find_matches(hypothesis: Sentence, reference: Sentence) -> Found:
+    """All matches. Equal sentences match exactly only."""
+    found: Found = [[] for _ in reference.keys]
     if hypothesis.keys == reference.keys:
         _match_words(hypothesis, reference, found, exact_only=True)
     else:
@@ -19,7 +21,7 @@ def find_matches(hypothesis: Sentence, reference: Sentence) -> list[list[Match]]
     return found
 
 
-def _match_words(hypothesis: Sentence, reference: Sentence, found: list[list[Match]], exact_only: bool = False) -> None:
+def _match_words(hypothesis: Sentence, reference: Sentence, found: Found, exact_only: bool = False) -> None:
     for word, starts in reference.places.items():
         common = word.kin & hypothesis.words
         if not common:
@@ -37,7 +39,7 @@ def _match_words(hypothesis: Sentence, reference: Sentence, found: list[list[Mat
             found[start] = [(start, 1, place, 1, matcher) for matcher, place in ranked]
 
 
-def _match_phrases(hypothesis: Sentence, reference: Sentence, found: list[list[Match]]) -> None:
+def _match_phrases(hypothesis: Sentence, reference: Sentence, found: Found) -> None:
     """First the paraphrases of the reference's phrases, then those of the hypothesis's.
 
     A pair that the table holds in both directions is listed twice, as in the jar, and so counts as ambiguous.

@@ -32,6 +32,7 @@ _LETTER = re.compile(f"[{_LETTERS}]")
 _UNICODE_SPACES = frozenset(map(chr, (0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
 _CONTROLS = "".join(map(chr, range(33)))
 _BLANK = re.compile(f"[{_BLANKS}]+")
+_WORD_WITH_DOT = re.compile(r"[0-9A-Za-z]\.")
 _SPECIAL = re.compile(rf"[^0-9A-Za-z{_BLANKS}.]|\.\.")
 
 
@@ -43,7 +44,7 @@ def normalize(text: str, abbreviations: Set[str], numeric_abbreviations: Set[str
     text = text.strip(_CONTROLS)
     special = _SPECIAL.search(text)
     words = _split(_separate_signs(f" {text} ")) if special else text.split()
-    if "." in text:
+    if "." in text and (special or _WORD_WITH_DOT.search(text)):
         words = _separate_final_dots(words, abbreviations, numeric_abbreviations)
     if special:
         words = _split(" ".join(word for word in words if word not in _UNICODE_SPACES).strip(_CONTROLS))

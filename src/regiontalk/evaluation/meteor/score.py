@@ -10,19 +10,20 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from itertools import islice
+from itertools import compress, islice
 from operator import add, itemgetter
 from typing import NamedTuple, TypeVar
 
 from regiontalk.errors import UsageError
 from regiontalk.evaluation.meteor.aligner import align
 from regiontalk.evaluation.meteor.lexicon import Lexicon, Sentence
-from regiontalk.evaluation.meteor.matching import Match, find_matches
+from regiontalk.evaluation.meteor.matching import Found, Match, find_matches
 from regiontalk.evaluation.meteor.tables import Notify, Tables
 
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
 WEIGHTS = 2 * (1.0, 0.6, 0.8, 0.6)  # exact, stem, synonym, paraphrase; of content and of function words
 KINDS = 4 * (DELTA,) + 4 * (1.0 - DELTA,)
+_MORE_THAN_ROUNDING = 1.0 + 1e-9
 
 # About 150 bytes a pair, 5 kB a sentence of a dozen words, 500 bytes for statistics.
 REMEMBERED_PAIRS = 500_000
@@ -69,12 +70,13 @@ class Statistics(NamedTuple):
 
 
 Scored = tuple[float, Statistics]
+Known = tuple[float, Statistics | None]
+"""A pair's score and statistics, or without statistics a number that its score does not exceed."""
 
 NOTHING = Statistics(0, 0, 0, 0, (0,) * 8, (0,) * 8, 0)
 
 
-def statistics_of(hypothesis: Sentence, reference: Sentence) -> Statistics:
-    matches = align(find_matches(hypothesis, reference), len(hypothesis.keys))
+def statistics_of(hypothesis: Sentence, reference: Sentence, matches: Sequence[Match]) -> Statistics:
     # Matched words by kind of word (content, function) and matcher.
     in_hypothesis, in_reference = [0] * 8, [0] * 8
     for start, length, place, extent, matcher in matches:
@@ -109,9 +111,12 @@ def score_of(statistics: Statistics) -> float:
         return 0.0
     precision = _weighted_matches(found) / _weighted_length(length, functions)
     recall = _weighted_matches(reference_found) / _weighted_length(reference_length, reference_functions)
-    f_mean = 1.0 / ((1.0 - ALPHA) / precision + ALPHA / recall)
     matches = (sum(found) + sum(reference_found)) / 2.0
-    fragmentation = 0.0 if statistics.is_perfect else chunks / matches
+    return _combine(precision, recall, 0.0 if statistics.is_perfect else chunks / matches)
+
+
+def _combine(precision: float, recall: float, fragmentation: float) -> float:
+    f_mean = 1.0 / ((1.0 - ALPHA) / precision + ALPHA / recall)
     return float(max(f_mean * (1.0 - GAMMA * fragmentation**BETA), 0.0))
 
 
@@ -127,6 +132,55 @@ def _weighted_length(length: int, function_words: int) -> float:
     return DELTA * (length - function_words) + (1.0 - DELTA) * function_words
 
 
+def upper_bound(hypothesis: Sentence, reference: Sentence, found: Found) -> float:
+    """No alignment of these matches scores more.
+
+    The score grows with precision and recall, which are at most what they would be if every word with a match
+    were matched, with its best weight. It falls with chunks / matched words. There is a chunk at least, unless all
+    words may be matched: a perfect alignment is not punished. Every match begins a chunk or joins the match
+    before it, which can happen at `joins` words of the reference at most. So k matches of single words make
+    max(1, k - joins) chunks or more, and chunks / k >= 1 / (joins + 1). Longer matches have no such rule.
+    """
+    in_hypothesis, in_reference = [0.0] * len(hypothesis.keys), [0.0] * len(reference.keys)
+    single, joins = True, 0
+    places = 0  # where in the hypothesis the matches of this word of the reference begin, as bits
+    for here in found:
+        before, places = places, 0
+        for start, length, place, extent, matcher in here:
+            places |= 1 << place
+            weight = WEIGHTS[matcher]
+            if length == 1 == extent:
+                in_reference[start] = max(in_reference[start], weight)
+                in_hypothesis[place] = max(in_hypothesis[place], weight)
+            else:
+                single = False
+                _raise(in_reference, start, length, weight)
+                _raise(in_hypothesis, place, extent, weight)
+        joins += bool(before << 1 & places)
+    matched, matched_reference = (len(words) - words.count(0.0) for words in (in_hypothesis, in_reference))
+    if not matched:
+        return 0.0
+    if matched == len(in_hypothesis) and matched_reference == len(in_reference):
+        fragmentation = 0.0
+    elif single:
+        fragmentation = 1.0 / min(matched, matched_reference, joins + 1)
+    else:
+        fragmentation = 2.0 / (matched + matched_reference)
+    precision, recall = _best_share(hypothesis, in_hypothesis), _best_share(reference, in_reference)
+    return _combine(precision, recall, fragmentation) * _MORE_THAN_ROUNDING
+
+
+def _raise(weights: list[float], start: int, length: int, least: float) -> None:
+    weights[start : start + length] = [max(weight, least) for weight in weights[start : start + length]]
+
+
+def _best_share(sentence: Sentence, weights: Sequence[float]) -> float:
+    """Weighted matches / weighted length."""
+    functions = sum(compress(weights, sentence.function_words))
+    total = DELTA * (sum(weights) - functions) + (1.0 - DELTA) * functions
+    return total / _weighted_length(len(weights), sentence.function_word_count)
+
+
 class Meteor:
     """METEOR 1.5 for English, as `java -jar meteor-1.5.jar - - -stdio -l en -norm` computes it.
 
@@ -137,7 +191,7 @@ class Meteor:
     def __init__(self, tables: Tables) -> None:
         self._lexicon = Lexicon(tables)
         self._sentences: dict[str, Sentence] = {}
-        self._pairs: dict[tuple[str, str], Scored] = {}
+        self._pairs: dict[tuple[str, str], Known] = {}
         self._scored: dict[Statistics, Scored] = {}
 
     @classmethod
@@ -160,20 +214,38 @@ class Meteor:
             return score_of(reduce(Statistics.pooled, segments, NOTHING))
 
     def _best(self, hypothesis: str, references: Sequence[str]) -> Scored:
-        """The first of the best-scoring references."""
+        """The first of the best-scoring references; only those are aligned whose bounds leave them a chance."""
         if not references:
             raise UsageError("METEOR needs at least one reference")
-        return max([self._score_pair(hypothesis, reference) for reference in references], key=itemgetter(0))
+        found: dict[str, Found] = {}
+        look = self._bound if len(references) > 1 else self._align
+        known: list[Known] = [
+            self._pairs.get((hypothesis, reference)) or look(hypothesis, reference, found) for reference in references
+        ]
+        while True:
+            value, statistics = best = max(known, key=itemgetter(0))
+            if statistics is not None:
+                return value, statistics
+            number = known.index(best)
+            known[number] = self._align(hypothesis, references[number], found)
 
-    def _score_pair(self, hypothesis: str, reference: str) -> Scored:
-        scored = self._pairs.get((hypothesis, reference))
+    def _bound(self, hypothesis: str, reference: str, found: dict[str, Found]) -> Known:
+        """The upper bound; the matches with the reference are kept in `found`."""
+        one, other = self._sentence(hypothesis), self._sentence(reference)
+        found[reference] = find_matches(one, other)
+        known = upper_bound(one, other, found[reference]), None
+        _remember(self._pairs, (hypothesis, reference), known, REMEMBERED_PAIRS)
+        return known
+
+    def _align(self, hypothesis: str, reference: str, found: dict[str, Found]) -> Scored:
+        one, other = self._sentence(hypothesis), self._sentence(reference)
+        matches = found[reference] if reference in found else find_matches(one, other)
+        statistics = statistics_of(one, other, align(matches, len(one.keys)))
+        scored = self._scored.get(statistics)
         if scored is None:
-            statistics = statistics_of(self._sentence(hypothesis), self._sentence(reference))
-            scored = self._scored.get(statistics)
-            if scored is None:
-                scored = score_of(statistics), statistics
-                _remember(self._scored, statistics, scored, REMEMBERED_STATISTICS)
-            _remember(self._pairs, (hypothesis, reference), scored, REMEMBERED_PAIRS)
+            scored = score_of(statistics), statistics
+            _remember(self._scored, statistics, scored, REMEMBERED_STATISTICS)
+        _remember(self._pairs, (hypothesis, reference), scored, REMEMBERED_PAIRS)
         return scored
 
     def _sentence(self, text: str) -> Sentence:

@@ -1,0 +1,227 @@
+"""A photo in, regions and captions out: the inference algorithm (DenseCap 3.1, test time)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
+
+from regiontalk import boxes as geometry
+from regiontalk import decoding, images
+from regiontalk.errors import UsageError
+from regiontalk.images import Limits, PhotoSource
+from regiontalk.runtime import Floats, Runtime, State
+from regiontalk.types import ImageRegions, Region
+
+SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
+BOXES_AT_ONCE = 300  # of given boxes; bounds the memory that thousands of them take
+
+Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
+
+
+class Options(TypedDict, total=False):
+    """What a call may ask for."""
+
+    threshold: float
+    """Regions that score less are left out (default 0)."""
+    top: int | None
+    """So many regions at most (default: all)."""
+    proposals: int | None
+    """So many proposals are looked at closely (default: the model's setting)."""
+    boxes: ArrayLike | None
+    """Caption these boxes (B, 4), `xyxy` in pixels of the upright photo, instead of finding some. All of them
+    are in the answer, in their order: `threshold`, `top` and `proposals` do not apply."""
+    beam: int
+    """Width of the beam search for captions (default 1: the likeliest word each time)."""
+    size: int | None
+    """The long side, in pixels, that the photo is resized to (default: the model's)."""
+
+
+class _Input(NamedTuple):
+    """A photo on its way into the network."""
+
+    photo: Image.Image
+    image: Floats  # (1, 3, H, W)
+    size: tuple[int, int]  # width and height without the padding
+    scale: tuple[float, float]  # from the upright photo's pixels to the input's
+
+
+class _Found(NamedTuple):
+    """Regions still without words, in input pixels."""
+
+    boxes_xyxy: Floats
+    scores: NDArray[np.float64]
+    state: State
+
+
+@dataclass(frozen=True)
+class Captioner:
+    """Captions photos through a `Runtime`.
+
+    `tidy` keeps captions from stuttering, and leaves out regions that say again what a better one in about
+    the same place has said, or nothing; without it the answer is the bare network's.
+
+    Differs from `nets.prediction.rank` where the model has a caption weight: there every proposal is captioned
+    and the captions' sureness helps to choose between overlapping regions; here, for speed, only regions that
+    were kept are captioned, and sureness changes their scores and order.
+    """
+
+    runtime: Runtime
+    tidy: bool = True
+    limits: Limits = field(default_factory=Limits)
+
+    @overload
+    def __call__(self, photo: PhotoSource, **options: Unpack[Options]) -> ImageRegions: ...
+
+    @overload
+    def __call__(self, photo: Photos, **options: Unpack[Options]) -> Iterator[ImageRegions]: ...
+
+    def __call__(
+        self, photo: PhotoSource | Photos, **options: Unpack[Options]
+    ) -> ImageRegions | Iterator[ImageRegions]:
+        """The regions of a photo (a path, bytes, a PIL image or an array) by falling score.
+
+        A list, tuple or iterator of photos gives an iterator that opens each photo as it is asked for.
+        """
+        if isinstance(photo, list | tuple | Iterator):
+            if options.get("boxes") is not None:
+                raise UsageError("boxes belong to one photo, not to several")
+            return (self._caption(one, **options) for one in photo)
+        return self._caption(photo, **options)
+
+    def _caption(
+        self,
+        source: PhotoSource,
+        *,
+        threshold: float = 0.0,
+        top: int | None = None,
+        proposals: int | None = None,
+        boxes: ArrayLike | None = None,
+        beam: int = 1,
+        size: int | None = None,
+    ) -> ImageRegions:
+        _check(threshold, top=top, proposals=proposals, beam=beam)
+        given = self._prepare(source, size)
+        if boxes is not None:
+            regions = self._caption_boxes(given, _as_boxes(boxes, given.photo), beam)
+        else:
+            found = self._find(given, proposals or self.runtime.info.prediction.proposals, threshold)
+            regions = self._describe(given, found, beam)
+            regions = _without_repeats(regions) if self.tidy else regions
+            regions = [region for region in regions if region.score >= threshold][:top]
+        path = str(source) if isinstance(source, str | Path) else ""
+        width, height = given.photo.size
+        return ImageRegions(path, width, height, self.runtime.info.name, tuple(regions), given.photo)
+
+    def _prepare(self, source: PhotoSource, size: int | None) -> _Input:
+        info = self.runtime.info
+        photo = images.open_photo(source, self.limits)
+        resized = images.resize(photo, info.input_size if size is None else size)
+        height, width = resized.pixels.shape[:2]
+        image = images.to_input(resized.pixels, info.pad_to)[None]
+        return _Input(photo, image, (width, height), (resized.scale_x, resized.scale_y))
+
+    def _find(self, given: _Input, proposals: int, threshold: float) -> _Found:
+        """Proposals, suppression, recognition, suppression."""
+        settings = self.runtime.info.prediction
+        features, boxes, logits = self.runtime.propose(given.image, given.size)
+        ranked = np.argsort(-logits, kind="stable")[: settings.candidates]
+        chosen = ranked[geometry.nms(boxes[ranked], logits[ranked], settings.proposal_nms, proposals)]
+        recognized = self.runtime.recognize(features, given.size, boxes[chosen])
+        scores = _sigmoid(recognized.logits)
+        if settings.score == "product":
+            scores = scores * _sigmoid(logits[chosen])
+        kept = geometry.nms(recognized.boxes_xyxy, scores, settings.final_nms)
+        kept = kept[scores[kept] >= threshold]  # unsure words can only lower a score
+        state = tuple(part[kept] for part in recognized.state)
+        return _Found(recognized.boxes_xyxy[kept], scores[kept], state)
+
+    def _caption_boxes(self, given: _Input, boxes_xyxy: NDArray[np.float64], beam: int) -> list[Region]:
+        """Captions of the user's own boxes, which stay as they are."""
+        features = self.runtime.propose(given.image, given.size).features
+        regions: list[Region] = []
+        for start in range(0, len(boxes_xyxy), BOXES_AT_ONCE):
+            boxes = boxes_xyxy[start : start + BOXES_AT_ONCE]
+            scaled = geometry.scale(boxes, *given.scale).astype(np.float32)
+            recognized = self.runtime.recognize(features, given.size, scaled)
+            captions, scores = self._speak(recognized.state, _sigmoid(recognized.logits), beam)
+            regions += self._to_regions(boxes, scores, captions)
+        return regions
+
+    def _describe(self, given: _Input, found: _Found, beam: int) -> list[Region]:
+        """Found regions in the photo's own pixels, with words, by falling score."""
+        captions, scores = self._speak(found.state, found.scores, beam)
+        scale_x, scale_y = given.scale
+        boxes = geometry.scale(found.boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
+        regions = self._to_regions(geometry.clip(boxes, *given.photo.size), scores, captions)
+        return sorted(regions, key=lambda region: -region.score)
+
+    def _speak(
+        self, state: State, scores: NDArray[np.float64], beam: int
+    ) -> tuple[list[decoding.Caption], NDArray[np.float64]]:
+        """A caption for every row, and the scores, lowered where its words are unsure."""
+        settings, start, stutter = self.runtime.info.prediction, self.runtime.words.start(), not self.tidy
+        if beam == 1:
+            captions = decoding.greedy(self.runtime.step, state, start, settings.longest, stutter)
+        else:
+            found = decoding.beam_search(self.runtime.step, state, start, settings.longest, beam, stutter=stutter)
+            captions = [best for (best,) in found]
+        sureness = np.array([caption.mean_logprob for caption in captions])
+        return captions, scores * np.exp(settings.caption_weight * sureness)
+
+    def _to_regions(
+        self, boxes_xyxy: NDArray[np.floating], scores: NDArray[np.float64], captions: Sequence[decoding.Caption]
+    ) -> list[Region]:
+        return [
+            Region((x0, y0, x1, y1), score, self.runtime.words.decode(caption.tokens), caption.logprob)
+            for (x0, y0, x1, y1), score, caption in zip(boxes_xyxy.tolist(), scores.tolist(), captions, strict=True)
+        ]
+
+
+def _without_repeats(regions: Sequence[Region]) -> list[Region]:
+    """Of regions with the same words in about the same place the first; none without words or without area."""
+    kept: list[Region] = []
+    for region in regions:
+        rivals = [other.xyxy for other in kept if other.caption == region.caption]
+        repeats = bool((geometry.iou([region.xyxy], rivals) > SAME_PLACE).any())
+        if region.caption and geometry.area([region.xyxy])[0] > 0 and not repeats:
+            kept.append(region)
+    return kept
+
+
+def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:
+    """The user's boxes, cut to the photo."""
+    try:
+        values = np.asarray(boxes, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"boxes must be rows of four numbers: {error}") from error
+    if values.size == 0:
+        return np.zeros((0, 4))
+    if values.ndim != 2 or values.shape[1] != 4:
+        raise UsageError(f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}")
+    clipped = geometry.clip(values, *photo.size).astype(np.float64)
+    for number, box in enumerate(clipped):
+        if not (box[2] > box[0] and box[3] > box[1]):  # written so that NaN fails too
+            raise UsageError(
+                f"box {number}, {values[number].tolist()}: nothing of it lies in the photo of "
+                f"{photo.width}×{photo.height} pixels",
+                hint="left, top, right, bottom",
+            )
+    return clipped
+
+
+def _check(threshold: float, **counts: int | None) -> None:
+    if not 0 <= threshold <= 1:
+        raise UsageError(f"threshold is {threshold}; a score is a probability from 0 to 1")
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise UsageError(f"{name} is {count}; it must be at least 1")
+
+
+def _sigmoid(logits: Floats) -> NDArray[np.float64]:
+    return 1 / (1 + np.exp(-np.clip(logits.astype(np.float64), -500, 500)))

@@ -1,0 +1,197 @@
+"""Captions from a step function: the likeliest word each time, words drawn at random, or beam search.
+
+Shapes: R regions, V tokens, W the beam's width. All regions are decoded at once; a caption that has ended
+is not stepped further. `<UNK>` is never emitted. Log-probabilities are the model's own: words that a rule
+forbids leave the others' as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.vocabulary import END, UNKNOWN
+
+Floats = NDArray[np.floating]
+Integers = NDArray[np.int64]
+State = tuple[NDArray[np.float32], ...]
+"""Arrays with a row for every region (or for every beam of every region)."""
+Step = Callable[[Integers, State], tuple[Floats, State]]
+"""Tokens (R,) and state -> log-probabilities of what follows (R, V), and the new state."""
+Choose = Callable[[Floats], Integers]
+"""Allowed log-probabilities (R, V), −inf where forbidden -> tokens (R,)."""
+
+
+@dataclass(frozen=True)
+class Caption:
+    tokens: tuple[int, ...]
+    """Without START and END."""
+    logprob: float
+    """Of the words, and of END where it was reached."""
+
+    @property
+    def mean_logprob(self) -> float:
+        """For every word; END counts as one."""
+        return self.logprob / (len(self.tokens) + 1)
+
+
+def greedy(step: Step, state: State, start: int, longest: int, stutter: bool = False) -> list[Caption]:
+    """The likeliest word each time. `stutter` allows a word or phrase straight after itself."""
+    return _word_by_word(step, state, start, longest, stutter, lambda logprobs: logprobs.argmax(axis=1))
+
+
+def sample(
+    step: Step,
+    state: State,
+    start: int,
+    longest: int,
+    generator: np.random.Generator,
+    temperature: float = 1.0,
+    stutter: bool = False,
+) -> list[Caption]:
+    """Words drawn with probability ∝ p^(1/temperature): near 0 it is `greedy`, above 1 it dares more."""
+
+    def draw(logprobs: Floats) -> Integers:
+        # argmax(log p / T + Gumbel noise) is a draw from the softmax of log p / T
+        noise = generator.gumbel(size=logprobs.shape)
+        tokens: Integers = (logprobs / temperature + noise).argmax(axis=1)
+        return tokens
+
+    return _word_by_word(step, state, start, longest, stutter, draw)
+
+
+def _word_by_word(step: Step, state: State, start: int, longest: int, stutter: bool, choose: Choose) -> list[Caption]:
+    count = len(state[0])
+    words: list[list[int]] = [[] for _ in range(count)]
+    totals = np.zeros(count)
+    going = np.arange(count)  # the regions whose captions have not ended
+    tokens = np.full(count, start, dtype=np.int64)
+    for _ in range(longest):
+        if not len(going):
+            break
+        logprobs, state = step(tokens, state)
+        allowed = _forbid(logprobs, [words[region] for region in going], stutter)
+        tokens = choose(allowed).astype(np.int64)
+        totals[going] += allowed[np.arange(len(going)), tokens]
+        for region, token in zip(going.tolist(), tokens.tolist(), strict=True):
+            if token != END:
+                words[region].append(token)
+        going, tokens, state = _rows(tokens != END, going, tokens, state)
+    return [Caption(tuple(said), float(total)) for said, total in zip(words, totals, strict=True)]
+
+
+def _rows(
+    chosen: NDArray[np.bool_], going: NDArray[np.intp], tokens: Integers, state: State
+) -> tuple[NDArray[np.intp], Integers, State]:
+    if chosen.all():
+        return going, tokens, state
+    return going[chosen], tokens[chosen], tuple(part[chosen] for part in state)
+
+
+def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], stutter: bool) -> Floats:
+    """Log-probabilities (R, V) in float64, −inf for `<UNK>` and, unless allowed, for what would stutter."""
+    allowed = logprobs.astype(np.float64)
+    allowed[:, UNKNOWN] = -np.inf
+    if not stutter:
+        for row, words in zip(allowed, said, strict=True):
+            row[repeating_words(words)] = -np.inf
+    return allowed
+
+
+def repeating_words(words: Sequence[int]) -> list[int]:
+    """The words that, said next, would complete a word or phrase said twice in a row: a cat and a | cat -> no;
+    a big | big -> yes; in a hat in a | hat -> yes.
+    """
+    end = len(words)
+    return [
+        words[end - length]
+        for length in range(1, (end + 1) // 2 + 1)
+        if list(words[end - length + 1 :]) == list(words[end - 2 * length + 1 : end - length])
+    ]
+
+
+@dataclass(frozen=True)
+class _Beam:
+    """A caption on its way."""
+
+    row: int
+    """Of the step's state."""
+    words: tuple[int, ...]
+    logprob: float
+
+
+def beam_search(
+    step: Step, state: State, start: int, longest: int, width: int, best: int = 1, stutter: bool = False
+) -> list[list[Caption]]:
+    """The `best` likeliest captions of every region, likeliest first, found with `width` of them at a time.
+
+    Captions that have ended compete with those on their way, so a search ends as soon as none of the latter
+    can still get among the best `width`. Of equally likely ones, the first found comes first.
+    """
+    beams = [[_Beam(row, (), 0.0)] for row in range(len(state[0]))]
+    ended: list[list[Caption]] = [[] for _ in beams]
+    tokens = np.full(len(beams), start, dtype=np.int64)
+    for position in range(longest):
+        if not len(tokens):
+            break
+        logprobs, state = step(tokens, state)
+        allowed = _forbid(logprobs, [beam.words for region in beams for beam in region], stutter)
+        last = position == longest - 1
+        for region, going in enumerate(beams):
+            grown = _grow(going, allowed, width)
+            ended[region] = _best(ended[region] + [_finish(beam) for beam in grown if last or _is_over(beam)], width)
+            beams[region] = [] if last else _promising(grown, ended[region], width)
+        rows = [beam.row for region in beams for beam in region]
+        tokens = np.array([beam.words[-1] for region in beams for beam in region], dtype=np.int64)
+        state = tuple(part[rows] for part in state)
+        beams = _renumber(beams)
+    return [captions[:best] for captions in ended]
+
+
+def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
+    """The `width` likeliest ways to go on by a word (or END), likeliest first."""
+    if not beams:
+        return []
+    totals = np.array([beam.logprob for beam in beams])[:, None] + allowed[[beam.row for beam in beams]]  # (W, V)
+    grown = []
+    for place in _largest(totals.ravel(), width).tolist():
+        beam, token = beams[place // totals.shape[1]], place % totals.shape[1]
+        grown.append(_Beam(beam.row, (*beam.words, token), float(totals.flat[place])))
+    return grown
+
+
+def _largest(values: Floats, count: int) -> NDArray[np.intp]:
+    """The places of the `count` largest values, largest first; of equal ones the first. −inf is none of them."""
+    least = np.partition(values, -count)[-count] if count < len(values) else -np.inf
+    places = np.flatnonzero((values >= least) & (values > -np.inf))
+    return places[np.argsort(-values[places], kind="stable")][:count]
+
+
+def _is_over(beam: _Beam) -> bool:
+    return beam.words[-1] == END
+
+
+def _finish(beam: _Beam) -> Caption:
+    return Caption(beam.words[:-1] if _is_over(beam) else beam.words, beam.logprob)
+
+
+def _best(captions: list[Caption], count: int) -> list[Caption]:
+    return sorted(captions, key=lambda caption: -caption.logprob)[:count]
+
+
+def _promising(grown: Sequence[_Beam], ended: Sequence[Caption], width: int) -> list[_Beam]:
+    """Those on their way that could still end among the best: log-probabilities only ever fall."""
+    worst = ended[-1].logprob if len(ended) == width else -np.inf
+    return [beam for beam in grown if not _is_over(beam) and beam.logprob > worst]
+
+
+def _renumber(beams: Sequence[Sequence[_Beam]]) -> list[list[_Beam]]:
+    """Rows counted through after the state was put in the beams' order."""
+    firsts = np.cumsum([0, *(len(region) for region in beams)])
+    return [
+        [_Beam(int(first) + place, beam.words, beam.logprob) for place, beam in enumerate(region)]
+        for first, region in zip(firsts, beams, strict=False)
+    ]

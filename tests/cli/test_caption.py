@@ -1,0 +1,321 @@
+"""The verb over a stand-in for the model, and once from end to end."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import regiontalk
+from regiontalk.cli import console
+from regiontalk.cli.caption import _in_order
+from regiontalk.cli.main import run
+from regiontalk.errors import ModelError
+from regiontalk.types import ImageRegions
+
+
+@pytest.fixture
+def desk(tmp_path: Path, scene: Image.Image, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two photos, and a broken one in a folder of its own."""
+    scene.save(tmp_path / "a.jpg")
+    (tmp_path / "deep").mkdir()
+    scene.resize((60, 40)).save(tmp_path / "deep" / "b.png")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "c.jpg").write_bytes(b"no photo")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_json_lines_follow_the_schema(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "a.jpg", "deep", "--json"]) == 0
+    first, second = lines(capsys)
+    assert first == {
+        "schema": "regiontalk/1",
+        "path": "a.jpg",
+        "width": 96,
+        "height": 64,
+        "model": "stand-in",
+        "regions": [
+            {"id": 0, "xyxy": [0.0, 0.0, 48.0, 64.0], "score": 0.9, "caption": "thing 0", "logprob": -1.5},
+            {"id": 1, "xyxy": [0.0, 0.0, 32.0, 21.33], "score": 0.65, "caption": "thing 1", "logprob": -1.5},
+        ],
+    }
+    assert (second["path"], second["width"], second["height"]) == ("deep/b.png", 60, 40)
+
+
+def test_a_table_for_people(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "a.jpg"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "a.jpg  96×64"
+    assert "thing 0" in out
+    assert err == ""
+
+
+def test_options_reach_the_model(desk: Path, stand_in: Any) -> None:
+    options = ["--top", "7", "--threshold", "0.3", "--proposals", "50", "--size", "320", "--beam", "4"]
+    assert run(["caption", "a.jpg", "--json", *options]) == 0
+    assert stand_in.asked == [
+        {"photo": "a.jpg", "top": 7, "threshold": 0.3, "proposals": 50, "size": 320, "beam": 4},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], {"top": 12}),
+        (["-o", "page.html"], {"top": 12}),
+        (["-o", "out"], {"top": 12}),
+        (["--json"], {}),
+        (["--format", "coco"], {}),
+        (["-o", "out.jsonl"], {}),
+        (["--json", "-o", "page.html"], {}),
+    ],
+)
+def test_people_get_twelve_regions_and_programs_all(
+    desk: Path, stand_in: Any, arguments: list[str], expected: dict[str, int]
+) -> None:
+    assert run(["caption", "a.jpg", *arguments]) == 0
+    assert stand_in.asked == [{"photo": "a.jpg", **expected}]
+
+
+def test_the_model_folder_is_asked_for(desk: Path, monkeypatch: pytest.MonkeyPatch, stand_in: Any) -> None:
+    asked = []
+    monkeypatch.setattr(regiontalk, "load", lambda folder: asked.append(folder) or stand_in)
+    assert run(["caption", "a.jpg", "-q"]) == 0
+    assert run(["caption", "a.jpg", "-q", "--model", "mine"]) == 0
+    assert asked == [None, "mine"]
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_a_broken_photo_among_others_is_named_and_skipped(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
+    arguments = ["caption", ".", "gone.jpg", "--json", "-j", workers]
+    for strict, code in [([], 0), (["--strict"], 3)]:
+        assert run([*arguments, *strict]) == code
+        out, err = capsys.readouterr()
+        assert [json.loads(line)["path"] for line in out.splitlines()] == ["./a.jpg", "./deep/b.png"]
+        assert err.splitlines()[:2] == [
+            "regiontalk: skipped ./broken/c.jpg: not a photo of a known kind"
+            "  (known: JPEG, PNG, WEBP, GIF, BMP, TIFF, AVIF)",
+            "regiontalk: skipped gone.jpg: No such file or directory",
+        ]
+        assert err.splitlines()[2:] == ["regiontalk: 2 skipped, and --strict was given"] * bool(strict)
+
+
+def test_hidden_files_are_named_but_do_not_count(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    (desk / "deep" / "._b.png").write_bytes(b"Mac OS X")
+    assert run(["caption", "deep", "--json", "--strict"]) == 0
+    assert capsys.readouterr().err == "regiontalk: left out deep/._b.png: a hidden file\n"
+    assert run(["caption", "deep", "--json", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "Missing argument 'PATH...'"),
+        (["broken/c.jpg"], 4, "broken/c.jpg: not a photo of a known kind"),
+        (["broken"], 4, "broken/c.jpg: not a photo of a known kind"),
+        (["gone.jpg", "--strict"], 4, "gone.jpg: No such file"),
+        (["gone/*.jpg"], 4, "gone/*.jpg: No such file"),
+        (["empty"], 4, "empty: no photo there"),
+        (["empty", "empty"], 4, "empty and 1 more: no photo there"),
+        (["http://x/y.jpg"], 4, "http://x/y.jpg: an address, not a file"),
+        (["a.jpg", "--top", "0"], 2, "0 is not in the range"),
+        (["a.jpg", "--top", "-1"], 2, "-1 is not in the range"),
+        (["a.jpg", "--top", "1e9"], 2, "'1e9' is not a valid integer"),
+        (["a.jpg", "--threshold", "1.5"], 2, "1.5 is not in the range"),
+        (["a.jpg", "--threshold", "nan"], 2, "nan is not a number"),
+        (["a.jpg", "--proposals", "0"], 2, "not in the range"),
+        (["a.jpg", "--size", "8"], 2, "not in the range"),
+        (["a.jpg", "--size", "1000000"], 2, "not in the range"),
+        (["a.jpg", "--beam", "0"], 2, "not in the range"),
+        (["a.jpg", "-j", "0"], 2, "not in the range"),
+        (["a.jpg", "--max-megapixels", "0"], 2, "not in the range"),
+        (["a.jpg", "--max-megapixels", "inf"], 2, "inf is not in the range"),
+        (["a.jpg", "--max-megapixels", "nan"], 2, "nan is not a number"),
+        (["a.jpg", "--max-megapixels", "0.001"], 4, "a.jpg: 96×64 is 0.0 megapixels, more than 0.001"),
+        (["a.jpg", "--format", "xml"], 2, "'xml' is not one of"),
+        (["a.jpg", "--json", "--format", "coco"], 2, "two forms of the same data"),
+        (["a.jpg", "--boxes", "1,2,3"], 2, "neither a file nor"),
+        (["a.jpg", "--boxes", "0,0,9,9", "--top", "3"], 2, "--top chooses between regions"),
+        (["a.jpg", "--boxes", "0,0,9,9", "--threshold", "0"], 2, "--threshold chooses"),
+        (["a.jpg", "deep", "--boxes", "0,0,9,9"], 2, "one list of boxes for 2 photos"),
+        (["a.jpg", "-o", "out.pdf"], 2, "out.pdf: cannot be written in this format"),
+        (["a.jpg", "deep", "-o", "out.png"], 2, "out.png: one picture for 2 photos"),
+        (["a.jpg", "-o", "a.jpg"], 2, "a.jpg: is there already"),
+        (["a.jpg", "-o", "."], 2, "a.jpg: is there already"),
+    ],
+)
+def test_a_failure_is_one_line_an_exit_code_and_nothing_written(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    (desk / "empty").mkdir()
+    before = {path: path.stat().st_mtime_ns for path in desk.rglob("*")}
+    assert run(["caption", *arguments]) == code
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert {path: path.stat().st_mtime_ns for path in desk.rglob("*")} == before
+
+
+def test_nothing_but_broken_photos(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "broken", "gone.jpg", "-o", "page.html"]) == 4
+    assert capsys.readouterr().err.splitlines()[-1] == "regiontalk: none of 2 photos could be captioned"
+    assert not Path("page.html").exists()
+
+
+def test_a_huge_top_is_honest(desk: Path, stand_in: Any) -> None:
+    assert run(["caption", "a.jpg", "--json", "--top", "1000000000"]) == 0
+
+
+def test_paths_on_stdin(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"deep/b.png\0a.jpg\0")))
+    assert run(["caption", "-", "--json"]) == 0
+    assert [line["path"] for line in lines(capsys)] == ["deep/b.png", "a.jpg"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    assert run(["caption", "-", "--json"]) == 4
+
+
+def test_given_boxes_are_captioned(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "a.jpg", "--json", "--boxes", "0,0,10,10;5,5,90,60.5"]) == 0
+    (line,) = lines(capsys)
+    assert [region["xyxy"] for region in line["regions"]] == [[0, 0, 10, 10], [5, 5, 90, 60.5]]
+    Path("boxes.json").write_text(json.dumps({"a.jpg": [[1, 2, 3, 4]], "deep/b.png": []}))
+    assert run(["caption", "a.jpg", "deep", "broken", "--json", "--boxes", "boxes.json"]) == 0
+    out, err = capsys.readouterr()
+    assert [len(json.loads(line)["regions"]) for line in out.splitlines()] == [1, 0]
+    assert err == "regiontalk: skipped broken/c.jpg: no boxes for it in boxes.json\n"
+
+
+def test_the_bar_is_no_place_for_results(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """rich would take what is printed beside a bar to the bar's console, which is stderr."""
+    from rich.console import Console
+
+    stderr = io.StringIO()
+    monkeypatch.setattr(console, "err", lambda: Console(file=stderr, force_terminal=True))
+    assert run(["caption", "a.jpg", "deep", "--json"]) == 0
+    assert len(lines(capsys)) == 2
+    assert "Captioning" in stderr.getvalue()
+    assert "schema" not in stderr.getvalue()
+
+
+def test_results_keep_their_order_and_work_is_bounded() -> None:
+    gate = threading.Event()
+    started: list[str] = []
+
+    def work(photo: str) -> ImageRegions:
+        started.append(photo)
+        if photo == "0":
+            gate.wait(10)
+        return ImageRegions(photo, 1, 1, "m", ())
+
+    results = _in_order(work, map(str, range(50)), workers=2)
+    threading.Timer(0.05, gate.set).start()
+    first = next(results)
+    assert isinstance(first, ImageRegions)
+    assert first.path == "0"
+    assert len(started) <= 4
+    assert [result.path for result in results if isinstance(result, ImageRegions)] == [str(n) for n in range(1, 50)]
+
+
+def test_what_is_no_fault_of_the_photo_ends_the_program(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, stand_in: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ModelError("the graph does not run")
+
+    monkeypatch.setattr(type(stand_in), "__call__", fail)
+    assert run(["caption", ".", "-q", "-j", "2"]) == 6
+    assert capsys.readouterr().err == "regiontalk: the graph does not run\n"
+
+
+def test_without_a_model_this_is_said(
+    desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regiontalk, "EMBEDDED", desk / "no-weights")
+    assert run(["caption", "a.jpg"]) == 6
+    assert "carries no model of its own" in capsys.readouterr().err
+    assert run(["caption", "a.jpg", "--model", "deep"]) == 6
+
+
+def test_cuda_runs_a_checkpoint(
+    desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert run(["caption", "a.jpg", "--device", "cuda"]) == 2
+    assert "no CUDA device here" in capsys.readouterr().err
+    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
+    assert run(["caption", "a.jpg", "--device", "cuda"]) == 7
+
+
+def test_from_end_to_end(desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str], scene: Image.Image) -> None:
+    arguments = ["caption", ".", "--model", str(tiny_model), "--json"]
+    assert run(arguments) == 0
+    first = capsys.readouterr().out
+    assert run([*arguments, "-j", "2"]) == 0
+    assert capsys.readouterr().out == first, "the same bytes again"
+    photos = [ImageRegions.from_dict(json.loads(line)) for line in first.splitlines()]
+    assert [photo.path for photo in photos] == ["./a.jpg", "./deep/b.png"]
+    for photo in photos:
+        expected = regiontalk.load(tiny_model)(photo.path)
+        assert photo.to_dict() == replace(expected, image=None).to_dict()
+        assert photo.regions
+    assert run([*arguments[:-1], "--boxes", "1,2,30,40", "--json"]) == 2, "two photos, one list"
+    capsys.readouterr()
+    assert run(["caption", "a.jpg", "--model", str(tiny_model), "--boxes", "1,2,30,40;500,500,600,600"]) == 2
+    assert "a.jpg: box 1, [500.0, 500.0, 600.0, 600.0]: nothing of it lies in the photo" in capsys.readouterr().err
+    assert run(["caption", ".", "--model", str(tiny_model), "-o", "page.html", "-q"]) == 0
+    assert Path("page.html").stat().st_size > 1000
+
+
+def test_a_closed_pipe_and_a_terminal(desk: Path, tiny_model: Path) -> None:
+    program = [sys.executable, "-c", "from regiontalk.cli.main import main; main()", "caption", "--model"]
+    many = [str(tiny_model), *["./" * number + "a.jpg" for number in range(30)]]
+    closed = subprocess.Popen([*program, *many, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert closed.stdout is not None
+    assert closed.stderr is not None
+    closed.stdout.readline()
+    closed.stdout.close()
+    assert closed.stderr.read() == b""
+    closed.stderr.close()
+    assert closed.wait(timeout=60) == 0
+    shown = on_terminal([*program, str(tiny_model), "a.jpg"])
+    assert "\x1b[38;2;230;25;75m■" in shown, "the first region's colour"
+
+
+def on_terminal(command: list[str]) -> str:
+    """What a command prints on a terminal that knows colours."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment)
+    os.close(theirs)
+    text = b""
+    try:
+        while piece := os.read(ours, 4096):
+            text += piece
+    except OSError:  # how Linux says that the other side is closed
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    return text.decode()

@@ -1,0 +1,72 @@
+"""`regiontalk export`: what it writes, what it takes, how it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regiontalk.cli import console
+from regiontalk.cli.main import run
+from regiontalk.errors import MissingExtra
+from regiontalk.model_folder import read_model_folder
+from regiontalk.training import export
+
+
+def test_a_checkpoint_becomes_a_model(
+    shaken_checkpoint: Path,
+    tiny_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = ["--score", "final", "--final-nms", "0.25", "--proposals", "33", "--caption-weight", "0.5"]
+    assert run(["export", str(shaken_checkpoint), "models/mine", *settings]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "models/mine" in err
+    assert "step-00000007" in err
+    model = read_model_folder(Path("models/mine"))
+    assert (model.info.name, model.info.precision) == ("mine", "float32")
+    assert (model.info.prediction.score, model.info.prediction.final_nms) == ("final", 0.25)
+    assert (model.info.prediction.proposals, model.info.prediction.caption_weight) == (33, 0.5)
+    assert [item.name for item in Path("models").iterdir()] == ["mine"]
+    assert model.graphs == read_model_folder(tiny_model).graphs, "exporting twice gives other bytes"
+
+
+def test_name_and_settings_are_passed_on_only_where_given(desk_with_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def spy(*arguments: Any) -> None:
+        asked.append(arguments)
+        arguments[1].mkdir()
+
+    monkeypatch.setattr(export, "export_model", spy)
+    assert run(["export", "run", "out", "--name", "compact-1", "--precision", "int8", "-q"]) == 0
+    assert asked == [(Path("run/checkpoints/step-00000000"), Path("out"), "compact-1", "int8", {})]
+
+
+def test_a_folder_that_is_there_stays_as_it_is(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", "run", "data"]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_what_is_no_checkpoint_is_a_models_fault(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", "data", "out"]) == 6
+    assert "no checkpoint here" in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("option", [["--precision", "int4"], ["--score", "best"], ["--proposals", "0"]])
+def test_impossible_options_are_refused(desk_with_run: Path, option: list[str]) -> None:
+    assert run(["export", "run", "out", *option]) == 2
+
+
+def test_without_torch_the_extra_is_named(desk_with_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(extra: str, purpose: str, *_: str) -> None:
+        raise MissingExtra(purpose, extra=extra)
+
+    monkeypatch.setattr(console, "need", missing)
+    assert run(["export", "run", "out"]) == 7

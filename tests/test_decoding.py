@@ -1,0 +1,197 @@
+"""Decoding over a toy language model that is small enough to try every caption."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regiontalk.decoding import (
+    Caption,
+    Floats,
+    Integers,
+    State,
+    beam_search,
+    greedy,
+    repeating_words,
+    sample,
+)
+from regiontalk.vocabulary import END, UNKNOWN
+
+TOKENS, LONGEST = 5, 4
+WORDS = range(2, TOKENS)
+START = TOKENS
+EVERYTHING = sum(len(WORDS) ** n for n in range(LONGEST + 1))
+
+
+class ToyModel:
+    """The next word depends on region, position and last word; `<UNK>` is likely, so that leaving it out shows."""
+
+    def __init__(self, seed: int, regions: int = 3) -> None:
+        self.regions = regions
+        logits = np.random.default_rng(seed).normal(size=(regions, LONGEST, TOKENS + 1, TOKENS)) * 2
+        logits[..., UNKNOWN] += 2
+        self.table = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
+        self.rows_stepped: list[int] = []
+
+    @property
+    def state(self) -> State:
+        return np.arange(self.regions, dtype=np.float32), np.zeros(self.regions, dtype=np.float32)
+
+    def step(self, tokens: Integers, state: State) -> tuple[Floats, State]:
+        region, position = state
+        self.rows_stepped.append(len(tokens))
+        return self.table[region.astype(int), position.astype(int), tokens], (region, position + 1)
+
+    def logprob(self, region: int, words: tuple[int, ...]) -> float:
+        """Word by word, and END where there is room for it."""
+        said = [*words, END][:LONGEST]
+        before = [START, *words][: len(said)]
+        return sum(self.table[region, n, a, b] for n, (a, b) in enumerate(zip(before, said, strict=True)))
+
+    def all_captions(self, region: int) -> list[Caption]:
+        every = itertools.chain.from_iterable(itertools.product(WORDS, repeat=n) for n in range(LONGEST + 1))
+        captions = [Caption(words, self.logprob(region, words)) for words in every]
+        return sorted(captions, key=lambda caption: -caption.logprob)
+
+
+seeds = st.integers(0, 10_000)
+
+
+@given(seeds)
+def test_a_beam_of_one_is_greedy(seed: int) -> None:
+    toy = ToyModel(seed)
+    for stutter in (False, True):
+        likeliest = greedy(toy.step, toy.state, START, LONGEST, stutter)
+        assert beam_search(toy.step, toy.state, START, LONGEST, 1, stutter=stutter) == [[one] for one in likeliest]
+
+
+@given(seeds)
+def test_greedy_takes_the_likeliest_word_each_time(seed: int) -> None:
+    toy = ToyModel(seed)
+    for region, caption in enumerate(greedy(toy.step, toy.state, START, LONGEST, stutter=True)):
+        last = START
+        for position, token in enumerate([*caption.tokens, END][:LONGEST]):
+            choices = toy.table[region, position, last].copy()
+            choices[UNKNOWN] = -np.inf
+            assert token == choices.argmax()
+            last = token
+
+
+@given(seeds)
+def test_a_beam_of_everything_finds_the_best_captions_there_are(seed: int) -> None:
+    toy = ToyModel(seed)
+    found = beam_search(toy.step, toy.state, START, LONGEST, EVERYTHING, best=5, stutter=True)
+    for region, captions in enumerate(found):
+        best = toy.all_captions(region)[:5]
+        assert [caption.tokens for caption in captions] == [caption.tokens for caption in best]
+        assert [caption.logprob for caption in captions] == pytest.approx([caption.logprob for caption in best])
+
+
+@given(seeds, st.integers(1, 6))
+def test_no_narrower_beam_beats_the_full_one(seed: int, width: int) -> None:
+    toy = ToyModel(seed)
+    narrow = beam_search(toy.step, toy.state, START, LONGEST, width)
+    full = beam_search(toy.step, toy.state, START, LONGEST, EVERYTHING)
+    assert all(a.logprob <= b.logprob + 1e-9 for (a,), (b,) in zip(narrow, full, strict=True))
+
+
+@given(seeds, st.integers(1, 8), st.integers(1, 8))
+def test_n_best_are_sorted_different_and_rightly_scored(seed: int, width: int, best: int) -> None:
+    toy = ToyModel(seed)
+    found = beam_search(toy.step, toy.state, START, LONGEST, width, best, stutter=True)
+    assert len(found) == toy.regions
+    for region, captions in enumerate(found):
+        assert 1 <= len(captions) <= min(best, width)
+        scores = [caption.logprob for caption in captions]
+        assert scores == sorted(scores, reverse=True)
+        assert len({caption.tokens for caption in captions}) == len(captions)
+        for caption in captions:
+            assert caption.logprob == pytest.approx(toy.logprob(region, caption.tokens))
+
+
+@given(seeds, st.floats(0.1, 3.0))
+def test_drawn_captions_carry_the_models_own_log_probability(seed: int, temperature: float) -> None:
+    toy = ToyModel(seed)
+    generator = np.random.default_rng(seed)
+    for region, caption in enumerate(sample(toy.step, toy.state, START, LONGEST, generator, temperature, stutter=True)):
+        assert caption.logprob == pytest.approx(toy.logprob(region, caption.tokens))
+
+
+def test_a_draw_depends_on_nothing_but_the_seed() -> None:
+    toy = ToyModel(1, regions=50)
+    first, again, other = (
+        sample(toy.step, toy.state, START, LONGEST, np.random.default_rng(seed)) for seed in (7, 7, 8)
+    )
+    assert first == again != other
+
+
+def test_a_cold_draw_is_greedy() -> None:
+    toy = ToyModel(2, regions=20)
+    cold = sample(toy.step, toy.state, START, LONGEST, np.random.default_rng(0), temperature=1e-4)
+    assert cold == greedy(toy.step, toy.state, START, LONGEST)
+
+
+def test_draws_follow_the_models_probabilities() -> None:
+    """The first word of many draws, with `<UNK>` left out and the rest scaled up."""
+    toy, regions = ToyModel(3, regions=1), 4000
+    state = np.zeros(regions, dtype=np.float32), np.zeros(regions, dtype=np.float32)
+    drawn = sample(toy.step, state, START, LONGEST, np.random.default_rng(0))
+    counts = np.bincount([(caption.tokens or (END,))[0] for caption in drawn], minlength=TOKENS)
+    expected = np.exp(toy.table[0, 0, START])
+    expected[UNKNOWN] = 0
+    assert counts / regions == pytest.approx(expected / expected.sum(), abs=0.03)
+
+
+@given(seeds, st.integers(1, 6))
+def test_neither_unknown_words_nor_end_are_ever_said(seed: int, width: int) -> None:
+    toy = ToyModel(seed)
+    captions = [
+        *greedy(toy.step, toy.state, START, LONGEST),
+        *sample(toy.step, toy.state, START, LONGEST, np.random.default_rng(seed), 3.0),
+        *itertools.chain(*beam_search(toy.step, toy.state, START, LONGEST, width, width)),
+    ]
+    assert all(token in WORDS for caption in captions for token in caption.tokens)
+
+
+@given(seeds, st.integers(1, 6))
+def test_captions_do_not_stutter(seed: int, width: int) -> None:
+    toy = ToyModel(seed)
+    captions = [
+        *greedy(toy.step, toy.state, START, LONGEST),
+        *itertools.chain(*beam_search(toy.step, toy.state, START, LONGEST, width, width)),
+    ]
+    for words in (caption.tokens for caption in captions):
+        for length in range(1, len(words) // 2 + 1):
+            for start in range(len(words) - 2 * length + 1):
+                assert words[start : start + length] != words[start + length : start + 2 * length]
+
+
+@given(st.lists(st.integers(2, 4), max_size=9))
+def test_repeating_words_are_those_that_would_end_in_a_phrase_said_twice(words: list[int]) -> None:
+    def ends_twice(said: list[int]) -> bool:
+        return any(said[-n:] == said[-2 * n : -n] for n in range(1, len(said) // 2 + 1))
+
+    assert set(repeating_words(words)) == {word for word in range(2, 5) if ends_twice([*words, word])}
+
+
+def test_what_has_ended_is_not_stepped_further() -> None:
+    toy = ToyModel(4, regions=30)
+    captions = greedy(toy.step, toy.state, START, LONGEST)
+    needed = [sum(len(caption.tokens) >= position for caption in captions) for position in range(LONGEST)]
+    assert toy.rows_stepped == [rows for rows in needed if rows]
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_no_regions_give_no_captions(width: int) -> None:
+    toy = ToyModel(5, regions=0)
+    assert greedy(toy.step, toy.state, START, LONGEST) == []
+    assert beam_search(toy.step, toy.state, START, LONGEST, width) == []
+
+
+def test_the_mean_counts_end_as_a_word() -> None:
+    assert Caption((2, 3), math.log(0.125)).mean_logprob == pytest.approx(math.log(0.5))

@@ -1,0 +1,174 @@
+"""Model folders: what is written is read again, and whatever is wrong with one is said in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.model_folder import (
+    FORMAT,
+    GRAPHS,
+    SUMS,
+    ModelInfo,
+    PredictionSettings,
+    read_model_folder,
+    write_model_folder,
+)
+from regiontalk.vocabulary import Vocabulary
+
+SETTINGS = PredictionSettings(
+    proposals=100, candidates=6000, proposal_nms=0.7, final_nms=0.4, longest=12, score="product", caption_weight=0.5
+)
+INFO = ModelInfo("small", "fcln", "float16", 448, 32, SETTINGS, {"backbone": "tiny"}, {"step": 5})
+VOCABULARY = Vocabulary(("a", "dog", "café"), styles=("phrase", "object"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "model"
+    write_model_folder(path, INFO, VOCABULARY, {name: name.encode() * 10 for name in GRAPHS})
+    return path
+
+
+def sign_again(folder: Path) -> None:
+    names = sorted(item.name for item in folder.iterdir() if item.name != SUMS)
+    lines = (f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+    (folder / SUMS).write_text("".join(lines))
+
+
+def change_info(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    info = json.loads((folder / "model.json").read_text())
+    change(info)
+    (folder / "model.json").write_text(json.dumps(info))
+    sign_again(folder)
+
+
+def refusal(folder: Path) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        read_model_folder(folder)
+    assert caught.value.exit_code == 6
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+def test_what_is_written_is_read_again(folder: Path) -> None:
+    model = read_model_folder(folder)
+    assert (model.info, model.words) == (INFO, VOCABULARY)
+    assert model.graphs == {name: name.encode() * 10 for name in GRAPHS}
+
+
+def test_the_sums_are_those_of_sha256sum(folder: Path) -> None:
+    subprocess.run(["sha256sum", "--check", "--strict", "--quiet", SUMS], cwd=folder, check=True)
+
+
+def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        write_model_folder(tmp_path / "deep" / "model", INFO, VOCABULARY, {"propose": "no bytes"})  # type: ignore[dict-item]
+    unwritable = tmp_path / "file"
+    unwritable.write_text("")
+    with pytest.raises(ModelError, match="could not be written"):
+        write_model_folder(unwritable / "model", INFO, VOCABULARY, {})
+    assert [item.name for item in tmp_path.rglob("*")] == ["file"]
+
+
+def test_nothing_is_written_over(folder: Path) -> None:
+    before = (folder / SUMS).read_text()
+    with pytest.raises(UsageError, match="is there already"):
+        write_model_folder(folder, replace(INFO, name="other"), VOCABULARY, {})
+    assert (folder / SUMS).read_text() == before
+
+
+@pytest.mark.parametrize("name", ["propose.onnx", "step.onnx", "vocabulary.json", "model.json"])
+def test_a_flipped_bit_is_found(folder: Path, name: str) -> None:
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / name).write_bytes(data)
+    error = refusal(folder)
+    assert name in error.message
+    assert error.hint is not None
+
+
+def test_swapped_graphs_are_found(folder: Path) -> None:
+    (folder / "step.onnx").rename(folder / "other")
+    (folder / "recognize.onnx").rename(folder / "step.onnx")
+    (folder / "other").rename(folder / "recognize.onnx")
+    assert "of another model" in refusal(folder).message
+
+
+@pytest.mark.parametrize("name", ["recognize.onnx", "model.json", SUMS])
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert name in refusal(folder).message
+
+
+@pytest.mark.parametrize("name", ["recognize.onnx", "model.json", "vocabulary.json"])
+def test_so_is_one_that_the_sums_do_not_miss(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    sign_again(folder)
+    assert name in refusal(folder).message
+
+
+def test_a_file_too_many_is_named(folder: Path) -> None:
+    (folder / "step.onnx.data").write_bytes(b"weights from elsewhere")
+    assert "step.onnx.data: not named" in refusal(folder).message
+    sign_again(folder)
+    assert "step.onnx.data: not part" in refusal(folder).message
+
+
+def test_what_a_file_manager_leaves_behind_does_no_harm(folder: Path) -> None:
+    (folder / ".DS_Store").write_bytes(b"x")
+    assert read_model_folder(folder).info == INFO
+
+
+@pytest.mark.parametrize("line", ["", "abc  step.onnx", "0" * 64 + "  ../secret", "0" * 64 + "  /etc/passwd"])
+def test_broken_sums_are_refused(folder: Path, line: str) -> None:
+    with (folder / SUMS).open("a") as file:
+        file.write(line + "\n")
+    assert f"{SUMS}, line 6" in refusal(folder).message
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda info: info.update(colour="red"), "unknown key 'colour'"),
+        (lambda info: info["prediction"].update(colour="red"), "prediction: unknown key 'colour'"),
+        (lambda info: info.pop("pad_to"), "'pad_to' is missing"),
+        (lambda info: info["prediction"].pop("score"), "'score' is missing"),
+        (lambda info: info.update(input_size="448"), "input_size is '448'"),
+        (lambda info: info.update(prediction=[]), "prediction is []"),
+        (lambda info: info["prediction"].update(score="best"), "impossible"),
+        (lambda info: info.update(pad_to=0), "impossible"),
+        (lambda info: info.update(kind="align"), "kind 'align'"),
+        (lambda info: info.update(format=0), "format 0"),
+    ],
+)
+def test_a_strange_description_is_refused(folder: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
+    change_info(folder, change)
+    assert said in refusal(folder).message
+
+
+def test_a_newer_format_asks_for_a_newer_program(folder: Path) -> None:
+    change_info(folder, lambda info: info.update(format=FORMAT + 1, unheard_of=1))
+    error = refusal(folder)
+    assert f"format {FORMAT + 1}" in error.message
+    assert "upgrade" in str(error.hint)
+
+
+@pytest.mark.parametrize("name", ["model.json", "vocabulary.json"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe"])
+def test_what_is_no_json_object_is_refused(folder: Path, name: str, content: bytes) -> None:
+    (folder / name).write_bytes(content)
+    sign_again(folder)
+    refusal(folder)
+
+
+def test_no_folder_no_model(tmp_path: Path) -> None:
+    assert "export" in str(refusal(tmp_path / "nowhere").hint)
