@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.prediction import PredictionConfig, Predictor, rank
+from regiontalk.nets.prediction import Predictor, rank
 from regiontalk.training.engine import pick_device
 from regiontalk.training.recipe import load_recipe
 from train_fcln import WORDS, seconds_per_call

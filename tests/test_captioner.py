@@ -20,14 +20,14 @@ from regiontalk import captioner, images
 from regiontalk.captioner import Captioner
 from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
 from regiontalk.images import Limits
-from regiontalk.model_folder import PredictionSettings
-from regiontalk.nets.prediction import PredictionConfig, Predictor
+from regiontalk.model_folder import PredictionConfig
+from regiontalk.nets.prediction import Predictor
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.training.fcln import load_net
 from regiontalk.training.torch_runtime import TorchRuntime
 from regiontalk.types import ImageRegions
 
-SETTINGS = PredictionSettings(
+SETTINGS = PredictionConfig(
     proposals=40, candidates=200, proposal_nms=0.7, final_nms=0.5, longest=6, score="product", caption_weight=0.0
 )
 PHOTOS = ("coffee.jpg", "chelsea.jpg")
@@ -83,7 +83,7 @@ def test_the_training_sides_predictor_says_the_same(
     net, words, _ = load_net(shaken_checkpoint, torch.device("cpu"))
     resized = images.resize(images.open_photo(examples / "photos" / photo), net.config.input_size)
     height, width = resized.pixels.shape[:2]
-    predictor = Predictor(net, words.start(), PredictionConfig(**vars(settings)))
+    predictor = Predictor(net, words.start(), settings)
     image = torch.from_numpy(images.to_input(resized.pixels, net.pad_to))[None]
     (expected,) = predictor(image, torch.tensor([[width, height]], dtype=torch.float32))
     found = Captioner(with_settings(runtime, score=score), tidy=False)(examples / "photos" / photo)

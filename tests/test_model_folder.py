@@ -18,13 +18,13 @@ from regiontalk.model_folder import (
     GRAPHS,
     SUMS,
     ModelInfo,
-    PredictionSettings,
+    PredictionConfig,
     read_model_folder,
     write_model_folder,
 )
 from regiontalk.vocabulary import Vocabulary
 
-SETTINGS = PredictionSettings(
+SETTINGS = PredictionConfig(
     proposals=100, candidates=6000, proposal_nms=0.7, final_nms=0.4, longest=12, score="product", caption_weight=0.5
 )
 INFO = ModelInfo("small", "fcln", "float16", 448, 32, SETTINGS, {"backbone": "tiny"}, {"step": 5})

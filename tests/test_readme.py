@@ -157,7 +157,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def recipe_tables() -> dict[str, type]:
     """The heading of every table of keys in a recipe, and the configuration it explains."""
-    from regiontalk.nets import fcln, language, localization, prediction, recognition
+    from regiontalk import model_folder
+    from regiontalk.nets import fcln, language, localization, recognition
     from regiontalk.training import recipe
 
     return {
@@ -173,7 +174,7 @@ def recipe_tables() -> dict[str, type]:
         "### `[losses]`": recipe.LossConfig,
         "### `[backbone_optimizer]` and `[optimizer]`": recipe.OptimizerConfig,
         "### `[schedule]`": recipe.ScheduleConfig,
-        "### `[prediction]`": prediction.PredictionConfig,
+        "### `[prediction]`": model_folder.PredictionConfig,
     }
 
 

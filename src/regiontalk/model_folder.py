@@ -32,16 +32,20 @@ _Plain = TypeVar("_Plain")
 
 
 @dataclass(frozen=True)
-class PredictionSettings:
-    """How regions are chosen: the fields of `nets.prediction.PredictionConfig`, where torch is not at hand."""
+class PredictionConfig:
+    """How regions are chosen in use; to be chosen on dev. The defaults are the paper's and the release's."""
 
-    proposals: int
-    candidates: int
-    proposal_nms: float
-    final_nms: float
-    longest: int
-    score: str
-    caption_weight: float
+    proposals: int = 300
+    candidates: int = 6000
+    """So many of the best proposals go into suppression."""
+    proposal_nms: float = 0.7
+    final_nms: float = 0.3
+    longest: int = 15
+    """Words in a caption, at most."""
+    score: str = "final"
+    """`final`: the recognition network's score. `product`: times the proposal's."""
+    caption_weight: float = 0.0
+    """The score is multiplied with exp(this · mean log-probability of the caption's words)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class ModelInfo:
     """The photo's long side in pixels."""
     pad_to: int
     """Both sides of the input are multiples of this."""
-    prediction: PredictionSettings
+    prediction: PredictionConfig
     net: dict[str, Any]
     """The network's configuration as in a recipe, for training to go on from these weights."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -159,7 +163,7 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
         )
     settings = values.get("prediction")
     if isinstance(settings, dict):
-        values["prediction"] = _strictly(PredictionSettings, settings, f"{path}: prediction")
+        values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
     info = _strictly(ModelInfo, values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'")
@@ -170,7 +174,7 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
 
 def _strictly(kind: type[_Plain], values: Mapping[str, Any], place: str) -> _Plain:
     """A dataclass of plain fields from JSON: every key known and there, every value of its type."""
-    types = {"int": int, "float": float, "str": str, "PredictionSettings": PredictionSettings}
+    types = {"int": int, "float": float, "str": str, "PredictionConfig": PredictionConfig}
     names = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
     for key in values:
         if key not in names:

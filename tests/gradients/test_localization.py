@@ -165,7 +165,7 @@ def test_a_score_is_pushed_up_for_positives_and_down_for_negatives():
         outputs.append(proposals)
         return proposals
 
-    task.net.localization.forward = kept  # type: ignore[method-assign]
+    task.net.localization.forward = kept
     task.losses(make_batch())["proposal_score"].backward()
     (proposals,) = outputs
     gradient = proposals.logits.grad[0]

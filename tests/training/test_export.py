@@ -12,8 +12,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.model_folder import PRECISIONS, PredictionSettings, read_model_folder
-from regiontalk.nets.prediction import PredictionConfig
+from regiontalk.model_folder import PRECISIONS, read_model_folder
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.training import export
 from regiontalk.training.export import export_model, shrink
@@ -49,13 +48,6 @@ def expanded(graph: onnx.ModelProto) -> np.ndarray:
     (values,) = ReferenceEvaluator(alone).run(None, {})
     assert isinstance(values, np.ndarray)
     return values
-
-
-def test_the_settings_of_both_worlds_have_the_same_fields() -> None:
-    """`PredictionConfig` lives beside torch, `PredictionSettings` where there is none."""
-    both = (dataclasses.fields(kind) for kind in (PredictionConfig, PredictionSettings))
-    config, settings = ({item.name: item.type for item in items} for items in both)
-    assert config == settings
 
 
 def test_the_folder_describes_its_model(shaken_checkpoint: Path, tiny_model: Path) -> None:

@@ -14,7 +14,7 @@ from regiontalk.cli.predict import NetOptions, net_options, open_predictor, open
 
 if TYPE_CHECKING:
     from regiontalk.evaluation.dense_ap import DenseResult
-    from regiontalk.nets.prediction import PredictionConfig
+    from regiontalk.model_folder import PredictionConfig
 
 SHOWN = 10
 TRIED = ("score", "final_nms", "proposals", "caption_weight")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.localization import (
     ROUNDS,
@@ -25,23 +26,6 @@ from regiontalk.nets.localization import (
 from regiontalk.vocabulary import END
 
 Stage = Callable[..., tuple[Tensor, ...]]
-
-
-@dataclass(frozen=True)
-class PredictionConfig:
-    """How regions are chosen in use; to be chosen on dev. The defaults are the paper's and the release's."""
-
-    proposals: int = 300
-    candidates: int = 6000
-    """So many of the best proposals go into suppression."""
-    proposal_nms: float = 0.7
-    final_nms: float = 0.3
-    longest: int = 15
-    """Words in a caption, at most."""
-    score: str = "final"
-    """`final`: the recognition network's score. `product`: times the proposal's."""
-    caption_weight: float = 0.0
-    """The score is multiplied with exp(this · mean log-probability of the caption's words)."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from regiontalk.data.records import Dataset
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.evaluation.proposals import proposal_recall
+from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.prediction import PredictionConfig
 from regiontalk.training.predictions import DatasetPredictor
 from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import Vocabulary

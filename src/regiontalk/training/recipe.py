@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from regiontalk.errors import UsageError
+from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLNConfig
-from regiontalk.nets.prediction import PredictionConfig
 
 Config = TypeVar("Config")
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regiontalk.model_folder import ModelInfo, PredictionSettings
+from regiontalk.model_folder import ModelInfo
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.localization import clip_boxes
 from regiontalk.runtime import Floats, Proposed, Recognized, State, Tokens
@@ -92,7 +92,7 @@ def describe(net: FCLN, recipe: FCLNRecipe, name: str, precision: str, training:
         precision=precision,
         input_size=net.config.input_size,
         pad_to=net.pad_to,
-        prediction=PredictionSettings(**to_dict(recipe.prediction)),
+        prediction=recipe.prediction,
         net=to_dict(net.config),
         training=training,
     )

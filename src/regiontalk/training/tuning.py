@@ -20,7 +20,8 @@ from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError
 from regiontalk.evaluation.dense_ap import DenseResult, evaluate_dense
 from regiontalk.evaluation.language import SentenceScorer
-from regiontalk.nets.prediction import Described, PredictionConfig
+from regiontalk.model_folder import PredictionConfig
+from regiontalk.nets.prediction import Described
 from regiontalk.training.predictions import DescribedPhoto, ranked_regions
 from regiontalk.vocabulary import Vocabulary
 

@@ -1,0 +1,159 @@
+"""The language model (DenseCap 3.1.4): stepping equals teacher forcing, and the rules of START, END and <UNK>."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regiontalk.nets.language import LanguageConfig, LanguageModel
+from regiontalk.vocabulary import END, UNKNOWN
+
+TOKENS, STYLES, CODE = 9, 2, 6
+START = TOKENS
+CONFIG = LanguageConfig(embedding=5, hidden=7)
+FEEDS = ["once", "always"]
+
+
+def make_model(feed: str = "once", **more: object) -> LanguageModel:
+    torch.manual_seed(3)
+    model = LanguageModel(CODE, TOKENS, STYLES, replace(CONFIG, feed=feed, **more)).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.6)
+    return model
+
+
+def codes(count: int = 4) -> torch.Tensor:
+    return torch.randn(count, CODE, generator=torch.Generator().manual_seed(1))
+
+
+def see(model: LanguageModel, shown: torch.Tensor) -> torch.Tensor:
+    return model.see(shown, torch.zeros_like(shown), torch.zeros(len(shown), 5))
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_one_cell_step_equals_the_lstm(feed):
+    model = make_model(feed)
+    x = torch.randn(3, model.lstm.input_size)
+    h, c = torch.randn(3, 7), torch.randn(3, 7)
+    _, (expected_h, expected_c) = model.lstm(x[:, None], (h[None], c[None]))
+    found_h, found_c = model._cell(x, h, c)
+    torch.testing.assert_close(found_h, expected_h[0])
+    torch.testing.assert_close(found_c, expected_c[0])
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_stepping_equals_teacher_forcing(feed):
+    model = make_model(feed)
+    seen = see(model, codes())
+    fed = torch.tensor([[START, 2, 5, 3], [START + 1, 8, 8, 1], [START, 0, 0, 4], [START, 3, 2, 7]])
+    expected = torch.log_softmax(model(seen, fed), dim=2)
+    h, c = model.begin(seen)
+    for t in range(fed.shape[1]):
+        logprobs, h, c = model.step(fed[:, t], h, c, seen)
+        torch.testing.assert_close(logprobs, expected[:, t])
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
+    model = make_model(feed)
+    lengths: set[int] = set()
+    for pull_to_end in (0.0, 0.5, 1.0, 1.5):
+        with torch.no_grad():
+            model.output.bias[UNKNOWN] = -50.0  # so that the rule about <UNK> changes nothing here
+            model.output.bias[END] = pull_to_end
+            seen = see(model, codes(32))
+            tokens, logprobs = model.greedy(seen, START, 6)
+            fed = torch.cat([torch.full((32, 1), START), tokens[:, :-1]], dim=1)
+            forced = torch.log_softmax(model(seen, fed), dim=2)
+        ended = (tokens == END).cumsum(dim=1) - (tokens == END).long() > 0  # behind the first END
+        best = forced.max(dim=2)
+        assert torch.equal(tokens[~ended], best.indices[~ended])
+        assert (tokens[ended] == END).all()
+        torch.testing.assert_close(logprobs, (best.values * ~ended).sum(dim=1))
+        lengths |= set((tokens != END).sum(dim=1).tolist())
+    assert len(lengths) > 1, "captions of different lengths are what END is about"
+
+
+def test_unknown_is_never_said():
+    model = make_model()
+    with torch.no_grad():
+        model.output.bias[UNKNOWN] = 50.0
+        tokens, _ = model.greedy(see(model, codes(16)), START, 5)
+    assert not (tokens == UNKNOWN).any()
+
+
+def test_a_caption_may_be_empty_and_is_cut_at_the_longest():
+    model = make_model()
+    seen = see(model, codes())
+    with torch.no_grad():
+        model.output.bias[END] = 50.0
+        tokens, logprobs = model.greedy(seen, START, 5)
+        assert (tokens == END).all()
+        assert (logprobs.abs() < 1e-3).all()
+        model.output.bias[END] = -50.0
+        tokens, _ = model.greedy(seen, START, 5)
+    assert tokens.shape == (4, 5)
+    assert not (tokens == END).any()
+
+
+def test_what_follows_the_code_itself_is_ignored():
+    """Fed once: T inputs give T outputs, the first of them what follows START; y₋₁ is not among them."""
+    model = make_model("once")
+    seen = see(model, codes())
+    fed = torch.full((4, 3), START)
+    logits = model(seen, fed)
+    assert logits.shape == (4, 3, TOKENS)
+    whole, _ = model.lstm(torch.cat([seen[:, None], model.embedding(fed)], dim=1))
+    torch.testing.assert_close(logits, model.output(whole[:, 1:]))
+
+
+def test_code_comes_rectified_and_first():
+    """x₋₁ = ReLU(linear(code)); a code the ReLU zeroes leaves the model blind."""
+    model = make_model("once")
+    with torch.no_grad():
+        model.visual.bias.fill_(-100.0)
+    seen = see(model, codes())
+    assert (seen == 0).all()
+    logits = model(seen, torch.full((4, 2), START))
+    torch.testing.assert_close(logits, logits[:1].expand_as(logits))
+
+
+def test_fed_always_the_code_stands_beside_every_word():
+    model = make_model("always")
+    seen, fed = see(model, codes()), torch.full((4, 2), START)
+    beside = torch.cat([model.embedding(fed), seen[:, None].expand(-1, 2, -1)], dim=2)
+    torch.testing.assert_close(model(seen, fed), model.output(model.lstm(beside)[0]))
+    h, c = model.begin(seen)
+    assert not h.any()
+    assert not c.any()
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_styles_begin_differently(feed):
+    model = make_model(feed)
+    seen = see(model, codes())
+    assert not torch.allclose(model(seen, torch.tensor([[START]] * 4)), model(seen, torch.tensor([[START + 1]] * 4)))
+
+
+def test_surroundings_matter_only_where_they_are_asked_for():
+    shown, photo, geometry = codes(), codes().flip(0), torch.rand(4, 5)
+    plain, wide = make_model(), make_model(surroundings=True)
+    torch.testing.assert_close(plain.see(shown, photo, geometry), see(plain, shown))
+    seen = wide.see(shown, photo, geometry)
+    assert not torch.allclose(seen, wide.see(shown, photo * 0, geometry))
+    assert not torch.allclose(seen, wide.see(shown, photo, geometry * 0))
+
+
+def test_dropout_in_training_alone():
+    model = make_model(dropout=0.5)
+    seen, fed = see(model, codes()), torch.full((4, 3), START)
+    assert torch.equal(model(seen, fed), model(seen, fed))
+    model.train()
+    assert not torch.equal(model(seen, fed), model(seen, fed))
+
+
+def test_no_regions_no_captions():
+    model = make_model()
+    assert model(torch.zeros(0, 5), torch.zeros(0, 3, dtype=torch.long)).shape == (0, 3, TOKENS)
