@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ from PIL import Image, ImageDraw
 
 from regiontalk.images import Limits, open_photo
 from regiontalk.types import ImageRegions, Region
+
+# Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by more threads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def draw_scene(size: tuple[int, int] = (96, 64)) -> Image.Image:
@@ -132,3 +136,41 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     captioner = StandIn()
     monkeypatch.setattr("regiontalk.load", lambda folder: captioner)
     return captioner
+
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+# What makes recipes/tiny.toml a matter of milliseconds a step, and of a few steps.
+QUICK = (
+    *("run.steps=6", "run.batch=2", "run.log_every=1", "run.checkpoint_every=2", "run.evaluate_every=100"),
+    *("run.evaluate_photos=2", "run.pictures=0", "net.input_size=64", "net.channels=8"),
+    *("net.localization.anchors=[[16,16],[28,28]]", "net.localization.filters=8", "net.recognition.cells=3"),
+    *("net.recognition.hidden=16", "net.recognition.code=16", "net.language.embedding=8", "net.language.hidden=8"),
+    *("sampler.regions=16", "prediction.proposals=10"),
+)
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight drawn scenes to train on and four to look at, of different shapes; not to be changed."""
+    from regiontalk.data.drawn import write_scenes
+
+    folder = tmp_path_factory.mktemp("scenes") / "drawn"
+    write_scenes(folder, train=8, dev=4, long_side=64)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def quick_changes(scenes: Path) -> tuple[str, ...]:
+    """`--set` changes of recipes/tiny.toml for a very small net on `scenes`."""
+    return (f"data.0.path={scenes}", *QUICK)
+
+
+@pytest.fixture(scope="session")
+def quick_recipe(quick_changes: tuple[str, ...]) -> Callable[..., Any]:
+    """The recipe of `quick_changes`, with more changes as arguments."""
+    from regiontalk.training.recipe import load_recipe
+
+    def load(*more: str) -> Any:
+        return load_recipe(RECIPES / "tiny.toml", (*quick_changes, *more))
+
+    return load

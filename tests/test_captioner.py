@@ -260,3 +260,11 @@ def test_load_without_a_folder_takes_the_embedded_model(
     assert "export" in str(caught.value.hint)
     shutil.copytree(tiny_model, tmp_path / "weights")
     assert regiontalk.load().runtime.info.name == "tiny"
+
+
+def test_the_package_offers_the_captioner() -> None:
+    import regiontalk
+
+    assert regiontalk.Captioner is Captioner
+    with pytest.raises(AttributeError, match="no attribute 'Painter'"):
+        _ = regiontalk.Painter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import ModelError, RegionTalkError
 from regiontalk.types import Alignment, Hit, ImageRegions, Region, Segment, WordMatch
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Alignment",
+    "Captioner",
     "Hit",
     "ImageRegions",
     "Region",
@@ -38,6 +39,15 @@ def load(folder: str | Path | None = None, *, threads: int | None = None) -> Cap
     if folder is None and not EMBEDDED.is_dir():
         raise ModelError(
             "this regiontalk carries no model of its own",
-            hint="regiontalk export CHECKPOINT FOLDER makes one, load(FOLDER) takes it",
+            hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
         )
     return Captioner(OnnxRuntime(EMBEDDED if folder is None else Path(folder), threads))
+
+
+def __getattr__(name: str) -> Any:
+    """`Captioner` is imported when it is asked for: numpy and Pillow would slow `--help` down."""
+    if name == "Captioner":
+        from regiontalk.captioner import Captioner
+
+        return Captioner
+    raise AttributeError(f"module 'regiontalk' has no attribute {name!r}")
