@@ -89,7 +89,7 @@ def test_release_recipe_has_the_released_settings():
         ('[run]\nsteps = true\n[[data]]\npath = "x"\n', "True"),
         (SMALLEST + "[net.localization]\nanchors = [[1, 2, 3]]\n", "needs 2 values"),
         (SMALLEST + "[sampler]\nclip = 1\n", "bool"),
-        (SMALLEST + '[data.styles]\nobject = 3\n', "object"),
+        (SMALLEST + "[data.styles]\nobject = 3\n", "object"),
         (SMALLEST + '[optimizer]\nbetas = "x"\n', "list"),
         ("run = 3\n", "'data'"),
         ("data = []\n[run]\nsteps = 1\n", "no [[data]] set"),
