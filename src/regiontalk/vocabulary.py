@@ -145,7 +145,7 @@ class Vocabulary:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Vocabulary:
-        if set(data) != {"cleaning", "styles", "words"} or data["cleaning"] not in CLEANING:
+        if not isinstance(data, dict) or set(data) != {"cleaning", "styles", "words"} or not _are_words(data):
             raise ModelError("not a vocabulary: it needs words, styles and a known cleaning")
         return cls(tuple(data["words"]), data["cleaning"], tuple(data["styles"]))
 
@@ -156,5 +156,11 @@ class Vocabulary:
     def load(cls, path: Path) -> Vocabulary:
         try:
             return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ModelError) as error:
             raise ModelError(f"{path}: cannot be read as a vocabulary: {error}") from error
+
+
+def _are_words(data: dict[str, Any]) -> bool:
+    lists = (data["words"], data["styles"])
+    texts = all(isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists)
+    return texts and data["cleaning"] in list(CLEANING)

@@ -1,4 +1,4 @@
-"""Batches: a function of seed and step, full, every photo once an epoch, and with the right words on the right boxes."""
+"""Batches: a function of seed and step, full, every photo once an epoch, the right words on the right boxes."""
 
 from __future__ import annotations
 

@@ -76,6 +76,8 @@ class Processes:
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             yield cls()
             return
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         try:
             yield cls(dist.get_rank(), dist.get_world_size())
@@ -86,13 +88,13 @@ class Processes:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    def any_of(self, here: bool) -> bool:
+    def any_of(self, here: bool, device: torch.device) -> bool:
         """Whether any process says yes: all of them must stop after the same step."""
         if self.count == 1:
             return here
-        votes: list[bool] = [False] * self.count
-        dist.all_gather_object(votes, here)
-        return any(votes)
+        vote = torch.tensor(float(here), device=device)
+        dist.all_reduce(vote, dist.ReduceOp.MAX)
+        return bool(vote)
 
     def average_gradients(self, net: nn.Module) -> None:
         """Every photo counts the same: ranks hold equal shares of a batch, so gradients are averaged."""
@@ -185,7 +187,7 @@ class Engine:
                     self.step += 1
                     self._report(losses, log)
                     time_is_up = seconds is not None and time.monotonic() - began > seconds
-                    stops = self.processes.any_of(time_is_up or bool(interrupts))
+                    stops = self.processes.any_of(time_is_up or bool(interrupts), self.device)
                     finished = stops or self.step == run.steps
                     self._after_step(log, finished)
                     if finished:

@@ -1,0 +1,189 @@
+"""`regiontalk train`: one line and the right exit code for all that can be wrong, before any work is done."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from regiontalk.cli import console
+from regiontalk.cli.main import run
+
+TINY = str(Path(__file__).parents[2] / "recipes" / "tiny.toml")
+
+
+@pytest.fixture
+def train(quick_changes, tmp_path, monkeypatch, capfd):
+    """Runs the verb in a folder of its own; returns exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, recipe: str = TINY) -> tuple[int, str, str]:
+        changes = [part for change in quick_changes for part in ("--set", change)]
+        code = run(["train", recipe, "--device", "cpu", *changes, *arguments])
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def refused(result: tuple[int, str, str], code: int, *parts: str) -> None:
+    found, out, err = result
+    assert found == code, err
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert err.startswith("regiontalk: ")
+    assert all(part in err for part in parts), err
+
+
+def test_a_run_in_its_default_folder(train, tmp_path):
+    code, out, err = train()
+    assert code == 0
+    assert out == ""
+    folder = tmp_path / "runs" / "tiny"
+    assert (folder / "checkpoints" / "step-00000006" / "state.json").is_file()
+    assert json.loads((folder / "recipe.json").read_text())["run"]["batch"] == 2
+    assert "step 6/6" in err  # plain lines where stderr is no terminal
+    assert "photos/s" in err
+    assert "dense_map" in err
+
+
+def test_quiet(train):
+    assert train("-q", "-o", "run") == (0, "", "")
+
+
+def test_minutes_then_resume(train, tmp_path):
+    assert train("-q", "-o", "run", "--minutes", "0")[0] == 0
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000001"]
+    code, _, err = train("-o", "run", "--resume")
+    assert code == 0
+    assert "resumed at step 1" in err
+
+
+def test_resume_without_a_run_starts_one(train, tmp_path):
+    assert train("-q", "-o", "run", "--resume")[0] == 0
+    assert (tmp_path / "run" / "checkpoints" / "step-00000006").is_dir()
+
+
+def test_a_run_is_not_overwritten(train):
+    train("-q", "-o", "run", "--minutes", "0")
+    refused(train("-o", "run"), 2, "holds a run already", "--resume")
+
+
+def test_a_run_goes_on_with_its_own_recipe(train):
+    train("-q", "-o", "run", "--minutes", "0")
+    refused(train("-q", "-o", "run", "--resume", "--set", "optimizer.rate=0.1"), 2, "optimizer.rate", "0.1")
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ("run.stepps=3", ["stepps"]),
+        ("run.steps=many", ["many", "int"]),
+        ("run.steps", ["write key=value"]),
+        ("data.7.path=x", ["data.7.path"]),
+        ("optimizer.kind=magic", ["magic", "adamw"]),
+        ("run.steps=0", ["run.steps is 0"]),
+        ("run.metric=cider", ["cider", "dense_map"]),
+        ("data.0.path=/nowhere/at/all", ["/nowhere/at/all", "no such data set"]),
+    ],
+)
+def test_a_recipe_that_makes_no_sense(train, change, parts, tmp_path):
+    refused(train("--set", change), 2, *parts)
+    assert not (tmp_path / "runs" / "tiny" / "checkpoints").exists()
+
+
+def test_no_recipe(train):
+    refused(train(recipe="none.toml"), 2, "none.toml", "No such file")
+
+
+def test_a_folder_that_is_no_data_set(train, tmp_path):
+    (tmp_path / "empty").mkdir()
+    refused(train("--set", f"data.0.path={tmp_path / 'empty'}"), 4, "no data set here")
+
+
+def test_a_broken_photo_in_the_middle(train, scenes, tmp_path):
+    (tmp_path / "data").mkdir()
+    for file in scenes.iterdir():
+        (tmp_path / "data" / file.name).write_bytes(file.read_bytes())
+    tar = tmp_path / "data" / "images-00.tar"
+    content = bytearray(tar.read_bytes())
+    start = content.index(b"\x89PNG")
+    content[start : start + 8] = b"no photo"
+    tar.write_bytes(content)
+    code, _, err = train("--set", f"data.0.path={tmp_path / 'data'}")
+    assert code == 4
+    last = err.splitlines()[-1]
+    assert last.startswith("regiontalk: ")
+    assert "scene-00000.png" in last
+
+
+@pytest.mark.parametrize("source", ["/nowhere/weights.pth", "package"])
+def test_no_weights(train, source):
+    arguments = ("--set", "net.backbone=efficientnet-lite2", "--set", f"backbone_weights={source}")
+    refused(train(*arguments), 6, "efficientnet-lite2", "pip install")
+
+
+def break_checkpoint(folder: Path, file: str, content: bytes) -> None:
+    (checkpoint,) = (folder / "checkpoints").iterdir()
+    (checkpoint / file).write_bytes(content)
+
+
+@pytest.mark.parametrize("file", ["state.json", "model.safetensors", "optimizer.safetensors", "mean.safetensors"])
+def test_a_corrupt_checkpoint(train, file, tmp_path):
+    train("-q", "-o", "run", "--minutes", "0")
+    break_checkpoint(tmp_path / "run", file, b"rubbish")
+    refused(train("-q", "-o", "run", "--resume"), 6, "step-00000001")
+
+
+def test_a_checkpoint_of_another_architecture(train, tmp_path):
+    train("-q", "-o", "run", "--minutes", "0")
+    train("-q", "-o", "other", "--minutes", "0", "--set", "net.language.hidden=9")
+    (other,) = (tmp_path / "other" / "checkpoints").iterdir()
+    break_checkpoint(tmp_path / "run", "model.safetensors", (other / "model.safetensors").read_bytes())
+    refused(train("-q", "-o", "run", "--resume"), 6, "another architecture")
+
+
+def test_a_folder_that_cannot_be_made(train, tmp_path):
+    (tmp_path / "file").write_text("")
+    refused(train("-o", "file/run"), 2, "file/run", "cannot be made")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+def test_a_full_disk_in_the_middle(train, tmp_path):
+    """The log on a device that has no room."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "log.jsonl").symlink_to("/dev/full")
+    code, _, err = train("-q", "-o", "run")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "No space left on device" in err
+
+
+def test_a_checkpoint_that_cannot_be_written(train, tmp_path, monkeypatch):
+    from regiontalk.training import checkpoints
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "save_file", full)
+    refused(train("-q", "-o", "run"), 6, "No space left on device", "earlier ones are whole")
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_without_torch(train, monkeypatch):
+    original = console.importlib.util.find_spec
+    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None if name == "torch" else original(name))
+    refused(train(), 7, "torch", "pip install 'regiontalk[train]'")
+
+
+def test_help_needs_no_torch():
+    code = (
+        "import sys; from regiontalk.cli.main import run\n"
+        "assert run(['train', '--help']) == 0; assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--resume" in done.stdout
