@@ -6,13 +6,13 @@ A truth is a box with one or more references; a box drawn twice for two phrases 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from regiontalk import boxes
 from regiontalk.boxes import Floats
+from regiontalk.data.merging import merge_regions
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
 
@@ -37,20 +37,15 @@ class TruthImage:
 
 def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) -> TruthImage:
     """Merges a record's regions (DenseCap section 4); merged ones (`phrases`) are taken as they are."""
-    regions = [r for r in record.regions if not (drop_invalid and _has_no_area(r))]
-    boxes_xyxy = np.array([region.xyxy for region in regions], dtype=np.float64).reshape(-1, 4)
-    if any("phrases" in region.more for region in regions):
-        groups = [[number] for number in range(len(regions))]
-    else:
-        groups = boxes.merge_groups(boxes_xyxy, MERGE_IOU, plus_one)
+    regions = tuple(region for region in record.regions if not (drop_invalid and _has_no_area(region)))
+    if not any("phrases" in region.more for region in regions):
+        regions = merge_regions(replace(record, regions=regions), MERGE_IOU, plus_one).regions
     return TruthImage(
         path=record.image,
         width=record.width,
         height=record.height,
-        boxes_xyxy=np.array([boxes_xyxy[group].mean(axis=0) for group in groups]).reshape(-1, 4),
-        references=tuple(
-            tuple(phrase for member in group for phrase in phrases_of(regions[member])) for group in groups
-        ),
+        boxes_xyxy=np.array([region.xyxy for region in regions], dtype=np.float64).reshape(-1, 4),
+        references=tuple(tuple(phrases_of(region)) for region in regions),
     )
 
 
