@@ -76,7 +76,10 @@ class LanguageModel(nn.Module):
         return torch.sigmoid(o) * torch.tanh(c), c
 
     def greedy(self, seen: Tensor, start: int, longest: int) -> tuple[Tensor, Tensor]:
-        """The likeliest word each time, never `<UNK>`: tokens (R, longest) with END behind, log-probabilities (R,)."""
+        """The likeliest word each time: tokens (R, longest) with END behind, and log-probabilities (R,).
+
+        Differs from the paper: `<UNK>` is never said; the next likeliest word takes its place.
+        """
         h, c = self.begin(seen)
         word = torch.full((seen.shape[0],), start, dtype=torch.long, device=seen.device)
         total = torch.zeros(seen.shape[0], device=seen.device)

@@ -41,7 +41,10 @@ class Proposals:
 
 
 def decode_boxes(anchors_cxcywh: Tensor, transforms: Tensor) -> Tensor:
-    """Eqs. 1–2: anchors (…, 4) moved by transforms (tx, ty, tw, th) -> boxes `xyxy` (…, 4)."""
+    """Eqs. 1–2: anchors (…, 4) moved by transforms (tx, ty, tw, th) -> boxes `xyxy` (…, 4).
+
+    Differs from the paper: tw and th are cut at `LARGEST_LOG_SCALE`, so that exp() stays finite.
+    """
     centre = anchors_cxcywh[..., :2] + transforms[..., :2] * anchors_cxcywh[..., 2:]
     size = anchors_cxcywh[..., 2:] * torch.exp(transforms[..., 2:].clamp(max=LARGEST_LOG_SCALE))
     return torch.cat([centre - size / 2, centre + size / 2], dim=-1)
