@@ -124,9 +124,6 @@ class Vocabulary:
         """Token ids of cleaned words, without START and END."""
         return [self._ids.get(word, UNKNOWN) for word in words]
 
-    def unknown(self, words: Iterable[str]) -> list[str]:
-        return [word for word in words if word not in self._ids]
-
     def decode(self, tokens: Iterable[int]) -> str:
         """The words up to END."""
         words = []

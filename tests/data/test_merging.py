@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from regiontalk import boxes
 from regiontalk.data.checking import Checker
+from regiontalk.data.drawn import write_scenes
 from regiontalk.data.merging import merge_dataset, merge_regions
 from regiontalk.data.packing import Packer
+from regiontalk.data.prepare import Settings, prepare
 from regiontalk.data.records import Dataset, Record, TrueRegion
 from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, UsageError
@@ -88,3 +90,14 @@ def test_bad_input_leaves_nothing(tmp_path):
     with pytest.raises(UsageError, match="the source itself"):
         merge_dataset(tmp_path, tmp_path, force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["annotations.jsonl"]
+
+
+def test_photos_that_the_new_data_set_needs_are_not_replaced(tmp_path):
+    """`merged` only points at the shards in `packed`: to write over `packed` would lose them."""
+    write_scenes(tmp_path / "packed", train=2, dev=0)
+    merge_dataset(tmp_path / "packed", tmp_path / "merged")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "packed").iterdir()}
+    with pytest.raises(UsageError, match=r"images-00\.tar, which the new data set needs"):
+        prepare("jsonl", tmp_path / "merged", tmp_path / "packed", Settings(force=True))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "packed").iterdir()} == before
+    prepare("jsonl", tmp_path / "merged", tmp_path / "packed", Settings(force=True, pack=64))

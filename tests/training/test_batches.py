@@ -293,14 +293,14 @@ class TestSource:
 class TestLoader:
     def test_goes_on_from_any_step(self, workers, tmp_path):
         batches = make_batches(write_dataset(tmp_path / "d", [{} for _ in range(6)]))
-        names = [batch.names for batch in loader(batches, 5, workers, pin=False)]
+        names = [batch.names for batch in loader(batches, 5, workers)]
         assert names == [batches[step].names for step in (5, 6, 7)]
 
     def test_a_broken_photo_is_named_in_one_line(self, workers, tmp_path):
         folder = write_dataset(tmp_path / "d", [{} for _ in range(2)])
         (folder / "1.png").write_bytes(b"no photo")
         with pytest.raises(DataError) as caught:
-            list(loader(make_batches(folder), 0, workers, pin=False))
+            list(loader(make_batches(folder), 0, workers))
         assert caught.value.message.startswith(f"{folder}: 1.png: ")
         assert "\n" not in caught.value.message
 

@@ -51,7 +51,7 @@ def merge_dataset(
         raise UsageError(f"an IoU lies above 0 and up to 1, not {threshold:g}")
     before = 0
     with new_dataset(out, force, folder) as working:
-        with AnnotationWriter(working) as writer:
+        with AnnotationWriter(working, out) as writer:
             for record in track(stream_records(folder)):
                 before += len(record.regions)
                 writer.write(merge_regions(_in_place(record, folder), threshold))

@@ -98,7 +98,7 @@ def prepare(
     form = _with_settings(FORMATS[format_name], settings)
     report = Report()
     with new_dataset(out, settings.force, path) as folder:
-        with AnnotationWriter(folder) as writer, ExitStack() as stack:
+        with AnnotationWriter(folder, out) as writer, ExitStack() as stack:
             packer = None
             if settings.pack is not None:
                 packer = stack.enter_context(closing(Packer(folder, settings.pack)))

@@ -44,13 +44,17 @@ class Counts:
 
 
 class AnnotationWriter:
-    """Writes records, one a line, and counts them."""
+    """Writes records, one a line, and counts them. `out` is the place that `folder` will take in the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, out: Path) -> None:
         self.counts = Counts()
+        self._out = out.resolve()
         self._file = (folder / ANNOTATIONS[0]).open("wb", buffering=1 << 20)
 
     def write(self, record: Record) -> None:
+        photos = record.shard or record.image
+        if photos.startswith(f"{self._out}{os.sep}"):
+            raise UsageError(f"{self._out}: not replaced, because it holds {photos}, which the new data set needs")
         self._file.write(encode_line(record.to_dict()))
         self.counts.add(record)
 

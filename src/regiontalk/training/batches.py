@@ -52,11 +52,11 @@ class Batch:
     names: tuple[str, ...]
 
     def to(self, device: torch.device) -> Batch:
-        moved = {f.name: getattr(self.truths, f.name).to(device, non_blocking=True) for f in fields(Truths)}
+        moved = {f.name: getattr(self.truths, f.name).to(device) for f in fields(Truths)}
         return replace(
             self,
-            images=self.images.to(device, non_blocking=True),
-            sizes=self.sizes.to(device, non_blocking=True),
+            images=self.images.to(device),
+            sizes=self.sizes.to(device),
             truths=Truths(**moved),
         )
 
@@ -267,7 +267,7 @@ def _truths(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabul
     return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
 
 
-def loader(batches: TrainingBatches, first_step: int, workers: int, pin: bool) -> Iterator[Batch]:
+def loader(batches: TrainingBatches, first_step: int, workers: int) -> Iterator[Batch]:
     """The batches from `first_step` on, in order."""
     steps = range(first_step, len(batches))
     return checked(
@@ -276,7 +276,6 @@ def loader(batches: TrainingBatches, first_step: int, workers: int, pin: bool) -
             batch_size=None,
             sampler=steps,
             num_workers=workers,
-            pin_memory=pin,
             prefetch_factor=4 if workers else None,
             worker_init_fn=_leave_signals_to_parent,
         )

@@ -182,7 +182,7 @@ class Engine:
         began = time.monotonic()
         try:
             with noted_interrupts() as interrupts:
-                for batch in loader(batches, self.step, run.workers, pin=self.device.type == "cuda"):
+                for batch in loader(batches, self.step, run.workers):
                     losses = self.train_step(batch)
                     self.step += 1
                     self._report(losses, log)
@@ -202,7 +202,7 @@ class Engine:
         """One update of the weights; the losses, not weighted."""
         self._prepare_step()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
-            losses = self.task.losses(self._move(batch))
+            losses = self.task.losses(batch.to(self.device))
         total = torch.stack([self.task.weight(name) * loss for name, loss in losses.items()]).sum()
         if not torch.isfinite(total):
             values = ", ".join(f"{name} {loss.item():g}" for name, loss in losses.items())
@@ -242,9 +242,6 @@ class Engine:
             for group in optimizer.param_groups:
                 group["lr"] = rates[name] * factor
         torch.manual_seed((self.recipe.run.seed * 1_000_003 + self.step) * 1009 + self.processes.rank)
-
-    def _move(self, batch: Batch) -> Batch:
-        return batch.to(self.device)
 
     # -- reports and checkpoints -----------------------------------------------------------------------
 
