@@ -81,6 +81,7 @@ class Processes:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         try:
             yield cls(dist.get_rank(), dist.get_world_size())
+            dist.barrier()  # none leaves while another still talks to it: the first one writes a checkpoint last
         finally:
             dist.destroy_process_group()
 
