@@ -12,7 +12,7 @@ from types import TracebackType
 from regiontalk.evaluation.language import Pair
 from regiontalk.evaluation.meteor import Meteor
 
-FEW = 50_000  # comparisons of two sentences that are not worth starting processes for
+FEW = 100_000  # comparisons of two sentences that are not worth starting processes for
 SHARES = 4  # parts a worker gets of one call, so that none waits long for another
 
 _of_this_worker: list[Meteor] = []  # one, once a worker process has started

@@ -8,138 +8,217 @@ its own; and equal paths stay in the order in which they were made (stable sorti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from operator import itemgetter
+import numpy as np
+from numpy.typing import NDArray
 
-from regiontalk.evaluation.meteor.lexicon import EXACT
-from regiontalk.evaluation.meteor.matching import Match
+from regiontalk.evaluation.meteor.arrays import (
+    EXACT,
+    EXTENT,
+    LENGTH,
+    MATCHER,
+    PLACE,
+    START,
+    Alignments,
+    Integers,
+    Matches,
+)
+from regiontalk.evaluation.meteor.compiled import compiled, compiled_once
 
 BEAM = 40
 
-# A path's cost is one number: matched words (negative), then chunks, then distance. All are whole, and exact
-# in a float, which Python adds and sorts faster than integers of this size.
-_CHUNK = 2.0**28
-_MATCHED_WORD = 2.0**40
-_NO_MATCH = -1
+# The columns of a table of paths, which are ordered by rising cost. A path's cost is one number: matched words
+# (negative), then chunks, then distance. Then: where in the hypothesis the last match ends, or _NONE if a word was
+# left out since; the first word of the reference after the last match; the last entry of the trail of matches
+# taken; which words of the hypothesis are used, as bits of so many columns as it takes.
+_COST, _END, _RESUME, _TRAIL, _USED = range(5)
+_BITS = 32
+_CHUNK = 1 << 28
+_MATCHED_WORD = 1 << 40
 
-_Trail = tuple["_Trail", Match] | None
-_Path = tuple[float, int, int, int, _Trail]
-"""Cost; where in the hypothesis the last match ends; the hypothesis's words in use, as bits; the first word of
-the reference after the last match; the matches taken."""
-_cost = itemgetter(0)
-
-_Choice = tuple[Match, float, int, int, int, int, float]
-"""A match that a path may take: the match, what it gains, the hypothesis's words as bits, its start and end
-in the hypothesis, its end in the reference, its distance."""
-_Step = tuple[int, Sequence[_Choice], int, int]
-"""A place of the reference and the choices there; or, without choices, a run of places where all paths do the
-same. Such a run only matters by how it begins (a match at this start in the hypothesis) and ends."""
+# The columns of a table of candidates, paths to be made longer, by rising cost: cost, path, match to take.
+_PATH, _MATCH = 1, 2
+_NONE, _WAIT = -1, -2
 
 
-def align(found: Sequence[Sequence[Match]], hypothesis_length: int) -> list[Match]:
-    """The matches taken, by their place in the reference."""
-    matches = [match for here in found for match in here]
-    fixed = _without_rivals(matches, len(found), hypothesis_length)
-    if len(fixed) == len(matches):
-        return matches
-    return sorted(fixed + _search(_steps(found, {match[0]: match for match in fixed})))
+@compiled_once
+def align(matches: Matches, hypothesis_lengths: Integers, reference_lengths: Integers) -> Alignments:
+    """The matches that each pair takes; its sentences are of the lengths given."""
+    first_match = matches.first_match
+    rows, count = np.empty(len(matches.table), np.int64), 0
+    first_row = np.zeros(len(first_match), np.int64)
+    for pair in range(len(first_match) - 1):
+        table = matches.table[first_match[pair] : first_match[pair + 1]]
+        order, first_at = _by_start(table, reference_lengths[pair])
+        taken = _without_rivals(table, hypothesis_lengths[pair], reference_lengths[pair])
+        if not taken.all():
+            taken = _search(table, order, first_at, taken, hypothesis_lengths[pair])
+        for row in order:
+            if taken[row]:
+                rows[count] = first_match[pair] + row
+                count += 1
+        first_row[pair + 1] = count
+    return Alignments(rows[:count].copy(), first_row)
 
 
-def _without_rivals(matches: Sequence[Match], reference_length: int, hypothesis_length: int) -> list[Match]:
+@compiled
+def _by_start(table: Integers, reference_length: int) -> tuple[Integers, Integers]:
+    """The rows by their start in the reference, otherwise in their order; and where each start begins."""
+    first_at = np.zeros(reference_length + 2, np.int64)
+    for row in range(len(table)):
+        first_at[table[row, START] + 2] += 1
+    for start in range(2, reference_length + 2):
+        first_at[start] += first_at[start - 1]
+    order = np.empty(len(table), np.int64)
+    for row in range(len(table)):
+        start = table[row, START] + 1
+        order[first_at[start]] = row
+        first_at[start] += 1
+    return order, first_at
+
+
+@compiled
+def _without_rivals(table: Integers, hypothesis_length: int, reference_length: int) -> NDArray[np.bool_]:
     """The matches that share no word with another one."""
-    uses_reference = [0] * reference_length
-    uses_hypothesis = [0] * hypothesis_length
-    for start, length, place, extent, _ in matches:
-        uses_reference[start] += 1
-        uses_hypothesis[place] += 1
-        if length > 1 or extent > 1:
-            for word in range(start + 1, start + length):
-                uses_reference[word] += 1
-            for word in range(place + 1, place + extent):
-                uses_hypothesis[word] += 1
-    return [
-        match
-        for match in matches
-        if uses_reference[match[0]] == 1 == uses_hypothesis[match[2]]
-        and (match[1] == 1 or max(uses_reference[match[0] : match[0] + match[1]]) == 1)
-        and (match[3] == 1 or max(uses_hypothesis[match[2] : match[2] + match[3]]) == 1)
-    ]
+    uses = np.zeros((2, max(reference_length, hypothesis_length)), np.int64)
+    for row in range(len(table)):
+        for word in range(table[row, START], table[row, START] + table[row, LENGTH]):
+            uses[0, word] += 1
+        for word in range(table[row, PLACE], table[row, PLACE] + table[row, EXTENT]):
+            uses[1, word] += 1
+    alone = np.empty(len(table), np.bool_)
+    for row in range(len(table)):
+        alone[row] = True
+        for word in range(table[row, START], table[row, START] + table[row, LENGTH]):
+            alone[row] &= uses[0, word] == 1
+        for word in range(table[row, PLACE], table[row, PLACE] + table[row, EXTENT]):
+            alone[row] &= uses[1, word] == 1
+    return alone
 
 
-def _steps(found: Sequence[Sequence[Match]], fixed: Mapping[int, Match]) -> list[_Step]:
-    """Runs are kept apart word by word where a path may be inside a longer match."""
-    joinable = all(match[1] == 1 for position, here in enumerate(found) if position not in fixed for match in here)
-    steps: list[_Step] = []
-    run: _Step | None = None
-    position = 0
-    while position < len(found):
-        here = found[position]
-        if here and position not in fixed:
-            steps.append((position, [_choice(match) for match in here], 0, 0))
-            run = None
-            position += 1
+@compiled
+def _search(
+    table: Integers, order: Integers, first_at: Integers, fixed: NDArray[np.bool_], hypothesis_length: int
+) -> NDArray[np.bool_]:
+    """The matches on the best path."""
+    reference_length = len(first_at) - 2
+    columns = _USED + (hypothesis_length + _BITS - 1) // _BITS
+    paths, longer_paths = np.zeros((BEAM, columns), np.int64), np.empty((BEAM, columns), np.int64)
+    paths[0, _END] = paths[0, _TRAIL] = _NONE
+    candidates = np.empty((BEAM, 3), np.int64)
+    trail = np.empty((BEAM * reference_length, 2), np.int64)  # the entry before, and the match
+    entries, count = 0, 1
+    for position in range(reference_length):
+        here = order[first_at[position] : first_at[position + 1]]
+        forced = len(here) == 1 and fixed[here[0]]
+        count = _find_candidates(candidates, paths, count, position, table, here, forced)
+        entries = _lengthen(candidates, count, paths, longer_paths, table, trail, entries)
+        paths, longer_paths = longer_paths, paths
+    chosen = fixed.copy()
+    entry = paths[_best(paths, count), _TRAIL]
+    while entry != _NONE:
+        chosen[trail[entry, 1]] = True
+        entry = trail[entry, 0]
+    return chosen
+
+
+@compiled
+def _find_candidates(
+    candidates: Integers,
+    paths: Integers,
+    count: int,
+    position: int,
+    table: Integers,
+    here: Integers,
+    forced: bool,
+) -> int:
+    """Every path once with each match that is still free, and once without; the match without rivals is forced.
+
+    A path inside a longer match waits.
+    """
+    found = 0
+    for path in range(count):
+        cost, end = paths[path, _COST], paths[path, _END]
+        if paths[path, _RESUME] > position:
+            found = _add(candidates, found, cost, path, _WAIT)
             continue
-        _, length, start, extent, _ = here[0] if here else (position, 1, _NO_MATCH, 0, EXACT)
-        if run and joinable:
-            run = steps[-1] = (run[0], (), run[2], start + extent)
-        else:
-            run = (position, (), start, start + extent)
-            steps.append(run)
-        position += length
-    if not run or not joinable:
-        steps.append((position, (), _NO_MATCH, _NO_MATCH))
-    return steps
+        for match in here:
+            place = table[match, PLACE]
+            if _is_free(paths, path, place, table[match, EXTENT]):
+                chunk = _CHUNK if end != _NONE and end != place else 0  # noqa: PLR1714, numba has no `in`
+                found = _add(candidates, found, cost + chunk - _gain(table, match), path, match)
+                cost += abs(position - place)
+        if not forced:
+            found = _add(candidates, found, cost if end == _NONE else cost + _CHUNK, path, _NONE)
+    return found
 
 
-@lru_cache(1 << 16)
-def _choice(match: Match) -> _Choice:
-    start, length, place, extent, matcher = match
-    gain = 2 if matcher == EXACT else length // 2 + extent // 2
-    words = ((1 << extent) - 1) << place
-    distance = float(abs(start - place))
-    return match, gain * _MATCHED_WORD, words, place, place + extent, start + length, distance
+@compiled
+def _add(candidates: Integers, found: int, cost: int, path: int, match: int) -> int:
+    """Behind those of the same cost; the last one goes when there are more than the beam holds."""
+    if found == BEAM:
+        if cost >= candidates[BEAM - 1, _COST]:
+            return found
+        found -= 1
+    place = found
+    while place > 0 and candidates[place - 1, _COST] > cost:
+        for column in range(3):
+            candidates[place, column] = candidates[place - 1, column]
+        place -= 1
+    candidates[place, _COST], candidates[place, _PATH], candidates[place, _MATCH] = cost, path, match
+    return found + 1
 
 
-def _search(steps: Sequence[_Step]) -> list[Match]:
-    paths: list[_Path] = [(0.0, _NO_MATCH, 0, 0, None)]
-    for step in steps:
-        if len(paths) > 1:
-            paths.sort(key=_cost)
-            del paths[BEAM:]
-        paths = _branch(paths, step) if step[1] else _go_on(paths, step)
-    trail = min(paths, key=_cost)[4]
-    taken: list[Match] = []
-    while trail is not None:
-        trail, match = trail
-        taken.append(match)
-    return taken
+@compiled
+def _gain(table: Integers, match: int) -> int:
+    if table[match, MATCHER] == EXACT:
+        return 2 * _MATCHED_WORD
+    return int(table[match, LENGTH] // 2 + table[match, EXTENT] // 2) * _MATCHED_WORD
 
 
-def _go_on(paths: list[_Path], step: _Step) -> list[_Path]:
-    """All paths through a run; a path inside a longer match waits."""
-    position, _, start, last = step
-    return [
-        (cost, end, words, resume, trail)
-        if resume > position
-        else (cost if end < 0 or end == start else cost + _CHUNK, last, words, 0, trail)
-        for cost, end, words, resume, trail in paths
-    ]
+@compiled
+def _is_free(paths: Integers, path: int, place: int, extent: int) -> bool:
+    used = 0
+    for word in range(place, place + extent):
+        used |= paths[path, _USED + word // _BITS] >> word % _BITS & 1
+    return used == 0
 
 
-def _branch(paths: list[_Path], step: _Step) -> list[_Path]:
-    """Every path once with each match that is still free, and once without."""
-    position, choices, _, _ = step
-    out: list[_Path] = []
-    for path in paths:
-        cost, end, words, resume, trail = path
-        if resume > position:
-            out.append(path)
-            continue
-        for match, gain, used, start, match_end, then, distance in choices:
-            if not words & used:
-                new_cost = cost - gain if end < 0 or end == start else cost - gain + _CHUNK
-                out.append((new_cost, match_end, words | used, then, (trail, match)))
-                cost += distance
-        out.append((cost if end < 0 else cost + _CHUNK, _NO_MATCH, words, 0, trail))
-    return out
+@compiled
+def _lengthen(
+    candidates: Integers,
+    count: int,
+    paths: Integers,
+    longer_paths: Integers,
+    table: Integers,
+    trail: Integers,
+    entries: int,
+) -> int:
+    """Makes the candidates' paths; returns the number of entries in the trail."""
+    for number in range(count):
+        path, match = candidates[number, _PATH], candidates[number, _MATCH]
+        for column in range(paths.shape[1]):
+            longer_paths[number, column] = paths[path, column]
+        longer_paths[number, _COST] = candidates[number, _COST]
+        if match == _NONE:
+            longer_paths[number, _END] = _NONE
+        elif match != _WAIT:
+            place, extent = table[match, PLACE], table[match, EXTENT]
+            longer_paths[number, _END] = place + extent
+            longer_paths[number, _RESUME] = table[match, START] + table[match, LENGTH]
+            longer_paths[number, _TRAIL] = entries
+            for word in range(place, place + extent):
+                longer_paths[number, _USED + word // _BITS] |= 1 << word % _BITS
+            trail[entries, 0], trail[entries, 1] = paths[path, _TRAIL], match
+            entries += 1
+    return entries
+
+
+@compiled
+def _best(paths: Integers, count: int) -> int:
+    """The first of the cheapest, after a match at the end has closed its chunk."""
+    best, least = 0, np.int64(0)
+    for path in range(count):
+        cost = paths[path, _COST] if paths[path, _END] == _NONE else paths[path, _COST] + _CHUNK
+        if path == 0 or cost < least:
+            best, least = path, cost
+    return best

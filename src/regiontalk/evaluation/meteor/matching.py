@@ -1,66 +1,202 @@
-"""All matches between two sentences, in the order in which METEOR's matchers list them."""
+"""All matches between two sentences, listed as METEOR's matchers do: by matcher, then by the source's words.
+
+Words are compared by Java's 32-bit string hash, as the jar does, so that its rare collisions ("an" and
+"c0") match here too.
+"""
 
 from __future__ import annotations
 
-from regiontalk.evaluation.meteor.lexicon import EXACT, PARAPHRASE, Sentence
+import numpy as np
 
-Match = tuple[int, int, int, int, int]
-"""Start and length in the reference, start and length in the hypothesis, matcher."""
-Found = list[list[Match]]
-"""For each word of the reference the matches that start there."""
+from regiontalk.evaluation.meteor.arrays import (
+    EXACT,
+    PARAPHRASE,
+    STEM,
+    SYNONYM,
+    Integers,
+    Matches,
+    Paraphrases,
+    Phrases,
+    Questions,
+    Sentences,
+    Words,
+)
+from regiontalk.evaluation.meteor.compiled import compiled, compiled_once
 
-
-def find_matches(hypothesis: Sentence, reference: Sentence) -> Found:
-    """All matches. Equal sentences match exactly only."""
-    found: Found = [[] for _ in reference.keys]
-    if hypothesis.keys == reference.keys:
-        _match_words(hypothesis, reference, found, exact_only=True)
-    else:
-        _match_words(hypothesis, reference, found)
-        _match_phrases(hypothesis, reference, found)
-    return found
-
-
-def _match_words(hypothesis: Sentence, reference: Sentence, found: Found, exact_only: bool = False) -> None:
-    for word, starts in reference.places.items():
-        common = word.kin & hypothesis.words
-        if not common:
-            continue
-        ranked = [
-            (matcher, place)
-            for other in common
-            for matcher in word.matchers[other]
-            for place in hypothesis.places[other]
-            if matcher == EXACT or not exact_only
-        ]
-        if len(common) > 1:
-            ranked.sort()
-        for start in starts:
-            found[start] = [(start, 1, place, 1, matcher) for matcher, place in ranked]
+_BUCKETS = 1024
+_MASK = _BUCKETS - 1
+_NONE = -1
 
 
-def _match_phrases(hypothesis: Sentence, reference: Sentence, found: Found) -> None:
-    """First the paraphrases of the reference's phrases, then those of the hypothesis's.
+@compiled_once
+def find_matches(
+    questions: Questions, sentences: Sentences, words: Words, phrases: Phrases, paraphrases: Paraphrases
+) -> Matches:
+    """All matches of every hypothesis with each of its references. Equal sentences match exactly only."""
+    first_reference, references = questions.first_reference, questions.references
+    first_word = sentences.first_word
+    all_keys, all_stem_keys = words.key[sentences.words], words.stem_key[sentences.words]
+    table, count = np.empty((1024, 5), np.int64), 0
+    first_match = np.zeros(len(references) + 1, np.int64)
+    for question in range(len(questions.hypotheses)):
+        hypothesis = questions.hypotheses[question]
+        keys, stem_keys = _part(all_keys, first_word, hypothesis), _part(all_stem_keys, first_word, hypothesis)
+        synsets, places = _synsets_of(_part(sentences.words, first_word, hypothesis), words)
+        key_index, stem_index, synset_index = _index(keys), _index(stem_keys), _index(synsets)
+        phrase_index = _index(_part(phrases.node, phrases.first_phrase, hypothesis))
+        for number in range(first_reference[question], first_reference[question + 1]):
+            reference = references[number]
+            other_keys = _part(all_keys, first_word, reference)
+            table, count = _match_exactly(table, count, keys, key_index, other_keys)
+            if not np.array_equal(keys, other_keys):
+                other_stem_keys = _part(all_stem_keys, first_word, reference)
+                table, count = _match_stems(table, count, keys, stem_keys, stem_index, other_keys, other_stem_keys)
+                other_synsets, starts = _synsets_of(_part(sentences.words, first_word, reference), words)
+                table, count = _match_synonyms(
+                    table, count, keys, synsets, places, synset_index, other_keys, other_synsets, starts
+                )
+                # A pair that the paraphrase table holds in both directions is listed twice, as in the jar, and so
+                # counts as ambiguous.
+                table, count = _match_rewrites(
+                    table, count, reference, hypothesis, phrase_index, phrases, paraphrases, False
+                )
+                other_index = _index(_part(phrases.node, phrases.first_phrase, reference))
+                table, count = _match_rewrites(
+                    table, count, hypothesis, reference, other_index, phrases, paraphrases, True
+                )
+            first_match[number + 1] = count
+    return Matches(table[:count].copy(), first_match)
 
-    A pair that the table holds in both directions is listed twice, as in the jar, and so counts as ambiguous.
+
+@compiled
+def _part(values: Integers, first: Integers, owner: int) -> Integers:
+    return values[first[owner] : first[owner + 1]]
+
+
+@compiled
+def _synsets_of(own: Integers, words: Words) -> tuple[Integers, Integers]:
+    """The synonym sets of all words of a sentence, and the places of those words."""
+    first_synset, all_synsets = words.first_synset, words.synsets
+    total = 0
+    for word in own:
+        total += first_synset[word + 1] - first_synset[word]
+    synsets, places = np.empty(total, np.int64), np.empty(total, np.int64)
+    entry = 0
+    for place in range(len(own)):
+        for number in range(first_synset[own[place]], first_synset[own[place] + 1]):
+            synsets[entry], places[entry] = all_synsets[number], place
+            entry += 1
+    return synsets, places
+
+
+@compiled
+def _index(values: Integers) -> Integers:
+    """A hash table of a few values: each bucket leads to the slot of its first value, each slot to the next.
+
+    The slot of the n-th value is _BUCKETS + n. Slots of a bucket are in the order of the values.
     """
-    for start, length, _, place, extent in _rewritten(reference, hypothesis):
-        found[start].append((start, length, place, extent, PARAPHRASE))
-    for place, extent, _, start, length in _rewritten(hypothesis, reference):
-        found[start].append((start, length, place, extent, PARAPHRASE))
+    slots = np.full(_BUCKETS + len(values), _NONE, np.int64)
+    for number in range(len(values) - 1, -1, -1):
+        bucket = values[number] & _MASK
+        slots[_BUCKETS + number] = slots[bucket]
+        slots[bucket] = _BUCKETS + number
+    return slots
 
 
-def _rewritten(source: Sentence, target: Sentence) -> list[tuple[int, int, int, int, int]]:
-    """Start and length in `source`, rank of the paraphrase, start and length in `target`; sorted."""
-    out: list[tuple[int, int, int, int, int]] = []
-    for phrase in source.sources:
-        if phrase.rewrites.isdisjoint(target.phrases):
-            continue
-        for rewrite in phrase.rewrites & target.phrases:
-            out += [
-                (start, phrase.length, phrase.ranks[rewrite], place, rewrite.length)
-                for start in source.starts[phrase]
-                for place in target.starts[rewrite]
-            ]
-    out.sort()
-    return out
+@compiled
+def _append(
+    table: Integers, count: int, start: int, length: int, place: int, extent: int, matcher: int
+) -> tuple[Integers, int]:
+    if count == len(table):
+        table = np.concatenate((table, np.empty_like(table)))
+    table[count, 0], table[count, 1], table[count, 2], table[count, 3] = start, length, place, extent
+    table[count, 4] = matcher
+    return table, count + 1
+
+
+@compiled
+def _match_exactly(
+    table: Integers, count: int, keys: Integers, index: Integers, other_keys: Integers
+) -> tuple[Integers, int]:
+    for start in range(len(other_keys)):
+        slot = index[other_keys[start] & _MASK]
+        while slot != _NONE:
+            place = slot - _BUCKETS
+            if keys[place] == other_keys[start]:
+                table, count = _append(table, count, start, 1, place, 1, EXACT)
+            slot = index[slot]
+    return table, count
+
+
+@compiled
+def _match_stems(
+    table: Integers,
+    count: int,
+    keys: Integers,
+    stem_keys: Integers,
+    index: Integers,
+    other_keys: Integers,
+    other_stem_keys: Integers,
+) -> tuple[Integers, int]:
+    for start in range(len(other_keys)):
+        slot = index[other_stem_keys[start] & _MASK]
+        while slot != _NONE:
+            place = slot - _BUCKETS
+            if stem_keys[place] == other_stem_keys[start] and keys[place] != other_keys[start]:
+                table, count = _append(table, count, start, 1, place, 1, STEM)
+            slot = index[slot]
+    return table, count
+
+
+@compiled
+def _match_synonyms(
+    table: Integers,
+    count: int,
+    keys: Integers,
+    synsets: Integers,
+    places: Integers,
+    index: Integers,
+    other_keys: Integers,
+    other_synsets: Integers,
+    starts: Integers,
+) -> tuple[Integers, int]:
+    related = np.zeros((len(other_keys), len(keys)), np.bool_)
+    for number in range(len(other_synsets)):
+        slot = index[other_synsets[number] & _MASK]
+        while slot != _NONE:
+            if synsets[slot - _BUCKETS] == other_synsets[number]:
+                related[starts[number], places[slot - _BUCKETS]] = True
+            slot = index[slot]
+    for start in range(len(other_keys)):
+        for place in range(len(keys)):
+            if related[start, place] and keys[place] != other_keys[start]:
+                table, count = _append(table, count, start, 1, place, 1, SYNONYM)
+    return table, count
+
+
+@compiled
+def _match_rewrites(
+    table: Integers,
+    count: int,
+    source: int,
+    target: int,
+    target_index: Integers,
+    phrases: Phrases,
+    paraphrases: Paraphrases,
+    source_is_hypothesis: bool,
+) -> tuple[Integers, int]:
+    """By start and length of the source's phrase, then in the order of its paraphrases, then by start."""
+    node, start, length = phrases.node, phrases.start, phrases.length
+    first_rewrite, rewrites = paraphrases.first_rewrite, paraphrases.rewrites
+    first = phrases.first_phrase[target]
+    for phrase in range(phrases.first_phrase[source], phrases.first_phrase[source + 1]):
+        for number in range(first_rewrite[node[phrase]], first_rewrite[node[phrase] + 1]):
+            rewrite = rewrites[number]
+            slot = target_index[rewrite & _MASK]
+            while slot != _NONE:
+                other = first + slot - _BUCKETS
+                if node[other] == rewrite:
+                    one, two = (other, phrase) if source_is_hypothesis else (phrase, other)
+                    table, count = _append(table, count, start[one], length[one], start[two], length[two], PARAPHRASE)
+                slot = target_index[slot]
+    return table, count

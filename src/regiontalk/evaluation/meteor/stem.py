@@ -7,7 +7,6 @@ its names. The word is lower-case already. Consonant y is written Y while the st
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 _VOWELS = frozenset("aeiouy")
 _DOUBLES = frozenset(("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt"))
@@ -69,6 +68,7 @@ _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate"),
     *("iti", "ous", "ive", "ize", "ion"),
 )
+_SUFFIXES_2, _SUFFIXES_3 = tuple(_STEP_2), tuple(_STEP_3)
 
 _SPECIAL_R1 = ("gener", "commun", "arsen")
 _VOWEL_THEN_CONSONANT = re.compile(r"[aeiouy][^aeiouy]")
@@ -93,6 +93,8 @@ def stem(word: str) -> str:
 
 def _mark_consonant_y(word: str) -> str:
     """y at the start or after a vowel becomes Y; a marked Y is no vowel to the y after it."""
+    if "y" not in word:
+        return word
     letters = list(word)
     for place, letter in enumerate(letters):
         if letter == "y" and (place == 0 or letters[place - 1] in _VOWELS):
@@ -102,8 +104,10 @@ def _mark_consonant_y(word: str) -> str:
 
 def _regions(word: str) -> tuple[int, int]:
     """Where R1 and R2 begin: each after the first consonant that follows a vowel."""
-    special = next((start for start in _SPECIAL_R1 if word.startswith(start)), None)
-    r1 = len(special) if special else _after_vowel_and_consonant(word, 0)
+    if word.startswith(_SPECIAL_R1):
+        r1 = next(len(start) for start in _SPECIAL_R1 if word.startswith(start))
+    else:
+        r1 = _after_vowel_and_consonant(word, 0)
     return r1, _after_vowel_and_consonant(word, r1)
 
 
@@ -133,7 +137,7 @@ def _step_1b(word: str, r1: int) -> str:
     for suffix in ("eedly", "eed"):
         if word.endswith(suffix):
             return word[: -len(suffix)] + "ee" if len(word) - len(suffix) >= r1 else word
-    suffix = next((ending for ending in ("ingly", "edly", "ing", "ed") if word.endswith(ending)), "")
+    suffix = _longest(word, ("ingly", "edly", "ing", "ed"))
     rest = word[: len(word) - len(suffix)]
     if not suffix or not _has_vowel(rest):
         return word
@@ -151,7 +155,7 @@ def _step_1c(word: str) -> str:
 
 
 def _step_2(word: str, r1: int) -> str:
-    suffix = _longest(word, _STEP_2)
+    suffix = _longest(word, _SUFFIXES_2)
     before = word[: len(word) - len(suffix)]
     if not suffix or len(before) < r1:
         return word
@@ -163,7 +167,7 @@ def _step_2(word: str, r1: int) -> str:
 
 
 def _step_3(word: str, r1: int, r2: int) -> str:
-    suffix = _longest(word, _STEP_3)
+    suffix = _longest(word, _SUFFIXES_3)
     before = word[: len(word) - len(suffix)]
     if not suffix or len(before) < r1 or (suffix == "ative" and len(before) < r2):
         return word
@@ -186,8 +190,8 @@ def _step_5(word: str, r1: int, r2: int) -> str:
     return before if word.endswith("ll") and len(before) >= r2 else word
 
 
-def _longest(word: str, suffixes: Iterable[str]) -> str:
-    if not word.endswith(tuple(suffixes)):
+def _longest(word: str, suffixes: tuple[str, ...]) -> str:
+    if not word.endswith(suffixes):
         return ""
     return max((suffix for suffix in suffixes if word.endswith(suffix)), key=len)
 

@@ -19,7 +19,6 @@ import importlib.util
 import struct
 import zipfile
 from array import array
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from regiontalk.cache import cache_folder, replacing
 from regiontalk.errors import DataError, MissingExtra
+from regiontalk.evaluation.meteor.arrays import Paraphrases
 
 FORMAT = 1
 _JAR_MEMBERS = {
@@ -82,15 +82,17 @@ class Tables:
         self.abbreviations = frozenset(_lines(arrays["abbreviations"]))
         self.numeric_abbreviations = frozenset(_lines(arrays["numeric_abbreviations"]))
         self._synonym_words = _numbered(arrays["synonym_words"])
-        self._first_synset, self._synsets = arrays["first_synset"], arrays["synsets"]
+        # Single elements are read from memory views: they give plain numbers, and faster than arrays do.
+        self._first_synset, self._synsets = arrays["first_synset"].data, arrays["synsets"].data
         self._bases: dict[str, list[str]] = defaultdict(list)
         for line in _lines(arrays["inflections"]):
             form, base = line.split("\t")
             self._bases[form].append(base)
         self._phrase_words = _numbered(arrays["phrase_words"])
-        # Single elements are read from memory views: they give plain numbers, and faster than arrays do.
-        self._first_child, self._last_word = arrays["first_child"].data, arrays["last_word"].data
-        self._first_rewrite, self._rewrites = arrays["first_rewrite"].data, arrays["rewrites"].data
+        self.paraphrases = Paraphrases(
+            len(self._phrase_words),
+            *(arrays[name].view(np.int32) for name in ("first_child", "last_word", "first_rewrite", "rewrites")),
+        )
 
     @classmethod
     def load(cls, notify: Notify | None = None) -> Tables:
@@ -129,6 +131,8 @@ class Tables:
         """The first known word that WordNet's rules of detachment lead to; empty if there is none."""
         if word.endswith("ss") or len(word) <= 2:
             return word
+        if not word.endswith(_DETACHED):
+            return ""
         for suffix, ending in _DETACHMENT:
             if word.endswith(suffix) and (base := word.removesuffix(suffix) + ending) in self._synonym_words:
                 return base
@@ -137,17 +141,6 @@ class Tables:
     def phrase_word(self, word: str) -> int:
         """The node of a single word, or -1 where no paraphrase uses it."""
         return self._phrase_words.get(word, -1)
-
-    def longer_phrase(self, node: int, word: int) -> int:
-        """The node of a phrase with one more word, or -1."""
-        singles = len(self._phrase_words)
-        low, high = self._first_child[node] - singles, self._first_child[node + 1] - singles
-        place = bisect_left(self._last_word, word, low, high)
-        return place + singles if place < high and self._last_word[place] == word else -1
-
-    def rewrites(self, node: int) -> list[int]:
-        """The paraphrases of a phrase, as nodes."""
-        return self._rewrites[self._first_rewrite[node] : self._first_rewrite[node + 1]].tolist()
 
 
 _DETACHMENT = (
@@ -170,6 +163,7 @@ _DETACHMENT = (
     ("er", "e"),
     ("est", "e"),
 )
+_DETACHED = tuple({suffix for suffix, _ in _DETACHMENT})
 
 
 def _read_cache(path: Path) -> Arrays:
