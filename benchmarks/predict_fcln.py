@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.prediction import Predictor, rank
+from regiontalk.nets.prediction import Predictor
 from regiontalk.training.engine import pick_device
 from regiontalk.training.recipe import load_recipe
 from train_fcln import WORDS, seconds_per_call
@@ -32,15 +32,15 @@ def measure(
     eager = Predictor(net, WORDS, config)
     whole = seconds_per_call(lambda: predictor(images, sizes), device, repeats)
     with torch.inference_mode():
-        features, boxes, logits = (tensor.clone() for tensor in predictor.find(images, sizes))
+        features, boxes, _ = (tensor.clone() for tensor in predictor.find(images, sizes))
         described = predictor.describe(images, sizes)
         chosen = predictor.proposals(images, sizes)[0].clone()
         result = {
             "ms_per_photo": whole,
             "ms_find": seconds_per_call(lambda: predictor.find(images, sizes), device, repeats),
-            "ms_choose": seconds_per_call(lambda: predictor.choose(boxes, logits), device, repeats),
+            "ms_choose": seconds_per_call(lambda: predictor.choose(boxes), device, repeats),
             "ms_read": seconds_per_call(lambda: predictor.read(features, sizes, chosen), device, repeats),
-            "ms_rank": seconds_per_call(lambda: rank(described, config), device, repeats),
+            "ms_rank": seconds_per_call(lambda: predictor.rank(described), device, repeats),
             "ms_without_graphs": seconds_per_call(lambda: eager(images, sizes), device, max(1, repeats // 2)),
             "ms_bare_backbone": seconds_per_call(lambda: backbone_alone(net, images), device, repeats),
         }

@@ -40,14 +40,15 @@ SIZES = torch.tensor([[64.0, 48.0], [50.0, 40.0]])
 def test_forward_shows_the_algorithm():
     net = make_net()
 
-    def caption(recognized: Recognized) -> tuple[torch.Tensor, torch.Tensor]:
-        return net.see(recognized, SIZES, BOXES)[[0, 3]], torch.tensor([[7, 2, 3], [8, 4, 0]])
+    def caption(recognized: Recognized) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        fed = torch.tensor([[7, 2, 3], [8, 4, 0]])
+        return net.see(recognized, SIZES, BOXES)[[0, 3]], fed, fed > 0
 
     output = net(photos(), SIZES, lambda proposals: proposals.boxes_xyxy[:, :2], caption)
     assert output.proposals.boxes_xyxy.shape == (2, 3 * 4 * 2, 4)
     assert torch.equal(output.chosen_xyxy, output.proposals.boxes_xyxy[:, :2])
     assert output.recognized.codes.shape == (2, 2, 12)
-    assert output.word_logits.shape == (2, 3, 7)
+    assert output.word_logits.shape == (5, 7)
 
 
 def test_the_final_box_is_the_region_moved_by_the_final_transform():

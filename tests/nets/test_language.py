@@ -56,6 +56,15 @@ def test_stepping_equals_teacher_forcing(feed):
 
 
 @pytest.mark.parametrize("feed", FEEDS)
+def test_counted_words_alone_have_the_same_logits(feed):
+    model = make_model(feed)
+    seen = see(model, codes())
+    fed = torch.tensor([[START, 2, 3], [START, 4, 0], [START, 0, 0], [START, 5, 6]])
+    counted = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0]], dtype=torch.bool)
+    torch.testing.assert_close(model(seen, fed, counted), model(seen, fed)[counted])
+
+
+@pytest.mark.parametrize("feed", FEEDS)
 def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
     model = make_model(feed)
     lengths: set[int] = set()

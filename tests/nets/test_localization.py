@@ -17,13 +17,12 @@ from regiontalk.nets.localization import (
     PAPER_ANCHORS,
     LocalizationConfig,
     LocalizationLayer,
+    Suppression,
     box_iou,
     clip_boxes,
     decode_boxes,
     encode_boxes,
     sample_regions,
-    suppress,
-    suppress_in_rounds,
     to_cxcywh,
 )
 
@@ -160,7 +159,7 @@ def test_boxes_are_cut_to_their_own_photo():
     assert cut.tolist() == [[[0, 10, 80, 60]], [[0, 10, 90, 20]]]
 
 
-@pytest.mark.parametrize("function", [suppress, suppress_in_rounds])
+@pytest.mark.parametrize("form", [Suppression.one_by_one, Suppression.in_rounds])
 class TestSuppression:
     """Equal to `boxes.nms`, photo by photo, both in the form for the CPU and in the one for a GPU."""
 
@@ -171,31 +170,43 @@ class TestSuppression:
         threshold=st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]),
         limit=st.integers(1, 70),
         grid=st.sampled_from([0.0, 5.0, 20.0]),
-        ties=st.booleans(),
     )
-    def test_equals_nms(self, function, seed, count, threshold, limit, grid, ties):
-        random = np.random.default_rng(seed)
-        given_boxes = random_boxes(random, 3, count, grid=grid)
-        scores = torch.from_numpy(random.integers(0, 4, (3, count)) if ties else random.random((3, count))).float()
-        index, counts = function(given_boxes, scores, threshold, limit)
-        assert index.shape == (3, min(limit, count))
+    def test_equals_nms(self, form, seed, count, threshold, limit, grid):
+        ranked = random_boxes(np.random.default_rng(seed), 3, count, grid=grid)
+        places, counts = form(Suppression(threshold, limit), ranked)
+        assert places.shape == (3, min(limit, count))
         for n in range(3):
-            expected = boxes.nms(given_boxes[n].numpy(), scores[n].numpy(), threshold, limit)
-            assert index[n, : counts[n]].tolist() == expected.tolist()
+            expected = boxes.nms(ranked[n].numpy(), -np.arange(count), threshold, limit)
+            assert places[n, : counts[n]].tolist() == expected.tolist()
 
-    def test_long_chain_of_suppressions(self, function):
+    def test_long_chain_of_suppressions(self, form):
         """Each box overlaps only its neighbours, so that what goes depends on all boxes before."""
-        left = torch.arange(50, dtype=torch.float32) * 4
-        chain = torch.stack([left, torch.zeros(50), left + 10, torch.full((50,), 10.0)], dim=1)[None]
-        index, counts = function(chain, -torch.arange(50.0)[None], 0.4, 50)
-        assert index[0, : counts[0]].tolist() == list(range(0, 50, 2))
+        left = torch.arange(150, dtype=torch.float32) * 4
+        chain = torch.stack([left, torch.zeros(150), left + 10, torch.full((150,), 10.0)], dim=1)[None]
+        places, counts = form(Suppression(0.4, 150), chain)
+        assert places[0, : counts[0]].tolist() == list(range(0, 150, 2))
 
-    def test_photos_do_not_meddle(self, function):
-        one = torch.tensor([[[0.0, 0, 10, 10], [0, 0, 10, 10]], [[0, 0, 10, 10], [50, 50, 60, 60]]])
-        index, counts = function(one, torch.tensor([[0.1, 0.9], [0.5, 0.6]]), 0.5, 2)
+    def test_photos_do_not_meddle(self, form):
+        two = torch.tensor([[[0.0, 0, 10, 10], [0, 0, 10, 10]], [[0, 0, 10, 10], [50, 50, 60, 60]]])
+        places, counts = form(Suppression(0.5, 2), two)
         assert counts.tolist() == [1, 2]
-        assert index[0, 0] == 1
-        assert index[1].tolist() == [1, 0]
+        assert places[0, 0] == 0
+        assert places[1].tolist() == [0, 1]
+
+
+def test_what_is_recorded_is_what_runs_on_a_gpu():
+    names = []
+
+    def record(stage):
+        names.append(stage.__name__)
+        return stage
+
+    ranked = random_boxes(np.random.default_rng(5), 2, 40)
+    places, counts = Suppression(0.3, 10, record).in_rounds(ranked)
+    assert names == ["_first_rounds", "_rounds"]
+    expected, expected_counts = Suppression(0.3, 10).one_by_one(ranked)
+    for n, count in enumerate(counts.tolist()):
+        assert places[n, :count].tolist() == expected[n, : expected_counts[n]].tolist()
 
 
 def ramp(height: int, width: int) -> torch.Tensor:

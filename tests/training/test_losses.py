@@ -12,6 +12,7 @@ from regiontalk.nets.localization import Proposals
 from regiontalk.training.losses import (
     box_loss,
     caption_loss,
+    counted_words,
     final_losses,
     mean_over_photos,
     paired_iou,
@@ -156,22 +157,30 @@ def word_logits(*rows: list[float]) -> torch.Tensor:
     return torch.tensor([rows])
 
 
+def loss_of(
+    logits: torch.Tensor, words: torch.Tensor, photos: list[int], count: int, config: LossConfig
+) -> torch.Tensor:
+    """The loss of captions whose logits (R, T, V) are all at hand."""
+    counted = counted_words(words, config)
+    return caption_loss(logits[counted], words, counted, torch.tensor(photos, dtype=torch.long), count, config)
+
+
 def test_caption_loss_by_hand_ends_with_end():
     """Words 2, END; whatever comes behind END is not looked at."""
     logits = word_logits([0, 0, 1.0], [2.0, 0, 0], [50.0, -50, 50])
     words = torch.tensor([[2, END, END]])
     first = -1 + math.log(2 + math.e)
     second = -2 + math.log(2 + math.e**2)
-    found = caption_loss(logits, words, torch.tensor([0]), 1, PAPER)
+    found = loss_of(logits, words, [0], 1, PAPER)
     assert float(found) == pytest.approx((first + second) / 2)
-    summed = caption_loss(logits, words, torch.tensor([0]), 1, LossConfig(sum_over_time=True))
+    summed = loss_of(logits, words, [0], 1, LossConfig(sum_over_time=True))
     assert float(summed) == pytest.approx(first + second)
 
 
 def test_unknown_words_can_be_left_out():
     logits = word_logits([0, 9.0, 1.0], [2.0, 0, 0], [0.0, 0, 0])
     words = torch.tensor([[UNKNOWN, 2, END]])
-    found = caption_loss(logits, words, torch.tensor([0]), 1, LossConfig(ignore_unknown=True))
+    found = loss_of(logits, words, [0], 1, LossConfig(ignore_unknown=True))
     second, third = math.log(2 + math.e**2), math.log(3)
     assert float(found) == pytest.approx((second + third) / 2)
 
@@ -184,13 +193,13 @@ def test_captions_are_averaged_over_photos():
     even = math.log(4)
     good = -5 + math.log(3 + math.e**5)
     bad = math.log(3 + math.e**5)
-    found = caption_loss(logits, words, torch.tensor([0, 0, 1]), 3, PAPER)
+    found = loss_of(logits, words, [0, 0, 1], 3, PAPER)
     assert float(found) == pytest.approx((even + (good + bad) / 2 + 0) / 3)
 
 
 def test_no_captions_no_loss_and_a_gradient_all_the_same():
     logits = torch.zeros(0, 2, 4, requires_grad=True)
-    loss = caption_loss(logits, torch.zeros(0, 2, dtype=torch.long), torch.zeros(0, dtype=torch.long), 2, PAPER)
+    loss = loss_of(logits, torch.zeros(0, 2, dtype=torch.long), [], 2, PAPER)
     loss.backward()
     assert float(loss.detach()) == 0
     assert logits.grad is not None

@@ -56,13 +56,14 @@ class Output:
     proposals: Proposals
     chosen_xyxy: Tensor  # (N, B, 4)
     recognized: Recognized
-    word_logits: Tensor  # (R, T, V) for the captioned regions
+    word_logits: Tensor  # (W, V) for the counted words of the captioned regions
 
 
 Choose = Callable[[Proposals], Tensor]
 """Picks regions (N, B, 4) among all proposals: the sampler in training, suppression in use."""
-Caption = Callable[[Recognized], tuple[Tensor, Tensor]]
-"""Picks the regions to caption, as what the language model sees (R, E), and the words fed to it (R, T)."""
+Caption = Callable[[Recognized], tuple[Tensor, Tensor, Tensor]]
+"""Picks the regions to caption, as what the language model sees (R, E), the words fed to it (R, T), and behind
+which of them a word counts (R, T)."""
 
 
 class FCLN(nn.Module):

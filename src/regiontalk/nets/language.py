@@ -45,14 +45,19 @@ class LanguageModel(nn.Module):
         shown = torch.cat([codes, photo_codes, geometry.to(codes.dtype)], dim=1) if self.surroundings else codes
         return F.relu(self.visual(shown))
 
-    def forward(self, seen: Tensor, tokens: Tensor) -> Tensor:
-        """Teacher forcing: START and words (R, T) -> logits of what follows each of them (R, T, V)."""
+    def forward(self, seen: Tensor, tokens: Tensor, counted: Tensor | None = None) -> Tensor:
+        """Teacher forcing: START and words (R, T) -> logits of what follows each of them (R, T, V).
+
+        With `counted` (R, T) only of what follows those, W in all (W, V): most captions are far shorter than the
+        longest, and words that no loss looks at are not worth their logits.
+        """
         words = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, E)
         if self.feed == "always":
             hidden, _ = self.lstm(torch.cat([words, seen[:, None, :].expand_as(words)], dim=2))
         else:
             hidden, _ = self.lstm(torch.cat([seen[:, None, :], words], dim=1))
             hidden = hidden[:, 1:]  # y₋₁ is ignored
+        hidden = hidden if counted is None else hidden[counted]
         return self.output(F.dropout(hidden, self.dropout, self.training))
 
     def begin(self, seen: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,9 +6,11 @@ B regions a photo, X × Y cells a region. Boxes are `xyxy` in pixels of the netw
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -17,8 +19,11 @@ from regiontalk import boxes
 from regiontalk.data.anchors import PAPER_ANCHORS
 from regiontalk.nets.backbones import STRIDE
 
-ROUNDS = 16  # of suppression before the first look at whether it has settled
+ROUNDS = 32  # of suppression between two looks at whether it has settled
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
+
+Stage = Callable[..., tuple[Tensor, ...]]
+Record = Callable[[Stage], Stage]
 
 
 @dataclass(frozen=True)
@@ -149,23 +154,53 @@ def overlap_matrix(ranked_xyxy: Tensor, threshold: float) -> Tensor:
     )
 
 
-def settle(keep: Tensor, overlaps: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
-    """Rounds of suppression (N, K) -> (N, K), and whether the last one changed nothing.
+def as_it_is(stage: Stage) -> Stage:
+    return stage
 
-    A box is kept iff no kept better box overlaps it too much. Applying that to all boxes at a time settles
-    after as many rounds as the longest chain of suppressions has links, and then equals the greedy answer.
+
+class Suppression:
+    """Greedy suppression of boxes (N, K, 4) that come best first: the places (N, limit) of those kept, and how
+    many of them count (N,).
+
+    On the CPU `boxes.nms`, photo by photo. On a GPU all boxes of all photos at a time: a box is kept iff no kept
+    better box overlaps it too much; applying that to all of them settles after as many rounds as the longest
+    chain of suppressions has links, and then equals the greedy answer.
     """
-    before = keep
-    for _ in range(rounds):
-        before, keep = keep, (torch.bmm(keep[:, None, :], overlaps)[:, 0] == 0).to(keep.dtype)
-    return keep, (keep == before).all()
 
+    def __init__(self, threshold: float, limit: int, record: Record = as_it_is) -> None:
+        """`record` may turn the stages on the GPU into something that runs faster the second time."""
+        self.threshold, self.limit = threshold, limit
+        self._begin, self._go_on = record(self._first_rounds), record(self._rounds)
 
-def settle_fully(keep: Tensor, overlaps: Tensor, settled: Tensor) -> Tensor:
-    """Goes on where `settle` stopped, until nothing changes."""
-    while not settled:
-        keep, settled = settle(keep, overlaps, ROUNDS)
-    return keep
+    def __call__(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:
+        return self.in_rounds(ranked_xyxy) if ranked_xyxy.is_cuda else self.one_by_one(ranked_xyxy)
+
+    def one_by_one(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:
+        places = torch.zeros(len(ranked_xyxy), min(self.limit, ranked_xyxy.shape[1]), dtype=torch.long)
+        counts = torch.zeros(len(ranked_xyxy), dtype=torch.long)
+        falling = -np.arange(ranked_xyxy.shape[1], dtype=np.float64)
+        for n, photo in enumerate(ranked_xyxy.numpy()):
+            kept = torch.from_numpy(boxes.nms(photo, falling, self.threshold, self.limit))
+            places[n, : len(kept)], counts[n] = kept, len(kept)
+        return places, counts
+
+    def in_rounds(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:
+        overlaps, keep, settled, places, counts = self._begin(ranked_xyxy)
+        while not settled:
+            keep, settled, places, counts = self._go_on(keep, overlaps)
+        return places, counts
+
+    def _first_rounds(self, ranked_xyxy: Tensor) -> tuple[Tensor, ...]:
+        overlaps = overlap_matrix(ranked_xyxy, self.threshold)
+        everything = torch.ones(ranked_xyxy.shape[:2], dtype=overlaps.dtype, device=ranked_xyxy.device)
+        return overlaps, *self._rounds(everything, overlaps)
+
+    def _rounds(self, keep: Tensor, overlaps: Tensor) -> tuple[Tensor, ...]:
+        """Some rounds (N, K) -> (N, K), whether the last one changed nothing, and what is kept."""
+        before = keep
+        for _ in range(ROUNDS):
+            before, keep = keep, (torch.bmm(keep[:, None, :], overlaps)[:, 0] == 0).to(keep.dtype)
+        return keep, (keep == before).all(), *first_kept(keep, self.limit)
 
 
 def first_kept(keep: Tensor, limit: int) -> tuple[Tensor, Tensor]:
@@ -174,28 +209,6 @@ def first_kept(keep: Tensor, limit: int) -> tuple[Tensor, Tensor]:
     places = torch.where(keep > 0, rank, rank + keep.shape[1])
     first = torch.topk(places, min(limit, keep.shape[1]), dim=1, largest=False, sorted=True).values
     return first % keep.shape[1], (keep > 0).sum(dim=1).clamp(max=limit)
-
-
-def suppress(boxes_xyxy: Tensor, scores: Tensor, threshold: float, limit: int) -> tuple[Tensor, Tensor]:
-    """Greedy suppression of several photos: the indices (N, limit) of the kept boxes, best first, and how many
-    of them count (N,)."""
-    if boxes_xyxy.is_cuda:
-        return suppress_in_rounds(boxes_xyxy, scores, threshold, limit)
-    index = torch.zeros(scores.shape[0], min(limit, scores.shape[1]), dtype=torch.long)
-    counts = torch.zeros(scores.shape[0], dtype=torch.long)
-    for n, (photo, photo_scores) in enumerate(zip(boxes_xyxy.numpy(), scores.numpy(), strict=True)):
-        kept = torch.from_numpy(boxes.nms(photo, photo_scores, threshold, limit))
-        index[n, : len(kept)], counts[n] = kept, len(kept)
-    return index, counts
-
-
-def suppress_in_rounds(boxes_xyxy: Tensor, scores: Tensor, threshold: float, limit: int) -> tuple[Tensor, Tensor]:
-    """`suppress` for a GPU: the same answer, all boxes at a time."""
-    order = torch.sort(scores, dim=1, descending=True, stable=True).indices
-    overlaps = overlap_matrix(gather_boxes(boxes_xyxy, order), threshold)
-    keep, settled = settle(torch.ones(order.shape, dtype=overlaps.dtype, device=order.device), overlaps, ROUNDS)
-    places, counts = first_kept(settle_fully(keep, overlaps, settled), limit)
-    return order.gather(1, places), counts
 
 
 def gather_boxes(boxes_xyxy: Tensor, index: Tensor) -> Tensor:

@@ -5,27 +5,15 @@ Shapes: N photos, K proposals, B regions a photo, T words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
 
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.localization import (
-    ROUNDS,
-    clip_boxes,
-    first_kept,
-    gather_boxes,
-    overlap_matrix,
-    settle,
-    settle_fully,
-    suppress,
-)
+from regiontalk.nets.localization import Record, Stage, Suppression, as_it_is, clip_boxes, gather_boxes
 from regiontalk.vocabulary import END
-
-Stage = Callable[..., tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -62,35 +50,29 @@ class Predictor:
         self.device = next(net.parameters()).device
         if self.device.type == "cuda":
             to_bfloat16(net)
-        self.find: Stage = Graphed(self._find) if graphed else self._find
-        self.overlaps: Stage = Graphed(self._overlaps) if graphed else self._overlaps
-        self.read: Stage = Graphed(self._read) if graphed else self._read
+        record: Record = Graphed if graphed else as_it_is
+        self.find, self.read = record(self._find), record(self._read)
+        self.choose = Suppression(config.proposal_nms, config.proposals, record)
+        self.rank = Ranking(config, record)
 
     def __call__(self, images: Tensor, sizes: Tensor) -> list[Predicted]:
         """Images (N, 3, H, W) with photos of `sizes` (N, 2) = (width, height) inside."""
-        return rank(self.describe(images, sizes), self.config)
+        return self.rank(self.describe(images, sizes))
 
     @torch.inference_mode()
     def describe(self, images: Tensor, sizes: Tensor) -> Described:
         """Everything about the best proposals of each photo."""
         features, boxes, logits = self.find(images, sizes)
-        index, counts = self.choose(boxes, logits)
+        index, counts = self.choose(boxes)
         refined, final_logits, tokens, logprobs = self.read(features, sizes, gather_boxes(boxes, index))
         return Described(refined, final_logits, logits.gather(1, index), tokens, logprobs, counts)
 
     @torch.inference_mode()
     def proposals(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The chosen proposals (N, B, 4) and how many of them count (N,): what recall is measured on."""
-        _, boxes, logits = self.find(images, sizes)
-        index, counts = self.choose(boxes, logits)
+        _, boxes, _ = self.find(images, sizes)
+        index, counts = self.choose(boxes)
         return gather_boxes(boxes, index), counts
-
-    def choose(self, boxes: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Suppression of the candidates, which come best first: places (N, B), and how many count (N,)."""
-        if self.device.type != "cuda":
-            return suppress(boxes, logits, self.config.proposal_nms, self.config.proposals)
-        overlaps, keep, settled = self.overlaps(boxes)
-        return first_kept(settle_fully(keep, overlaps, settled), self.config.proposals)
 
     @torch.inference_mode()
     def caption_boxes(self, images: Tensor, sizes: Tensor, boxes_xyxy: Tensor, counts: Tensor) -> list[Predicted]:
@@ -112,12 +94,6 @@ class Predictor:
         logits, index = torch.topk(proposals.logits, count, dim=1)
         return features, clip_boxes(gather_boxes(proposals.boxes_xyxy, index), sizes), logits
 
-    def _overlaps(self, boxes: Tensor) -> tuple[Tensor, ...]:
-        """Which candidates (N, K', 4) are too near to a better one, and the first rounds of suppression."""
-        overlaps = overlap_matrix(boxes, self.config.proposal_nms)
-        keep, settled = settle(torch.ones(boxes.shape[:2], dtype=overlaps.dtype, device=boxes.device), overlaps, ROUNDS)
-        return overlaps, keep, settled
-
     def _read(self, features: Tensor, sizes: Tensor, boxes: Tensor) -> tuple[Tensor, ...]:
         """Refined boxes (N, B, 4), logits (N, B), captions (N, B, T) and their log-probabilities (N, B)."""
         with self._autocast():
@@ -138,24 +114,41 @@ def with_captions(scores: Tensor, tokens: Tensor, logprobs: Tensor, weight: floa
     return scores * torch.exp(weight * logprobs / words)
 
 
+class Ranking:
+    """The last suppression: each photo's regions by falling score, on the CPU."""
+
+    def __init__(self, config: PredictionConfig, record: Record = as_it_is) -> None:
+        self.config = config
+        self._sort = record(self._by_falling_score)
+        self._suppress = Suppression(config.final_nms, config.proposals, record)
+
+    @torch.inference_mode()
+    def __call__(self, described: Described) -> list[Predicted]:
+        *columns, meant = self._sort(*(getattr(described, item.name) for item in fields(Described)))
+        places, kept = self._suppress(columns[0])
+        columns, meant, places = [column.cpu() for column in columns], meant.cpu(), places.cpu()
+        rows = [photo[:count] for photo, count in zip(places, kept.tolist(), strict=True)]
+        rows = [photo[photo < most] for photo, most in zip(rows, meant.tolist(), strict=True)]
+        return [Predicted(*(column[n, photo] for column in columns)) for n, photo in enumerate(rows)]
+
+    def _by_falling_score(
+        self, boxes: Tensor, logits: Tensor, proposal_logits: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The fields of `Predicted` for all regions, and how many of each photo are meant: the first ones."""
+        scores = torch.sigmoid(logits)
+        if self.config.score == "product":
+            scores = scores * torch.sigmoid(proposal_logits)
+        scores = with_captions(scores, tokens, logprobs, self.config.caption_weight)
+        meant = counts.clamp(max=self.config.proposals)
+        filling = torch.arange(scores.shape[1], device=scores.device) >= meant[:, None]
+        scores, order = torch.sort(scores.masked_fill(filling, -1.0), dim=1, descending=True, stable=True)
+        tokens = tokens.gather(1, order[..., None].expand_as(tokens))
+        return gather_boxes(boxes, order), scores, tokens, logprobs.gather(1, order), meant
+
+
 def rank(described: Described, config: PredictionConfig) -> list[Predicted]:
-    """The last suppression: each photo's regions by falling score."""
-    scores = torch.sigmoid(described.logits)
-    if config.score == "product":
-        scores = scores * torch.sigmoid(described.proposal_logits)
-    scores = with_captions(scores, described.tokens, described.logprobs, config.caption_weight)
-    meant = torch.arange(scores.shape[1], device=scores.device) < described.counts.clamp(max=config.proposals)[:, None]
-    index, kept = suppress(described.boxes_xyxy, torch.where(meant, scores, -1.0), config.final_nms, scores.shape[1])
-    out = []
-    for n, count in enumerate(kept.tolist()):
-        rows = index[n, :count]
-        rows = rows[meant[n, rows]]
-        out.append(
-            Predicted(
-                described.boxes_xyxy[n, rows], scores[n, rows], described.tokens[n, rows], described.logprobs[n, rows]
-            )
-        )
-    return out
+    """Each photo's regions after the last suppression."""
+    return Ranking(config)(described)
 
 
 def to_bfloat16(net: FCLN) -> None:

@@ -65,17 +65,23 @@ def box_loss(transforms: Tensor, targets: Tensor, positive: Tensor, config: Loss
     return mean_over_photos(loss.sum(dim=2), positive)
 
 
-def caption_loss(word_logits: Tensor, words: Tensor, photos: Tensor, count: int, config: LossConfig) -> Tensor:
-    """Cross entropy of (R, T, V) against words (R, T) that end with END; `photos` (R,) says whose each caption is.
+def counted_words(words: Tensor, config: LossConfig) -> Tensor:
+    """Which words (R, T) of captions that end with END are taught: all of them and the first END."""
+    following = words == END
+    counted = ~(following.cumsum(dim=1) > following)
+    return counted & (words != UNKNOWN) if config.ignore_unknown else counted
+
+
+def caption_loss(
+    word_logits: Tensor, words: Tensor, counted: Tensor, photos: Tensor, count: int, config: LossConfig
+) -> Tensor:
+    """Cross entropy of (W, V) against the `counted` ones of words (R, T); `photos` (R,) says whose each caption is.
 
     Mean over the words of a caption, then over a photo's captions, then over the `count` photos.
     """
-    following = words == END
-    counted = ~(following.cumsum(dim=1) > following)  # the words and the first END
-    if config.ignore_unknown:
-        counted &= words != UNKNOWN
-    loss = F.cross_entropy(word_logits.flatten(0, 1).float(), words.flatten(), reduction="none").view_as(words)
-    loss = (loss * counted).sum(dim=1)
+    per_word = F.cross_entropy(word_logits.float(), words[counted], reduction="none")
+    loss = torch.zeros(words.shape, dtype=per_word.dtype, device=words.device)
+    loss = loss.masked_scatter(counted, per_word).sum(dim=1)
     if not config.sum_over_time:
         loss = loss / counted.sum(dim=1).clamp(min=1)
     captions = torch.zeros(count, device=loss.device).index_add(0, photos, torch.ones_like(loss))
