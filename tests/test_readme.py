@@ -73,7 +73,7 @@ def test_there_are_two_set_up_commands() -> None:
         assert "\n" not in command
         assert command.startswith("python3 -m venv .venv && . .venv/bin/activate && pip install ")
         assert "://" not in command, "no registry is named"
-    assert use.endswith("&& regiontalk doctor && regiontalk data stats examples -o sheet.png")
+    assert use.endswith("&& regiontalk doctor && regiontalk caption examples/photos -o page.html")
     assert "pip install -c constraints.txt -e '.[train,evaluate,heif,dev]'" in develop
     assert develop.endswith("&& ruff check && ruff format --check && mypy && pytest")
 
@@ -83,7 +83,8 @@ def test_the_first_one_does_what_it_says(desk: Path) -> None:
     steps = [shlex.split(part) for part in use.split("&&")]
     ran = [step[1:] for step in steps if step[0] == "regiontalk"]
     assert all(run(step) == 0 for step in ran)
-    assert (desk / "sheet.png").stat().st_size > 10_000
+    page = (desk / "page.html").read_text(encoding="utf-8")
+    assert all(photo.name in page for photo in (ROOT / "examples" / "photos").glob("*.jpg"))
 
 
 def test_ci_runs_the_second_one(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def recipe_tables() -> dict[str, type]:
         "### `[sampler]` and `[anchor_sampler]`": recipe.SamplerConfig,
         "### `[losses]`": recipe.LossConfig,
         "### `[backbone_optimizer]` and `[optimizer]`": recipe.OptimizerConfig,
-        "### `[schedule]`": recipe.ScheduleConfig,
+        "### `[schedule]`": recipe.FCLNScheduleConfig,
         "### `[prediction]`": model_folder.PredictionConfig,
     }
 
@@ -199,6 +200,41 @@ def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
         rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(TRAINING, heading), re.MULTILINE)
         explained = {name: read_default(default) for name, default, _ in rows}
         fields = [item for item in dataclasses.fields(config) if not dataclasses.is_dataclass(item.default_factory)]
+        assert explained == {item.name: written_default(item) for item in fields}, heading
+
+
+def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> None:
+    from regiontalk.nets.alignment import AlignmentConfig
+    from regiontalk.training import alignment, recipe
+
+    page = (ROOT / "docs" / "alignment.md").read_text(encoding="utf-8")
+    tables = {
+        "### `[[data]]`": recipe.CodedDataConfig,
+        "### `[net]`": AlignmentConfig,
+        "### `[word_vectors]`": alignment.WordVectorsConfig,
+        "### `[losses]`": alignment.AlignmentLossConfig,
+    }
+    for heading, config in tables.items():
+        rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(page, heading), re.MULTILINE)
+        explained = {name: read_default(default) for name, default, _ in rows}
+        assert explained == {item.name: written_default(item) for item in dataclasses.fields(config)}, heading
+
+
+def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
+    from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
+    from regiontalk.training import sentences
+
+    page = (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8")
+    tables = {
+        "### The recipe itself": sentences.SentencesRecipe,
+        "### `[data]`": sentences.SentencesDataConfig,
+        "### `[net]`": MultimodalRNNConfig,
+        "### `[prediction]`": sentences.SentencesPredictionConfig,
+    }
+    for heading, config in tables.items():
+        rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(page, heading), re.MULTILINE)
+        explained = {name: read_default(default) for name, default in rows}
+        fields = [item for item in dataclasses.fields(config) if "Config" not in str(item.type)]
         assert explained == {item.name: written_default(item) for item in fields}, heading
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regiontalk.model_folder import ModelInfo
+from regiontalk.model_folder import INFO, Head, ModelInfo, read_model_folder
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.localization import clip_boxes
-from regiontalk.runtime import Floats, Proposed, Recognized, State, Tokens
-from regiontalk.training.checkpoints import read_state
+from regiontalk.runtime import Floats, Proposed, Recognized, State, Tokens, named_head
+from regiontalk.training.checkpoints import find_checkpoint, read_state
 from regiontalk.training.fcln import load_net
 from regiontalk.training.recipe import FCLNRecipe, to_dict
+from regiontalk.vocabulary import Vocabulary
 
 
 class Propose(nn.Module):
@@ -57,13 +59,16 @@ class Step(nn.Module):
 
 
 class TorchRuntime:
-    """A checkpoint's network in torch, on any device: for evaluation, CUDA, and to compare an export with."""
+    """A network in torch, on any device: for evaluation, CUDA, and to compare an export with.
 
-    def __init__(self, checkpoint: Path, device: str = "cpu") -> None:
+    `place` is a run's folder, a checkpoint, or a model folder.
+    """
+
+    def __init__(self, place: Path, device: str = "cpu") -> None:
         self.device = torch.device(device)
-        net, self.words, recipe = load_net(checkpoint, self.device)
-        training = {"step": read_state(checkpoint)["step"]}
-        self.info = describe(net, recipe, checkpoint.name, "float32", training)
+        opened = _open_model_folder(place) if (place / INFO).exists() else _open_checkpoint(find_checkpoint(place))
+        net, self.words, self.info = opened
+        net.to(self.device)
         self._propose, self._recognize, self._step = Propose(net).eval(), Recognize(net).eval(), Step(net).eval()
 
     def propose(self, image: Floats, size: tuple[int, int]) -> Proposed:
@@ -79,9 +84,29 @@ class TorchRuntime:
         logprobs, h, c = (output.cpu().numpy() for output in self._run(self._step, tokens, *state))
         return logprobs, (h, c, state[2])
 
+    def head(self, name: str) -> Head:
+        """A checkpoint of the network carries none."""
+        return named_head({}, name, self.info.name)
+
+    def run_head(self, graph: str, *_: NDArray[Any]) -> Sequence[Any]:
+        raise AssertionError(f"{graph}: `head` was not asked first")
+
     @torch.inference_mode()
     def _run(self, stage: nn.Module, *inputs: NDArray[Any] | Tensor) -> tuple[Tensor, ...]:
         return stage(*(torch.as_tensor(value).to(self.device) for value in inputs))
+
+
+def _open_checkpoint(checkpoint: Path) -> tuple[FCLN, Vocabulary, ModelInfo]:
+    net, words, recipe = load_net(checkpoint, torch.device("cpu"))
+    training = {"step": read_state(checkpoint)["step"]}
+    return net, words, describe(net, recipe, checkpoint.name, "float32", training)
+
+
+def _open_model_folder(folder: Path) -> tuple[FCLN, Vocabulary, ModelInfo]:
+    from regiontalk.training.fine_tuning import load_learned  # which needs onnx, and a checkpoint does not
+
+    learned = load_learned(str(folder))
+    return learned.net, learned.words, read_model_folder(folder).info
 
 
 def describe(net: FCLN, recipe: FCLNRecipe, name: str, precision: str, training: dict[str, Any]) -> ModelInfo:

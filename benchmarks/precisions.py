@@ -1,0 +1,98 @@
+"""A checkpoint exported in every precision, side by side: size, time of a photo, and dense mAP on dev photos.
+
+The peer is float32. Times are medians of turns on one photo of 640×480 pixels with 100 proposals; mAP is that of
+`regiontalk evaluate dense` for what `regiontalk caption` says, with the proposals and settings of the model.
+Needs `regiontalk[train,evaluate]`.
+
+python benchmarks/precisions.py CHECKPOINT DATA --settings '{"score": "product"}' --photos 300 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from caption import PHOTO, SIZE, take_turns
+from regiontalk.boxes import scale
+from regiontalk.captioner import Captioner
+from regiontalk.data.records import Dataset
+from regiontalk.evaluation.dense_ap import evaluate_dense
+from regiontalk.evaluation.language import open_meteor
+from regiontalk.evaluation.matching import boxes_of
+from regiontalk.model_folder import PRECISIONS
+from regiontalk.runtime import OnnxRuntime
+from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.training.export import export_model
+from regiontalk.types import ImageRegions
+
+
+def predictions(captioner: Captioner, dataset: Dataset, numbers: Sequence[int]) -> Iterator[ImageRegions]:
+    """Regions in the records' pixels."""
+    for number in numbers:
+        record = dataset[number]
+        found = captioner(dataset.read_photo(record))
+        boxes = scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
+        regions = tuple(replace(one, xyxy=tuple(box)) for one, box in zip(found.regions, boxes.tolist(), strict=True))
+        yield ImageRegions(record.image, record.width, record.height, found.model, regions)
+
+
+def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    captioners = {}
+    sizes = {}
+    for precision in PRECISIONS:
+        export_model(checkpoint, folder / precision, precision, precision, json.loads(options.settings))
+        captioners[precision] = Captioner(OnnxRuntime(folder / precision, options.threads))
+        sizes[precision] = sum(file.stat().st_size for file in (folder / precision).iterdir()) / 1e6
+    photo = folder / "photo.jpg"
+    Image.open(PHOTO).convert("RGB").resize(SIZE).save(photo, quality=90)
+    times = take_turns(captioners, photo.read_bytes(), options.repeats)
+    dataset = Dataset(data, "dev")
+    count = min(options.photos, len(dataset))
+    numbers = [place * len(dataset) // count for place in range(count)]
+    truth = [dataset[number] for number in numbers]
+    rows = {}
+    with open_meteor(workers=os.cpu_count() or 1) as scorer:
+        for precision, captioner in captioners.items():
+            result = evaluate_dense(truth, predictions(captioner, dataset, numbers), scorer, yardsticks=False)
+            rows[precision] = {
+                "mb": sizes[precision],
+                "milliseconds": times[precision],
+                "speedup_over_float32": times["float32"]["photo"] / times[precision]["photo"],
+                "map": result.map,
+                "map_strict": result.map_strict,
+                "detection_map": result.detection_map,
+            }
+    return {"photos": count, "threads": options.threads, "precisions": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--photos", type=int, default=200, help="dev photos for mAP, evenly spread")
+    parser.add_argument("--settings", default="{}", help="prediction settings as JSON; default: the recipe's")
+    parser.add_argument("--repeats", type=int, default=9, help="timed turns")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", action="store_true", help="print the JSON object alone")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        result = measure(find_checkpoint(options.checkpoint), options.data, options, Path(folder))
+    if not options.json:
+        for precision, row in result["precisions"].items():
+            print(
+                f"{precision:12} {row['mb']:6.1f} MB {row['milliseconds']['photo']:7.1f} ms "
+                f"mAP {100 * row['map']:.2f} ≥.1 {100 * row['map_strict']:.2f} boxes {100 * row['detection_map']:.2f}"
+            )
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Do scores mean what they say? Regions judged one by one, and a diagram of scores against shares of right ones.
+
+A region is right when it overlaps a true region of its photo by an IoU of 0.5: when a person saw something
+worth a phrase in that place. Several regions may be right about one thing, and words are not judged. Truths
+cover only what people mentioned, so a region that shows a real thing nobody spoke of counts as wrong: the share
+of right regions, and with it every calibrated score, is rather too low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from regiontalk import boxes
+from regiontalk.calibration import Scores, Verdicts
+from regiontalk.data.records import Record
+from regiontalk.evaluation.matching import boxes_of
+from regiontalk.types import ImageRegions
+
+RIGHT_IOU = 0.5
+BINS = 10
+SIDE, GAP = 220, 44  # of a diagram, in pixels
+LARGEST_DOT = 11.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The regions of some photos with their scores, and whether each is right."""
+
+    scores: Scores
+    right: Verdicts
+    photos: int
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Regions with scores between two bounds."""
+
+    low: float
+    count: int
+    score: float
+    """Their mean score…"""
+    right: float
+    """…and the share of right ones; on the diagram's diagonal the two are the same."""
+
+
+def judge(photos: Iterable[tuple[ImageRegions, Record]]) -> Judged:
+    """Judges regions, in their photo's pixels, by their records, which may have other pixels."""
+    scores: list[float] = []
+    right = [np.zeros(0, dtype=bool)]
+    for found, record in photos:
+        own = boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
+        truths = np.array([region.xyxy for region in record.regions], dtype=np.float64).reshape(-1, 4)
+        right.append(boxes.iou(own, truths).max(axis=1, initial=0.0) >= RIGHT_IOU)
+        scores += [region.score for region in found.regions]
+    return Judged(np.array(scores, dtype=np.float64), np.concatenate(right), photos=len(right) - 1)
+
+
+def reliability(scores: Scores, right: Verdicts) -> list[Bin]:
+    """Bins of equal width, without empty ones."""
+    places = np.clip((scores * BINS).astype(int), 0, BINS - 1)
+    bins = []
+    for number in range(BINS):
+        inside = places == number
+        if inside.any():
+            mean, share = float(scores[inside].mean()), float(right[inside].mean())
+            bins.append(Bin(number / BINS, int(inside.sum()), mean, share))
+    return bins
+
+
+def expected_error(bins: Sequence[Bin]) -> float:
+    """The expected calibration error: how far scores are from shares of right regions, on average."""
+    total = sum(one.count for one in bins)
+    return sum(one.count * abs(one.score - one.right) for one in bins) / total if total else 0.0
+
+
+def summary(judged: Judged, scores: Scores, threshold: float = 0.5) -> dict[str, Any]:
+    """Figures of `scores` for regions that were judged, among them what a threshold leaves."""
+    bins = reliability(scores, judged.right)
+    kept = scores >= threshold
+    return {
+        "expected_calibration_error": expected_error(bins),
+        "threshold": threshold,
+        "regions_per_photo": float(kept.sum()) / judged.photos,
+        "right": float(judged.right[kept].mean()) if kept.any() else None,
+        "bins": [vars(one) for one in bins],
+    }
+
+
+def draw_reliability(diagrams: Mapping[str, Sequence[Bin]]) -> str:
+    """Diagrams side by side, as one SVG; the area of a dot shows how many regions it stands for."""
+    width, height = len(diagrams) * (SIDE + GAP) + GAP, SIDE + 2 * GAP
+    drawn = [
+        f'<g transform="translate({GAP + place * (SIDE + GAP)} {GAP})">{_diagram(title, bins)}</g>'
+        for place, (title, bins) in enumerate(diagrams.items())
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'font-family="sans-serif" font-size="10"><rect width="{width}" height="{height}" fill="#fff"/>'
+        + "".join(drawn)
+        + "</svg>\n"
+    )
+
+
+def _diagram(title: str, bins: Sequence[Bin]) -> str:
+    most = max((one.count for one in bins), default=1)
+    dots = [
+        f'<circle cx="{SIDE * one.score:.1f}" cy="{SIDE * (1 - one.right):.1f}" '
+        f'r="{max(2.0, LARGEST_DOT * (one.count / most) ** 0.5):.1f}" fill="#c33" fill-opacity="0.7">'
+        f"<title>{one.count} regions: score {one.score:.2f}, right {one.right:.2f}</title></circle>"
+        for one in bins
+    ]
+    line = " ".join(f"{SIDE * one.score:.1f},{SIDE * (1 - one.right):.1f}" for one in bins)
+    return (
+        f'<rect width="{SIDE}" height="{SIDE}" fill="none" stroke="#bbb"/>'
+        f'<path d="M0 {SIDE} L{SIDE} 0" stroke="#bbb" stroke-dasharray="4"/>'
+        f'<polyline points="{line}" fill="none" stroke="#c33" stroke-width="1.2"/>{"".join(dots)}'
+        f'<text x="0" y="-20" font-weight="bold">{escape(title)}</text>'
+        f'<text x="0" y="-7">expected error {expected_error(bins):.4f}</text>'
+        f'<text x="-3" y="8" text-anchor="end">1</text><text x="-3" y="{SIDE}" text-anchor="end">0</text>'
+        f'<text x="{SIDE}" y="{SIDE + 12}" text-anchor="end">score 1</text>'
+        f'<text x="0" y="{SIDE + 12}">right, against the score</text>'
+    )
