@@ -80,6 +80,12 @@ def tells_position(words: Iterable[str]) -> bool:
     return not POSITION_WORDS.isdisjoint(words)
 
 
+def with_article(words: Sequence[str]) -> list[str]:
+    """A bare name as people write it in a phrase: a cat, an orange, a bus; but scissors."""
+    is_plural = words[-1].endswith("s") and not words[-1].endswith(("ss", "us"))
+    return list(words) if is_plural else ["an" if words[0][0] in "aeiou" else "a", *words]
+
+
 def breaks_when_mirrored(words: Iterable[str]) -> bool:
     """Whether a phrase is no longer true of the mirrored photo."""
     return not MIRRORED_WORDS.isdisjoint(words)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regiontalk.nets.fcln import FCLN, FCLNConfig, Recognized, box_geometry
+from regiontalk.nets.fcln import FCLN, FCLNConfig, Recognized
 from regiontalk.nets.language import LanguageConfig
-from regiontalk.nets.localization import LocalizationConfig, decode_boxes, to_cxcywh
+from regiontalk.nets.localization import LocalizationConfig, box_geometry, decode_boxes, to_cxcywh
 from regiontalk.nets.recognition import RecognitionConfig
 
 CONFIG = FCLNConfig(

@@ -148,6 +148,11 @@ class TestPhrases:
         assert self.phrases(given, styles=styles) == [("a dog", "phrase"), ("dog", "name"), ("left dog", "phrase")]
         assert self.phrases(given, styles={"object": "name"}) == [("dog", "name")]
 
+    def test_bare_names_can_get_an_article_and_a_phrase_a_style_of_its_own(self):
+        given = [region("cat", "object"), region("person", "object"), region("cat", "referring")]
+        config = {"styles": {"*": "phrase", "object:person": "name"}, "articles": ["object"]}
+        assert self.phrases(given, **config) == [("a cat", "phrase"), ("a person", "name"), ("cat", "phrase")]
+
     def test_position_words_are_dropped_in_the_styles_named(self):
         given = [region("dog at the left", "referring"), region("brown dog", "referring"), region("left paw", "phrase")]
         config = {"styles": {"referring": "r", "phrase": "p"}, "without_position_words": ["r"]}
@@ -306,11 +311,11 @@ class TestLoader:
 
 
 def test_workers_leave_ctrl_c_to_their_parent(tmp_path):
-    from regiontalk.training.batches import _leave_signals_to_parent
+    from regiontalk.training.batches import _begin_worker
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        _leave_signals_to_parent(0)
+        _begin_worker(0)
         assert all(signal.getsignal(number) == signal.SIG_IGN for number in before)
     finally:
         for number, handler in before.items():

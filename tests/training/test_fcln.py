@@ -84,8 +84,8 @@ def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
         captured = {}
         original = task._captioned
 
-        def spy(sample, true_regions, original=original, captured=captured):
-            captured["targets"], captured["sample"] = original(sample, true_regions), sample
+        def spy(regions, true_regions, original=original, captured=captured):
+            captured["targets"], captured["sample"] = original(regions, true_regions), regions.sample
             return captured["targets"]
 
         task._captioned = spy
@@ -99,6 +99,16 @@ def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
         assert (targets.words[:, -1] == END).all()
         regions = sample.index.shape[1] + (batch.truths.valid.shape[1] if truths == "true" else 0)
         assert torch.equal(targets.rows // regions, targets.photos)
+
+
+def test_scores_can_be_taught_on_the_proposals_in_use(quick_recipe):
+    sampled = FCLNTask.begin(quick_recipe("sampler.truths=true"))
+    in_use = FCLNTask.begin(quick_recipe("sampler.truths=true", "sampler.in_use=12"))
+    batch = sampled.batches(0, 1)[0]
+    a, b = sampled.losses(batch), in_use.losses(batch)
+    for name in FIVE - {"final_score"}:
+        torch.testing.assert_close(a[name], b[name])
+    assert not torch.allclose(a["final_score"], b["final_score"])
 
 
 def test_a_sample_of_its_own_for_the_localization_layer(quick_recipe):

@@ -136,10 +136,21 @@ def test_final_losses_by_hand():
     sample.boxes_xyxy[0] = torch.tensor([[50.0, 40.0, 60.0, 60.0], [0, 0, 20, 20]])  # half as wide as the truth
     transforms = torch.zeros(1, 3, 4)  # the third is a true box, which is recognised along with the sample
     recognized = Recognized(sample.boxes_xyxy, torch.tensor([[0.3, -0.7, 50.0]]), transforms, transforms, transforms[0])
-    found = final_losses(recognized, sample, make_truths(), PAPER)
+    found = final_losses(recognized, sample, None, make_truths(), PAPER)
     assert float(found["final_score"]) == pytest.approx((logistic(0.3, 1) + logistic(-0.7, 0)) / 2)
     expected = smooth_l1(0.5) + smooth_l1(math.log(2))  # its middle 5 pixels off by 10, twice as wide
     assert float(found["final_box"]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_scores_are_taught_on_the_regions_in_use_which_stand_last():
+    sample, in_use = make_sample([[True, False]]), make_sample([[False, True]])
+    logits = torch.tensor([[0.3, -0.7, 50.0, 0.2, 0.9]])  # two sampled, a truth, two in use
+    nothing = torch.zeros(1, 5, 4)
+    recognized = Recognized(nothing, logits, nothing, nothing, nothing[0])
+    found = final_losses(recognized, sample, in_use, make_truths(), PAPER)
+    assert float(found["final_score"]) == pytest.approx((logistic(0.2, 0) + logistic(0.9, 1)) / 2)
+    alone = final_losses(recognized, sample, None, make_truths(), PAPER)
+    assert torch.equal(found["final_box"], alone["final_box"])
 
 
 def test_soft_scores_look_at_the_boxes_as_they_have_become():
@@ -149,7 +160,7 @@ def test_soft_scores_look_at_the_boxes_as_they_have_become():
     soft = LossConfig(soft_scores=True)
     recognized = Recognized(boxes, logits, torch.zeros(1, 2, 4), boxes, boxes[0])
     sample.boxes_xyxy[:] = boxes
-    found = final_losses(recognized, sample, make_truths(), soft)["final_score"]
+    found = final_losses(recognized, sample, None, make_truths(), soft)["final_score"]
     assert float(found) == pytest.approx((logistic(0.4, 0.5) + logistic(-0.7, 0)) / 2)
 
 

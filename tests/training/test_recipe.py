@@ -9,8 +9,8 @@ import pytest
 
 from regiontalk.errors import UsageError
 from regiontalk.training.evaluation import evaluate_net
-from regiontalk.training.fcln import _lists
-from regiontalk.training.recipe import METRICS, FCLNRecipe, from_dict, load_recipe, to_dict
+from regiontalk.training.kinds import task_class
+from regiontalk.training.recipe import METRICS, from_stored, load_recipe, to_dict
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALLEST = '[run]\nsteps = 5\n[[data]]\npath = "somewhere"\n'
@@ -35,7 +35,7 @@ def refused(path: Path, *changes: str) -> str:
 def test_recipes_of_the_repository_load_and_come_back_from_json(path):
     recipe = load_recipe(path)
     stored = json.loads(json.dumps(to_dict(recipe)))
-    assert from_dict(FCLNRecipe, _lists(stored), "checkpoint") == recipe
+    assert from_stored(task_class(recipe.kind).recipe_class, stored, "checkpoint") == recipe
 
 
 def test_defaults_are_the_papers(recipe_file):
@@ -116,6 +116,7 @@ def test_what_is_wrong_is_named_in_one_line(text, named, recipe_file):
         "schedule.decay=linear",
         "run.precision=float16",
         "run.metric=cider",
+        "kind=horoscope",
         "prediction.score=sum",
     ],
 )
@@ -130,7 +131,15 @@ def test_a_bad_choice_lists_the_good_ones(change, recipe_file):
 @pytest.mark.parametrize(
     "key",
     [
-        *("run.steps", "run.batch", "run.keep", "run.log_every", "run.checkpoint_every", "run.evaluate_every"),
+        *(
+            "run.steps",
+            "run.batch",
+            "run.keep",
+            "run.keep_best",
+            "run.log_every",
+            "run.checkpoint_every",
+            "run.evaluate_every",
+        ),
         *("run.evaluate_photos", "sampler.regions", "augmentation.zoom"),
     ],
 )

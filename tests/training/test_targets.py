@@ -9,9 +9,19 @@ import numpy as np
 import pytest
 import torch
 
+from regiontalk import boxes as geometry
+from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.localization import Proposals, to_cxcywh
 from regiontalk.training.recipe import SamplerConfig
-from regiontalk.training.targets import Sample, Truths, random_keys, sample_anchors, sample_boxes, sample_proposals
+from regiontalk.training.targets import (
+    Sample,
+    Truths,
+    proposals_in_use,
+    random_keys,
+    sample_anchors,
+    sample_boxes,
+    sample_proposals,
+)
 
 PAPER = SamplerConfig()
 SIZE = torch.tensor([[1000.0, 1000.0]])
@@ -251,3 +261,21 @@ def test_cut_proposals_are_compared_and_sampled_cut():
     found = sample_proposals(proposals, truths, small, torch.tensor([1]), replace(PAPER, clip=True))
     assert found.boxes_xyxy.max() <= 60
     assert sample_proposals(proposals, truths, small, torch.tensor([1]), PAPER).boxes_xyxy.max() > 60
+
+
+def test_proposals_in_use_are_those_of_test_time_and_each_is_right_or_wrong():
+    proposals, truths, sizes = random_photos(3)
+    settings = PredictionConfig(candidates=30, proposal_nms=0.4)
+    found = proposals_in_use(proposals, truths, sizes, SamplerConfig(in_use=10, positive_iou=0.3), settings)
+    for n, (width, height) in enumerate(sizes.tolist()):
+        cut = geometry.clip(proposals.boxes_xyxy[n].numpy(), width, height)
+        logits = proposals.logits[n].numpy()
+        best = np.argsort(-logits, kind="stable")[:30]
+        expected = best[geometry.nms(cut[best], logits[best], 0.4, 10)]
+        count = int(found.used[n].sum())
+        assert found.index[n, :count].tolist() == expected.tolist()
+        iou = geometry.iou(cut[expected], truths.boxes_xyxy[n][truths.valid[n]].numpy()).max(axis=1)
+        np.testing.assert_allclose(found.iou[n, :count], iou, atol=1e-5)
+        assert found.positive[n, :count].tolist() == (iou >= 0.3).tolist()
+    assert found.positive.any()
+    assert (found.used & ~found.positive).any()

@@ -17,7 +17,7 @@ from regiontalk.nets.localization import (
     LocalizationConfig,
     LocalizationLayer,
     Proposals,
-    clip_boxes,
+    box_geometry,
     decode_boxes,
     sample_regions,
     to_cxcywh,
@@ -93,11 +93,12 @@ class FCLN(nn.Module):
         """Codes, refined scores and refined boxes of regions (N, B, 4); the whole photo is read along with them."""
         count, regions = boxes_xyxy.shape[:2]
         whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
+        with_whole = torch.cat([boxes_xyxy, whole], dim=1)
         recognition = self.config.recognition
         sampled = sample_regions(
-            features, torch.cat([boxes_xyxy, whole], dim=1), recognition.cells, recognition.samples_per_cell
+            features, with_whole, recognition.cells, recognition.samples_per_cell
         )  # (N·(B+1), C, X, Y)
-        codes, logits, transforms = self.recognition(sampled)
+        codes, logits, transforms = self.recognition(sampled, box_geometry(with_whole.detach(), sizes).flatten(0, 1))
         codes = codes.view(count, regions + 1, -1)
         transforms = transforms.view(count, regions + 1, 4)[:, :-1]
         boxes = decode_boxes(to_cxcywh(boxes_xyxy), transforms)
@@ -115,13 +116,6 @@ class FCLN(nn.Module):
     def pad_to(self) -> int:
         """Both sides of the input must be a multiple of this."""
         return self.backbone.pad_to
-
-
-def box_geometry(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
-    """Where boxes (N, B, 4) lie in their photos: corners and area as shares of the photo, (N, B, 5)."""
-    corners = clip_boxes(boxes_xyxy, sizes) / sizes.repeat(1, 2)[:, None, :].to(boxes_xyxy.dtype)
-    area = (corners[..., 2:] - corners[..., :2]).clamp(min=0).prod(dim=-1, keepdim=True)
-    return torch.cat([corners, area], dim=-1)
 
 
 def initialize(net: FCLN, how: str) -> None:

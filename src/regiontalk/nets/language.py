@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regiontalk.nets.localization import GEOMETRY
 from regiontalk.vocabulary import END, UNKNOWN
-
-GEOMETRY = 5  # x0, y0, x1, y1 and area, as shares of the photo
 
 
 @dataclass(frozen=True)

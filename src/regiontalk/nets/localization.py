@@ -141,6 +141,16 @@ class LocalizationLayer(nn.Module):
         return Proposals(decode_boxes(anchors, transforms), logit, transforms, anchors)
 
 
+GEOMETRY = 5  # numbers that say where a box lies
+
+
+def box_geometry(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
+    """Where boxes (N, B, 4) lie in their photos: corners and area as shares of the photo, (N, B, 5)."""
+    corners = clip_boxes(boxes_xyxy, sizes) / sizes.repeat(1, 2)[:, None, :].to(boxes_xyxy.dtype)
+    area = (corners[..., 2:] - corners[..., :2]).clamp(min=0).prod(dim=-1, keepdim=True)
+    return torch.cat([corners, area], dim=-1)
+
+
 def overlap_matrix(ranked_xyxy: Tensor, threshold: float) -> Tensor:
     """(N, K, K): 1 where a better box (row) overlaps a worse one (column) too much; boxes are sorted by score."""
     low_x, low_y, high_x, high_y = (column[:, :, None] for column in ranked_xyxy.unbind(dim=2))

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from regiontalk.nets.localization import GEOMETRY
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,9 @@ class RecognitionConfig:
     hidden: int = 4096
     code: int = 4096
     dropout: float = 0.5
+    score_hidden: int = 0
+    """Differs from the paper where it is not 0: a layer of this size, which also sees the box's place, makes the
+    score. Whether people mention a thing depends on how large it is and where it stands."""
 
 
 class RecognitionNetwork(nn.Module):
@@ -29,14 +35,21 @@ class RecognitionNetwork(nn.Module):
         self.first = nn.Linear(channels * config.cells**2, config.hidden)
         self.second = nn.Linear(config.hidden, config.code)
         self.dropout = config.dropout
-        self.score = nn.Linear(config.code, 1)
+        self.before_score = nn.Linear(config.code + GEOMETRY, config.score_hidden) if config.score_hidden else None
+        self.score = nn.Linear(config.score_hidden or config.code, 1)
         self.transform = nn.Linear(config.code, 4)
 
-    def forward(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(R, C, X, Y) -> codes (R, D), logits (R,), transforms (R, 4)."""
+    def forward(self, regions: Tensor, geometry: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(R, C, X, Y), the boxes' places (R, 5) -> codes (R, D), logits (R,), transforms (R, 4)."""
         hidden = self._drop(F.relu(self.first(regions.flatten(1))))
         codes = self._drop(F.relu(self.second(hidden)))
-        return codes, self.score(codes).squeeze(1).float(), self.transform(codes).float()
+        return codes, self._logits(codes, geometry).float(), self.transform(codes).float()
+
+    def _logits(self, codes: Tensor, geometry: Tensor) -> Tensor:
+        if self.before_score is None:
+            return self.score(codes).squeeze(1)
+        hidden = F.relu(self.before_score(torch.cat([codes, geometry.to(codes.dtype)], dim=1)))
+        return self.score(hidden).squeeze(1)
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)

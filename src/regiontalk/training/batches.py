@@ -7,14 +7,14 @@ or processes sees the same photos.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import AvifImagePlugin, Image
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
@@ -52,13 +52,16 @@ class Batch:
     names: tuple[str, ...]
 
     def to(self, device: torch.device) -> Batch:
-        moved = {f.name: getattr(self.truths, f.name).to(device) for f in fields(Truths)}
-        return replace(
-            self,
-            images=self.images.to(device),
-            sizes=self.sizes.to(device),
-            truths=Truths(**moved),
-        )
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> Batch:
+        """Called by torch's loader, so that the way to the GPU is short."""
+        return self._each(Tensor.pin_memory)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """All tensors changed but the seeds, which are numbers for the CPU."""
+        truths = Truths(*(change(getattr(self.truths, item.name)) for item in fields(Truths)))
+        return replace(self, images=change(self.images), sizes=change(self.sizes), truths=truths)
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,17 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
     clean = text.CLEANING[cleaning]
     phrases = []
     for region in record.regions:
-        style = config.styles.get(region.type or "*", config.styles.get("*"))
+        kind = region.type or "*"
         words = clean(region.phrase)
-        if style is None or not words:
+        if not words:
+            continue
+        style = config.styles.get(f"{kind}:{' '.join(words)}", config.styles.get(kind, config.styles.get("*")))
+        if style is None:
             continue
         if style in config.without_position_words and text.tells_position(words):
             continue
+        if kind in config.articles:
+            words = text.with_article(words)
         x0, y0, x1, y1 = region.xyxy
         box = (max(x0, 0.0), max(y0, 0.0), min(x1, float(record.width)), min(y1, float(record.height)))
         if box[2] - box[0] >= 1 and box[3] - box[1] >= 1:
@@ -267,8 +275,8 @@ def _truths(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabul
     return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
 
 
-def loader(batches: TrainingBatches, first_step: int, workers: int) -> Iterator[Batch]:
-    """The batches from `first_step` on, in order."""
+def loader(batches: Any, first_step: int, workers: int) -> Iterator[Any]:
+    """The batches (`engine.Batches`) from `first_step` on, in order."""
     steps = range(first_step, len(batches))
     return checked(
         DataLoader(
@@ -277,15 +285,20 @@ def loader(batches: TrainingBatches, first_step: int, workers: int) -> Iterator[
             sampler=steps,
             num_workers=workers,
             prefetch_factor=4 if workers else None,
-            worker_init_fn=_leave_signals_to_parent,
+            pin_memory=torch.cuda.is_available(),
+            worker_init_fn=_begin_worker,
         )
     )
 
 
-def _leave_signals_to_parent(_worker: int) -> None:
-    """Ctrl-C and a cluster's SIGTERM reach all processes of a group; the workers end when their parent lets them."""
+def _begin_worker(_worker: int) -> None:
+    """Ctrl-C and a cluster's SIGTERM reach all processes of a group; the workers end when their parent lets them.
+
+    Each worker is one of many, so it opens its photos with one thread.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
 
 
 def checked(items: Iterable[Item | RegionTalkError]) -> Iterator[Item]:

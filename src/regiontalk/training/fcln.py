@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regiontalk.data.records import Dataset
 from regiontalk.errors import ModelError, UsageError
@@ -18,9 +19,10 @@ from regiontalk.nets.weights import load_backbone
 from regiontalk.training.batches import Batch, Plan, Source, TrainingBatches
 from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
 from regiontalk.training.evaluation import draw_samples, evaluate_net
-from regiontalk.training.losses import caption_loss, final_losses, proposal_losses
-from regiontalk.training.recipe import FCLNRecipe, from_dict, to_dict
-from regiontalk.training.targets import Sample, Truths, sample_anchors, sample_proposals
+from regiontalk.training.losses import caption_loss, counted_words, final_losses, proposal_losses
+from regiontalk.training.optimizers import build_optimizer
+from regiontalk.training.recipe import FCLNRecipe, from_stored, to_dict
+from regiontalk.training.targets import Sample, Truths, proposals_in_use, sample_anchors, sample_proposals
 from regiontalk.vocabulary import Vocabulary
 
 
@@ -32,6 +34,9 @@ def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
 @dataclass
 class FCLNTask:
     """What the engine needs to know of the FCLN."""
+
+    recipe_class: ClassVar[type[FCLNRecipe]] = FCLNRecipe
+    lower_is_better: ClassVar[Collection[str]] = ()
 
     recipe: FCLNRecipe
     words: Vocabulary
@@ -52,10 +57,28 @@ class FCLNTask:
             styles_of(recipe),
         )
         torch.manual_seed(recipe.run.seed)
+        if recipe.begin_from is not None:
+            return cls._go_on(recipe, recipe.begin_from, words, sources)
         net = FCLN(recipe.net, len(words), len(words.styles))
         if recipe.backbone_weights is not None:
             load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
         return cls(recipe, words, net, sources)
+
+    @classmethod
+    def _go_on(cls, recipe: FCLNRecipe, model: str, words: Vocabulary, sources: list[Source]) -> FCLNTask:
+        """A new run with the net, the weights and the words of a model."""
+        from regiontalk.training.fine_tuning import load_learned  # which loads nets by `load_net`
+
+        learned = load_learned(model)
+        recipe, words = learned.adapt(recipe), learned.extend(words)
+        net = FCLN(recipe.net, len(words), len(words.styles))
+        learned.teach(net, words)
+        return cls(recipe, words, net, sources)
+
+    def summary(self) -> str:
+        weights = sum(parameter.numel() for parameter in self.net.parameters())
+        photos = ", ".join(f"{len(source)} photos of {source.config.path}" for source in self.sources)
+        return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {photos}"
 
     def batches(self, rank: int, ranks: int) -> TrainingBatches:
         run = self.recipe.run
@@ -80,32 +103,71 @@ class FCLNTask:
             groups["backbone" if name.startswith("backbone.") else "rest"].append((name, parameter))
         return groups
 
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        groups = self.parameter_groups()
+        return {
+            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer),
+            "rest": build_optimizer(groups["rest"], self.recipe.optimizer),
+        }
+
+    def backbone_from(self) -> int:
+        """The step from which on the backbone learns."""
+        return round(self.recipe.schedule.backbone_from_epoch * self.steps_per_epoch())
+
+    def prepare_step(self, step: int) -> None:
+        schedule, backbone, waits = self.recipe.schedule, self.net.backbone, step < self.backbone_from()
+        self.net.train()
+        for parameter in backbone.parameters():
+            parameter.requires_grad_(not waits)
+        if schedule.freeze_first_layers:
+            for layer in backbone.first_layers():
+                layer.requires_grad_(False)
+        if schedule.freeze_batchnorm or waits:
+            for module in backbone.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()
+
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         """The five losses of a batch, not yet weighted."""
         chosen: dict[str, Any] = {}
 
         def choose(proposals: Proposals) -> Tensor:
-            sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, self.recipe.sampler)
-            chosen["sample"] = sample
-            if not self.recipe.sampler.truths:
-                return sample.boxes_xyxy
-            return torch.cat([sample.boxes_xyxy, batch.truths.boxes_xyxy], dim=1)
+            chosen["regions"] = self._choose(proposals, batch)
+            return chosen["regions"].boxes_xyxy
 
-        def caption(recognized: Recognized) -> tuple[Tensor, Tensor]:
-            captions = chosen["captions"] = self._captioned(chosen["sample"], batch.truths)
-            seen = self.net.see(recognized, batch.sizes, self._chosen_boxes(chosen["sample"], batch.truths))
-            return seen[captions.rows], captions.fed
+        def caption(recognized: Recognized) -> tuple[Tensor, Tensor, Tensor]:
+            regions: TrainingRegions = chosen["regions"]
+            captions = chosen["captions"] = self._captioned(regions, batch.truths)
+            seen = self.net.see(recognized, batch.sizes, regions.boxes_xyxy.detach())
+            return seen[captions.rows], captions.fed, captions.counted
 
         output = self.net(batch.images.float(), batch.sizes, choose, caption)
-        sample: Sample = chosen["sample"]
+        regions: TrainingRegions = chosen["regions"]
         captions: CaptionTargets = chosen["captions"]
-        own_sample = self._anchor_sample(output.proposals, batch)
-        losses = proposal_losses(output.proposals, own_sample or sample, batch.truths, self.recipe.losses)
-        losses |= final_losses(output.recognized, sample, batch.truths, self.recipe.losses)
+        own_sample = self._anchor_sample(output.proposals, batch) or regions.sample
+        losses = proposal_losses(output.proposals, own_sample, batch.truths, self.recipe.losses)
+        losses |= final_losses(output.recognized, regions.sample, regions.in_use, batch.truths, self.recipe.losses)
         losses["caption"] = caption_loss(
-            output.word_logits, captions.words, captions.photos, len(batch.names), self.recipe.losses
+            output.word_logits,
+            captions.words,
+            captions.counted,
+            captions.photos,
+            len(batch.names),
+            self.recipe.losses,
         )
         return losses
+
+    def _choose(self, proposals: Proposals, batch: Batch) -> TrainingRegions:
+        """The regions that are recognised: a sample, and what else the recipe wants."""
+        config = self.recipe.sampler
+        sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, config)
+        parts, in_use = [sample.boxes_xyxy], None
+        if config.truths:
+            parts.append(batch.truths.boxes_xyxy)
+        if config.in_use:
+            in_use = proposals_in_use(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
+            parts.append(in_use.boxes_xyxy)
+        return TrainingRegions(torch.cat(parts, dim=1), sample, in_use)
 
     def _anchor_sample(self, proposals: Proposals, batch: Batch) -> Sample | None:
         """The localization layer's own sample, where the recipe wants one."""
@@ -117,14 +179,9 @@ class FCLNTask:
     def weight(self, name: str) -> float:
         return float(getattr(self.recipe.losses, name))
 
-    def _chosen_boxes(self, sample: Sample, truths: Truths) -> Tensor:
-        if not self.recipe.sampler.truths:
-            return sample.boxes_xyxy.detach()
-        return torch.cat([sample.boxes_xyxy.detach(), truths.boxes_xyxy], dim=1)
-
-    def _captioned(self, sample: Sample, truths: Truths) -> CaptionTargets:
+    def _captioned(self, regions: TrainingRegions, truths: Truths) -> CaptionTargets:
         """The regions that have words: the positives, and the truths themselves where the recipe wants them."""
-        positive, truth = sample.positive, sample.truth
+        positive, truth = regions.sample.positive, regions.sample.truth
         if self.recipe.sampler.truths:
             positive = torch.cat([positive, truths.valid], dim=1)
             own = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(truths.valid)
@@ -134,7 +191,8 @@ class FCLNTask:
         words = truths.tokens[photos, number]
         starts = truths.starts[photos, number]
         fed = torch.cat([starts[:, None], words[:, :-1]], dim=1)
-        return CaptionTargets(photos * positive.shape[1] + places, photos, fed, words)
+        rows = photos * regions.boxes_xyxy.shape[1] + places
+        return CaptionTargets(rows, photos, fed, words, counted_words(words, self.recipe.losses))
 
     def description(self) -> dict[str, Any]:
         """What a checkpoint must say to be read again."""
@@ -154,6 +212,15 @@ class FCLNTask:
 
 
 @dataclass(frozen=True)
+class TrainingRegions:
+    """The regions of a batch that are recognised in training."""
+
+    boxes_xyxy: Tensor  # (N, B, 4) the sample's, then the truths where they are wanted, then those in use
+    sample: Sample
+    in_use: Sample | None
+
+
+@dataclass(frozen=True)
 class CaptionTargets:
     """The captioned regions of a batch."""
 
@@ -161,6 +228,7 @@ class CaptionTargets:
     photos: Tensor  # (R,)
     fed: Tensor  # (R, T) START and words
     words: Tensor  # (R, T) words and END
+    counted: Tensor  # (R, T) which of the words are taught
 
 
 def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, FCLNRecipe]:
@@ -168,16 +236,9 @@ def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, 
     state = read_state(checkpoint)
     if state["kind"] != "fcln" or not {"recipe", "vocabulary"} <= set(state):
         raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not fcln")
-    recipe = from_dict(FCLNRecipe, _lists(state["recipe"]), str(checkpoint))
+    recipe = from_stored(FCLNRecipe, state["recipe"], str(checkpoint))
     words = Vocabulary.from_dict(state["vocabulary"])
     net = FCLN(recipe.net, len(words), len(words.styles))
     name = "mean" if (checkpoint / "mean.safetensors").exists() else "model"
     fill_net(net, read_tensors(checkpoint, name), checkpoint)
     return net.to(device).eval(), words, recipe
-
-
-def _lists(value: Any) -> Any:
-    """JSON's null keys dropped, so that defaults stand in for them."""
-    if isinstance(value, dict):
-        return {key: _lists(item) for key, item in value.items() if item is not None}
-    return [_lists(item) for item in value] if isinstance(value, list | tuple) else value

