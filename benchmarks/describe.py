@@ -1,0 +1,75 @@
+"""A photo described in one sentence, against one pass of the same model's backbone over it.
+
+Peer: `Runtime.propose` on the opened and resized photo (backbone and proposals), in turns with `describe` at beam 1
+and 7 in the same process and on as many cores. Opening and resizing the photo count on both sides. Medians.
+
+python benchmarks/describe.py --model my-model --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PIL import Image
+
+import regiontalk
+from regiontalk import images
+from regiontalk.captioner import Captioner
+
+PHOTO = Path(__file__).parents[1] / "examples" / "photos" / "coffee.jpg"
+SIZE = (640, 480)
+
+
+def photo_bytes() -> bytes:
+    buffer = io.BytesIO()
+    with Image.open(PHOTO) as photo:
+        photo.convert("RGB").resize(SIZE).save(buffer, "JPEG", quality=90)
+    return buffer.getvalue()
+
+
+def backbone_pass(model: Captioner, photo: bytes) -> None:
+    info = model.runtime.info
+    resized = images.resize(images.open_photo(photo), info.input_size)
+    height, width = resized.pixels.shape[:2]
+    model.runtime.propose(images.to_input(resized.pixels, info.pad_to)[None], (width, height))
+
+
+def take_turns(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """The median milliseconds of each, after one turn that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            if turn:
+                seconds[name].append(time.perf_counter() - began)
+    return {name: 1000 * statistics.median(values) for name, values in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="a model folder with a sentence head; default: the package's own")
+    parser.add_argument("--threads", type=int, help="cores; default: all")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    model, photo = regiontalk.load(arguments.model, threads=arguments.threads), photo_bytes()
+    works: dict[str, Callable[[], object]] = {
+        "backbone": lambda: backbone_pass(model, photo),
+        "beam_1": lambda: model.describe(photo, beam=1),
+        "beam_7": lambda: model.describe(photo, beam=7),
+    }
+    times = take_turns(works, arguments.repeats)
+    out = {f"{name}_ms": round(value, 2) for name, value in times.items()}
+    out |= {f"{name}_over_backbone": round(times[name] / times["backbone"], 3) for name in ("beam_1", "beam_7")}
+    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+
+
+if __name__ == "__main__":
+    main()

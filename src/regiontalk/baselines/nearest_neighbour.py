@@ -1,0 +1,37 @@
+"""K&FF's retrieval baseline: a photo gets a sentence of the training photo that is most like it.
+
+"Like" is the L2 distance of the whole photos' codes; of the neighbour's sentences the first one is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.data.records import Record
+from regiontalk.errors import DataError
+from regiontalk.training.codes import CodedPhotos
+from regiontalk.training.subjects import WHOLE_PHOTO
+
+AT_ONCE = 256  # photos
+
+
+def nearest(queries: NDArray[np.float32], known: NDArray[np.float32]) -> NDArray[np.intp]:
+    """The row of `known` (P, D) that has the smallest L2 distance to each of `queries` (Q, D); the first of equals."""
+    lengths = (known * known).sum(axis=1)
+    parts = [queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE)]
+    # |q − k|² = |q|² − 2 q·k + |k|², and |q|² is the same for every k
+    return np.concatenate([(lengths - 2 * part @ known.T).argmin(axis=1) for part in parts])
+
+
+def transferred_sentences(records: Sequence[Record], training: Sequence[Record], coded: CodedPhotos) -> list[str]:
+    """A training sentence for each record."""
+    told = [record for record in training if record.sentences]
+    if not told:
+        raise DataError("no training photo has a sentence")
+    queries, known = (
+        coded.codes[coded.find(photos, "codes"), WHOLE_PHOTO].astype(np.float32) for photos in (records, told)
+    )
+    return [told[int(number)].sentences[0] for number in nearest(queries, known)]

@@ -1,0 +1,77 @@
+"""`regiontalk baseline`: the papers' comparison systems, whose output the evaluator takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from regiontalk.cli import console
+from regiontalk.cli.predict import open_split, writing
+from regiontalk.data.records import SPLITS, Dataset
+from regiontalk.data.writing import encode_line
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def _shared(command: Decorated) -> Decorated:
+    for option in (
+        click.option("-q", "--quiet", is_flag=True, help="No messages."),
+        click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True),
+        click.option("-o", "--output", type=FILE, required=True, help="JSON lines, one photo a line."),
+        click.argument("codes", type=FILE),
+        click.argument("dataset", type=click.Path(path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def command() -> None:
+    """The papers' comparison systems, on a data set whose photos have codes."""
+    console.need("train", "reading codes", "torch", "safetensors")
+
+
+@command.command()
+@_shared
+def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, quiet: bool) -> None:
+    """A sentence of the training photo that is most like each photo, for `regiontalk evaluate captions`."""
+    from regiontalk.baselines.nearest_neighbour import transferred_sentences
+    from regiontalk.training.codes import CodedPhotos
+
+    records = list(open_split(dataset, split))
+    found = transferred_sentences(records, list(Dataset(dataset, "train")), CodedPhotos.load(codes))
+    pairs = zip(records, found, strict=True)
+    _write(output, ({"path": record.image, "sentence": sentence} for record, sentence in pairs), quiet)
+
+
+@command.command()
+@_shared
+@click.option("--truths", type=FILE, required=True, help="Codes of the true boxes: regiontalk data codes --on-truths.")
+@click.option("--alignment", type=click.Path(path_type=Path), required=True, help="The run of an alignment net.")
+@click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer are the pieces.")
+def region_ranking(
+    *, dataset: Path, codes: Path, output: Path, split: str, truths: Path, alignment: Path, beta: float, quiet: bool
+) -> None:
+    """The piece of a training sentence that fits each true box best, for `regiontalk evaluate regions`."""
+    from regiontalk.baselines.region_ranking import caption_truths, training_pieces
+    from regiontalk.training.aligned import WordNet
+    from regiontalk.training.codes import CodedPhotos
+    from regiontalk.training.snippets import Snippets
+
+    coded, records = CodedPhotos.load(codes), open_split(dataset, split)
+    aligner = WordNet.load(alignment, coded)
+    training = console.track(Dataset(dataset, "train"), "Reading training sentences", quiet=quiet)
+    pieces = training_pieces(Snippets(aligner, beta), coded, training)
+    found = caption_truths(pieces, aligner, CodedPhotos.load(truths), list(records))
+    _write(output, (photo.to_dict() for photo in found), quiet)
+
+
+def _write(output: Path, lines: Iterable[dict[str, Any]], quiet: bool) -> None:
+    encoded = [encode_line(line) for line in lines]
+    with writing(output) as temporary:
+        temporary.write_bytes(b"".join(encoded))
+    console.message(f"{output}: {len(encoded)} photos", quiet)

@@ -1,0 +1,93 @@
+"""`regiontalk describe`: one sentence for each whole photo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from regiontalk.cli import console, outputs
+from regiontalk.cli.each_photo import attempts, finite, load_model, put_all, report_missing
+from regiontalk.cli.inputs import find_photos
+from regiontalk.errors import SkippedInputs, UsageError
+from regiontalk.images import Limits
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--beam", type=click.IntRange(1, 100), help="Sentences searched at a time; default 7, 1 is fastest.")
+@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="So many of the next best sentences too.")
+@click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
+@click.option("--seed", type=click.IntRange(min=0), help="Another seed, other draws; default 0.")
+@click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
+@click.option("--model", metavar="DIR", help="A model folder made by regiontalk export; default: the package's own.")
+@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="page.html, a folder for pictures with their sentence, one picture, or .json/.jsonl.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
+@click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
+@click.option(
+    "--max-megapixels",
+    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
+    callback=finite,
+    default=Limits().megapixels,
+    show_default=True,
+    help="Refuse larger photos.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
+def command(
+    *,
+    paths: tuple[str, ...],
+    model: str | None,
+    workers: int,
+    output: Path | None,
+    as_json: bool,
+    strict: bool,
+    max_megapixels: float,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """One sentence for each whole photo, with the logarithm of its probability.
+
+    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for paths on stdin,
+    one a line or separated by NUL. A photo that cannot be read is named and skipped.
+    """
+    wanted = outputs.Wanted(output, as_json, None)
+    asked_for = _options(**options)
+    if model is not None and not Path(model).is_dir():
+        raise UsageError(f"{model}: no such model folder", hint="regiontalk export makes one from a checkpoint")
+    photos = find_photos(paths, leave_out=wanted.folder)
+    report_missing(photos, paths, quiet)
+    captioner = load_model(model, "cpu", max_megapixels)
+    with outputs.opening(wanted, photos.paths) as put:
+        bar = not quiet and len(photos.paths) > 1 and not wanted.fills_terminal
+        said = attempts(lambda photo: captioner.describe(photo, **asked_for), photos.paths, workers)
+        watched = console.track(said, "Describing", len(photos.paths), not bar)
+        failed = put_all(watched, put, len(photos.paths), "described")
+    if output is not None:
+        console.message(f"{output}: {len(photos.paths) - failed} photos", quiet)
+    skipped = failed + len(photos.skipped)
+    if strict and skipped:
+        raise SkippedInputs(f"{skipped} skipped, and --strict was given")
+
+
+def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int, size: int | None) -> dict[str, Any]:
+    """What `Captioner.describe` is asked for."""
+    if sample and beam is not None:
+        raise UsageError("--sample draws words, --beam searches for the likeliest: give one of them")
+    if seed is not None and not sample:
+        raise UsageError("--seed belongs to --sample")
+    if beam is not None and alternatives >= beam:
+        raise UsageError(
+            f"--alternatives {alternatives}: a beam of {beam} finds {beam} sentences, the best one among them",
+            hint=f"--beam {alternatives + 1}",
+        )
+    wanted: dict[str, Any] = {"beam": beam, "alternatives": alternatives, "size": size}
+    if sample:
+        wanted["seed"] = seed or 0
+    return {name: value for name, value in wanted.items() if value is not None}

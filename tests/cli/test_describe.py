@@ -1,0 +1,120 @@
+"""The verb from end to end, on the small model that has learned a little."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import regiontalk
+from regiontalk.cli.main import run
+
+
+@pytest.fixture
+def desk(tmp_path: Path, scene: Image.Image, monkeypatch: pytest.MonkeyPatch, speaking_model: Path) -> Path:
+    """A folder with two photos, a broken one in a folder of its own, and a model as the package's own."""
+    scene.save(tmp_path / "a.jpg")
+    (tmp_path / "deep").mkdir()
+    scene.resize((60, 40)).save(tmp_path / "deep" / "b.png")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "c.jpg").write_bytes(b"no photo")
+    monkeypatch.setattr(regiontalk, "EMBEDDED", speaking_model)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_json_lines_follow_the_schema(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["describe", "a.jpg", "deep", "--json", "--alternatives", "2"]) == 0
+    first, second = lines(capsys)
+    assert list(first) == ["schema", "path", "width", "height", "model", "sentence", "logprob", "alternatives"]
+    assert (first["path"], first["width"], first["height"], first["model"]) == ("a.jpg", 96, 64, "speaking")
+    assert second["path"] == "deep/b.png"
+    assert [list(other) for other in first["alternatives"]] == [["sentence", "logprob"]] * 2
+    assert first == regiontalk.load().describe("a.jpg", alternatives=2).to_dict()
+
+
+def test_a_table_for_people(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["describe", "a.jpg", "--alternatives", "1"]) == 0
+    out, err = capsys.readouterr()
+    said = regiontalk.load().describe("a.jpg", alternatives=1)
+    assert out.splitlines()[0] == "a.jpg  96×64"
+    assert out.splitlines()[1].rstrip().split(maxsplit=1) == [f"{said.logprob:.2f}", said.sentence]
+    assert len(out.splitlines()) == 3
+    assert err == ""
+
+
+def test_options_reach_the_model(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = regiontalk.load()
+    for arguments, options in (
+        (["--beam", "1"], {"beam": 1}),
+        (["--sample", "--seed", "3"], {"seed": 3}),
+        (["--sample"], {"seed": 0}),
+        (["--size", "64"], {"size": 64}),
+    ):
+        assert run(["describe", "a.jpg", "--json", *arguments]) == 0
+        assert lines(capsys) == [model.describe("a.jpg", **options).to_dict()]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_a_broken_photo_among_others_is_named_and_skipped(
+    desk: Path, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
+    arguments = ["describe", ".", "--json", "-j", workers]
+    for strict, code in [([], 0), (["--strict"], 3)]:
+        assert run([*arguments, *strict]) == code
+        out, err = capsys.readouterr()
+        assert [json.loads(line)["path"] for line in out.splitlines()] == ["./a.jpg", "./deep/b.png"]
+        assert err.startswith("regiontalk: skipped ./broken/c.jpg: not a photo of a known kind")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "Missing argument 'PATH...'"),
+        (["broken/c.jpg"], 4, "broken/c.jpg: not a photo of a known kind"),
+        (["gone.jpg"], 4, "gone.jpg: No such file"),
+        (["a.jpg", "--beam", "0"], 2, "0 is not in the range 1<=x<=100"),
+        (["a.jpg", "--beam", "1000"], 2, "1000 is not in the range 1<=x<=100"),
+        (["a.jpg", "--beam", "3", "--alternatives", "3"], 2, "a beam of 3 finds 3 sentences"),
+        (["a.jpg", "--beam", "3", "--sample"], 2, "give one of them"),
+        (["a.jpg", "--seed", "3"], 2, "--seed belongs to --sample"),
+        (["a.jpg", "--alternatives", "-1"], 2, "not in the range"),
+        (["a.jpg", "--model", "nowhere"], 2, "nowhere: no such model folder"),
+        (["a.jpg", "--model", "deep"], 6, "SHA256SUMS"),
+        (["a.jpg", "--max-megapixels", "0.001"], 4, "more than 0.001"),
+        (["a.jpg", "-o", "x.xyz"], 2, "x.xyz: cannot be written in this format"),
+        (["a.jpg", "-o", "a.jpg"], 2, "a.jpg: is there already"),
+    ],
+)
+def test_bad_input(
+    desk: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    assert run(["describe", *arguments]) == code
+    out, err = capsys.readouterr()
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert out == ""
+
+
+def test_a_model_without_the_head(desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["describe", "a.jpg", "deep", "--model", str(tiny_model)]) == 6
+    assert "has no head 'sentence'" in capsys.readouterr().err
+
+
+def test_files(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for place in ("page.html", "out.jsonl", "pictures"):
+        assert run(["describe", "a.jpg", "deep", "-o", place]) == 0
+        out, err = capsys.readouterr()
+        assert (out, err) == ("", f"{place}: 2 photos\n")
+    said = regiontalk.load().describe("a.jpg")
+    assert said.sentence in Path("page.html").read_text()
+    assert json.loads(Path("out.jsonl").read_text().splitlines()[0]) == said.to_dict()
+    with Image.open("pictures/a.jpg") as picture:
+        assert picture.size == (96, 64)
