@@ -174,3 +174,92 @@ def quick_recipe(quick_changes: tuple[str, ...]) -> Callable[..., Any]:
         return load_recipe(RECIPES / "tiny.toml", (*quick_changes, *more))
 
     return load
+
+
+@pytest.fixture(scope="session")
+def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path, tiny_model: Path) -> Path:
+    """A folder with the codes (`codes.npz`, `truths.npz`) that `tiny_model` gives of the scenes of `untrained_run`,
+    and the `run` of a small multimodal RNN that has learned a little from them; not to be changed."""
+    import torch
+
+    from regiontalk.training.codes import compute_codes
+    from regiontalk.training.engine import Engine
+    from regiontalk.training.recipe import load_recipe
+    from regiontalk.training.sentences import SentencesTask
+
+    class Nobody:
+        def step(self, *_: object) -> None: ...
+        def say(self, _: str) -> None: ...
+
+    folder = tmp_path_factory.mktemp("sentences")
+    for name, on_truths in (("codes", False), ("truths", True)):
+        out = folder / f"{name}.npz"
+        compute_codes(untrained_run / "data", None, tiny_model, True, out, 1, lambda numbers, _: numbers, on_truths)
+    recipe = folder / "recipe.toml"
+    recipe.write_text(
+        'kind = "sentences"\n'
+        f'data = {{ path = "{untrained_run / "data"}", codes = "{folder / "codes.npz"}" }}\n'
+        'run = { steps = 30, batch = 6, metric = "cider" }\n'
+        'net = { cell = "lstm", embedding = 16, hidden = 24, attention = 16, heads = 2, dropout = 0.0 }\n'
+        "vocabulary = { smallest_count = 1 }\n"
+        'optimizer = { kind = "adamw", rate = 1e-2 }\n'
+    )
+    Engine(SentencesTask.begin(load_recipe(recipe)), folder / "run", torch.device("cpu"), Nobody()).train()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def speaking_model(sentences_run: Path, tiny_model: Path) -> Path:
+    """`tiny_model` with the head of `sentences_run`; not to be changed."""
+    from regiontalk.training.export import add_heads
+    from regiontalk.training.heads import load_heads
+
+    folder = sentences_run / "speaking"
+    add_heads(tiny_model, folder, "speaking", load_heads([sentences_run / "run"], "float32"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def alignment_recipe(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path, sentences_run: Path) -> Path:
+    """A recipe of a small alignment net on the scenes and codes of `sentences_run`."""
+    path = tmp_path_factory.mktemp("alignment") / "align.toml"
+    path.write_text(
+        'kind = "alignment"\n'
+        f'data = [{{ path = "{untrained_run / "data"}", codes = "{sentences_run / "codes.npz"}" }}]\n'
+        'run = { steps = 40, batch = 6, workers = 0, metric = "recall_sum", log_every = 20, evaluate_every = 20 }\n'
+        'net = { words = "brnn", size = 16, hidden = 12, embedding = 8, train_embedding = true, dropout = 0.0 }\n'
+        "vocabulary = { smallest_count = 1 }\n"
+        'optimizer = { kind = "adamw", rate = 1e-2 }\n'
+        "schedule = { clip_value = 5.0 }\n"
+    )
+    return path
+
+
+@pytest.fixture(scope="session")
+def alignment_run(alignment_recipe: Path) -> Path:
+    """The finished run of `alignment_recipe`; not to be changed."""
+    import torch
+
+    from regiontalk.training.alignment import AlignmentTask
+    from regiontalk.training.engine import Engine
+    from regiontalk.training.recipe import load_recipe
+
+    class Nobody:
+        def step(self, *_: object) -> None: ...
+        def say(self, _: str) -> None: ...
+
+    folder = alignment_recipe.parent / "run"
+    task = AlignmentTask.begin(load_recipe(alignment_recipe, ("run.keep_best=2",)))
+    Engine(task, folder, torch.device("cpu"), Nobody()).train()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def aligning_model(alignment_run: Path, tiny_model: Path) -> Path:
+    """`tiny_model` with the head of `alignment_run`; not to be changed."""
+    from regiontalk.training.export import add_heads
+    from regiontalk.training.heads import load_heads
+
+    folder = alignment_run.parent / "aligning"
+    add_heads(tiny_model, folder, "aligning", load_heads([alignment_run], "float32"))
+    return folder

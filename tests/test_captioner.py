@@ -17,6 +17,7 @@ from PIL import Image
 import regiontalk
 from regiontalk import boxes as geometry
 from regiontalk import captioner, images
+from regiontalk.calibration import calibrated
 from regiontalk.captioner import Captioner
 from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
 from regiontalk.images import Limits
@@ -25,7 +26,7 @@ from regiontalk.nets.prediction import Predictor
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.training.fcln import load_net
 from regiontalk.training.torch_runtime import TorchRuntime
-from regiontalk.types import ImageRegions
+from regiontalk.types import ImageRegions, Region
 
 SETTINGS = PredictionConfig(
     proposals=40, candidates=200, proposal_nms=0.7, final_nms=0.5, longest=6, score="product", caption_weight=0.0
@@ -221,6 +222,24 @@ def test_tidy_says_nothing_twice_in_one_place(runtime: OnnxRuntime, examples: Pa
         assert geometry.area([region.xyxy])[0] > 0
 
 
+def test_an_article_makes_no_other_words() -> None:
+    near, same, far = (10.0, 10.0, 50.0, 50.0), (12.0, 10.0, 50.0, 50.0), (60.0, 10.0, 90.0, 50.0)
+    found = [Region(near, 0.9, "a tie"), Region(same, 0.8, "tie"), Region(far, 0.7, "the tie"), Region(same, 0.6, "a")]
+    assert [region.caption for region in captioner._without_repeats(found)] == ["a tie", "the tie", "a"]
+
+
+def test_calibration_changes_scores_alone_and_not_those_of_given_boxes(runtime: OnnxRuntime, examples: Path) -> None:
+    photo, numbers = examples / "photos" / "coffee.jpg", (0.5, 3.0, -1.0)
+    bare, fitted = Captioner(runtime), Captioner(with_settings(runtime, calibration=numbers))
+    plain, judged = bare(photo).regions, fitted(photo).regions
+    assert [region.xyxy for region in judged] == [region.xyxy for region in plain]
+    expected = calibrated(np.array([region.score for region in plain]), numbers)
+    np.testing.assert_allclose([region.score for region in judged], expected)
+    assert fitted(photo, threshold=judged[1].score).regions == judged[:2]
+    boxes = [[5, 5, 100, 80]]
+    assert fitted(photo, boxes=boxes).regions == bare(photo, boxes=boxes).regions
+
+
 def test_several_photos_stream(tidy: Captioner, scene: Image.Image, tmp_path: Path) -> None:
     opened: list[int] = []
 
@@ -268,3 +287,38 @@ def test_the_package_offers_the_captioner() -> None:
     assert regiontalk.Captioner is Captioner
     with pytest.raises(AttributeError, match="no attribute 'Painter'"):
         _ = regiontalk.Painter
+
+
+class TestLook:
+    def test_the_whole_photo_comes_first_then_the_best_regions(self, bare: Captioner, scene: Image.Image) -> None:
+        look = bare.look(scene, regions=3)
+        regions = bare(scene, top=3).regions
+        assert look.boxes_xyxy[0].tolist() == [0, 0, *scene.size]
+        assert look.boxes_xyxy[1:] == pytest.approx(np.array([region.xyxy for region in regions]))
+        assert look.scores[1:] == pytest.approx([region.score for region in regions], abs=1e-6)
+        assert look.codes.shape == (4, 128)
+        assert look.surroundings is None
+        assert look.photo.size == scene.size
+
+    def test_codes_are_those_of_the_boxes_that_were_proposed(self, bare: Captioner, scene: Image.Image) -> None:
+        whole = bare.look(scene, regions=1).codes[0]
+        given = bare._prepare(scene, None)
+        proposed = bare.runtime.propose(given.image, given.size)
+        frame = np.array([[0, 0, *given.size]], dtype=np.float32)
+        assert whole == pytest.approx(bare.runtime.recognize(proposed.features, given.size, frame).codes[0])
+
+    def test_surroundings_of_the_whole_photo_are_itself(self, bare: Captioner, scene: Image.Image) -> None:
+        look = bare.look(scene, regions=5, surroundings=True)
+        assert look.surroundings is not None
+        assert look.surroundings.shape == look.codes.shape
+        assert np.array_equal(look.surroundings[0], look.codes[0])
+        assert not np.allclose(look.surroundings[1:], look.codes[1:])
+
+    def test_fewer_regions_than_asked_for(self, bare: Captioner, scene: Image.Image) -> None:
+        look = bare.look(scene, regions=10_000)
+        assert 1 < len(look.codes) < 10_000
+        assert (np.diff(look.scores[1:]) <= 0).all()
+
+    def test_no_regions_make_no_sense(self, bare: Captioner, scene: Image.Image) -> None:
+        with pytest.raises(UsageError, match="regions is 0"):
+            bare.look(scene, regions=0)

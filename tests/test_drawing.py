@@ -165,3 +165,34 @@ def test_contact_sheet_shrinks_large_pictures_and_takes_none() -> None:
 def test_contact_sheet_refuses_what_makes_no_sense(scene: Image.Image, titles: list[str], columns: int) -> None:
     with pytest.raises(UsageError):
         drawing.contact_sheet([scene], titles, columns)
+
+
+class TestAlignment:
+    SEGMENTS = ((("a", 0.1), ("dog", 0.9)), (("runs", 0.5),))
+
+    def test_the_photo_stays_on_top_and_the_words_stand_below(self) -> None:
+        photo = Image.new("RGB", (300, 200), "white")
+        picture = drawing.draw_alignment(photo, [(10, 10, 100, 100), (50, 50, 250, 150)], self.SEGMENTS)
+        assert picture.width == 300
+        assert picture.height > 200
+        colours = {colour for _, colour in picture.crop((0, 200, 300, picture.height)).getcolors(100_000)}
+        assert drawing.PALETTE[0] in colours, "the strongest word has its region's full colour"
+        assert drawing.PALETTE[1] not in colours, "a weaker one is paler"
+        assert picture.getpixel((10, 10)) == drawing.PALETTE[0]
+        assert photo.getcolors() == [(60_000, (255, 255, 255))], "the photo itself is left as it was"
+
+    def test_segments_of_one_region_share_its_colour(self) -> None:
+        photo = Image.new("RGB", (300, 200), "white")
+        picture = drawing.draw_alignment(photo, [(10, 10, 100, 100)] * 2, self.SEGMENTS)
+        colours = {colour for _, colour in picture.getcolors(100_000)}
+        assert drawing.PALETTE[1] not in colours
+
+    def test_a_very_long_sentence_does_not_make_a_very_tall_picture(self) -> None:
+        words = [("word", 1.0)] * 5000
+        picture = drawing.draw_alignment(Image.new("RGB", (200, 100)), [(0, 0, 9, 9)], [words])
+        assert picture.height < 600
+
+    def test_weak_words_and_tiny_photos(self) -> None:
+        drawing.draw_alignment(Image.new("L", (1, 1)), [(0, 0, 1, 1)], [[("dog", -0.5)]])
+        with pytest.raises(UsageError, match="1 boxes"):
+            drawing.draw_alignment(Image.new("RGB", (9, 9)), [(0, 0, 1, 1)], [])

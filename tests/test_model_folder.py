@@ -8,24 +8,36 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from regiontalk.calibration import UNCHANGED
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.model_folder import (
     FORMAT,
     GRAPHS,
+    HEADS,
     SUMS,
+    Head,
+    HeadInfo,
     ModelInfo,
     PredictionConfig,
+    detector_fingerprint,
     read_model_folder,
     write_model_folder,
 )
 from regiontalk.vocabulary import Vocabulary
 
 SETTINGS = PredictionConfig(
-    proposals=100, candidates=6000, proposal_nms=0.7, final_nms=0.4, longest=12, score="product", caption_weight=0.5
+    proposals=100,
+    candidates=6000,
+    proposal_nms=0.7,
+    final_nms=0.4,
+    longest=12,
+    score="product",
+    caption_weight=0.5,
+    calibration=(0.5, 4.0, -2.0),
 )
 INFO = ModelInfo("small", "fcln", "float16", 448, 32, SETTINGS, {"backbone": "tiny"}, {"step": 5})
 VOCABULARY = Vocabulary(("a", "dog", "café"), styles=("phrase", "object"))
@@ -145,6 +157,9 @@ def test_broken_sums_are_refused(folder: Path, line: str) -> None:
         (lambda info: info.update(input_size="448"), "input_size is '448'"),
         (lambda info: info.update(prediction=[]), "prediction is []"),
         (lambda info: info["prediction"].update(score="best"), "impossible"),
+        (lambda info: info["prediction"].update(calibration=[1.0, -0.5, 0.0]), "calibration is [1.0, -0.5, 0.0]"),
+        (lambda info: info["prediction"].update(calibration=[1.0, 1.0]), "calibration is [1.0, 1.0]"),
+        (lambda info: info["prediction"].update(calibration="1 1 0"), "calibration is '1 1 0'"),
         (lambda info: info.update(pad_to=0), "impossible"),
         (lambda info: info.update(kind="align"), "kind 'align'"),
         (lambda info: info.update(format=0), "format 0"),
@@ -153,6 +168,11 @@ def test_broken_sums_are_refused(folder: Path, line: str) -> None:
 def test_a_strange_description_is_refused(folder: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
     change_info(folder, change)
     assert said in refusal(folder).message
+
+
+def test_folders_from_before_calibration_keep_their_scores(folder: Path) -> None:
+    change_info(folder, lambda info: info["prediction"].pop("calibration"))
+    assert read_model_folder(folder).info.prediction.calibration == UNCHANGED
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder: Path) -> None:
@@ -172,3 +192,57 @@ def test_what_is_no_json_object_is_refused(folder: Path, name: str, content: byt
 
 def test_no_folder_no_model(tmp_path: Path) -> None:
     assert "export" in str(refusal(tmp_path / "nowhere").hint)
+
+
+class TestHeads:
+    """A head's own files stand beside the model's."""
+
+    GRAPHS: ClassVar[dict[str, bytes]] = {name: name.encode() * 10 for name in GRAPHS}
+
+    def head(self, detector: str | None = None) -> Head:
+        info = HeadInfo(detector or detector_fingerprint(self.GRAPHS), {"beta": 0.1}, {"size": 8}, {"step": 3})
+        return Head(info, Vocabulary(("dog",), "karpathy"), {name: name.encode() for name in HEADS["words"]})
+
+    @pytest.fixture
+    def with_head(self, tmp_path: Path) -> Path:
+        path = tmp_path / "with-head"
+        write_model_folder(path, INFO, VOCABULARY, self.GRAPHS, {"words": self.head()})
+        return path
+
+    def test_what_is_written_is_read_again(self, with_head: Path) -> None:
+        model = read_model_folder(with_head)
+        assert model.heads == {"words": self.head()}
+        assert model.words == VOCABULARY
+
+    def test_without_heads_nothing_is_said_of_them(self, folder: Path) -> None:
+        assert "heads" not in json.loads((folder / "model.json").read_text())
+        assert read_model_folder(folder).heads == {}
+
+    def test_a_head_of_another_detector(self, tmp_path: Path) -> None:
+        path = tmp_path / "model"
+        write_model_folder(path, INFO, VOCABULARY, self.GRAPHS, {"words": self.head("0" * 64)})
+        assert "another detector" in refusal(path).message
+
+    @pytest.mark.parametrize("name", ["words.onnx", "vectors.onnx", "words_vocabulary.json"])
+    def test_a_file_of_it_is_missing(self, with_head: Path, name: str) -> None:
+        (with_head / name).unlink()
+        sign_again(with_head)
+        assert f"{name}: missing" in refusal(with_head).message
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (lambda heads: heads.update(feet={}), "unknown head 'feet'"),
+            (lambda heads: heads.update(words=[]), "unknown head 'words'"),
+            (lambda heads: heads["words"].pop("detector"), "'detector' is missing"),
+            (lambda heads: heads["words"].update(detector=5), "detector is 5"),
+        ],
+    )
+    def test_a_strange_description(self, with_head: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
+        change_info(with_head, lambda info: change(info["heads"]))
+        assert said in refusal(with_head).message
+
+    def test_settings_do_not_change_the_detector(self) -> None:
+        other = self.GRAPHS | {"recognize": b"other"}
+        assert detector_fingerprint(self.GRAPHS | {"step": b"other"}) == detector_fingerprint(self.GRAPHS)
+        assert detector_fingerprint(other) != detector_fingerprint(self.GRAPHS)

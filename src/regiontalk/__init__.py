@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import ModelError, RegionTalkError
-from regiontalk.types import Alignment, Hit, ImageRegions, Region, Segment, WordMatch
+from regiontalk.types import Alignment, Description, Hit, ImageRegions, Region, Segment, Sentence, WordMatch
 
 if TYPE_CHECKING:
     from regiontalk.captioner import Captioner
@@ -15,11 +15,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Alignment",
     "Captioner",
+    "Description",
     "Hit",
     "ImageRegions",
     "Region",
     "RegionTalkError",
     "Segment",
+    "Sentence",
     "WordMatch",
     "__version__",
     "load",

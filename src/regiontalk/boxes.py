@@ -95,6 +95,19 @@ def flip(boxes_xyxy: ArrayLike, width: float) -> Floats:
     return np.stack([width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]], axis=1)
 
 
+def enlarge(boxes_xyxy: ArrayLike, factor: float) -> Floats:
+    """Boxes with sides so many times as long around the same centre."""
+    boxes = xyxy_to_cxcywh(boxes_xyxy)
+    return cxcywh_to_xyxy(boxes * [1, 1, factor, factor])
+
+
+def places(boxes_xyxy: Floats, sizes: ArrayLike) -> Floats:
+    """Boxes (…, N, 4) of photos of sizes (…, 2) -> left, top, right, bottom and area as shares of them, (…, N, 5)."""
+    corners = boxes_xyxy / np.tile(np.asarray(sizes), 2)[..., None, :]
+    sides = corners[..., 2:] - corners[..., :2]
+    return np.concatenate([corners, sides[..., :1] * sides[..., 1:]], axis=-1)
+
+
 def merge_groups(boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool = False) -> list[list[int]]:
     """DenseCap section 4: groups of heavily overlapping boxes, each a list of indices.
 

@@ -13,12 +13,18 @@ from PIL import Image
 
 from regiontalk import boxes as geometry
 from regiontalk import decoding, images
+from regiontalk.calibration import calibrated
 from regiontalk.errors import UsageError
 from regiontalk.images import Limits, PhotoSource
-from regiontalk.runtime import Floats, Runtime, State
-from regiontalk.types import ImageRegions, Region
+from regiontalk.runtime import Floats, Proposed, Runtime, State
+from regiontalk.speaker import Speaker
+from regiontalk.types import Alignment, Description, ImageRegions, Region
 
+BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
+SURROUNDINGS = 2.0  # times as wide and high as a region: as much of the photo as tells what it belongs to
+GLANCED = 1000  # proposals that go into the suppression of a quick look
 SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
+ARTICLES = ("a", "an", "the")
 BOXES_AT_ONCE = 300  # of given boxes; bounds the memory that thousands of them take
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
@@ -52,11 +58,27 @@ class _Input(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Regions still without words, in input pixels."""
+    """Regions still without words, in input pixels, by falling score."""
 
     boxes_xyxy: Floats
     scores: NDArray[np.float64]
+    codes: Floats
     state: State
+
+
+class Look(NamedTuple):
+    """The whole photo (row 0) and its best regions, each with its code."""
+
+    boxes_xyxy: NDArray[np.float64]
+    """(1 + R, 4) pixels of the upright photo."""
+    scores: NDArray[np.float64]
+    """(1 + R,)"""
+    codes: Floats
+    """(1 + R, D)"""
+    surroundings: Floats | None
+    """(1 + R, D) codes of the boxes made `SURROUNDINGS` times as wide and high, where they were asked for."""
+    photo: Image.Image
+    """Upright."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +132,8 @@ class Captioner:
         if boxes is not None:
             regions = self._caption_boxes(given, _as_boxes(boxes, given.photo), beam)
         else:
-            found = self._find(given, proposals or self.runtime.info.prediction.proposals, threshold)
+            proposed = self.runtime.propose(given.image, given.size)
+            found = self._find(given, proposed, proposals or self.runtime.info.prediction.proposals, threshold)
             regions = self._describe(given, found, beam)
             regions = _without_repeats(regions) if self.tidy else regions
             regions = [region for region in regions if region.score >= threshold][:top]
@@ -126,10 +149,89 @@ class Captioner:
         image = images.to_input(resized.pixels, info.pad_to)[None]
         return _Input(photo, image, (width, height), (resized.scale_x, resized.scale_y))
 
-    def _find(self, given: _Input, proposals: int, threshold: float) -> _Found:
-        """Proposals, suppression, recognition, suppression."""
-        settings = self.runtime.info.prediction
+    def look(
+        self, photo: PhotoSource, regions: int = BEST_REGIONS, size: int | None = None, surroundings: bool = False
+    ) -> Look:
+        """What sentences are laid over (K&FF 3.1.1): the `regions` best regions and the whole photo, in one pass."""
+        _check(0.0, regions=regions)
+        given = self._prepare(photo, size)
+        proposed = self.runtime.propose(given.image, given.size)
+        found = self._find(given, proposed, self.runtime.info.prediction.proposals, 0.0)
+        input_frame = np.array([[0, 0, *given.size]], dtype=np.float32)
+        whole = self.runtime.recognize(proposed.features, given.size, input_frame)
+        around = None
+        if surroundings:
+            wider = geometry.clip(geometry.enlarge(found.boxes_xyxy[:regions], SURROUNDINGS), *given.size)
+            seen = self.runtime.recognize(proposed.features, given.size, wider.astype(np.float32))
+            around = np.concatenate([whole.codes, seen.codes])
+        frame = np.array([[0, 0, *given.photo.size]], dtype=np.float64)
+        return Look(
+            np.concatenate([frame, self._to_photo(given, found.boxes_xyxy[:regions])]),
+            np.concatenate([_sigmoid(whole.logits), found.scores[:regions]]),
+            np.concatenate([whole.codes, found.codes[:regions]]),
+            around,
+            given.photo,
+        )
+
+    def look_at(
+        self, photo: PhotoSource, boxes: ArrayLike, size: int | None = None, surroundings: bool = False
+    ) -> Look:
+        """The whole photo and given boxes (B, 4), `xyxy` in pixels of the upright photo."""
+        given = self._prepare(photo, size)
+        features = self.runtime.propose(given.image, given.size).features
+        own = np.array([[0, 0, *given.photo.size], *_as_boxes(boxes, given.photo)], dtype=np.float64)
+        scaled = geometry.scale(own, *given.scale).astype(np.float32)
+        wider = geometry.clip(geometry.enlarge(scaled, SURROUNDINGS), *given.size).astype(np.float32)
+        recognized = self.runtime.recognize(features, given.size, np.concatenate([scaled, wider][: 1 + surroundings]))
+        codes, around = recognized.codes[: len(own)], recognized.codes[len(own) :]
+        scores = _sigmoid(recognized.logits[: len(own)])
+        return Look(own, scores, codes, around if surroundings else None, given.photo)
+
+    def glance(self, photo: PhotoSource, size: int | None = None) -> Look:
+        """As `look`, in a fraction of the time: the likeliest proposals as they are, without a second choice."""
+        given = self._prepare(photo, size)
         features, boxes, logits = self.runtime.propose(given.image, given.size)
+        ranked = np.argsort(-logits, kind="stable")[:GLANCED]
+        threshold = self.runtime.info.prediction.final_nms
+        chosen = ranked[geometry.nms(boxes[ranked], logits[ranked], threshold, BEST_REGIONS)]
+        frame = np.array([[0, 0, *given.size]], dtype=np.float32)
+        recognized = self.runtime.recognize(features, given.size, np.concatenate([frame, boxes[chosen]]))
+        own = self._to_photo(given, np.concatenate([frame, recognized.boxes_xyxy[1:]]))
+        return Look(own, _sigmoid(recognized.logits), recognized.codes, None, given.photo)
+
+    def describe(
+        self,
+        photo: PhotoSource,
+        *,
+        beam: int | None = None,
+        alternatives: int = 0,
+        seed: int | None = None,
+        size: int | None = None,
+    ) -> Description:
+        """One sentence for the whole photo (K&FF section 3.2), and so many of the next likeliest `alternatives`.
+
+        `beam`: sentences searched at a time (default: the model's); 1 takes the likeliest word each time. With a
+        `seed`, words are drawn by their probability instead.
+        """
+        speaker = Speaker(self.runtime)
+        speaker.check(beam, alternatives)
+        look = self.glance(photo, size)
+        best, *others = speaker.sentences(look.codes, look.boxes_xyxy, beam, alternatives, seed)
+        path = str(photo) if isinstance(photo, str | Path) else ""
+        width, height = look.photo.size
+        name = self.runtime.info.name
+        return Description(path, width, height, name, best.sentence, best.logprob, tuple(others), look.photo)
+
+    def align(self, photo: PhotoSource, sentence: str, *, beta: float | None = None) -> Alignment:
+        """Which words of a sentence belong to which region (K&FF 3.1.4). `beta`: how much words hold together."""
+        from regiontalk.aligner import align
+
+        return align(self, photo, sentence, beta)
+
+    def _find(self, given: _Input, proposed: Proposed, proposals: int, threshold: float) -> _Found:
+        """Suppression, recognition, suppression."""
+        settings = self.runtime.info.prediction
+        features, boxes, logits = proposed
         ranked = np.argsort(-logits, kind="stable")[: settings.candidates]
         chosen = ranked[geometry.nms(boxes[ranked], logits[ranked], settings.proposal_nms, proposals)]
         recognized = self.runtime.recognize(features, given.size, boxes[chosen])
@@ -137,9 +239,10 @@ class Captioner:
         if settings.score == "product":
             scores = scores * _sigmoid(logits[chosen])
         kept = geometry.nms(recognized.boxes_xyxy, scores, settings.final_nms)
-        kept = kept[scores[kept] >= threshold]  # unsure words can only lower a score
+        sure = calibrated(scores[kept], settings.calibration) >= threshold  # unsure words can only lower a score
+        kept = kept[sure]
         state = tuple(part[kept] for part in recognized.state)
-        return _Found(recognized.boxes_xyxy[kept], scores[kept], state)
+        return _Found(recognized.boxes_xyxy[kept], scores[kept], recognized.codes[kept], state)
 
     def _caption_boxes(self, given: _Input, boxes_xyxy: NDArray[np.float64], beam: int) -> list[Region]:
         """Captions of the user's own boxes, which stay as they are."""
@@ -156,10 +259,16 @@ class Captioner:
     def _describe(self, given: _Input, found: _Found, beam: int) -> list[Region]:
         """Found regions in the photo's own pixels, with words, by falling score."""
         captions, scores = self._speak(found.state, found.scores, beam)
-        scale_x, scale_y = given.scale
-        boxes = geometry.scale(found.boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
-        regions = self._to_regions(geometry.clip(boxes, *given.photo.size), scores, captions)
+        scores = calibrated(scores, self.runtime.info.prediction.calibration)
+        regions = self._to_regions(self._to_photo(given, found.boxes_xyxy), scores, captions)
         return sorted(regions, key=lambda region: -region.score)
+
+    @staticmethod
+    def _to_photo(given: _Input, boxes_xyxy: Floats) -> NDArray[np.float64]:
+        """Boxes of the input as boxes of the upright photo."""
+        scale_x, scale_y = given.scale
+        boxes = geometry.scale(boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
+        return geometry.clip(boxes, *given.photo.size).astype(np.float64)
 
     def _speak(
         self, state: State, scores: NDArray[np.float64], beam: int
@@ -184,14 +293,20 @@ class Captioner:
 
 
 def _without_repeats(regions: Sequence[Region]) -> list[Region]:
-    """Of regions with the same words in about the same place the first; none without words or without area."""
+    """Of regions with the same words, articles apart, in about the same place the first; none without words or
+    without area."""
     kept: list[Region] = []
     for region in regions:
-        rivals = [other.xyxy for other in kept if other.caption == region.caption]
+        said = _without_articles(region.caption)
+        rivals = [other.xyxy for other in kept if _without_articles(other.caption) == said]
         repeats = bool((geometry.iou([region.xyxy], rivals) > SAME_PLACE).any())
         if region.caption and geometry.area([region.xyxy])[0] > 0 and not repeats:
             kept.append(region)
     return kept
+
+
+def _without_articles(caption: str) -> list[str]:
+    return [word for word in caption.split() if word not in ARTICLES]
 
 
 def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:

@@ -32,6 +32,8 @@ PALETTE: list[Colour] = [
     (170, 110, 40),
 ]
 MOST_LINES = 3
+MOST_LINES_BELOW = 12  # of a sentence below its photo
+PAPER: Colour = (32, 32, 32)  # dark: half of the palette cannot be read on white
 CELL = (480, 360)  # pixels of one picture on a sheet
 MARGIN = 12
 
@@ -81,6 +83,31 @@ def draw_regions(
         pencil.rectangle(corners, outline=_colour(number), width=thickness)
     _draw_labels(picture, outlines, texts)
     return picture
+
+
+def draw_alignment(
+    photo: Image.Image, boxes_xyxy: ArrayLike, segments: Sequence[Sequence[tuple[str, float]]]
+) -> Image.Image:
+    """A copy of the photo with a coloured box for each segment of a sentence, and the sentence below it in the same
+    colours. A segment is its words with how well each fits its box: the less, the paler.
+    """
+    picture = photo.convert("RGB")
+    outlines = _outlines(boxes_xyxy, picture.size)
+    if len(outlines) != len(segments):
+        raise UsageError(f"{len(outlines)} boxes need as many segments, not {len(segments)}")
+    regions = list(dict.fromkeys(outlines))  # two segments may share a region, and so a colour
+    pencil = ImageDraw.Draw(picture)
+    thickness = max(1, round(max(picture.size) / 300))
+    for box in sorted(regions, key=lambda box: -box.width * box.height):
+        corners = (box.left, box.top, box.right - 1, box.bottom - 1)
+        pencil.rectangle(corners, outline=_colour(regions.index(box)), width=thickness)
+    strongest = max((score for words in segments for _, score in words), default=0.0)
+    words = [
+        (word, _faded(_colour(regions.index(box)), score / strongest if strongest > 0 else 0.0))
+        for box, own in zip(outlines, segments, strict=True)
+        for word, score in own
+    ]
+    return _with_text_below(picture, words)
 
 
 def contact_sheet(pictures: Sequence[Image.Image], titles: Sequence[str], columns: int = 3) -> Image.Image:
@@ -144,6 +171,34 @@ def _shorten(line: str, font: Font, width: int) -> str:
     lengths = range(len(stem))
     too_long = bisect_right(lengths, float(width), key=lambda end: font.getlength(stem[:end] + "..."))
     return stem[: too_long - 1] + "..." if too_long > 1 else ""
+
+
+def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) -> Image.Image:
+    """The picture on a taller sheet, with coloured words in lines below it."""
+    font = ImageFont.load_default(size=max(14.0, 0.8 * sqrt(max(picture.size))))
+    space, height = font.getlength(" "), _line_height(font)
+    places: list[tuple[float, int]] = []
+    left, line = float(MARGIN), 0
+    for word, _ in words:
+        if left > MARGIN and left + font.getlength(word) > picture.width - MARGIN:
+            left, line = float(MARGIN), line + 1
+        places.append((left, line))
+        left += font.getlength(word) + space
+    lines = min(line + 1, MOST_LINES_BELOW)
+    sheet = Image.new("RGB", (picture.width, picture.height + lines * height + 2 * MARGIN), PAPER)
+    sheet.paste(picture)
+    pencil = ImageDraw.Draw(sheet)
+    for (word, colour), (left, line) in zip(words, places, strict=True):
+        if line < lines:
+            pencil.text((left, picture.height + MARGIN + line * height), word, fill=colour, font=font)
+    return sheet
+
+
+def _faded(colour: Colour, strength: float) -> Colour:
+    """The colour at full strength, nearly that of the paper at none."""
+    share = 0.3 + 0.7 * min(max(strength, 0.0), 1.0)
+    red, green, blue = (round(share * c + (1 - share) * p) for c, p in zip(colour, PAPER, strict=True))
+    return red, green, blue
 
 
 def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:

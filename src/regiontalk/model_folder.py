@@ -3,6 +3,7 @@
 propose.onnx recognize.onnx step.onnx    the network's stages (see `runtime`)
 vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
+HEAD_vocabulary.json, its graphs         of each head in model.json (see `HEADS`)
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -18,11 +20,14 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 1
 GRAPHS = ("propose", "recognize", "step")
+HEADS = {"words": ("vectors", "words"), "sentence": ("sentence_begin", "sentence_step")}
+"""What reads region codes further, and its graphs: `words` aligns sentences, `sentence` describes photos."""
 SCORES = ("final", "product")
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
@@ -46,6 +51,8 @@ class PredictionConfig:
     """`final`: the recognition network's score. `product`: times the proposal's."""
     caption_weight: float = 0.0
     """The score is multiplied with exp(this · mean log-probability of the caption's words)."""
+    calibration: Calibration = UNCHANGED
+    """a, b and c that lead from the score to a probability (see `calibration`); `regiontalk calibrate` fits them."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,31 @@ class ModelInfo:
     """The network's configuration as in a recipe, for training to go on from these weights."""
     training: dict[str, Any] = field(default_factory=dict)
     """What is known of how it was trained."""
+    heads: dict[str, Any] = field(default_factory=dict)
+    """Name -> `HeadInfo` as a dictionary."""
     format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class HeadInfo:
+    """What a head says of itself."""
+
+    detector: str
+    """`detector_fingerprint` of the network whose codes it was trained on; other codes mean nothing to it."""
+    settings: dict[str, Any]
+    """How it is used, as chosen on dev."""
+    net: dict[str, Any]
+    """Its configuration as in a recipe."""
+    training: dict[str, Any]
+    """What is known of how it was trained."""
+
+
+@dataclass(frozen=True)
+class Head:
+    info: HeadInfo
+    words: Vocabulary
+    """The words that it knows, which need not be those of the captions."""
+    graphs: Mapping[str, bytes] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -75,6 +106,12 @@ class ModelFolder:
     info: ModelInfo
     words: Vocabulary
     graphs: Mapping[str, bytes] = field(repr=False)
+    heads: Mapping[str, Head] = field(default_factory=dict)
+
+
+def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
+    """What tells one source of region codes from another: the graphs that make them."""
+    return _digest("".join(_digest(graphs[name]) for name in ("propose", "recognize")).encode())
 
 
 def read_model_folder(path: Path) -> ModelFolder:
@@ -82,22 +119,63 @@ def read_model_folder(path: Path) -> ModelFolder:
     files = _read_checked(path)
     info = _read_info(path / INFO, files[INFO])
     wanted = {INFO, WORDS, *(f"{name}.onnx" for name in GRAPHS)}
+    for head in info.heads:
+        wanted |= {_head_words(head), *(f"{name}.onnx" for name in HEADS[head])}
     if set(files) != wanted:
         wrong = sorted(set(files) ^ wanted)[0]
         raise ModelError(f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}", hint=_AGAIN)
+    graphs = {name: files[f"{name}.onnx"] for name in GRAPHS}
+    heads = {name: _read_head(path, name, info, files) for name in info.heads}
+    for name, read in heads.items():
+        check_head(name, read.info, graphs, str(path))
+    return ModelFolder(path, info, _read_words(path / WORDS, files[WORDS]), graphs, heads)
+
+
+def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: str) -> None:
+    """A head understands the codes of one detector alone."""
+    if head.detector != detector_fingerprint(graphs):
+        raise ModelError(
+            f"{place}: the head {name!r} was trained on the region codes of another detector",
+            hint="compute codes with this one (regiontalk data codes) and train the head on them",
+        )
+
+
+def _read_words(path: Path, data: bytes) -> Vocabulary:
     try:
-        words = Vocabulary.from_dict(json.loads(files[WORDS]))
+        return Vocabulary.from_dict(json.loads(data))
     except ValueError as error:
-        raise ModelError(f"{path / WORDS}: not a vocabulary: {error}") from error
-    return ModelFolder(path, info, words, {name: files[f"{name}.onnx"] for name in GRAPHS})
+        raise ModelError(f"{path}: not a vocabulary: {error}") from error
 
 
-def write_model_folder(path: Path, info: ModelInfo, words: Vocabulary, graphs: Mapping[str, bytes]) -> None:
+def _read_head(path: Path, name: str, info: ModelInfo, files: Mapping[str, bytes]) -> Head:
+    described = _strictly(HeadInfo, info.heads[name], f"{path / INFO}: heads: {name}")
+    words = _read_words(path / _head_words(name), files[_head_words(name)])
+    return Head(described, words, {graph: files[f"{graph}.onnx"] for graph in HEADS[name]})
+
+
+def _head_words(name: str) -> str:
+    return f"{name}_vocabulary.json"
+
+
+def write_model_folder(
+    path: Path,
+    info: ModelInfo,
+    words: Vocabulary,
+    graphs: Mapping[str, bytes],
+    heads: Mapping[str, Head] | None = None,
+) -> None:
     """Writes the folder beside its place and renames it into it, so that nobody meets half of one."""
     check_free(path)
+    heads = heads or {}
     files = {f"{name}.onnx": graph for name, graph in graphs.items()}
-    files[INFO] = _encode(asdict(info))
+    described = asdict(info) | {"heads": {name: asdict(head.info) for name, head in heads.items()}}
+    if not heads:
+        del described["heads"]  # so that programs from before there were heads can read it
+    files[INFO] = _encode(described)
     files[WORDS] = _encode(words.to_dict())
+    for name, head in heads.items():
+        files |= {f"{graph}.onnx": data for graph, data in head.graphs.items()}
+        files[_head_words(name)] = _encode(head.words.to_dict())
     files[SUMS] = "".join(f"{_digest(files[name])}  {name}\n" for name in sorted(files)).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,18 +241,31 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
         )
     settings = values.get("prediction")
     if isinstance(settings, dict):
+        settings["calibration"] = _read_calibration(path, settings.get("calibration", list(UNCHANGED)))
         values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
-    info = _strictly(ModelInfo, values, str(path))
+    info = _strictly(ModelInfo, {"heads": {}} | values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'")
     if info.prediction.score not in SCORES or min(info.input_size, info.pad_to, info.prediction.longest) < 1:
         raise ModelError(f"{path}: impossible settings", hint=_AGAIN)
+    for name, head in info.heads.items():
+        if name not in HEADS or not isinstance(head, dict):
+            raise ModelError(f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk")
     return info
+
+
+def _read_calibration(path: Path, values: object) -> Calibration:
+    """Three numbers that keep the order of scores. The first folders had none, and their scores stay as they are."""
+    numbers = values if isinstance(values, list) and all(type(value) is float for value in values) else []
+    if len(numbers) != 3 or not all(map(math.isfinite, numbers)) or min(numbers[:2]) < 0:
+        raise ModelError(f"{path}: prediction: calibration is {values!r}, not a, b and c with a and b not negative")
+    a, b, c = numbers
+    return a, b, c
 
 
 def _strictly(kind: type[_Plain], values: Mapping[str, Any], place: str) -> _Plain:
     """A dataclass of plain fields from JSON: every key known and there, every value of its type."""
-    types = {"int": int, "float": float, "str": str, "PredictionConfig": PredictionConfig}
+    types = {"int": int, "float": float, "str": str, "PredictionConfig": PredictionConfig, "Calibration": tuple}
     names = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
     for key in values:
         if key not in names:

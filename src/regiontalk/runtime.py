@@ -7,7 +7,7 @@ H the size of the LSTM's state, E of what it sees, V tokens. Boxes are pixels of
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.model_folder import ModelFolder, ModelInfo, read_model_folder
+from regiontalk.model_folder import Head, ModelInfo, read_model_folder
 from regiontalk.vocabulary import Vocabulary
 
 Floats = NDArray[np.float32]
@@ -33,6 +33,16 @@ PORTS = {
         ("refined_xyxy", "logits", "codes", "h", "c", "seen"),
     ),
     "step": (("tokens", "h", "c", "seen"), ("logprobs", "next_h", "next_c")),
+}
+# The same for the graphs of heads (`model_folder.HEADS`).
+HEAD_PORTS = {
+    "vectors": (("codes",), ("vectors",)),
+    "words": (("tokens", "mask"), ("vectors",)),
+    "sentence_begin": (("views", "regions", "places"), ("h", "c", "bias", "memory", "absent")),
+    "sentence_step": (
+        ("tokens", "h", "c", "bias", "memory", "absent"),
+        ("logprobs", "next_h", "next_c", "next_bias"),
+    ),
 }
 
 
@@ -72,6 +82,14 @@ class Runtime(Protocol):
         """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
         ...
 
+    def head(self, name: str) -> Head:
+        """A head of the model; `ModelError` where it has none of that name."""
+        ...
+
+    def run_head(self, graph: str, *inputs: NDArray[Any]) -> Sequence[Any]:
+        """A graph of a head: arrays in the order of `HEAD_PORTS` in, arrays out."""
+        ...
+
 
 class OnnxRuntime:
     """A model folder in ONNX Runtime on the CPU. `threads`: how many cores a stage may use (default: the
@@ -82,7 +100,8 @@ class OnnxRuntime:
         count = _threads(threads)
         model = read_model_folder(folder)  # before onnxruntime sees a byte
         self.info, self.words = model.info, model.words
-        self._sessions = {name: _open_session(model, name, count) for name in PORTS}
+        self._model, self._threads = model, count
+        self._sessions = {name: _open_session(folder, name, model.graphs[name], PORTS[name], count) for name in PORTS}
         tokens = self._sessions["step"].get_outputs()[0].shape[1]
         if tokens != len(self.words):
             raise ModelError(f"{folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
@@ -98,13 +117,36 @@ class OnnxRuntime:
         logprobs, h, c = self._run("step", tokens, *state)
         return logprobs, (h, c, state[2])
 
+    def head(self, name: str) -> Head:
+        return named_head(self._model.heads, name, self.info.name)
+
+    def run_head(self, graph: str, *inputs: NDArray[Any]) -> Sequence[Any]:
+        if graph not in self._sessions:  # captions do without heads: none is opened before it is asked for
+            data = next(head.graphs[graph] for head in self._model.heads.values() if graph in head.graphs)
+            self._sessions[graph] = _open_session(self._model.path, graph, data, HEAD_PORTS[graph], self._threads)
+        given = dict(zip(HEAD_PORTS[graph][0], inputs, strict=True))
+        outputs: Sequence[Any] = self._sessions[graph].run(None, given)
+        return outputs
+
     def _run(self, name: str, *inputs: NDArray[Any]) -> Sequence[Any]:
         given = dict(zip(PORTS[name][0], inputs, strict=True))
         outputs: Sequence[Any] = self._sessions[name].run(None, given)
         return outputs
 
 
-def _open_session(model: ModelFolder, name: str, threads: int) -> Any:
+def named_head(heads: Mapping[str, Head], name: str, model: str) -> Head:
+    if name not in heads:
+        purpose = {"words": "align sentences with regions", "sentence": "describe whole photos"}[name]
+        raise ModelError(
+            f"the model {model!r} has no head {name!r}: it cannot {purpose}",
+            hint="regiontalk export MODEL OUT --add HEAD_CHECKPOINT adds one",
+        )
+    return heads[name]
+
+
+def _open_session(
+    folder: Path, name: str, graph: bytes, ports: tuple[tuple[str, ...], tuple[str, ...]], threads: int
+) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -113,15 +155,15 @@ def _open_session(model: ModelFolder, name: str, threads: int) -> Any:
     # The stages take turns: threads of one that spin while they wait take cores from the next one's.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # what goes wrong is raised; stderr is not onnxruntime's
-    place = model.path / f"{name}.onnx"
+    place = folder / f"{name}.onnx"
     try:
-        session = onnxruntime.InferenceSession(model.graphs[name], options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has an exception class for each status, with no base of their own
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(f"{place}: onnxruntime cannot load it: {reason}") from error
     # An input that a model has no use for is still there in its graph.
     found = tuple(tuple(port.name for port in ports) for ports in (session.get_inputs(), session.get_outputs()))
-    if found != PORTS[name]:
+    if found != ports:
         raise ModelError(f"{place}: not the graph {name!r}: it takes {found[0]} and gives {found[1]}")
     return session
 

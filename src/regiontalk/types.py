@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,52 @@ class ImageRegions:
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """A sentence and the logarithm of its probability, END included."""
+
+    sentence: str
+    logprob: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"sentence": self.sentence, "logprob": round(self.logprob, 4)}
+
+
+@dataclass(frozen=True)
+class Description:
+    """One sentence for a whole photo, and the next likeliest ones where they were asked for."""
+
+    path: str
+    width: int
+    height: int
+    model: str
+    sentence: str
+    logprob: float
+    alternatives: tuple[Sentence, ...] = ()
+    image: Image.Image | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "path": self.path,
+            "width": self.width,
+            "height": self.height,
+            "model": self.model,
+            **Sentence(self.sentence, self.logprob).to_dict(),
+            "alternatives": [other.to_dict() for other in self.alternatives],
+        }
+
+    def as_regions(self) -> ImageRegions:
+        """The photo as its own one region, for pictures and pages; its score is the sentence's probability."""
+        whole = (0.0, 0.0, float(self.width), float(self.height))
+        region = Region(whole, math.exp(min(self.logprob, 0.0)), self.sentence, self.logprob)
+        return ImageRegions(self.path, self.width, self.height, self.model, (region,), self.image)
+
+    def draw(self) -> Image.Image:
+        """The photo with the sentence on it."""
+        return self.as_regions().draw()
+
+
+@dataclass(frozen=True)
 class Segment:
     """A run of words, `words` = [start, end), and the region they belong to."""
 
@@ -94,6 +141,8 @@ class Segment:
     words: tuple[int, int]
     xyxy: BoxXYXY
     score: float
+    word_scores: tuple[float, ...] = ()
+    """How well each single word fits the region; 0 where the model does not know it."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -101,6 +150,7 @@ class Segment:
             "words": list(self.words),
             "xyxy": [round(value, 2) for value in self.xyxy],
             "score": round(self.score, 6),
+            "word_scores": [round(value, 6) for value in self.word_scores],
         }
 
 
@@ -111,13 +161,28 @@ class Alignment:
     path: str
     sentence: str
     segments: tuple[Segment, ...]
+    unknown: tuple[str, ...] = ()
+    """Words that the model does not know; they stand in the segments of their neighbours."""
+    image: Image.Image | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "path": self.path,
             "sentence": self.sentence,
             "segments": [segment.to_dict() for segment in self.segments],
+            "unknown": list(self.unknown),
         }
+
+    def draw(self) -> Image.Image:
+        """The photo with coloured boxes, and below it the words in the same colours, weak ones faded (fig. 5)."""
+        from regiontalk import drawing, images
+
+        photo = self.image if self.image is not None else images.open_photo(self.path)
+        return drawing.draw_alignment(
+            photo,
+            [segment.xyxy for segment in self.segments],
+            [list(zip(segment.text.split(), segment.word_scores, strict=True)) for segment in self.segments],
+        )
 
 
 @dataclass(frozen=True)

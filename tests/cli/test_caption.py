@@ -8,7 +8,6 @@ import os
 import pty
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from PIL import Image
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.caption import _in_order
 from regiontalk.cli.main import run
 from regiontalk.errors import ModelError
 from regiontalk.types import ImageRegions
@@ -217,25 +215,6 @@ def test_the_bar_is_no_place_for_results(
     assert len(lines(capsys)) == 2
     assert "Captioning" in stderr.getvalue()
     assert "schema" not in stderr.getvalue()
-
-
-def test_results_keep_their_order_and_work_is_bounded() -> None:
-    gate = threading.Event()
-    started: list[str] = []
-
-    def work(photo: str) -> ImageRegions:
-        started.append(photo)
-        if photo == "0":
-            gate.wait(10)
-        return ImageRegions(photo, 1, 1, "m", ())
-
-    results = _in_order(work, map(str, range(50)), workers=2)
-    threading.Timer(0.05, gate.set).start()
-    first = next(results)
-    assert isinstance(first, ImageRegions)
-    assert first.path == "0"
-    assert len(started) <= 4
-    assert [result.path for result in results if isinstance(result, ImageRegions)] == [str(n) for n in range(1, 50)]
 
 
 def test_what_is_no_fault_of_the_photo_ends_the_program(

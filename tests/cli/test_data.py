@@ -213,3 +213,21 @@ def test_anchors_need_regions(desk, capfd):
     capfd.readouterr()
     assert run(["data", "anchors", "out", "--split", "test"]) == 4
     assert capfd.readouterr().err == "regiontalk: out, split test: no regions to fit anchors to\n"
+
+
+class TestCodes:
+    def test_codes_are_counted_and_kept(
+        self, untrained_run: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        out = tmp_path / "codes.npz"
+        arguments = ["data", "codes", str(untrained_run / "data"), str(out), "--model", str(tiny_model)]
+        assert run([*arguments, "--split", "dev", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["photos"], found["code"]) == (4, 128)
+        assert out.is_file()
+
+    def test_failures(self, untrained_run: Path, tiny_model: Path, tmp_path: Path) -> None:
+        data = str(untrained_run / "data")
+        assert run(["data", "codes", data, str(tmp_path / "codes.txt"), "--model", str(tiny_model)]) == 2
+        assert run(["data", "codes", data, str(tmp_path / "codes.npz"), "--model", str(tmp_path / "none")]) == 6
+        assert run(["data", "codes", str(tmp_path), str(tmp_path / "codes.npz"), "--model", str(tiny_model)]) == 4

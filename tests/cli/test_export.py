@@ -45,7 +45,7 @@ def test_name_and_settings_are_passed_on_only_where_given(desk_with_run: Path, m
 
     monkeypatch.setattr(export, "export_model", spy)
     assert run(["export", "run", "out", "--name", "compact-1", "--precision", "int8", "-q"]) == 0
-    assert asked == [(Path("run/checkpoints/step-00000000"), Path("out"), "compact-1", "int8", {})]
+    assert asked == [(Path("run/checkpoints/step-00000000"), Path("out"), "compact-1", "int8", {}, {})]
 
 
 def test_a_folder_that_is_there_stays_as_it_is(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,3 +70,25 @@ def test_without_torch_the_extra_is_named(desk_with_run: Path, monkeypatch: pyte
 
     monkeypatch.setattr(console, "need", missing)
     assert run(["export", "run", "out"]) == 7
+
+
+class TestHeads:
+    def test_a_model_folder_gets_a_head(self, tiny_model: Path, alignment_run: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        assert run(["export", str(tiny_model), str(out), "--add", str(alignment_run), "--beta", "0.25", "-q"]) == 0
+        model = read_model_folder(out)
+        assert model.heads["words"].info.settings["beta"] == 0.25
+        assert set(model.heads) == {"words"}
+        assert (model.info.name, model.info.precision) == ("out", "float32")
+
+    def test_other_options_do_not_go_with_a_model_folder(
+        self, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for option in (["--precision", "int8"], ["--proposals", "5"]):
+            assert run(["export", str(tiny_model), str(tmp_path / "out"), *option]) == 2
+            assert "only --name, --add and --beta" in capsys.readouterr().err
+
+    def test_what_is_no_head(self, tiny_model: Path, shaken_checkpoint: Path, tmp_path: Path) -> None:
+        assert run(["export", str(tiny_model), str(tmp_path / "out"), "--add", str(shaken_checkpoint)]) == 6
+        assert run(["export", str(tiny_model), str(tmp_path / "out"), "--add", str(tmp_path / "none")]) == 6
+        assert not (tmp_path / "out").exists()

@@ -22,7 +22,7 @@ PHOTOS = [
 
 
 def test_the_table_shows_score_caption_and_box(capsys: pytest.CaptureFixture[str]) -> None:
-    render.print_regions(PHOTOS[0])
+    render.print_result(PHOTOS[0])
     heading, first, second = capsys.readouterr().out.splitlines()
     assert heading == "a.jpg  200×100"
     assert first.split() == ["■", "0.90", "a", "red", "mug", "10", "20", "61", "70"]
@@ -36,19 +36,19 @@ def test_each_region_has_its_own_colour_on_a_terminal(
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    render.print_regions(PHOTOS[0])
+    render.print_result(PHOTOS[0])
     _, first, second = capsys.readouterr().out.splitlines()
     assert "\x1b[38;2;230;25;75m■" in first
     assert "\x1b[38;2;60;180;75m■" in second
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    render.print_regions(PHOTOS[1])
+    render.print_result(PHOTOS[1])
     assert capsys.readouterr().out.splitlines() == ["deep/b.jpg  50×40", "  nothing found"]
 
 
 def test_a_name_cannot_forge_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    render.print_regions(ImageRegions("a\n\x1b[31m[b]\udce9.jpg", 9, 9, "m", ()))
+    render.print_result(ImageRegions("a\n\x1b[31m[b]\udce9.jpg", 9, 9, "m", ()))
     assert capsys.readouterr().out.splitlines()[0] == r"a\n\x1b[31m[b]\udce9.jpg  9×9"
 
 

@@ -116,9 +116,9 @@ def test_the_same_step_again_replaces_it(tmp_path):
 def test_only_the_newest_and_the_best_are_kept(tmp_path):
     for step in (5, 50, 500, 5000):
         save(tmp_path, step)
-    drop_old(tmp_path, 2, tmp_path / "step-00000005")
+    drop_old(tmp_path, 2, [tmp_path / "step-00000005"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000005", "step-00000500", "step-00005000"]
-    drop_old(tmp_path, 1, None)
+    drop_old(tmp_path, 1, [])
     assert [path.name for path in tmp_path.iterdir()] == ["step-00005000"]
 
 

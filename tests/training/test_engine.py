@@ -264,7 +264,7 @@ class TestFrozen:
     def test_the_backbone_waits_for_its_epoch(self, make_engine):
         """8 photos in batches of 2: an epoch is 4 steps."""
         engine = make_engine("schedule.backbone_from_epoch=1.0", "backbone_optimizer.weight_decay=0.1")
-        assert engine.backbone_from == 4
+        assert engine.task.backbone_from() == 4
         batches = engine.task.batches(0, 1)
         start = weights(engine)
         for step in range(6):
@@ -312,6 +312,13 @@ def test_gradients_are_clipped_all_together(make_engine):
     engine.train_step(engine.task.batches(0, 1)[0])
     total = math.sqrt(sum(float(p.grad.square().sum()) for p in engine.net.parameters() if p.grad is not None))
     assert total == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_gradients_are_clipped_one_by_one(make_engine):
+    engine = make_engine("schedule.clip_value=1e-6")
+    engine.train_step(engine.task.batches(0, 1)[0])
+    largest = max(float(p.grad.abs().max()) for p in engine.net.parameters() if p.grad is not None)
+    assert largest == pytest.approx(1e-6)
 
 
 def test_losses_are_weighted(make_engine):
@@ -382,6 +389,26 @@ class TestBest:
         again.train()
         assert again.best["step"] == 1
         assert checkpoint_names(again) == ["step-00000001", "step-00000006"]
+
+    def test_several_are_kept_where_the_recipe_asks(self, make_engine):
+        engine = self.train(make_engine, [0.1, 0.5, 0.3, 0.5, 0.2, 0.1], "run.keep_best=3")
+        assert [one["step"] for one in engine.best_few] == [2, 4, 3]
+        assert checkpoint_names(engine) == [f"step-0000000{step}" for step in (2, 3, 4, 6)]
+        assert read_state(latest_checkpoint(engine.checkpoint_folder))["best_few"] == engine.best_few
+
+    def test_of_some_metrics_the_smallest_is_the_best(self, make_engine, monkeypatch):
+        monkeypatch.setattr(FCLNTask, "lower_is_better", ("recall_50",))
+        assert self.train(make_engine, [0.4, 0.2, 0.3, 0.2, 0.5, 0.6]).best["step"] == 2
+
+    def test_checkpoints_from_before_there_were_several(self, make_engine):
+        engine = self.train(make_engine, [0.1, 0.5, 0.3, 0.5, 0.2, 0.1])
+        place = latest_checkpoint(engine.checkpoint_folder)
+        state = read_state(place)
+        del state["best_few"], state["recipe"]["kind"], state["recipe"]["run"]["keep_best"]
+        (place / "state.json").write_text(json.dumps(state))
+        again = make_engine("run.evaluate_every=1", "run.keep=1", "run.metric=recall_50")
+        assert again.resume()
+        assert again.best["step"] == 2
 
     def test_without_dev_photos_there_is_no_best(self, make_engine):
         engine = make_engine()

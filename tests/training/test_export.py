@@ -72,6 +72,8 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
     assert size_of(tmp_path / "stored") < 0.8 * size_of(tmp_path / "half")
     assert size_of(tmp_path / "integers") < 0.8 * size_of(tmp_path / "half")
     assert b"MatMulInteger" in (tmp_path / "integers" / "recognize.onnx").read_bytes()
+    spared = read_model_folder(tmp_path / "integers").graphs["recognize"]
+    assert b"recognition.score.weight_quantized" not in spared, "scores and boxes need more than 8 bits"
     whole = TorchRuntime(shaken_checkpoint)
     image = np.random.default_rng(0).uniform(0, 255, (1, 3, 96, 64)).astype(np.float32)
     expected = whole.propose(image, (60, 90))

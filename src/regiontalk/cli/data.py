@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,80 @@ def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool
     """
     track = functools.partial(console.track, description=f"Merging {dataset}", quiet=quiet)
     _print_description(str(merged), merging.merge_dataset(dataset, merged, iou, force, track), as_json)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--model", type=folder_path, required=True, help="The model folder whose regions and codes they are.")
+@click.option("--surroundings", is_flag=True, help="Also the codes of the boxes made twice as wide and high.")
+@click.option("--on-truths", is_flag=True, help="Of the data set's own boxes instead of the best regions.")
+@click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+@click.option("-j", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@json_option
+@quiet_option
+def codes(
+    *,
+    dataset: Path,
+    out: Path,
+    model: Path,
+    surroundings: bool,
+    on_truths: bool,
+    split: str | None,
+    workers: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Compute region codes, for heads to train on.
+
+    OUT is an .npz file: of every photo of DATASET the 19 best regions and the whole photo, with boxes, scores and
+    codes. A run that was stopped goes on where it was.
+    """
+    from regiontalk.training.codes import compute_codes
+
+    def track(numbers: Iterable[int], total: int) -> Iterator[int]:
+        return console.track(numbers, f"Looking at {dataset}", total, quiet)
+
+    coded = compute_codes(dataset, split, model, surroundings, out, workers, track, on_truths)
+    found = {"photos": len(coded), "regions": int(coded.counts.sum()) - len(coded), "code": coded.codes.shape[2]}
+    _print_description(str(out), found, as_json)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.argument("codes", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--alignment", type=folder_path, required=True, help="The run of an alignment net, on the same codes.")
+@click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer are the snippets.")
+@click.option("--speaker", type=folder_path, help="A run on such snippets: regions are weighed by it as well.")
+@click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+@json_option
+@quiet_option
+def snippets(
+    *,
+    dataset: Path,
+    codes: Path,
+    out: Path,
+    alignment: Path,
+    beta: float,
+    speaker: Path | None,
+    split: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Cut sentences into snippets of regions, for the multimodal RNN to learn (K&FF section 3.1.4).
+
+    CODES are those of the photos of DATASET; OUT is a file of JSON lines for a recipe's data.snippets.
+    """
+    console.need("train", "aligning", "torch", "safetensors")
+    from regiontalk.data.records import Dataset
+    from regiontalk.training.snippets import find_snippets
+    from regiontalk.training.subjects import write_snippets
+
+    records = Dataset(dataset, split)
+    found = find_snippets(records, codes, alignment, beta, speaker)
+    count = write_snippets(out, console.track(found, f"Aligning {dataset}", len(records), quiet))
+    _print_description(str(out), {"photos": len(records), "snippets": count}, as_json)
 
 
 @command.command()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from regiontalk.cli import console
+from regiontalk.cli.evaluate_alignment import alignment, grounding, magnitudes, print_ranking
 from regiontalk.errors import DataError, SkippedInputs
 
 if TYPE_CHECKING:
@@ -61,7 +62,11 @@ def _meteor_options(command: Decorated) -> Decorated:
 
 @click.group()
 def command() -> None:
-    """The papers' metrics, on files of truth and predictions."""
+    """The papers' metrics, on files of truth and predictions; those of alignments, on a run."""
+
+
+for _verb in (alignment, grounding, magnitudes):
+    command.add_command(_verb)
 
 
 @command.command()
@@ -217,19 +222,7 @@ def ranking(scores: tuple[Path, ...], first: int | None, as_json: bool) -> None:
     from regiontalk.evaluation.ranking import evaluate_ranking, load_scores
 
     models = (load_scores(path) for path in scores)
-    result = evaluate_ranking(model if first is None else model.first(first) for model in models)
-    if as_json:
-        console.print_json(result.to_dict())
-        return
-    rows = [
-        [name, *(f"{value:.1f}" for value in direction.to_dict().values())]
-        for name, direction in (
-            ("image → sentence", result.image_to_text),
-            ("sentence → image", result.text_to_image),
-        )
-    ]
-    title = f"{result.images} images, {result.sentences} sentences, {result.models} model(s)"
-    console.print_table(title, ["", "R@1", "R@5", "R@10", "median rank"], rows)
+    print_ranking(evaluate_ranking(model if first is None else model.first(first) for model in models), as_json)
 
 
 @command.command()

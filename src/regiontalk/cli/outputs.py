@@ -17,9 +17,11 @@ from regiontalk.cli import console, render
 from regiontalk.data.writing import encode_line
 from regiontalk.errors import UsageError
 from regiontalk.page import writing_page
-from regiontalk.types import ImageRegions
+from regiontalk.types import Description, ImageRegions
 
-Put = Callable[[ImageRegions], object]
+Result = ImageRegions | Description
+Put = Callable[[Any], object]
+"""Takes a `Result`: all of one kind."""
 
 PAGES = (".html", ".htm")
 DATA = (".json", ".jsonl")
@@ -88,7 +90,7 @@ def opening(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
     """
     with _writing(wanted, photos) as write, _printing(wanted) as show:
 
-        def put(photo: ImageRegions) -> None:
+        def put(photo: Result) -> None:
             write(photo)
             show(photo)
 
@@ -105,7 +107,7 @@ def _writing(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
     try:
         if wanted.page is not None:
             with writing_page(wanted.page) as put:
-                yield put
+                yield lambda photo: put(photo if isinstance(photo, ImageRegions) else photo.as_regions())
         elif wanted.data is not None:
             with (
                 replacing(wanted.data) as temporary,
@@ -129,7 +131,7 @@ def _printing(wanted: Wanted) -> Iterator[Put]:
         with _encoding(wanted.export, console.print_json) as put:
             yield put
     else:
-        yield render.print_regions
+        yield render.print_result
 
 
 @contextmanager
@@ -199,7 +201,7 @@ def _may_be_replaced(target: Path) -> bool:
         return False
 
 
-def _save_picture(photo: ImageRegions, target: Path) -> None:
+def _save_picture(photo: Result, target: Path) -> None:
     exif = Image.Exif()
     exif[ExifTags.Base.Software] = MARK
     with replacing(target) as temporary:

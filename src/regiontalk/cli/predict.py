@@ -73,6 +73,8 @@ def net_options(command: Decorated) -> Decorated:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also keep what the net says of every proposal, as .npz.",
 )
+@click.option("--codes", type=click.Path(path_type=Path), help="For a checkpoint of kind sentences: the photos' codes.")
+@click.option("--beam", type=click.IntRange(1, 100), help="For a checkpoint of kind sentences; default: the recipe's.")
 def command(
     *,
     checkpoint: Path,
@@ -81,6 +83,8 @@ def command(
     split: str,
     on_truths: bool,
     described: Path | None,
+    codes: Path | None,
+    beam: int | None,
     device: str,
     batch: int,
     workers: int,
@@ -92,15 +96,53 @@ def command(
     CHECKPOINT is a run's folder (its best checkpoint by the run's metric on dev, else the newest) or one
     step-… folder. Settings that are not given are the recipe's. The output is what `regiontalk evaluate dense`
     takes as predictions, sorted by path.
+
+    A checkpoint of kind sentences needs the photos' --codes, and says a sentence of each photo, for `regiontalk
+    evaluate captions`; or --on-truths of each box (codes with --on-truths as well), for `regiontalk evaluate regions`.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
     if described is not None:
         _check_described(described, on_truths)
     dataset = open_split(data, split)
+    if _kind(checkpoint) == "sentences":
+        _predict_sentences(checkpoint, dataset, output, codes, on_truths, beam, device, quiet)
+        return
+    if codes is not None or beam is not None:
+        raise UsageError("--codes and --beam are for checkpoints of kind sentences")
     predictor, name = open_predictor(NetOptions(checkpoint, device, batch, workers), settings, quiet)
     with writing(output) as temporary:
         found = _regions(predictor, dataset, on_truths, described, f"Predicting {data}", quiet)
         lines = {photo.path: encode_line(_by_score(photo, name).to_dict()) for photo in found}
+        temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
+    console.message(f"{output}: {len(lines)} photos", quiet)
+
+
+def _kind(checkpoint: Path) -> str:
+    from regiontalk.training.checkpoints import find_checkpoint, read_state
+
+    return str(read_state(find_checkpoint(checkpoint))["kind"])
+
+
+def _predict_sentences(
+    checkpoint: Path,
+    dataset: Dataset,
+    output: Path,
+    codes: Path | None,
+    on_truths: bool,
+    beam: int | None,
+    device: str,
+    quiet: bool,
+) -> None:
+    from regiontalk.training.checkpoints import find_checkpoint
+    from regiontalk.training.describing import DatasetDescriber
+    from regiontalk.training.engine import pick_device
+
+    if codes is None:
+        raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")
+    describer = DatasetDescriber.load(find_checkpoint(checkpoint), codes, pick_device(device))
+    with writing(output) as temporary:
+        found = (describer.regions if on_truths else describer.photos)(dataset, beam)
+        lines = {photo.path: encode_line(photo.to_dict()) for photo in found}
         temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
     console.message(f"{output}: {len(lines)} photos", quiet)
 
@@ -133,10 +175,10 @@ def _by_score(photo: ImageRegions, model: str) -> ImageRegions:
     return replace(photo, model=model, regions=tuple(regions))
 
 
-def open_split(data: Path, split: str) -> Dataset:
+def open_split(data: Path, split: str, option: str = "--split") -> Dataset:
     dataset = Dataset(data, split)
     if not len(dataset):
-        raise DataError(f"{data}: no image in split {split}", hint="--split names another; data stats counts them")
+        raise DataError(f"{data}: no image in split {split}", hint=f"{option} names another; data stats counts them")
     return dataset
 
 

@@ -15,15 +15,33 @@ from rich.text import Text
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.drawing import PALETTE
-from regiontalk.types import BoxXYXY, ImageRegions, Region
+from regiontalk.types import BoxXYXY, Description, ImageRegions, Region, Sentence
 
 LINES = ("hf",)  # formats of one object a line instead of one whole
 
 
-def print_regions(photo: ImageRegions) -> None:
-    """A table; the squares are the colours that the regions have in drawn pictures and on the page."""
+def print_result(photo: ImageRegions | Description) -> None:
+    """A table of a photo's regions or sentences."""
     heading = Text(console.one_line(photo.path), style="bold")
     heading.append(f"  {photo.width}×{photo.height}", style="not bold dim")
+    console.out().print(heading)
+    if isinstance(photo, ImageRegions):
+        _print_regions(photo)
+    else:
+        _print_sentences(photo)
+
+
+def _print_sentences(photo: Description) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(justify="right", style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for said in (Sentence(photo.sentence, photo.logprob), *photo.alternatives):
+        table.add_row(f"{said.logprob:.2f}", Text(console.one_line(said.sentence)))
+    console.out().print(table)
+
+
+def _print_regions(photo: ImageRegions) -> None:
+    """The squares are the colours that the regions have in drawn pictures and on the page."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
@@ -33,9 +51,7 @@ def print_regions(photo: ImageRegions) -> None:
         key = Text("■", style="rgb({},{},{})".format(*PALETTE[number % len(PALETTE)]))
         box = " ".join(f"{side:.0f}" for side in region.xyxy)
         table.add_row(key, f"{region.score:.2f}", Text(console.one_line(region.caption)), box)
-    out = console.out()
-    out.print(heading)
-    out.print(table if photo.regions else Text("  nothing found", style="dim"))
+    console.out().print(table if photo.regions else Text("  nothing found", style="dim"))
 
 
 def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:

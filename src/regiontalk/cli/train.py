@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -47,6 +48,12 @@ class ProgressWatcher:
 @click.argument("recipe", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The run's folder (default: runs/RECIPE).")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key: --set run.steps=500")
+@click.option(
+    "--from",
+    "begin_from",
+    metavar="MODEL",
+    help="Go on from this model's weights: embedded (the package's own), a model folder, or another run.",
+)
 @click.option("--resume", is_flag=True, help="Go on from the run's newest checkpoint, if there is one.")
 @click.option("--minutes", type=float, help="Stop with a checkpoint after so long; --resume goes on.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
@@ -55,6 +62,7 @@ def command(
     recipe: Path,
     output: Path | None,
     changes: tuple[str, ...],
+    begin_from: str | None,
     resume: bool,
     minutes: float | None,
     device: str,
@@ -70,6 +78,9 @@ def command(
     folder = output if output is not None else Path("runs") / recipe.stem
     if not resume and (folder / "checkpoints").exists():
         raise UsageError(f"{folder} holds a run already", hint="--resume goes on with it, -o names another folder")
+    if begin_from is not None:
+        console.need("train", "--from", "onnx")
+        changes = (*changes, f"begin_from={json.dumps(begin_from)}")
     watcher = ProgressWatcher(quiet)
     with watcher.bar:
         start_run(recipe, changes, folder, resume, minutes, device, watcher)

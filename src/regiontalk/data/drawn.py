@@ -1,4 +1,4 @@
-"""Drawn scenes: coloured shapes on plain ground with a phrase each, to try training on without any photos."""
+"""Drawn scenes: coloured shapes on plain ground, a phrase each and a sentence of all, to train without any photos."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def write_scenes(out: Path, train: int, dev: int, seed: int = 0, long_side: int 
             name = f"scene-{number:05d}.png"
             _add(tar, name, picture)
             split = "train" if number < train else "dev"
-            record = Record(name, width, height, split, "images-00.tar", (), tuple(regions))
+            sentence = " and ".join(region.phrase for region in regions)
+            record = Record(name, width, height, split, "images-00.tar", (sentence,), tuple(regions))
             annotations.write(json.dumps(record.to_dict()) + "\n")
     settings = {
         "source": "drawn",

@@ -101,6 +101,22 @@ SECTIONS = (
             *_rank_columns("text_to_image", "sentence → image"),
         ),
     ),
+    Section(
+        "grounding",
+        "Phrases on their regions",
+        "Of the phrases of Flickr30k Entities, the share aligned with a region of IoU ≥ 0.5 with the true box, in "
+        "percent, and of those whose centre lies in it (pointing). The words learned from sentences alone; whether the "
+        "detector had seen phrases is said with the runs. “Best there is” is the detector's limit.",
+        (
+            Column("IoU ≥ .5", ("accuracy",)),
+            Column("pointing", ("pointing",)),
+            Column("random region", ("baselines", "random region", "accuracy")),
+            Column("centre box", ("baselines", "centre box", "accuracy")),
+            Column("largest region", ("baselines", "largest region", "accuracy")),
+            Column("whole photo", ("baselines", "whole photo", "accuracy")),
+            Column("best there is", ("baselines", "best region there is", "accuracy")),
+        ),
+    ),
     Section("captions", "One sentence a photo", "In percent (CIDEr × 100).", _sentence_columns()),
     Section("regions", "Captions of given regions", "In percent (CIDEr × 100).", _sentence_columns()),
     Section(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,10 @@ def find_checkpoint(folder: Path) -> Path:
     return place if place.is_dir() else newest
 
 
-def drop_old(folder: Path, keep: int, spare: Path | None) -> None:
-    """Deletes all but the newest `keep` checkpoints and the `spare` one."""
+def drop_old(folder: Path, keep: int, spared: Collection[Path]) -> None:
+    """Deletes all but the newest `keep` checkpoints and the `spared` ones."""
     for old in sorted(folder.glob("step-*"))[:-keep]:
-        if old != spare:
+        if old not in spared:
             shutil.rmtree(old)
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import math
 import os
 import signal
 import threading
 import time
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -25,28 +26,73 @@ from torch import distributed as dist
 
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training import checkpoints
-from regiontalk.training.batches import Batch, TrainingBatches, loader
-from regiontalk.training.optimizers import RunningMean, build_optimizer, rate_factor
-from regiontalk.training.recipe import FCLNRecipe, to_dict
+from regiontalk.training.batches import loader
+from regiontalk.training.optimizers import RunningMean, rate_factor
+from regiontalk.training.recipe import Recipe, from_stored, to_dict
 from regiontalk.training.runlog import RunLog
 
 # What may differ between a run and its continuation.
-FREE_KEYS = ("workers", "log_every", "checkpoint_every", "keep", "evaluate_every", "evaluate_photos", "pictures")
+FREE_KEYS = (
+    *("workers", "log_every", "checkpoint_every", "keep", "keep_best"),
+    *("evaluate_every", "evaluate_photos", "pictures"),
+)
+
+
+class Batch(Protocol):
+    """What a step learns from."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the photos in it, for messages."""
+        ...
+
+    def to(self, device: torch.device) -> Self: ...
+
+
+class Batches(Protocol):
+    """Step -> batch; an error is handed over as a value, so that it comes out of a worker process whole."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, step: int) -> Any: ...
 
 
 class Task(Protocol):
-    """What is trained."""
+    """What is trained: the net with its data, losses and optimisers."""
 
-    recipe: FCLNRecipe
+    recipe: Any
+    """A `Recipe`."""
     net: Any
+    """An `nn.Module`."""
+    lower_is_better: Collection[str]
+    """The metrics of `evaluate` of which the smallest value is the best."""
 
-    def batches(self, rank: int, ranks: int) -> TrainingBatches: ...
-    def steps_per_epoch(self) -> float: ...
-    def parameter_groups(self) -> dict[str, list[tuple[str, nn.Parameter]]]: ...
-    def losses(self, batch: Batch) -> dict[str, Tensor]: ...
-    def weight(self, name: str) -> float: ...
-    def description(self) -> dict[str, Any]: ...
-    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]: ...
+    def summary(self) -> str:
+        """One line on the net and its data."""
+        ...
+
+    def batches(self, rank: int, ranks: int) -> Batches: ...
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """By name; the rates that their groups are made with are the full ones. The last one's is logged."""
+        ...
+
+    def prepare_step(self, step: int) -> None:
+        """Training mode, and what is frozen at this step."""
+        ...
+
+    def losses(self, batch: Any) -> dict[str, Tensor]: ...
+
+    def weight(self, name: str) -> float:
+        """Of a loss in their sum."""
+        ...
+
+    def description(self) -> dict[str, Any]:
+        """What a checkpoint must say to be read again: `kind`, `recipe`, `vocabulary`, and for a head `detector`."""
+        ...
+
+    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
+        """Figures on dev; none where there is nothing to evaluate on."""
+        ...
 
 
 class Watcher(Protocol):
@@ -155,7 +201,7 @@ class Engine:
     processes: Processes = field(default_factory=Processes)
 
     def __post_init__(self) -> None:
-        recipe = self.task.recipe
+        recipe: Recipe = self.task.recipe
         if recipe.run.batch % self.processes.count:
             raise UsageError(f"run.batch {recipe.run.batch} cannot be shared by {self.processes.count} processes")
         self.recipe = recipe
@@ -163,15 +209,12 @@ class Engine:
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
             self.net.to(memory_format=torch.channels_last)
-        groups = self.task.parameter_groups()
-        self.optimizers = {
-            "backbone": build_optimizer(groups["backbone"], recipe.backbone_optimizer),
-            "rest": build_optimizer(groups["rest"], recipe.optimizer),
-        }
+        self.optimizers = self.task.optimizers()
+        self.rates = {name: [group["lr"] for group in o.param_groups] for name, o in self.optimizers.items()}
         self.mean = RunningMean(self.net, recipe.schedule.ema) if recipe.schedule.ema else None
         self.step = 0
-        self.best: dict[str, Any] = {}
-        self.backbone_from = round(recipe.schedule.backbone_from_epoch * self.task.steps_per_epoch())
+        self.best_few: list[dict[str, Any]] = []
+        """Steps and values of the best evaluations, best first."""
 
     # -- the loop ------------------------------------------------------------------------------------
 
@@ -217,6 +260,8 @@ class Engine:
         self.processes.average_gradients(self.net)
         if self.recipe.schedule.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.schedule.clip_norm)
+        if self.recipe.schedule.clip_value is not None:
+            nn.utils.clip_grad_value_(self.net.parameters(), self.recipe.schedule.clip_value)
         for optimizer in self.optimizers.values():
             optimizer.step()
         if self.mean is not None:
@@ -225,23 +270,11 @@ class Engine:
 
     def _prepare_step(self) -> None:
         """Modes, frozen parts, rates and seeds of this step."""
-        schedule = self.recipe.schedule
-        self.net.train()
-        backbone = self.task.net.backbone
-        for parameter in backbone.parameters():
-            parameter.requires_grad_(self.step >= self.backbone_from)
-        if schedule.freeze_first_layers:
-            for layer in backbone.first_layers():
-                layer.requires_grad_(False)
-        if schedule.freeze_batchnorm or self.step < self.backbone_from:
-            for module in backbone.modules():
-                if isinstance(module, nn.BatchNorm2d):
-                    module.eval()
-        factor = rate_factor(self.step, self.recipe.run.steps, schedule)
-        rates = {"backbone": self.recipe.backbone_optimizer.rate, "rest": self.recipe.optimizer.rate}
+        self.task.prepare_step(self.step)
+        factor = rate_factor(self.step, self.recipe.run.steps, self.recipe.schedule)
         for name, optimizer in self.optimizers.items():
-            for group in optimizer.param_groups:
-                group["lr"] = rates[name] * factor
+            for group, rate in zip(optimizer.param_groups, self.rates[name], strict=True):
+                group["lr"] = rate * factor
         torch.manual_seed((self.recipe.run.seed * 1_000_003 + self.step) * 1009 + self.processes.rank)
 
     # -- reports and checkpoints -----------------------------------------------------------------------
@@ -252,7 +285,8 @@ class Engine:
         values = None
         if self.step % self.recipe.run.log_every == 0 or self.step == 1:
             values = {name: loss.item() for name, loss in losses.items()}
-        speed = log.step(self.step, values, self.recipe.run.batch, self.optimizers["rest"].param_groups[0]["lr"])
+        last = list(self.optimizers.values())[-1]
+        speed = log.step(self.step, values, self.recipe.run.batch, last.param_groups[0]["lr"])
         self.watcher.step(self.step, self.recipe.run.steps, values, speed)
 
     def _after_step(self, log: RunLog | None, finished: bool) -> None:
@@ -274,9 +308,20 @@ class Engine:
             return
         log.metrics(self.step, metrics)
         self.watcher.say(f"step {self.step}: " + ", ".join(f"{k} {v:.4g}" for k, v in metrics.items()))
-        value = metrics[self.recipe.run.metric]
-        if value > self.best.get("value", float("-inf")):
-            self.best = {"step": self.step, "metric": self.recipe.run.metric, "value": value}
+        self._remember(metrics[self.recipe.run.metric])
+
+    def _remember(self, value: float) -> None:
+        """Takes this step among the best ones, if it is; of equal ones the earlier is better."""
+        if math.isnan(value):
+            return
+        metric = self.recipe.run.metric
+        sign = 1 if metric in self.task.lower_is_better else -1
+        few = [*self.best_few, {"step": self.step, "metric": metric, "value": value}]
+        self.best_few = sorted(few, key=lambda one: (sign * one["value"], one["step"]))[: self.recipe.run.keep_best]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        return self.best_few[0] if self.best_few else {}
 
     def averaged_net(self) -> nn.Module:
         """A copy of the net with the running mean of its weights, for use."""
@@ -301,10 +346,10 @@ class Engine:
         tensors: dict[str, Mapping[str, Tensor]] = {"model": self.net.state_dict(), "optimizer": memory}
         if self.mean is not None:
             tensors["mean"] = self.mean.values
-        state = {"best": self.best, "optimizer": numbers, **self.task.description()}
+        state = {"best": self.best, "best_few": self.best_few, "optimizer": numbers, **self.task.description()}
         checkpoints.save_checkpoint(self.checkpoint_folder, self.step, tensors, state)
-        spare = self.checkpoint_folder / f"step-{self.best['step']:08d}" if self.best else None
-        checkpoints.drop_old(self.checkpoint_folder, self.recipe.run.keep, spare)
+        spared = [self.checkpoint_folder / f"step-{one['step']:08d}" for one in self.best_few]
+        checkpoints.drop_old(self.checkpoint_folder, self.recipe.run.keep, spared)
 
     def resume(self) -> bool:
         """Goes back to the newest checkpoint of the folder; False when there is none."""
@@ -312,16 +357,21 @@ class Engine:
         if checkpoint is None:
             return False
         state = checkpoints.read_state(checkpoint)
-        check_same_recipe(state["recipe"], to_dict(self.recipe), checkpoint)
-        if state["vocabulary"] != self.task.description()["vocabulary"]:
+        then = from_stored(type(self.recipe), state["recipe"], str(checkpoint))
+        check_same_recipe(to_dict(then), to_dict(self.recipe), checkpoint)
+        now = self.task.description()
+        if state["vocabulary"] != now["vocabulary"]:
             raise UsageError(f"{checkpoint}: the words of the data set are no longer those the run began with")
+        if state.get("detector") != now.get("detector"):
+            raise UsageError(f"{checkpoint}: the region codes are of another detector than those the run began with")
         checkpoints.fill_net(self.net, checkpoints.read_tensors(checkpoint, "model"), checkpoint)
         memory = checkpoints.read_tensors(checkpoint, "optimizer")
         checkpoints.restore_optimizers(self.optimizers, memory, state["optimizer"])
         if self.mean is not None:
             for name, value in checkpoints.read_tensors(checkpoint, "mean").items():
                 self.mean.values[name].copy_(value)
-        self.step, self.best = int(state["step"]), dict(state["best"])
+        self.step = int(state["step"])
+        self.best_few = state.get("best_few", [state["best"]] if state["best"] else [])
         return True
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
 from regiontalk.errors import ModelError
-from regiontalk.model_folder import check_free, write_model_folder
+from regiontalk.model_folder import Head, check_free, check_head, read_model_folder, write_model_folder
 from regiontalk.nets.backbones import STRIDE
 from regiontalk.nets.fcln import FCLN
 from regiontalk.runtime import PORTS
@@ -49,15 +49,32 @@ CELLS = (6, 8)  # h × w of the feature map that the stages are traced with; any
 
 
 def export_model(
-    checkpoint: Path, out: Path, name: str, precision: str = "float32", settings: dict[str, Any] | None = None
+    checkpoint: Path,
+    out: Path,
+    name: str,
+    precision: str = "float32",
+    settings: dict[str, Any] | None = None,
+    heads: Mapping[str, Head] | None = None,
 ) -> None:
     """Writes the model folder `out`; `settings` overrule the recipe's prediction settings."""
     check_free(out)
     net, words, recipe = load_net(checkpoint, torch.device("cpu"))
     recipe = replace(recipe, prediction=replace(recipe.prediction, **(settings or {})))
     info = describe(net, recipe, name, precision, {"step": read_state(checkpoint)["step"]})
-    graphs = {stage: shrink(graph, precision) for stage, graph in trace(net).items()}
-    write_model_folder(out, info, words, {stage: graph.SerializeToString() for stage, graph in graphs.items()})
+    graphs = {stage: shrink(graph, precision).SerializeToString() for stage, graph in trace(net).items()}
+    for head, added in (heads or {}).items():
+        check_head(head, added.info, graphs, str(out))
+    write_model_folder(out, info, words, graphs, heads)
+
+
+def add_heads(folder: Path, out: Path, name: str, heads: Mapping[str, Head]) -> None:
+    """Writes a copy of the model `folder` with `heads` beside those it has, or in their place."""
+    check_free(out)
+    model = read_model_folder(folder)
+    for head, added in heads.items():
+        check_head(head, added.info, model.graphs, str(folder))
+    info = replace(model.info, name=name)
+    write_model_folder(out, info, model.words, model.graphs, {**model.heads, **heads})
 
 
 def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
@@ -73,16 +90,20 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
     tokens = torch.tensor([0, 1, 2])
     plane, rows = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}, {0: torch.export.Dim.DYNAMIC}
     return {
-        "propose": _to_onnx("propose", propose, (image, size), (plane, {})),
-        "recognize": _to_onnx("recognize", recognize, (features, size, boxes), (plane, {}, rows)),
-        "step": _to_onnx("step", step, (tokens, h, c, seen), (rows, rows, rows, rows)),
+        "propose": to_onnx(PORTS["propose"], propose, (image, size), (plane, {})),
+        "recognize": to_onnx(PORTS["recognize"], recognize, (features, size, boxes), (plane, {}, rows)),
+        "step": to_onnx(PORTS["step"], step, (tokens, h, c, seen), (rows, rows, rows, rows)),
     }
 
 
-def _to_onnx(
-    stage: str, module: nn.Module, example: tuple[Tensor, ...], dynamic: tuple[dict[int, Any], ...]
+def to_onnx(
+    ports: tuple[tuple[str, ...], tuple[str, ...]],
+    module: nn.Module,
+    example: tuple[Tensor, ...],
+    dynamic: tuple[dict[int, Any], ...],
 ) -> onnx.ModelProto:
-    inputs, outputs = PORTS[stage]
+    """A module as a graph; `ports` name what it takes and gives, `dynamic` the axes of each input that may change."""
+    inputs, outputs = ports
     example = tuple(value.clone() for value in example)  # tensors of inference mode cannot be traced
     with _quiet("torch.onnx"):  # it misses torchvision, and uses what torch has deprecated
         program = torch.onnx.export(
@@ -189,7 +210,7 @@ def _multiply_in_int8(graph: onnx.ModelProto) -> onnx.ModelProto:
             graph,
             path,
             op_types_to_quantize=list(kinds),
-            nodes_to_exclude=spared,
+            nodes_to_exclude=[*spared, *(f"{name}_MatMul" for name in spared)],  # as it renames a Gemm
             per_channel=True,
             reduce_range=True,  # 7-bit weights: with 8, sums overflow on processors without VNNI
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
-from regiontalk.training.fcln import FCLNTask
+from regiontalk.training.kinds import task_class
 from regiontalk.training.recipe import load_recipe, to_dict
 
 
@@ -26,15 +26,13 @@ def start_run(
     device = pick_device(device_name)
     _make_folder(folder)
     with Processes.join(device) as processes:
-        task = FCLNTask.begin(recipe)
+        task = task_class(recipe.kind).begin(recipe)
         engine = Engine(task, folder, device, watcher, processes)
         if resume and engine.resume():
             watcher.say(f"resumed at step {engine.step}")
         if processes.is_first:
-            (folder / "recipe.json").write_text(json.dumps(to_dict(recipe), indent=1) + "\n", encoding="utf-8")
-        weights = sum(parameter.numel() for parameter in task.net.parameters())
-        photos = ", ".join(f"{len(source)} photos of {source.config.path}" for source in task.sources)
-        watcher.say(f"{weights / 1e6:.1f} M weights, {len(task.words)} words, {photos}")
+            (folder / "recipe.json").write_text(json.dumps(to_dict(task.recipe), indent=1) + "\n", encoding="utf-8")
+        watcher.say(task.summary())
         _check_space(engine)
         try:
             engine.train(None if minutes is None else minutes * 60)
@@ -50,9 +48,9 @@ def _make_folder(folder: Path) -> None:
 
 
 def _check_space(engine: Engine) -> None:
-    """Better now than at the first checkpoint: room for those that are kept, the best one, and one being written."""
+    """Better now than at the first checkpoint: room for those that are kept, the best, and one being written."""
     there = len(list(engine.checkpoint_folder.glob("step-*")))
-    needed = engine.checkpoint_bytes() * max(engine.recipe.run.keep + 2 - there, 1)
+    needed = engine.checkpoint_bytes() * max(engine.recipe.run.keep + engine.recipe.run.keep_best + 1 - there, 1)
     free = shutil.disk_usage(engine.folder).free
     if needed > free:
         raise UsageError(

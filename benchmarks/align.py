@@ -1,0 +1,70 @@
+"""A sentence aligned with a photo, against the captions of the same photo by the same model.
+
+Peer: `model(photo)` with its default settings, in turns with `model.align` of a short and of a long sentence, in the
+same process and on as many cores. Opening and resizing the photo count on both sides. Medians.
+
+python benchmarks/align.py --model my-model --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PIL import Image
+
+import regiontalk
+
+PHOTO = Path(__file__).parents[1] / "examples" / "photos" / "coffee.jpg"
+SIZE = (640, 480)
+SHORT = "a cup of coffee stands on a wooden table"
+LONG = " and ".join([SHORT] * 6)  # several windows of 24 words
+
+
+def photo_bytes() -> bytes:
+    buffer = io.BytesIO()
+    with Image.open(PHOTO) as photo:
+        photo.convert("RGB").resize(SIZE).save(buffer, "JPEG", quality=90)
+    return buffer.getvalue()
+
+
+def take_turns(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """The median milliseconds of each, after one turn that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            if turn:
+                seconds[name].append(time.perf_counter() - began)
+    return {name: 1000 * statistics.median(values) for name, values in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="a model folder with a words head; default: the package's own")
+    parser.add_argument("--threads", type=int, help="cores; default: all")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    model, photo = regiontalk.load(arguments.model, threads=arguments.threads), photo_bytes()
+    times = take_turns(
+        {
+            "caption": lambda: model(photo),
+            "align": lambda: model.align(photo, SHORT),
+            "align_long": lambda: model.align(photo, LONG),
+        },
+        arguments.repeats,
+    )
+    out = {f"{name}_ms": round(value, 2) for name, value in times.items()}
+    out |= {f"{name}_over_caption": round(times[name] / times["caption"], 3) for name in ("align", "align_long")}
+    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Which words of a sentence belong to which region of a photo (K&FF section 3.1.4).
+
+Pieces are what spaces separate in a sentence. A piece without letters or digits, and a word that the model does not
+know, fit every region alike: they go with their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk import maxsim
+from regiontalk.errors import UsageError
+from regiontalk.images import PhotoSource
+from regiontalk.runtime import Floats, Runtime
+from regiontalk.types import Alignment, Segment
+from regiontalk.vocabulary import UNKNOWN, Vocabulary
+
+if TYPE_CHECKING:
+    from regiontalk.captioner import Captioner, Look
+
+HEAD = "words"
+MOST_WORDS = 10_000
+NAMED = 5  # unknown words in a message
+
+
+@dataclass(frozen=True)
+class ReadSentence:
+    """A sentence in pieces, and the tokens of those that are words."""
+
+    pieces: tuple[str, ...]
+    places: tuple[int, ...]
+    """Of the words among the pieces."""
+    tokens: tuple[int, ...]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The words that the model does not know, as they were written."""
+        return tuple(
+            self.pieces[place] for place, token in zip(self.places, self.tokens, strict=True) if token == UNKNOWN
+        )
+
+
+def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
+    """Fails, in one line, where there is nothing to align."""
+    pieces = tuple(sentence.split())
+    if len(pieces) > MOST_WORDS:
+        raise UsageError(f"a sentence of {len(pieces)} words; {MOST_WORDS} at most")
+    cleaned = [words.clean(piece) for piece in pieces]
+    places = tuple(place for place, clean in enumerate(cleaned) if clean)
+    tokens = tuple(words.encode(clean[0] for clean in cleaned if clean))
+    read = ReadSentence(pieces, places, tokens)
+    if not pieces:
+        raise UsageError("the sentence is empty: there is nothing to align")
+    if not tokens:
+        raise UsageError("the sentence has no word of letters or digits: there is nothing to align")
+    if all(token == UNKNOWN for token in tokens):
+        named = ", ".join(repr(word) for word in read.unknown[:NAMED])
+        more = f" and {len(read.unknown) - NAMED} more" if len(read.unknown) > NAMED else ""
+        raise UsageError(f"the model knows none of the words: {named}{more}", hint="it knows English only")
+    return read
+
+
+def align(captioner: Captioner, source: PhotoSource, sentence: str, beta: float | None = None) -> Alignment:
+    """Lays a sentence over a photo's best regions; `beta` is eq. 12's (default: the model's)."""
+    head = captioner.runtime.head(HEAD)
+    if beta is None:
+        beta = float(head.info.settings["beta"])
+    elif not 0 <= beta < np.inf:
+        raise UsageError(f"beta is {beta}; it must be 0 or more")
+    read = read_sentence(sentence, head.words)
+    look = captioner.look(source)
+    fits = piece_fits(captioner.runtime, look, read)
+    return Alignment(
+        str(source) if isinstance(source, str | Path) else "",
+        sentence,
+        tuple(_segments(read, look, fits, maxsim.align_words(fits, beta))),
+        read.unknown,
+        look.photo,
+    )
+
+
+def piece_fits(runtime: Runtime, look: Look, read: ReadSentence) -> NDArray[np.float64]:
+    """How well each piece fits each region, (pieces, 1 + R); 0 for pieces that say nothing to the model."""
+    vectors = region_vectors(runtime, look.codes)
+    words = word_vectors(runtime, read.tokens)
+    fits = np.zeros((len(read.pieces), len(vectors)))
+    fits[list(read.places)] = maxsim.similarities(vectors[None], words)[0].T
+    for place, token in zip(read.places, read.tokens, strict=True):
+        if token == UNKNOWN:
+            fits[place] = 0
+    return fits
+
+
+def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
+    """codes (B, D) -> vectors (B, h); eq. 1."""
+    (vectors,) = runtime.run_head("vectors", codes)
+    return np.asarray(vectors)
+
+
+def word_vectors(runtime: Runtime, tokens: Sequence[int]) -> Floats:
+    """tokens (W,) -> vectors (W, h); eqs. 2–6.
+
+    The graph reads a fixed number of words together. A longer sentence is read in windows that overlap by half, and
+    each word is taken from the window in which it stands nearest to the middle.
+    """
+    longest = int(runtime.head(HEAD).info.settings["longest"])
+    step = longest // 2
+    windows = [_read_window(runtime, tokens, start, longest) for start in range(0, max(len(tokens) - step, 1), step)]
+    rows = []
+    for place in range(len(tokens)):
+        window = min(max((place - step // 2) // step, 0), len(windows) - 1)
+        rows.append(windows[window][place - window * step])
+    return np.stack(rows)
+
+
+def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: int) -> Floats:
+    part = tokens[start : start + longest]
+    padded, mask = np.zeros((1, longest), dtype=np.int64), np.zeros((1, longest), dtype=np.float32)
+    padded[0, : len(part)], mask[0, : len(part)] = part, 1
+    (vectors,) = runtime.run_head("words", padded, mask)
+    return np.asarray(vectors)
+
+
+def _segments(read: ReadSentence, look: Look, fits: NDArray[np.float64], chosen: NDArray[np.integer]) -> list[Segment]:
+    """Stretches of pieces with the same region; a stretch's score is the mean fit of its known words."""
+    says = np.zeros(len(read.pieces), dtype=bool)
+    says[[place for place, token in zip(read.places, read.tokens, strict=True) if token != UNKNOWN]] = True
+    found = []
+    for start, end in maxsim.segments(chosen):
+        region = int(chosen[start])
+        scores = fits[start:end, region]
+        known = says[start:end]
+        x0, y0, x1, y1 = look.boxes_xyxy[region].tolist()
+        found.append(
+            Segment(
+                " ".join(read.pieces[start:end]),
+                (start, end),
+                (x0, y0, x1, y1),
+                float(scores[known].mean()) if known.any() else 0.0,
+                tuple(scores.tolist()),
+            )
+        )
+    return found

@@ -1,0 +1,84 @@
+"""`regiontalk align`: a sentence laid over the regions of a photo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from regiontalk.cache import replacing
+from regiontalk.cli import console
+from regiontalk.cli.each_photo import finite, load_model
+from regiontalk.errors import UsageError
+from regiontalk.images import Limits
+from regiontalk.types import Alignment
+
+PICTURES = (".jpg", ".jpeg", ".png", ".webp")
+MOST_NAMED = 10  # unknown words
+
+
+@click.command()
+@click.argument("photo")
+@click.argument("sentence")
+@click.option(
+    "--beta",
+    type=click.FloatRange(min=0),
+    callback=finite,
+    help="How much neighbouring words hold together; 0: each goes to its best region. Default: the model's.",
+)
+@click.option("--model", metavar="DIR", help="A model folder made by regiontalk export; default: the package's own.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A picture (.jpg, .png or .webp): coloured boxes, the words in the same colours, weak ones faded.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option(
+    "--max-megapixels",
+    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
+    callback=finite,
+    default=Limits().megapixels,
+    show_default=True,
+    help="Refuse larger photos.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No notes.")
+def command(
+    *,
+    photo: str,
+    sentence: str,
+    beta: float | None,
+    model: str | None,
+    output: Path | None,
+    as_json: bool,
+    max_megapixels: float,
+    quiet: bool,
+) -> None:
+    """Which words of SENTENCE belong to which region of PHOTO.
+
+    Stretches of words are laid over the photo's best regions, or over the whole of it. A score says how well the
+    words of a stretch fit their region; words that the model does not know are named, and go with their neighbours.
+    """
+    if output is not None and output.suffix.lower() not in PICTURES:
+        raise UsageError(f"{output}: a picture must end in {', '.join(PICTURES)}")
+    found = load_model(model, "cpu", max_megapixels).align(photo, sentence, beta=beta)
+    if output is not None:
+        _save(found, output)
+    if as_json:
+        console.print_json(found.to_dict())
+    else:
+        rows = [(one.text, ", ".join(f"{side:.0f}" for side in one.xyxy), f"{one.score:.2f}") for one in found.segments]
+        console.print_table(photo, ("words", "x0, y0, x1, y1", "score"), rows)
+    if found.unknown:
+        more = ", …" if len(found.unknown) > MOST_NAMED else ""
+        console.message(f"unknown words: {', '.join(found.unknown[:MOST_NAMED])}{more}", quiet)
+    if output is not None:
+        console.message(f"{output}: the picture", quiet)
+
+
+def _save(found: Alignment, output: Path) -> None:
+    try:
+        with replacing(output) as temporary:
+            found.draw().save(temporary)
+    except OSError as error:
+        raise UsageError(f"{output}: cannot be written: {error.strerror or error}") from error

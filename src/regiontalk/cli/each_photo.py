@@ -1,0 +1,106 @@
+"""One photo after another: found, given to a model in threads, and what fails is named and skipped."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+import regiontalk
+from regiontalk.cli import console
+from regiontalk.cli.inputs import Photos
+from regiontalk.errors import InputError, RegionTalkError, UsageError
+from regiontalk.images import Limits
+
+if TYPE_CHECKING:
+    from regiontalk.captioner import Captioner
+
+Result = TypeVar("Result")
+
+AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
+
+
+def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Click's ranges let nan through."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number to work with", param=parameter)
+    return value
+
+
+def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
+    """Fails where there is no photo at all; names what was left out."""
+    if not photos.paths:
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        reason = photos.skipped[0] if photos.skipped else f"{paths[0]}{more}: no photo there"
+        raise InputError(reason, hint="a photo, a folder with photos, a pattern, or - for paths on stdin")
+    for line in photos.skipped:
+        console.message(f"regiontalk: skipped {line}")
+    for path in photos.hidden:
+        console.message(f"regiontalk: left out {path}: a hidden file", quiet)
+
+
+def load_model(model: str | None, device: str, megapixels: float) -> Captioner:
+    captioner = _load_on_cuda(model) if device == "cuda" else regiontalk.load(model)
+    return replace(captioner, limits=Limits(megapixels=megapixels))
+
+
+def _load_on_cuda(model: str | None) -> Captioner:
+    console.need("train", "--device cuda", "torch", "safetensors", "onnx")
+    from regiontalk.captioner import Captioner
+    from regiontalk.training.engine import pick_device
+    from regiontalk.training.torch_runtime import TorchRuntime
+
+    device = str(pick_device("cuda"))
+    return Captioner(TorchRuntime(regiontalk.EMBEDDED if model is None else Path(model), device))
+
+
+def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:
+    """What `ask` says of every photo, in the photos' order; or, where it is the photo's fault, why not."""
+
+    def attempt(photo: str) -> Result | RegionTalkError:
+        try:
+            return ask(photo)
+        except (InputError, UsageError) as error:
+            return error
+
+    return in_order(attempt, photos, workers)
+
+
+def in_order(work: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result]:
+    """`work` done in threads, a few photos ahead; results in the photos' order."""
+    pool = ThreadPoolExecutor(workers)
+    under_way: deque[Future[Result]] = deque()
+    try:
+        for photo in photos:
+            under_way.append(pool.submit(work, photo))
+            if len(under_way) >= AHEAD * workers:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def put_all(
+    results: Iterable[Result | RegionTalkError], put: Callable[[Result], object], photos: int, done: str
+) -> int:
+    """Hands results on and names what failed; how many did. Fails itself where nothing is left."""
+    failed = 0
+    for result in results:
+        if not isinstance(result, RegionTalkError):
+            put(result)
+            continue
+        failed += 1
+        if photos == 1:
+            raise result
+        hint = f"  ({result.hint})" if result.hint else ""
+        console.message(f"regiontalk: skipped {result.message}{hint}")
+    if failed == photos:
+        raise InputError(f"none of {photos} photos could be {done}")
+    return failed

@@ -1,0 +1,72 @@
+"""How long the vectors of words and regions are: what the net has found to tell photos apart (K&FF, analysis).
+
+In the score of eq. 8 a long vector counts for more: a word that fits a region but says little has a short one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SHOWN = 20  # words at either end of the table
+LABELLED = 60  # words named in the picture
+WIDTH, HEIGHT, MARGIN = 720, 420, 46
+BANDS = 5
+
+
+def magnitudes(word_sizes: Mapping[str, Sequence[float]], regions: NDArray[np.float64]) -> dict[str, Any]:
+    """The words with the longest and shortest vectors, and regions' mean length by score and by area.
+
+    `regions` is (N, 3): length, score, share of the photo.
+    """
+    rows = sorted(
+        ((word, float(np.mean(sizes)), len(sizes)) for word, sizes in word_sizes.items()), key=lambda row: -row[1]
+    )
+    entries = [{"word": word, "length": round(length, 3), "times": times} for word, length, times in rows]
+    return {
+        "words": len(rows),
+        "longest": entries[:SHOWN],
+        "shortest": entries[::-1][:SHOWN],
+        "regions_by_score": _bands(regions[:, 1], regions[:, 0]),
+        "regions_by_area": _bands(regions[:, 2], regions[:, 0]),
+    }
+
+
+def _bands(by: NDArray[np.float64], lengths: NDArray[np.float64]) -> list[dict[str, float]]:
+    """Mean length in bands of as many regions each, from the smallest `by` on."""
+    parts = np.array_split(np.argsort(by, kind="stable"), BANDS)
+    return [
+        {"from": round(float(by[part].min()), 4), "length": round(float(lengths[part].mean()), 3)}
+        for part in parts
+        if len(part)
+    ]
+
+
+def draw_magnitudes(word_sizes: Mapping[str, Sequence[float]]) -> str:
+    """An SVG: how often a word occurs across (logarithmic), the mean length of its vector upwards."""
+    points = sorted(
+        ((word, len(sizes), float(np.mean(sizes))) for word, sizes in word_sizes.items()), key=lambda p: p[2]
+    )
+    times = np.log10([count for _, count, _ in points])
+    lengths = np.array([length for _, _, length in points])
+    x = MARGIN + (WIDTH - 2 * MARGIN) * (times - times.min()) / max(np.ptp(times), 1e-9)
+    y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (lengths - lengths.min()) / max(np.ptp(lengths), 1e-9)
+    named = {int(number) for number in np.linspace(0, len(points) - 1, min(len(points), LABELLED))}
+    marks = []
+    for number, (word, _, _) in enumerate(points):
+        marks.append(f'<circle cx="{x[number]:.1f}" cy="{y[number]:.1f}" r="1.5" fill="#36c" fill-opacity=".5"/>')
+        if number in named:
+            marks.append(f'<text x="{x[number] + 3:.1f}" y="{y[number] + 3:.1f}">{escape(word)}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'font-family="sans-serif" font-size="9"><rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
+        + "".join(marks)
+        + f'<text x="{WIDTH / 2}" y="{HEIGHT - 12}" text-anchor="middle" font-size="11">how often the word occurs: '
+        f"{10 ** times.min():.0f} to {10 ** times.max():.0f} times, logarithmic</text>"
+        f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle" font-size="11">'
+        f"mean length of its vector: {lengths.min():.2f} to {lengths.max():.2f}</text></svg>\n"
+    )

@@ -1,0 +1,73 @@
+"""How well a sentence fits a photo (K&FF eq. 8), and which region each of its words belongs to (eqs. 10–12).
+
+Letters: K photos, R regions of each, W words, h the size of a vector. Vectors of regions and words live in one space;
+their inner product says how well they fit. `word_scores` takes numpy arrays in use and torch tensors in training.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating]
+
+LOWEST = -1e4  # of a row that is no region; finite, and small enough for bfloat16
+
+
+def word_scores(vectors: Any, words: Any, used: Any = None) -> Any:
+    """vectors (K, R, h), words (W, h) -> for each photo how well each word fits its best region there, (K, W).
+
+    `used` (K, R) says which rows are regions. Summed over the words of a sentence this is S of eq. 8.
+    """
+    return _largest(similarities(vectors, words, used))
+
+
+def similarities(vectors: Any, words: Any, used: Any = None) -> Any:
+    """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `LOWEST` in rows that are no region."""
+    photos, regions, size = vectors.shape
+    products = (vectors.reshape(photos * regions, size) @ words.T).reshape(photos, regions, len(words))
+    if used is not None:
+        products[~used] = LOWEST
+    return products
+
+
+def _largest(products: Any) -> Any:
+    """Over the regions."""
+    return products.amax(1) if hasattr(products, "amax") else products.max(axis=1)
+
+
+def align_words(fits: Floats, beta: float) -> NDArray[np.intp]:
+    """The region of each word, (W,), from how well each fits, (W, R): the chain that maximises eq. 10, exactly.
+
+    E(a) = Σⱼ fits[j, aⱼ] + β Σⱼ [aⱼ = aⱼ₊₁]: with β = 0 every word goes to its best region; the larger β is, the longer
+    are the stretches of words that stay together. Of equal chains, the one with the lower region in its last word.
+    """
+    words, regions = fits.shape
+    stay = beta * np.eye(regions)
+    best = fits[0].astype(np.float64) if words else np.zeros(regions)
+    came_from = np.zeros((words, regions), dtype=np.intp)
+    for word in range(1, words):
+        chains = best[:, None] + stay  # (R before, R now)
+        came_from[word] = chains.argmax(axis=0)
+        best = chains.max(axis=0) + fits[word]
+    chosen = np.zeros(words, dtype=np.intp)
+    if words:
+        chosen[-1] = best.argmax()
+    for word in range(words - 1, 0, -1):
+        chosen[word - 1] = came_from[word, chosen[word]]
+    return chosen
+
+
+def energy(fits: Floats, chosen: NDArray[np.integer], beta: float) -> float:
+    """E(a) of eq. 10."""
+    unary = fits[np.arange(len(chosen)), chosen].sum()
+    return float(unary + beta * (chosen[1:] == chosen[:-1]).sum())
+
+
+def segments(chosen: NDArray[np.integer]) -> list[tuple[int, int]]:
+    """The stretches [start, end) of neighbouring words that have the same region."""
+    cuts = [0, *(int(place) + 1 for place in np.flatnonzero(np.diff(chosen))), len(chosen)]
+    return [(start, end) for start, end in pairwise(cuts) if end > start]

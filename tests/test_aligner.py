@@ -1,0 +1,136 @@
+"""A sentence laid over a photo: pieces, unknown words, windows, segments; the same as the net itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import regiontalk
+from regiontalk import maxsim
+from regiontalk.aligner import MOST_WORDS, piece_fits, read_sentence, region_vectors, word_vectors
+from regiontalk.captioner import Captioner
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.nets.alignment import LONGEST, Texts
+from regiontalk.training.alignment import load_alignment
+from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.vocabulary import Vocabulary
+
+WORDS = Vocabulary(("a", "red", "square"), "karpathy")
+
+
+@pytest.fixture(scope="module")
+def model(aligning_model: Path) -> Captioner:
+    return regiontalk.load(aligning_model, threads=1)
+
+
+class TestReading:
+    def test_pieces_words_and_unknown_ones(self) -> None:
+        read = read_sentence("A  red,  zebra -- Square!", WORDS)
+        assert read.pieces == ("A", "red,", "zebra", "--", "Square!")
+        assert read.places == (0, 1, 2, 4)
+        assert read.tokens == (2, 3, 1, 4)
+        assert read.unknown == ("zebra",)
+
+    @pytest.mark.parametrize("sentence", ["", "  \n\t", "!!! ... 🐈", "zebra", "der Hund läuft", "犬 が 走る"])
+    def test_nothing_to_align(self, sentence: str) -> None:
+        with pytest.raises(UsageError) as caught:
+            read_sentence(sentence, WORDS)
+        assert caught.value.exit_code == 2
+        assert "\n" not in caught.value.message
+
+    def test_unknown_words_are_named_but_not_all_of_many(self) -> None:
+        with pytest.raises(UsageError, match=r"'w0', 'w1', 'w2', 'w3', 'w4' and 15 more"):
+            read_sentence(" ".join(f"w{number}" for number in range(20)), WORDS)
+
+    def test_too_many_words(self) -> None:
+        read_sentence("a " * MOST_WORDS, WORDS)
+        with pytest.raises(UsageError, match="10000 at most"):
+            read_sentence("a " * (MOST_WORDS + 1), WORDS)
+
+
+def test_vectors_are_the_nets(model: Captioner, alignment_run: Path) -> None:
+    net, words, _, _ = load_alignment(find_checkpoint(alignment_run), torch.device("cpu"))
+    codes = np.random.default_rng(0).normal(size=(5, 128)).astype(np.float32)
+    with torch.no_grad():
+        assert region_vectors(model.runtime, codes) == pytest.approx(
+            net.regions(torch.from_numpy(codes)).numpy(), abs=1e-5
+        )
+        for length in (1, 3, LONGEST):
+            tokens = [2 + number % len(words.words) for number in range(length)]
+            expected = net.read(Texts(torch.tensor([tokens]), torch.tensor([length]))).numpy()
+            assert word_vectors(model.runtime, tokens) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("length", [LONGEST + 1, 36, 37, 100])
+def test_a_long_sentence_is_read_in_windows(length: int, model: Captioner) -> None:
+    """Every word has the vector of the window in which it stands nearest to the middle."""
+    tokens = [2 + (7 * number) % 5 for number in range(length)]
+    found = word_vectors(model.runtime, tokens)
+    assert len(found) == length
+    starts = range(0, length - LONGEST // 2, LONGEST // 2)
+    windows = {start: word_vectors(model.runtime, tokens[start : start + LONGEST]) for start in starts}
+    assert found[0] == pytest.approx(windows[0][0])
+    assert found[-1] == pytest.approx(windows[starts[-1]][-1])
+    for place in range(length):
+        holding = [start for start in starts if start <= place < start + LONGEST]
+        assert any(np.allclose(found[place], windows[start][place - start]) for start in holding)
+
+
+class TestAlign:
+    def test_segments_cover_the_sentence(self, model: Captioner, scene: Image.Image) -> None:
+        sentence = "A red square -- is next to a zebra !"
+        found = model.align(scene, sentence)
+        assert found.sentence == sentence
+        assert found.unknown == ("is", "next", "to", "zebra")
+        assert " ".join(segment.text for segment in found.segments) == sentence
+        ends = [segment.words for segment in found.segments]
+        assert [start for start, _ in ends] == [0, *(end for _, end in ends[:-1])]
+        assert ends[-1][1] == len(sentence.split())
+        for segment in found.segments:
+            x0, y0, x1, y1 = segment.xyxy
+            assert 0 <= x0 <= x1 <= scene.width
+            assert 0 <= y0 <= y1 <= scene.height
+            assert len(segment.word_scores) == segment.words[1] - segment.words[0]
+
+    def test_it_is_the_chain_of_eqs_10_to_12(self, model: Captioner, scene: Image.Image) -> None:
+        look = model.look(scene)
+        words = model.runtime.head("words").words
+        read = read_sentence("a red square", words)
+        fits = piece_fits(model.runtime, look, read)
+        for beta in (0.0, 0.5, 100.0):
+            chosen = maxsim.align_words(fits, beta)
+            segments = model.align(scene, "a red square", beta=beta).segments
+            assert [segment.words for segment in segments] == maxsim.segments(chosen)
+            assert [segment.xyxy for segment in segments] == [
+                pytest.approx(look.boxes_xyxy[chosen[start]]) for start, _ in maxsim.segments(chosen)
+            ]
+        assert len(model.align(scene, "a red square", beta=100.0).segments) == 1
+
+    def test_unknown_words_and_signs_have_no_say(self, model: Captioner, scene: Image.Image) -> None:
+        look, words = model.look(scene), model.runtime.head("words").words
+        fits = piece_fits(model.runtime, look, read_sentence("red zebra --", words))
+        assert fits[0].any()
+        assert not fits[1:].any()
+
+    @pytest.mark.parametrize("beta", [-1.0, float("nan"), float("inf")])
+    def test_impossible_beta(self, beta: float, model: Captioner, scene: Image.Image) -> None:
+        with pytest.raises(UsageError, match="beta"):
+            model.align(scene, "red", beta=beta)
+
+    def test_a_model_without_the_head_says_what_to_do(self, tiny_model: Path, scene: Image.Image) -> None:
+        with pytest.raises(ModelError, match="no head 'words'") as caught:
+            regiontalk.load(tiny_model).align(scene, "red")
+        assert "--add" in str(caught.value.hint)
+
+    def test_ten_thousand_words(self, model: Captioner, scene: Image.Image) -> None:
+        found = model.align(scene, "a red square and " * 2500)
+        assert found.segments[-1].words[1] == 10_000
+
+    def test_a_picture(self, model: Captioner, scene: Image.Image) -> None:
+        picture = model.align(scene, "a red square").draw()
+        assert picture.width == scene.width
+        assert picture.height > scene.height
