@@ -199,7 +199,7 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
     recipe.write_text(
         'kind = "sentences"\n'
         f'data = {{ path = "{untrained_run / "data"}", codes = "{folder / "codes.npz"}" }}\n'
-        'run = { steps = 30, batch = 6, metric = "cider" }\n'
+        'run = { steps = 10, batch = 6, metric = "cider" }\n'
         'net = { cell = "lstm", embedding = 16, hidden = 24, attention = 16, heads = 2, dropout = 0.0 }\n'
         "vocabulary = { smallest_count = 1 }\n"
         'optimizer = { kind = "adamw", rate = 1e-2 }\n'

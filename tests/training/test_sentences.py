@@ -210,27 +210,12 @@ def test_what_cannot_be_is_said(begin: Callable[..., SentencesTask], change: str
         begin(change)
 
 
-def test_rewards_are_learned_from(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
-    """A net that half knows its sentences gets better ones by drawing, and begins with the weights it was given."""
-    first = train(begin("run.steps=8"), tmp_path / "first").task
-    more = (f'begin_from="{tmp_path / "first"}"', "reward_draws=8", "run.steps=40", "optimizer.rate=5e-4")
-    task = begin(*more)
-    assert torch.equal(task.net.output.weight, first.net.output.weight)
-    batch = task.batches(0, 1).collate(task.subjects["train"])
-    task.prepare_step(0)
-
-    def mean_reward() -> float:
-        torch.manual_seed(5)
-        return float(np.mean([task.losses(batch)["reward"].item() for _ in range(8)]))
-
-    before = mean_reward()
-    train(task, tmp_path / "second")
-    assert mean_reward() > before + 0.3
-
-
-def test_weights_of_other_words_are_not_begun_with(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
-    train(begin("run.steps=1", "vocabulary.smallest_count=4"), tmp_path)
-    with pytest.raises(UsageError, match="other words"):
-        begin(f'begin_from="{tmp_path}"')
-    with pytest.raises(UsageError, match="none to compare with"):
-        begin("reward_draws=1")
+def test_a_run_goes_on_from_another(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
+    """With its weights and words, whatever the words of the data set are now."""
+    first = train(begin("run.steps=2", "vocabulary.smallest_count=4"), tmp_path).task
+    task = begin(f'begin_from="{tmp_path}"')
+    assert task.words == first.words
+    for name, value in first.net.state_dict().items():
+        assert torch.equal(value, task.net.state_dict()[name]), name
+    with pytest.raises(UsageError, match=r"its \[net\] is not that of this recipe"):
+        begin(f'begin_from="{tmp_path}"', "net.hidden=8")

@@ -1,7 +1,7 @@
 """K&FF's ranking baseline for regions: a region gets the piece of a training sentence that fits it best.
 
-The pieces are the segments that the alignment net itself cuts training sentences into; a piece fits a region as well
-as the mean of its words' vectors does.
+The pieces are the segments that the alignment net itself cuts training sentences into; a piece fits a region as
+well as the sum over its words says (eq. 8, with the one region).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from regiontalk.types import ImageRegions, Region
 
 @dataclass(frozen=True)
 class Pieces:
-    """Different pieces of training sentences, and the mean of their words' vectors (N, h)."""
+    """Different pieces of training sentences, and the sum of their words' vectors (N, h)."""
 
     texts: tuple[str, ...]
     vectors: NDArray[np.float32]
@@ -54,7 +54,7 @@ def _pieces(
             words = finder.aligner.words(sentence)
             for piece in finder.segments(sentence, regions):
                 if piece.words:
-                    yield " ".join(piece.words), words[piece.start : piece.end].mean(axis=0)
+                    yield " ".join(piece.words), words[piece.start : piece.end].sum(axis=0)
 
 
 def caption_truths(

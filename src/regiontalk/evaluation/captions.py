@@ -126,7 +126,7 @@ def cider(pairs: Sequence[WordPair]) -> float:
     frequency: Ngrams = Counter()
     for more in references:
         frequency.update({gram for one in more for gram in one})
-    vectors = CiderWeights(frequency, math.log(len(pairs)))
+    vectors = _Weights(frequency, math.log(len(pairs)))
     scores = []
     for (ours, _), more in zip(pairs, references, strict=True):
         vector = vectors(ngrams(ours))
@@ -134,23 +134,23 @@ def cider(pairs: Sequence[WordPair]) -> float:
     return float(np.mean(scores))
 
 
-class CiderWeights:
+class _Weights:
     """Turns n-gram counts into weights: rarer among the images' references is heavier."""
 
     def __init__(self, frequency: Ngrams, log_images: float) -> None:
         self.frequency = frequency
         self.log_images = log_images
 
-    def __call__(self, counts: Ngrams) -> CiderVector:
+    def __call__(self, counts: Ngrams) -> _Vector:
         weights: list[dict[tuple[str, ...], float]] = [{} for _ in range(LONGEST)]
         for gram, count in counts.items():
             rarity = self.log_images - math.log(max(1, self.frequency[gram]))
             weights[len(gram) - 1][gram] = count * rarity
         # coco-caption takes the number of bigrams for the length.
-        return CiderVector(weights, sum(count for gram, count in counts.items() if len(gram) == 2))
+        return _Vector(weights, sum(count for gram, count in counts.items() if len(gram) == 2))
 
 
-class CiderVector:
+class _Vector:
     """Weights per n-gram length, their norms, and the sentence's length."""
 
     def __init__(self, weights: list[dict[tuple[str, ...], float]], length: int) -> None:
@@ -158,7 +158,7 @@ class CiderVector:
         self.norms = [math.sqrt(sum(value * value for value in part.values())) for part in weights]
         self.length = length
 
-    def similarity(self, reference: CiderVector) -> float:
+    def similarity(self, reference: _Vector) -> float:
         """Mean over n of the clipped cosine, less the more the lengths differ."""
         total = 0.0
         for ours, theirs, norm, other in zip(self.weights, reference.weights, self.norms, reference.norms, strict=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,7 +37,6 @@ from regiontalk.training.recipe import (
     from_stored,
     to_dict,
 )
-from regiontalk.training.rewards import CiderReward, advantages, draw
 from regiontalk.training.subjects import (
     Subject,
     all_texts,
@@ -81,10 +79,8 @@ class SentencesRecipe:
     vocabulary: VocabularyConfig = field(default_factory=lambda: VocabularyConfig(cleaning="karpathy"))
     label_smoothing: float = 0.0
     """Differs from the paper: this share of a word's target is spread over all words."""
-    reward_draws: int = 0
-    """Differs from the paper: so many sentences are drawn for each subject and learned from by their CIDEr."""
     begin_from: str | None = None
-    """A run (or checkpoint) of the same net and words whose weights this one begins with."""
+    """A run (or checkpoint) of the same net whose weights and words this one begins with."""
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(kind="rmsprop", rate=1e-3, betas=(0.9, 0.999))
     )
@@ -100,8 +96,6 @@ class SentencesRecipe:
         check_choice(place, "optimizer.kind", self.optimizer.kind, OPTIMIZERS)
         if self.net.heads < 1 or self.net.attention % self.net.heads:
             raise UsageError(f"{place}: net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
-        if self.reward_draws < 0 or self.reward_draws == 1:
-            raise UsageError(f"{place}: reward_draws is {self.reward_draws}; one sentence has none to compare with")
         if not 0 <= self.label_smoothing < 1:
             raise UsageError(f"{place}: label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
 
@@ -116,7 +110,6 @@ class SentenceBatch:
     words: Tensor  # (R, T) words and END
     lengths: Tensor  # (R,) words and END
     weights: Tensor  # (R,)
-    said_of: tuple[Subject, ...]
     names: tuple[str, ...]
 
     def to(self, device: torch.device) -> SentenceBatch:
@@ -167,7 +160,6 @@ class SentenceBatches:
             words=words,
             lengths=torch.tensor([len(tokens) + 1 for tokens, _, _ in said]),
             weights=torch.tensor([weight for _, weight, _ in said]),
-            said_of=tuple(subjects),
             names=tuple(self.coded.names[subject.photo] for subject in subjects),
         )
 
@@ -193,17 +185,11 @@ class SentencesTask:
         subjects = {split: _subjects(recipe.data, split, coded) for split in ("train", "dev")}
         if not subjects["train"]:
             raise DataError(f"{recipe.data.path}: no train photo with a text")
-        config = recipe.vocabulary
-        texts = list(all_texts(subjects["train"]))
-        words = Vocabulary.build(texts, config.cleaning, config.smallest_count, ("sentence",))
         torch.manual_seed(recipe.run.seed)
-        net = MultimodalRNN(coded.codes.shape[2], len(words), len(words.styles), recipe.net)
-        net.begin_with_frequencies(_counts(texts, words))
-        some = [subjects["train"][number] for number in spread(len(subjects["train"]), STANDARD)]
-        views, codes, places = shown(coded, some, recipe.net.views)
-        net.standardise(views, codes[places[:, :, 4] > 0])
         if recipe.begin_from is not None:
-            _take_over(net, words, find_checkpoint(Path(recipe.begin_from)))
+            net, words = _taken_over(recipe, coded)
+        else:
+            net, words = _new_net(recipe, subjects["train"], coded)
         return cls(recipe, words, net, coded, subjects)
 
     def summary(self) -> str:
@@ -219,34 +205,10 @@ class SentencesTask:
         return {"net": build_optimizer(self.net.named_parameters(), self.recipe.optimizer)}
 
     def prepare_step(self, step: int) -> None:  # noqa: ARG002
-        """Sentences are drawn without dropout, and learned from as they were drawn."""
-        self.net.train(not self.recipe.reward_draws)
+        self.net.train()
 
     def losses(self, batch: SentenceBatch) -> dict[str, Tensor]:
-        if self.recipe.reward_draws:
-            return self._reward_losses(batch)
         return {"sentence": self._loss(self.net, batch, self.recipe.label_smoothing)}
-
-    def _reward_losses(self, batch: SentenceBatch) -> dict[str, Tensor]:
-        """−advantage · log p of drawn sentences, and for the log how good they are."""
-        draws = self.recipe.reward_draws
-        seen = self.net.look(batch.views, batch.regions, batch.places)
-        seen = Seen(*(part.repeat_interleave(draws, dim=0) for part in seen))
-        drawn = draw(self.net, seen, self.words.start(), self.recipe.prediction.longest)
-        rewards = torch.empty(len(drawn.rows))
-        for tokens, length, row in zip(drawn.words.tolist(), drawn.lengths.tolist(), drawn.rows.tolist(), strict=True):
-            rewards[row] = self.reward(batch.said_of[row // draws], tokens[:length])
-        starts = torch.full((len(drawn.rows), 1), self.words.start(), device=drawn.words.device)
-        fed = torch.cat([starts, drawn.words[:, :-1]], dim=1)
-        logits = self.net(Seen(*(part[drawn.rows] for part in seen)), fed, drawn.lengths)
-        losses = F.cross_entropy(logits.float(), packed(drawn.words, drawn.lengths), reduction="none")
-        better = advantages(rewards, draws).to(losses.device)[drawn.rows]
-        weights = packed(better[:, None].expand_as(drawn.words), drawn.lengths)
-        return {"sentence": (losses * weights).mean(), "reward": rewards.mean().to(losses.device)}
-
-    @cached_property
-    def reward(self) -> CiderReward:
-        return CiderReward.of(self.subjects["train"], self.words)
 
     def _loss(self, net: MultimodalRNN, batch: SentenceBatch, smoothing: float) -> Tensor:
         """Mean over words of −log p(word), each weighted as its text."""
@@ -258,8 +220,8 @@ class SentencesTask:
         weights = packed(batch.weights[:, None].expand_as(batch.words), batch.lengths)
         return (losses * weights).sum() / weights.sum()
 
-    def weight(self, name: str) -> float:
-        return 1.0 if name == "sentence" else 0.0
+    def weight(self, name: str) -> float:  # noqa: ARG002
+        return 1.0
 
     def description(self) -> dict[str, Any]:
         """What a checkpoint must say to be read again."""
@@ -297,12 +259,31 @@ def _subjects(config: SentencesDataConfig, split: str, coded: CodedPhotos) -> li
     return regions(records, read_snippets(Path(config.snippets)), coded, config.snippets)
 
 
-def _take_over(net: MultimodalRNN, words: Vocabulary, checkpoint: Path) -> None:
-    """The weights of a run that is gone on from in another way."""
-    other, known, _, _ = load_sentence_net(checkpoint, torch.device("cpu"))
-    if known != words:
-        raise UsageError(f"{checkpoint}: it has other words than the data set of this recipe")
-    fill_net(net, other.state_dict(), checkpoint)
+def _new_net(
+    recipe: SentencesRecipe, subjects: Sequence[Subject], coded: CodedPhotos
+) -> tuple[MultimodalRNN, Vocabulary]:
+    """Words, frequencies and the spread of codes are those of the training subjects."""
+    texts = list(all_texts(subjects))
+    config = recipe.vocabulary
+    words = Vocabulary.build(texts, config.cleaning, config.smallest_count, ("sentence",))
+    net = MultimodalRNN(coded.codes.shape[2], len(words), len(words.styles), recipe.net)
+    net.begin_with_frequencies(_counts(texts, words))
+    views, codes, places = shown(
+        coded, [subjects[number] for number in spread(len(subjects), STANDARD)], recipe.net.views
+    )
+    net.standardise(views, codes[places[:, :, 4] > 0])
+    return net, words
+
+
+def _taken_over(recipe: SentencesRecipe, coded: CodedPhotos) -> tuple[MultimodalRNN, Vocabulary]:
+    """Weights and words of a run that is gone on from in another way."""
+    checkpoint = find_checkpoint(Path(recipe.begin_from or ""))
+    net, words, then, state = load_sentence_net(checkpoint, torch.device("cpu"))
+    if then.net != recipe.net:
+        raise UsageError(f"{checkpoint}: its [net] is not that of this recipe")
+    if state["detector"] != coded.detector:
+        raise UsageError(f"{checkpoint}: it was trained on the codes of another detector")
+    return net, words
 
 
 def _counts(texts: Sequence[str], words: Vocabulary) -> Tensor:
