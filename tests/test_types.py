@@ -67,11 +67,20 @@ def test_a_photo_goes_through_json_and_back(photo: ImageRegions) -> None:
 
 
 def test_an_alignment_and_a_hit_as_json() -> None:
-    segment = Segment("a tabby cat", (0, 3), (1.0, 2.0, 3.0, 4.0), 0.5)
-    assert Alignment("a.jpg", "a tabby cat sleeps", (segment,)).to_dict() == {
+    segment = Segment("a tabby cat", (0, 3), (1.0, 2.0, 3.0, 4.0), 0.5, (0.25, 0.5, 0.75))
+    assert Alignment("a.jpg", "a tabby cat sleeps", (segment,), ("sleeps",)).to_dict() == {
         "path": "a.jpg",
         "sentence": "a tabby cat sleeps",
-        "segments": [{"text": "a tabby cat", "words": [0, 3], "xyxy": [1, 2, 3, 4], "score": 0.5}],
+        "segments": [
+            {
+                "text": "a tabby cat",
+                "words": [0, 3],
+                "xyxy": [1, 2, 3, 4],
+                "score": 0.5,
+                "word_scores": [0.25, 0.5, 0.75],
+            }
+        ],
+        "unknown": ["sleeps"],
     }
     words = (WordMatch("red", 0.25, 1), WordMatch("xyzzy", 0.0, None))
     hit = Hit("a.jpg", 1.5, words, (Region((1.0, 2.0, 3.0, 4.0), 0.9, "a mug"),))

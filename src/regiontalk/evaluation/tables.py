@@ -95,7 +95,7 @@ SECTIONS = (
     Section(
         "ranking",
         "Images by sentences, sentences by images",
-        "R@k in percent. Published rows are on the same photos and split, with weaker image features.",
+        "R@k in percent. Published rows are on the same photos and split, with other image features: VGG-16 or AlexNet on the crops of an R-CNN.",
         (
             *_rank_columns("image_to_text", "image → sentence"),
             *_rank_columns("text_to_image", "sentence → image"),
