@@ -95,7 +95,8 @@ SECTIONS = (
     Section(
         "ranking",
         "Images by sentences, sentences by images",
-        "R@k in percent. Published rows are on the same photos and split, with other image features: VGG-16 or AlexNet on the crops of an R-CNN.",
+        "R@k in percent. Published rows are on the same photos and split, with other image features: those of an "
+        "R-CNN's crops.",
         (
             *_rank_columns("image_to_text", "image → sentence"),
             *_rank_columns("text_to_image", "sentence → image"),
