@@ -9,28 +9,13 @@ python benchmarks/describe.py --model my-model --json
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import statistics
-import time
 from collections.abc import Callable
-from pathlib import Path
-
-from PIL import Image
 
 import regiontalk
 from regiontalk import images
 from regiontalk.captioner import Captioner
-
-PHOTO = Path(__file__).parents[1] / "examples" / "photos" / "coffee.jpg"
-SIZE = (640, 480)
-
-
-def photo_bytes() -> bytes:
-    buffer = io.BytesIO()
-    with Image.open(PHOTO) as photo:
-        photo.convert("RGB").resize(SIZE).save(buffer, "JPEG", quality=90)
-    return buffer.getvalue()
+from turns import photo_bytes, take_turns
 
 
 def backbone_pass(model: Captioner, photo: bytes) -> None:
@@ -38,18 +23,6 @@ def backbone_pass(model: Captioner, photo: bytes) -> None:
     resized = images.resize(images.open_photo(photo), info.input_size)
     height, width = resized.pixels.shape[:2]
     model.runtime.propose(images.to_input(resized.pixels, info.pad_to)[None], (width, height))
-
-
-def take_turns(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """The median milliseconds of each, after one turn that does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(repeats + 1):
-        for name, work in works.items():
-            began = time.perf_counter()
-            work()
-            if turn:
-                seconds[name].append(time.perf_counter() - began)
-    return {name: 1000 * statistics.median(values) for name, values in seconds.items()}
 
 
 def main() -> None:

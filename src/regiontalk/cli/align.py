@@ -8,9 +8,8 @@ import click
 
 from regiontalk.cache import replacing
 from regiontalk.cli import console
-from regiontalk.cli.each_photo import finite, load_model
+from regiontalk.cli.each_photo import finite, load_model, max_megapixels_option
 from regiontalk.errors import UsageError
-from regiontalk.images import Limits
 from regiontalk.types import Alignment
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")
@@ -34,14 +33,7 @@ MOST_NAMED = 10  # unknown words
     help="A picture (.jpg, .png or .webp): coloured boxes, the words in the same colours, weak ones faded.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option(
-    "--max-megapixels",
-    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
-    callback=finite,
-    default=Limits().megapixels,
-    show_default=True,
-    help="Refuse larger photos.",
-)
+@max_megapixels_option
 @click.option("-q", "--quiet", is_flag=True, help="No notes.")
 def command(
     *,

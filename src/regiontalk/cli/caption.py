@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from regiontalk.cli import console, outputs
-from regiontalk.cli.each_photo import attempts, finite, load_model, put_all, report_missing
+from regiontalk.cli import outputs
+from regiontalk.cli.each_photo import (
+    Doing,
+    answer_all,
+    fail_if_strict,
+    finite,
+    load_model,
+    max_megapixels_option,
+    report_missing,
+)
 from regiontalk.cli.inputs import GivenBoxes, find_photos, read_boxes
 from regiontalk.cli.render import EXPORTERS
-from regiontalk.errors import SkippedInputs, UsageError
-from regiontalk.images import Limits
+from regiontalk.errors import UsageError
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
@@ -55,7 +62,7 @@ class Request:
     type=click.Choice(["auto", "cpu", "cuda"]),
     default="auto",
     show_default=True,
-    help="cuda needs torch and a training run or checkpoint as --model.",
+    help="cuda needs torch; --model may then be a training run too.",
 )
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
 @click.option(
@@ -67,14 +74,7 @@ class Request:
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
 @click.option("--format", "export", type=click.Choice(list(EXPORTERS)), help="The data in another program's format.")
 @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
-@click.option(
-    "--max-megapixels",
-    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
-    callback=finite,
-    default=Limits().megapixels,
-    show_default=True,
-    help="Refuse larger photos.",
-)
+@max_megapixels_option
 @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
 def command(
     *,
@@ -107,16 +107,10 @@ def command(
         boxes.check(photos.paths)
     captioner = load_model(model, device, max_megapixels)
     request = Request({name: value for name, value in options.items() if value is not None}, boxes)
-    with outputs.opening(wanted, photos.paths) as put:
-        bar = not quiet and len(photos.paths) > 1 and not wanted.fills_terminal
-        asked = attempts(lambda photo: request.ask(captioner, photo), photos.paths, workers)
-        watched = console.track(asked, "Captioning", len(photos.paths), not bar)
-        failed = put_all(watched, put, len(photos.paths), "captioned")
-    if output is not None:
-        console.message(f"{output}: {len(photos.paths) - failed} photos", quiet)
-    skipped = failed + len(photos.skipped)
-    if strict and skipped:
-        raise SkippedInputs(f"{skipped} skipped, and --strict was given")
+    skipped = answer_all(
+        lambda photo: request.ask(captioner, photo), photos, wanted, Doing("Captioning", "captioned"), workers, quiet
+    )
+    fail_if_strict(strict, skipped)
 
 
 def _given_boxes(given: str, top: int | None, options: dict[str, Any]) -> GivenBoxes:

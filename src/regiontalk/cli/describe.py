@@ -7,11 +7,17 @@ from typing import Any
 
 import click
 
-from regiontalk.cli import console, outputs
-from regiontalk.cli.each_photo import attempts, finite, load_model, put_all, report_missing
+from regiontalk.cli import outputs
+from regiontalk.cli.each_photo import (
+    Doing,
+    answer_all,
+    fail_if_strict,
+    load_model,
+    max_megapixels_option,
+    report_missing,
+)
 from regiontalk.cli.inputs import find_photos
-from regiontalk.errors import SkippedInputs, UsageError
-from regiontalk.images import Limits
+from regiontalk.errors import UsageError
 
 
 @click.command()
@@ -31,14 +37,7 @@ from regiontalk.images import Limits
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
 @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
-@click.option(
-    "--max-megapixels",
-    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
-    callback=finite,
-    default=Limits().megapixels,
-    show_default=True,
-    help="Refuse larger photos.",
-)
+@max_megapixels_option
 @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
 def command(
     *,
@@ -64,16 +63,15 @@ def command(
     photos = find_photos(paths, leave_out=wanted.folder)
     report_missing(photos, paths, quiet)
     captioner = load_model(model, "cpu", max_megapixels)
-    with outputs.opening(wanted, photos.paths) as put:
-        bar = not quiet and len(photos.paths) > 1 and not wanted.fills_terminal
-        said = attempts(lambda photo: captioner.describe(photo, **asked_for), photos.paths, workers)
-        watched = console.track(said, "Describing", len(photos.paths), not bar)
-        failed = put_all(watched, put, len(photos.paths), "described")
-    if output is not None:
-        console.message(f"{output}: {len(photos.paths) - failed} photos", quiet)
-    skipped = failed + len(photos.skipped)
-    if strict and skipped:
-        raise SkippedInputs(f"{skipped} skipped, and --strict was given")
+    skipped = answer_all(
+        lambda photo: captioner.describe(photo, **asked_for),
+        photos,
+        wanted,
+        Doing("Describing", "described"),
+        workers,
+        quiet,
+    )
+    fail_if_strict(strict, skipped)
 
 
 def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int, size: int | None) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
 import regiontalk
-from regiontalk.cli import console
+from regiontalk.cli import console, outputs
 from regiontalk.cli.inputs import Photos
-from regiontalk.errors import InputError, RegionTalkError, UsageError
+from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
 from regiontalk.images import Limits
 
 if TYPE_CHECKING:
@@ -26,11 +26,28 @@ Result = TypeVar("Result")
 AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
 
+class Doing(NamedTuple):
+    """What is done to photos, in words."""
+
+    now: str
+    done: str
+
+
 def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     """Click's ranges let nan through."""
     if value is not None and not math.isfinite(value):
         raise click.BadParameter(f"{value} is not a number to work with", param=parameter)
     return value
+
+
+max_megapixels_option = click.option(
+    "--max-megapixels",
+    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
+    callback=finite,
+    default=Limits().megapixels,
+    show_default=True,
+    help="Refuse larger photos.",
+)
 
 
 def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
@@ -85,6 +102,25 @@ def in_order(work: Callable[[str], Result], photos: Iterable[str], workers: int)
             yield under_way.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def answer_all(
+    ask: Callable[[str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing, workers: int, quiet: bool
+) -> int:
+    """Asks about every photo, writes the answers as wanted, and names what failed; how many photos were skipped."""
+    count = len(photos.paths)
+    with outputs.opening(wanted, photos.paths) as put:
+        bar = not quiet and count > 1 and not wanted.fills_terminal
+        watched = console.track(attempts(ask, photos.paths, workers), doing.now, count, not bar)
+        failed = put_all(watched, put, count, doing.done)
+    if wanted.output is not None:
+        console.message(f"{wanted.output}: {count - failed} photos", quiet)
+    return failed + len(photos.skipped)
+
+
+def fail_if_strict(strict: bool, skipped: int) -> None:
+    if strict and skipped:
+        raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
 
 def put_all(

@@ -1,0 +1,33 @@
+"""What benchmarks of one photo share: the photo, and works that take turns."""
+
+from __future__ import annotations
+
+import io
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PIL import Image
+
+PHOTO = Path(__file__).parents[1] / "examples" / "photos" / "coffee.jpg"
+SIZE = (640, 480)
+
+
+def photo_bytes() -> bytes:
+    buffer = io.BytesIO()
+    with Image.open(PHOTO) as photo:
+        photo.convert("RGB").resize(SIZE).save(buffer, "JPEG", quality=90)
+    return buffer.getvalue()
+
+
+def take_turns(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """The median milliseconds of each, after one turn that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            if turn:
+                seconds[name].append(time.perf_counter() - began)
+    return {name: 1000 * statistics.median(values) for name, values in seconds.items()}
