@@ -37,6 +37,7 @@ def test_words_come_from_the_training_photos(task, scenes):
 
 def test_styles_in_the_order_they_are_named():
     class Recipe:
+        sentences = None
         data = (
             DataConfig("a", styles={"*": "phrase"}),
             DataConfig("b", styles={"object": "name", "phrase": "phrase", "x": "other"}),

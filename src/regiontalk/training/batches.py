@@ -25,11 +25,12 @@ from regiontalk.data.records import Dataset, Record, epoch_order
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.training.augment import View, plain_view, random_view
 from regiontalk.training.photo_cache import PhotoCache
+from regiontalk.training.photo_sentences import SentencePicker, Sentences
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
 from regiontalk.training.targets import Truths
 from regiontalk.vocabulary import END, Vocabulary
 
-Item = TypeVar("Item")
+Loaded = TypeVar("Loaded")
 
 WINDOW = 16  # so many batches are sorted by shape together, so that little is padding
 
@@ -50,9 +51,11 @@ class Batch:
     truths: Truths
     seeds: Tensor  # (N,)
     names: tuple[str, ...]
+    sentences: Sentences | None = None
 
     def to(self, device: torch.device) -> Batch:
-        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+        moved = self._each(lambda tensor: tensor.to(device, non_blocking=True))
+        return replace(moved, sentences=self.sentences and self.sentences.to(device))
 
     def pin_memory(self) -> Batch:
         """Called by torch's loader, so that the way to the GPU is short."""
@@ -94,6 +97,10 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
         if box[2] - box[0] >= 1 and box[3] - box[1] >= 1:
             phrases.append(Phrase(box, tuple(words), style))
     return phrases
+
+
+Item = tuple[View, list[Phrase], int, str]
+"""A photo, its phrases, the seed of its sampling, and its name."""
 
 
 class Source:
@@ -214,9 +221,10 @@ class TrainingBatches(TorchDataset):
         augmentation: AugmentationConfig,
         rank: int = 0,
         ranks: int = 1,
+        picker: SentencePicker | None = None,
     ) -> None:
         self.plan, self.words, self.long_side, self.pad_to = plan, words, long_side, pad_to
-        self.augmentation, self.rank, self.ranks = augmentation, rank, ranks
+        self.augmentation, self.rank, self.ranks, self.picker = augmentation, rank, ranks, picker
 
     def __len__(self) -> int:
         return self.plan.steps
@@ -224,11 +232,13 @@ class TrainingBatches(TorchDataset):
     def __getitem__(self, step: int) -> Batch | RegionTalkError:
         examples = self.plan.examples(step)[self.rank :: self.ranks]
         try:
-            return collate([self._load(example) for example in examples], self.words, self.pad_to)
+            items, sentences = zip(*map(self._load, examples), strict=True)
+            batch = collate(items, self.words, self.pad_to)
         except RegionTalkError as error:
             return error  # raised by `checked`, out of the worker process
+        return batch if self.picker is None else replace(batch, sentences=self.picker.collate(sentences))
 
-    def _load(self, example: Example) -> tuple[View, list[Phrase], int, str]:
+    def _load(self, example: Example) -> tuple[Item, list[list[str]]]:
         source = self.plan.sources[example.source]
         record = source.record(example.number)
         phrases = source.phrases(record)
@@ -236,16 +246,18 @@ class TrainingBatches(TorchDataset):
             photo, factors = source.open(record, example.number)
         except RegionTalkError as error:
             raise DataError(f"{source.config.path}: {record.image}: {error.message}") from error
-        may_flip = not any(text.breaks_when_mirrored(phrase.words) for phrase in phrases)
-        boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
         random = np.random.default_rng(example.seed)
+        sentences = [] if self.picker is None else self.picker.pick(record, random)
+        texts = [*(phrase.words for phrase in phrases), *sentences]
+        may_flip = not any(map(text.breaks_when_mirrored, texts))
+        boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
         view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random)
         if not view.kept.any():
             view = plain_view(photo, boxes, self.long_side)
-        return view, phrases, example.seed, record.image
+        return (view, phrases, example.seed, record.image), sentences
 
 
-def collate(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabulary, pad_to: int) -> Batch:
+def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:
     pixels = images.pad_together([view.pixels for view, *_ in items], pad_to)
     sizes = [[view.pixels.shape[1], view.pixels.shape[0]] for view, *_ in items]
     return Batch(
@@ -257,7 +269,7 @@ def collate(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabul
     )
 
 
-def _truths(items: Sequence[tuple[View, list[Phrase], int, str]], words: Vocabulary) -> Truths:
+def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
     most = max(int(view.kept.sum()) for view, *_ in items)
     longest = max(len(phrase.words) for _, phrases, *_ in items for phrase in phrases) + 1
     boxes = np.zeros((len(items), most, 4), dtype=np.float32)
@@ -301,7 +313,7 @@ def _begin_worker(_worker: int) -> None:
     AvifImagePlugin.DEFAULT_MAX_THREADS = 1
 
 
-def checked(items: Iterable[Item | RegionTalkError]) -> Iterator[Item]:
+def checked(items: Iterable[Loaded | RegionTalkError]) -> Iterator[Loaded]:
     """Raises the errors that worker processes hand over as values: torch would bury them in a traceback."""
     for item in items:
         if isinstance(item, RegionTalkError):

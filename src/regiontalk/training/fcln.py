@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regiontalk.data.records import Dataset
 from regiontalk.errors import ModelError, UsageError
+from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN, Recognized
 from regiontalk.nets.localization import Proposals
 from regiontalk.nets.weights import load_backbone
@@ -21,14 +22,18 @@ from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
 from regiontalk.training.evaluation import draw_samples, evaluate_net
 from regiontalk.training.losses import caption_loss, counted_words, final_losses, proposal_losses
 from regiontalk.training.optimizers import build_optimizer
+from regiontalk.training.photo_sentences import SentencePicker, Sentences, finding_loss, writing_loss
 from regiontalk.training.recipe import FCLNRecipe, from_stored, to_dict
 from regiontalk.training.targets import Sample, Truths, proposals_in_use, sample_anchors, sample_proposals
 from regiontalk.vocabulary import Vocabulary
 
+COMPANION = "companion"  # the alignment net beside an FCLN that learns from sentences; only training needs it
+
 
 def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
     """All styles in the order they are named; the first is what a caption is asked for in."""
-    return tuple(dict.fromkeys(style for data in recipe.data for style in data.styles.values()))
+    styles = [style for data in recipe.data for style in data.styles.values()]
+    return tuple(dict.fromkeys(styles if recipe.sentences is None else [*styles, recipe.sentences.style]))
 
 
 @dataclass
@@ -42,6 +47,7 @@ class FCLNTask:
     words: Vocabulary
     net: FCLN
     sources: list[Source]
+    picker: SentencePicker | None = None
 
     @classmethod
     def begin(cls, recipe: FCLNRecipe) -> FCLNTask:
@@ -58,11 +64,14 @@ class FCLNTask:
         )
         torch.manual_seed(recipe.run.seed)
         if recipe.begin_from is not None:
-            return cls._go_on(recipe, recipe.begin_from, words, sources)
-        net = FCLN(recipe.net, len(words), len(words.styles))
-        if recipe.backbone_weights is not None:
-            load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
-        return cls(recipe, words, net, sources)
+            task = cls._go_on(recipe, recipe.begin_from, words, sources)
+        else:
+            net = FCLN(recipe.net, len(words), len(words.styles))
+            if recipe.backbone_weights is not None:
+                load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
+            task = cls(recipe, words, net, sources)
+        task._learn_from_sentences()
+        return task
 
     @classmethod
     def _go_on(cls, recipe: FCLNRecipe, model: str, words: Vocabulary, sources: list[Source]) -> FCLNTask:
@@ -74,6 +83,13 @@ class FCLNTask:
         net = FCLN(recipe.net, len(words), len(words.styles))
         learned.teach(net, words)
         return cls(recipe, words, net, sources)
+
+    def _learn_from_sentences(self) -> None:
+        """Adds what the recipe's `[sentences]` need."""
+        if self.recipe.sentences is not None:
+            datasets = [source.dataset for source in self.sources]
+            self.picker = SentencePicker.build(self.recipe.sentences, self.words, datasets)
+            self.net.add_module(COMPANION, self.picker.build_net(self.recipe.net.recognition.code))
 
     def summary(self) -> str:
         weights = sum(parameter.numel() for parameter in self.net.parameters())
@@ -87,9 +103,8 @@ class FCLNTask:
             for source in self.sources:
                 source.remember_photos(largest)
         plan = Plan(self.sources, run.steps, run.batch, run.seed)
-        return TrainingBatches(
-            plan, self.words, self.recipe.net.input_size, self.net.pad_to, self.recipe.augmentation, rank, ranks
-        )
+        size, pad_to = self.recipe.net.input_size, self.net.pad_to
+        return TrainingBatches(plan, self.words, size, pad_to, self.recipe.augmentation, rank, ranks, self.picker)
 
     def steps_per_epoch(self) -> float:
         """Steps of one pass over the first data set at its first share."""
@@ -128,7 +143,7 @@ class FCLNTask:
                     module.eval()
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The five losses of a batch, not yet weighted."""
+        """The five losses of a batch, not yet weighted, and those of its sentences where it has some."""
         chosen: dict[str, Any] = {}
 
         def choose(proposals: Proposals) -> Tensor:
@@ -155,7 +170,24 @@ class FCLNTask:
             len(batch.names),
             self.recipe.losses,
         )
+        if self.picker is not None:
+            losses |= self._sentence_losses(self.picker, output.recognized, regions, batch.sentences)
         return losses
+
+    def _sentence_losses(
+        self, picker: SentencePicker, recognized: Recognized, regions: TrainingRegions, sentences: Sentences | None
+    ) -> dict[str, Tensor]:
+        companion = self.net.get_submodule(COMPANION)
+        assert isinstance(companion, AlignmentNet)
+        assert regions.in_use is not None
+        if sentences is None:  # zero, but with gradients, which the processes of a run must all have
+            nothing = 0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
+            return {"sentence": nothing, "finding": nothing}
+        start = self.words.start(picker.config.style)
+        return {
+            "sentence": writing_loss(self.net, recognized, sentences, start, self.recipe.losses),
+            "finding": finding_loss(companion, recognized, regions.in_use, sentences),
+        }
 
     def _choose(self, proposals: Proposals, batch: Batch) -> TrainingRegions:
         """The regions that are recognised: a sample, and what else the recipe wants."""
@@ -196,7 +228,8 @@ class FCLNTask:
 
     def description(self) -> dict[str, Any]:
         """What a checkpoint must say to be read again."""
-        return {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
+        said = {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
+        return said if self.picker is None else said | {"read_vocabulary": self.picker.reader.words.to_dict()}
 
     def evaluate(self, net: torch.nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
         """Metrics on the first data set's dev photos (none: nothing), and a sheet of pictures in the run's folder."""
@@ -240,5 +273,6 @@ def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, 
     words = Vocabulary.from_dict(state["vocabulary"])
     net = FCLN(recipe.net, len(words), len(words.styles))
     name = "mean" if (checkpoint / "mean.safetensors").exists() else "model"
-    fill_net(net, read_tensors(checkpoint, name), checkpoint)
+    tensors = {key: value for key, value in read_tensors(checkpoint, name).items() if not key.startswith(COMPANION)}
+    fill_net(net, tensors, checkpoint)
     return net.to(device).eval(), words, recipe

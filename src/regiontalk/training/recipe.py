@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import PredictionConfig
+from regiontalk.nets.alignment import AlignmentConfig
 from regiontalk.nets.fcln import FCLNConfig
 
 Config = TypeVar("Config")
@@ -40,6 +41,26 @@ class DataConfig:
     """Region types whose phrases are bare names and get an article: "cat" becomes "a cat"."""
     without_position_words: tuple[str, ...] = ()
     """Styles of which phrases that say where a thing is ("left man") are left out."""
+
+
+@dataclass(frozen=True)
+class PhotoSentencesConfig:
+    """Differs from the paper: sentences about whole photos, which the codes learn from as well."""
+
+    per_photo: int = 2
+    """So many of a photo's sentences each time it is seen."""
+    style: str = "sentence"
+    """Of their texts, with a START token of its own."""
+    smallest_count: int = 3
+    """Rarer words are not read; written are those that phrases have."""
+    word_vectors: str | None = None
+    """An .npz with `words` and `vectors`, which the words that are read begin with."""
+    net: AlignmentConfig = field(
+        default_factory=lambda: AlignmentConfig(
+            words="transformer", score="cosine", size=384, hidden=256, train_embedding=True, dropout=0.2
+        )
+    )
+    """The net that finds sentences; only training needs it."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +131,10 @@ class LossConfig:
     final_score: float = 0.1
     final_box: float = 0.1
     caption: float = 1.0
+    sentence: float = 0.5
+    """Of writing the whole photo's sentences, and…"""
+    finding: float = 1.0
+    """…of finding them among others; both only with `[sentences]`."""
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_square: float = 0.0
@@ -211,6 +236,8 @@ class FCLNRecipe:
     anchor_sampler: SamplerConfig | None = None
     """Differs from the paper: the localization layer learns from a sample of its own, in which anchors, not
     predicted boxes, are compared with the truths, so that neighbouring proposals do not all go to one place."""
+    sentences: PhotoSentencesConfig | None = None
+    """Differs from the paper: learn from sentences too."""
     losses: LossConfig = field(default_factory=LossConfig)
     backbone_optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(kind="sgd"))
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -233,6 +260,12 @@ class FCLNRecipe:
         check_at_least_one(place, "augmentation.zoom", self.augmentation.zoom)
         if not self.data:
             raise UsageError(f"{place}: no [[data]] set")
+        if self.sentences is not None:
+            check_choice(place, "sentences.net.words", self.sentences.net.words, ("brnn", "gru", "transformer"))
+            check_choice(place, "sentences.net.score", self.sentences.net.score, ("sum", "cosine"))
+            check_at_least_one(place, "sentences.per_photo", self.sentences.per_photo)
+            if not self.sampler.in_use:
+                raise UsageError(f"{place}: [sentences] compares with the proposals in use: set sampler.in_use")
 
 
 def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:

@@ -15,6 +15,8 @@ from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.localization import Proposals, Suppression, box_iou, clip_boxes, decode_boxes, gather_boxes
 from regiontalk.training.recipe import SamplerConfig
 
+CANDIDATES_FOR_ONE = 12  # enough: of so many of the best proposals, suppression leaves at least one
+
 
 @dataclass(frozen=True)
 class Truths:
@@ -70,7 +72,7 @@ def proposals_in_use(
 ) -> Sample:
     """The best proposals as they are chosen at test time; each is positive or negative, none is left out."""
     with torch.no_grad():
-        count = min(prediction.candidates, proposals.logits.shape[1])
+        count = min(prediction.candidates, config.in_use * CANDIDATES_FOR_ONE, proposals.logits.shape[1])
         order = torch.topk(proposals.logits, count, dim=1).indices
         boxes = clip_boxes(gather_boxes(proposals.boxes_xyxy, order), sizes)
         places, counts = Suppression(prediction.proposal_nms, config.in_use)(boxes)
