@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
@@ -21,6 +21,13 @@ from regiontalk.nets.prediction import Predictor
 from regiontalk.training.engine import pick_device
 from regiontalk.training.recipe import load_recipe
 from train_fcln import WORDS, seconds_per_call
+
+
+def fused_flops(x_shape: list[int], weight_shape: list[int], *_: object, out_shape: list[int]) -> int:
+    return conv_flop_count(x_shape, weight_shape, out_shape)
+
+
+FUSED = {torch.ops.aten.cudnn_convolution_relu: fused_flops}  # which torch's counter does not know
 
 
 def measure(
@@ -44,7 +51,7 @@ def measure(
             "ms_without_graphs": seconds_per_call(lambda: eager(images, sizes), device, max(1, repeats // 2)),
             "ms_bare_backbone": seconds_per_call(lambda: backbone_alone(net, images), device, repeats),
         }
-        with FlopCounterMode(display=False) as counter:
+        with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
             eager(images, sizes)
     milliseconds = {key: 1e3 * value / count for key, value in result.items()}
     flops = counter.get_total_flops() / count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -295,18 +296,18 @@ class Captioner:
 def _without_repeats(regions: Sequence[Region]) -> list[Region]:
     """Of regions with the same words, articles apart, in about the same place the first; none without words or
     without area."""
-    kept: list[Region] = []
-    for region in regions:
-        said = _without_articles(region.caption)
-        rivals = [other.xyxy for other in kept if _without_articles(other.caption) == said]
-        repeats = bool((geometry.iou([region.xyxy], rivals) > SAME_PLACE).any())
-        if region.caption and geometry.area([region.xyxy])[0] > 0 and not repeats:
-            kept.append(region)
-    return kept
+    boxes = np.array([region.xyxy for region in regions])
+    close = geometry.iou(boxes, boxes) > SAME_PLACE
+    kept: dict[tuple[str, ...], list[int]] = {}  # by their words
+    for number, (region, area) in enumerate(zip(regions, geometry.area(boxes), strict=True)):
+        rivals = kept.setdefault(_without_articles(region.caption), [])
+        if region.caption and area > 0 and not close[number, rivals].any():
+            rivals.append(number)
+    return [regions[number] for number in sorted(itertools.chain(*kept.values()))]
 
 
-def _without_articles(caption: str) -> list[str]:
-    return [word for word in caption.split() if word not in ARTICLES]
+def _without_articles(caption: str) -> tuple[str, ...]:
+    return tuple(word for word in caption.split() if word not in ARTICLES)
 
 
 def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:

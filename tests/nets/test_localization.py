@@ -186,6 +186,16 @@ class TestSuppression:
         places, counts = form(Suppression(0.4, 150), chain)
         assert places[0, : counts[0]].tolist() == list(range(0, 150, 2))
 
+    def test_boxes_without_area_and_inside_out(self, form):
+        """They neither suppress nor are suppressed, as in `boxes.nms`."""
+        whole, empty = [0.0, 0, 10, 10], [5.0, 5, 5, 9]
+        turned_once, turned_twice = [8.0, 2, 2, 8], [8.0, 8, 2, 2]
+        ranked = torch.tensor([[turned_twice, whole, empty, turned_once, empty, turned_twice, whole]])
+        for threshold in (0.0, 0.2):
+            places, counts = form(Suppression(threshold, 7), ranked)
+            assert places[0, : counts[0]].tolist() == boxes.nms(ranked[0], -np.arange(7), threshold).tolist()
+            assert counts.tolist() == [6]
+
     def test_photos_do_not_meddle(self, form):
         two = torch.tensor([[[0.0, 0, 10, 10], [0, 0, 10, 10]], [[0, 0, 10, 10], [50, 50, 60, 60]]])
         places, counts = form(Suppression(0.5, 2), two)
@@ -207,6 +217,20 @@ def test_what_is_recorded_is_what_runs_on_a_gpu():
     expected, expected_counts = Suppression(0.3, 10).one_by_one(ranked)
     for n, count in enumerate(counts.tolist()):
         assert places[n, :count].tolist() == expected[n, : expected_counts[n]].tolist()
+
+
+def test_a_long_chain_is_followed_no_further_than_to_the_last_box_wanted():
+    looks = []
+
+    def count(stage):
+        return lambda *inputs: looks.append(stage.__name__) or stage(*inputs)
+
+    left = torch.arange(150, dtype=torch.float32) * 4
+    chain = torch.stack([left, torch.zeros(150), left + 10, torch.full((150,), 10.0)], dim=1)[None]
+    places, counts = Suppression(0.4, 3, count).in_rounds(chain)
+    assert places.tolist() == [[0, 2, 4]]
+    assert counts.tolist() == [3]
+    assert looks == ["_first_rounds"]
 
 
 def ramp(height: int, width: int) -> torch.Tensor:

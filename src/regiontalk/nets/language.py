@@ -68,12 +68,15 @@ class LanguageModel(nn.Module):
         """One word on: tokens (R,), state (R, H) twice, seen (R, E) -> log-probabilities (R, V) and the new state."""
         word = self.embedding(tokens)
         h, c = self._cell(torch.cat([word, seen], dim=1) if self.feed == "always" else word, h, c)
-        return torch.log_softmax(self.output(h).float(), dim=1), h, c
+        return torch.log_softmax(self.output(h), dim=1, dtype=torch.float32), h, c
 
     def _cell(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """One LSTM step with the weights of `self.lstm`, written out so that it exports as plain operations."""
+        """One LSTM step with the weights of `self.lstm`; on the CPU written out so that it exports as plain operations,
+        on a GPU three kernels."""
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
         from_input, from_state, input_bias, state_bias = (self.lstm.get_parameter(name) for name in names)
+        if x.is_cuda:
+            return torch.lstm_cell(x, (h, c), from_input, from_state, input_bias, state_bias)
         gates = F.linear(x, from_input, input_bias) + F.linear(h, from_state, state_bias)
         i, f, g, o = gates.chunk(4, dim=1)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
@@ -86,15 +89,13 @@ class LanguageModel(nn.Module):
         """
         h, c = self.begin(seen)
         word = torch.full((seen.shape[0],), start, dtype=torch.long, device=seen.device)
-        total = torch.zeros(seen.shape[0], device=seen.device)
-        going = torch.ones_like(word, dtype=torch.bool)
-        words = []
+        steps = []
         for _ in range(longest):
             logprobs, h, c = self.step(word, h, c, seen)
             logprobs[:, UNKNOWN] = -torch.inf
             best, word = logprobs.max(dim=1)
-            word = torch.where(going, word, END)
-            total = total + torch.where(going, best, 0.0)
-            going = going & (word != END)
-            words.append(word)
-        return torch.stack(words, dim=1), total
+            steps.append((word, best))
+        words, likely = (torch.stack(rows, dim=1) for rows in zip(*steps, strict=True))
+        ends = words == END
+        behind = ends.cumsum(dim=1) > ends  # all captions go on to the longest; what they say behind END is dropped
+        return words.masked_fill_(behind, END), likely.masked_fill_(behind, 0.0).sum(dim=1)

@@ -19,7 +19,7 @@ from regiontalk import boxes
 from regiontalk.data.anchors import PAPER_ANCHORS
 from regiontalk.nets.backbones import STRIDE
 
-ROUNDS = 32  # of suppression between two looks at whether it has settled
+ROUNDS = 8  # of suppression between two looks at whether it has settled
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
 
 Stage = Callable[..., tuple[Tensor, ...]]
@@ -152,16 +152,19 @@ def box_geometry(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
 
 
 def overlap_matrix(ranked_xyxy: Tensor, threshold: float) -> Tensor:
-    """(N, K, K): 1 where a better box (row) overlaps a worse one (column) too much; boxes are sorted by score."""
-    low_x, low_y, high_x, high_y = (column[:, :, None] for column in ranked_xyxy.unbind(dim=2))
-    width = torch.minimum(high_x, high_x.mT) - torch.maximum(low_x, low_x.mT)
-    height = torch.minimum(high_y, high_y.mT) - torch.maximum(low_y, low_y.mT)
-    overlap = width.clamp(min=0) * height.clamp(min=0)
-    areas = (high_x - low_x).clamp(min=0) * (high_y - low_y).clamp(min=0)
-    union = (areas + areas.mT - overlap).clamp(min=1e-9)
-    return torch.triu(overlap / union > threshold, diagonal=1).to(
-        torch.bfloat16 if ranked_xyxy.is_cuda else ranked_xyxy.dtype
-    )
+    """(N, K, K): 1 where a better box (row) overlaps a worse one (column) too much; boxes are sorted by score.
+
+    In place as far as it goes, since each step passes over the whole matrix. It divides as `boxes.nms` does, so
+    that both decide alike on an overlap that is exactly the threshold.
+    """
+    low, high = ranked_xyxy.permute(2, 0, 1)[..., None].split(2)  # (2, N, K, 1) each: x and y
+    high = torch.maximum(low, high)  # a box turned inside out has no area
+    width, height = torch.clamp(high.mT, low, high).sub_(torch.clamp(low.mT, low, high))  # (N, K, K) each
+    overlap = width.mul_(height)
+    area = (high - low).prod(dim=0).clamp_(min=1e-9)
+    ratio = overlap.div_((area + area.mT).sub_(overlap))
+    above = torch.empty_like(ratio, dtype=torch.bfloat16 if ratio.is_cuda else ratio.dtype)
+    return torch.gt(ratio, threshold, out=above).triu_(diagonal=1)
 
 
 def as_it_is(stage: Stage) -> Stage:
@@ -174,7 +177,8 @@ class Suppression:
 
     On the CPU `boxes.nms`, photo by photo. On a GPU all boxes of all photos at a time: a box is kept iff no kept
     better box overlaps it too much; applying that to all of them settles after as many rounds as the longest
-    chain of suppressions has links, and then equals the greedy answer.
+    chain of suppressions has links, and then equals the greedy answer. Until then the rounds keep too many boxes
+    and too few in turn, so that a box on which two rounds in a row agree has settled already.
     """
 
     def __init__(self, threshold: float, limit: int, record: Record = as_it_is) -> None:
@@ -197,7 +201,8 @@ class Suppression:
     def in_rounds(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:
         overlaps, keep, settled, places, counts = self._begin(ranked_xyxy)
         while not settled:
-            keep, settled, places, counts = self._go_on(keep, overlaps)
+            # a copy, because what has been recorded reads the very tensors that another recorded stage has made
+            keep, settled, places, counts = self._go_on(keep.clone(), overlaps)
         return places, counts
 
     def _first_rounds(self, ranked_xyxy: Tensor) -> tuple[Tensor, ...]:
@@ -206,19 +211,22 @@ class Suppression:
         return overlaps, *self._rounds(everything, overlaps)
 
     def _rounds(self, keep: Tensor, overlaps: Tensor) -> tuple[Tensor, ...]:
-        """Some rounds (N, K) -> (N, K), whether the last one changed nothing, and what is kept."""
+        """Some rounds (N, K) -> (N, K), whether the boxes that are wanted have settled, and which they are."""
         before = keep
         for _ in range(ROUNDS):
-            before, keep = keep, (torch.bmm(keep[:, None, :], overlaps)[:, 0] == 0).to(keep.dtype)
-        return keep, (keep == before).all(), *first_kept(keep, self.limit)
+            before, keep = keep, torch.bmm(keep[:, None, :], overlaps)[:, 0].eq_(0)
+        return keep, *first_kept(keep, before, self.limit)
 
 
-def first_kept(keep: Tensor, limit: int) -> tuple[Tensor, Tensor]:
-    """The places (N, limit) of the first kept boxes of each photo, and how many of them count (N,)."""
-    rank = torch.arange(keep.shape[1], device=keep.device)
-    places = torch.where(keep > 0, rank, rank + keep.shape[1])
-    first = torch.topk(places, min(limit, keep.shape[1]), dim=1, largest=False, sorted=True).values
-    return first % keep.shape[1], (keep > 0).sum(dim=1).clamp(max=limit)
+def first_kept(keep: Tensor, before: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Whether two rounds in a row (N, K) agree up to the last wanted box of each photo; the places (N, limit) of the
+    first kept boxes, and how many of them count (N,)."""
+    count = keep.shape[1]
+    rank = torch.arange(count, device=keep.device)
+    places = torch.where(keep > 0, rank, rank + count)
+    first = torch.topk(places, min(limit, count), dim=1, largest=False, sorted=True).values
+    settled = ((keep == before) | (rank > first[:, -1:])).all()
+    return settled, first % count, (first < count).sum(dim=1)
 
 
 def gather_boxes(boxes_xyxy: Tensor, index: Tensor) -> Tensor:

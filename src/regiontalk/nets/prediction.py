@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.localization import Record, Stage, Suppression, as_it_is, clip_boxes, gather_boxes
+from regiontalk.nets.gpu import Graphed, prepare, to_cpu
+from regiontalk.nets.localization import Record, Suppression, as_it_is, clip_boxes, gather_boxes
 from regiontalk.vocabulary import END
 
 
@@ -41,15 +42,15 @@ class Described:
 class Predictor:
     """Drives a net through its stages: find, choose, describe, rank.
 
-    On a GPU the weights are turned to bfloat16 in place, and `graphed` replays the stages as CUDA graphs, one
-    per input shape.
+    On a GPU the net is made ready for use in place (`gpu.prepare`), and `graphed` replays the stages as CUDA
+    graphs, one per input shape.
     """
 
     def __init__(self, net: FCLN, start: int, config: PredictionConfig, graphed: bool = False) -> None:
         self.net, self.start, self.config = net, start, config
         self.device = next(net.parameters()).device
         if self.device.type == "cuda":
-            to_bfloat16(net)
+            prepare(net)
         record: Record = Graphed if graphed else as_it_is
         self.find, self.read = record(self._find), record(self._read)
         self.choose = Suppression(config.proposal_nms, config.proposals, record)
@@ -126,10 +127,12 @@ class Ranking:
     def __call__(self, described: Described) -> list[Predicted]:
         *columns, meant = self._sort(*(getattr(described, item.name) for item in fields(Described)))
         places, kept = self._suppress(columns[0])
-        columns, meant, places = [column.cpu() for column in columns], meant.cpu(), places.cpu()
-        rows = [photo[:count] for photo, count in zip(places, kept.tolist(), strict=True)]
-        rows = [photo[photo < most] for photo, most in zip(rows, meant.tolist(), strict=True)]
-        return [Predicted(*(column[n, photo] for column in columns)) for n, photo in enumerate(rows)]
+        *columns, meant, places, kept = to_cpu(*columns, meant, places, kept)
+        counted = torch.arange(places.shape[1]) < kept[:, None]
+        counts = (counted & (places < meant[:, None])).sum(dim=1)  # places rise, and what is not meant stands last
+        photos = torch.arange(len(places))[:, None]
+        columns = [column[photos, places] for column in columns]
+        return [Predicted(*(column[n, :count] for column in columns)) for n, count in enumerate(counts.tolist())]
 
     def _by_falling_score(
         self, boxes: Tensor, logits: Tensor, proposal_logits: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor
@@ -149,44 +152,3 @@ class Ranking:
 def rank(described: Described, config: PredictionConfig) -> list[Predicted]:
     """Each photo's regions after the last suppression."""
     return Ranking(config)(described)
-
-
-def to_bfloat16(net: FCLN) -> None:
-    """Weights of the large layers to bfloat16, channels last; anchors and normalisation stay as they are."""
-    for module in net.modules():
-        if isinstance(module, nn.Conv2d | nn.Linear | nn.LSTM | nn.Embedding):
-            module.to(torch.bfloat16)
-    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-class Graphed:
-    """A function of tensors, recorded once per input shape as a CUDA graph and replayed."""
-
-    WARM_UPS = 3
-
-    def __init__(self, function: Stage) -> None:
-        self.function = function
-        self._recorded: dict[tuple[torch.Size, ...], tuple[torch.cuda.CUDAGraph, list[Tensor], tuple[Tensor, ...]]] = {}
-
-    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        key = tuple(tensor.shape for tensor in inputs)
-        if key not in self._recorded:
-            self._recorded[key] = self._record(inputs)
-        graph, places, outputs = self._recorded[key]
-        for place, tensor in zip(places, inputs, strict=True):
-            place.copy_(tensor)
-        graph.replay()
-        return outputs
-
-    def _record(self, inputs: tuple[Tensor, ...]) -> tuple[torch.cuda.CUDAGraph, list[Tensor], tuple[Tensor, ...]]:
-        places = [tensor.clone() for tensor in inputs]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(self.WARM_UPS):
-                self.function(*places)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            outputs = self.function(*places)
-        return graph, places, outputs
