@@ -92,6 +92,11 @@ def test_all_stages_agree(pair: Pair, height: int, width: int, size: tuple[int, 
         pair.check("step", Step(pair.net), tokens.flip(0), h, c, seen)
 
 
+def test_several_points_a_cell_are_sampled_by_products_of_matrices(pair: Pair) -> None:
+    kinds = {node.op_type for node in pair.graphs["recognize"].graph.node}
+    assert ("GridSample" in kinds) == (pair.net.config.recognition.samples_per_cell == 1)
+
+
 def test_graphs_keep_the_networks_names_for_weights_and_none_of_this_machines_folders(pair: Pair) -> None:
     names = {weight.name for graph in pair.graphs.values() for weight in graph.graph.initializer}
     assert {"net.recognition.first.weight", "net.language.embedding.weight"} <= names

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.model_folder import PRECISIONS, read_model_folder
+from regiontalk.nets.localization import sample_regions
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.training import export
-from regiontalk.training.export import export_model, shrink
+from regiontalk.training.export import LINEAR, export_model, sample_by_products, shrink
 from regiontalk.training.fcln import load_net
 from regiontalk.training.torch_runtime import TorchRuntime
 
@@ -71,9 +73,13 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
     assert size_of(tmp_path / "half") < 0.6 * size_of(tiny_model)
     assert size_of(tmp_path / "stored") < 0.8 * size_of(tmp_path / "half")
     assert size_of(tmp_path / "integers") < 0.8 * size_of(tmp_path / "half")
-    assert b"MatMulInteger" in (tmp_path / "integers" / "recognize.onnx").read_bytes()
-    spared = read_model_folder(tmp_path / "integers").graphs["recognize"]
-    assert b"recognition.score.weight_quantized" not in spared, "scores and boxes need more than 8 bits"
+    layers = {
+        node.input[1]: node.op_type
+        for node in onnx.load(tmp_path / "integers" / "recognize.onnx").graph.node
+        if node.op_type in ("Gemm", LINEAR)
+    }
+    assert layers["net.recognition.first.weight.stored"] == LINEAR
+    assert layers["net.recognition.score.weight"] == "Gemm", "scores and boxes need more than 8 bits"
     whole = TorchRuntime(shaken_checkpoint)
     image = np.random.default_rng(0).uniform(0, 255, (1, 3, 96, 64)).astype(np.float32)
     expected = whole.propose(image, (60, 90))
@@ -90,6 +96,71 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
         assert np.abs(codes - own).max() < tolerance * own.std()
     prediction = read_model_folder(tmp_path / "half").info.prediction
     assert (prediction.proposals, prediction.score) == (9, "final")
+
+
+def linear_graph(values: np.ndarray, bias: np.ndarray, name: str = "weight") -> onnx.ModelProto:
+    """x -> x · weightᵀ + bias."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", None]) for name in "xy")
+    node = helper.make_node("Gemm", ["x", name, "bias"], ["y"], alpha=1.0, beta=1.0, transA=0, transB=1)
+    weights = [numpy_helper.from_array(values, name), numpy_helper.from_array(bias, "bias")]
+    return helper.make_model(
+        helper.make_graph([node], "one", [x], [y], weights),
+        opset_imports=[helper.make_opsetid("", export.OPSET)],
+        ir_version=10,
+    )
+
+
+def run(graph: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    (y,) = session.run(None, {"x": x})
+    return np.asarray(y)
+
+
+def test_products_of_integers_are_near_those_of_numbers_and_each_row_is_on_its_own() -> None:
+    generator = np.random.default_rng(3)
+    weight = generator.normal(size=(40, 300)).astype(np.float32)
+    bias = generator.normal(size=40).astype(np.float32)
+    x = generator.normal(size=(12, 300)).astype(np.float32)
+    x[0] = 0
+    x[1] = 7  # no range at all
+    x[2:6] = np.maximum(x[2:6], 0)
+    x[6:9] *= 1000
+    graph = shrink(linear_graph(weight, bias), "int8")
+    assert [node.op_type for node in graph.graph.node] == [LINEAR]
+    onnx.checker.check_model(graph, full_check=True)
+    found, exact = run(graph, x), x @ weight.T + bias
+    np.testing.assert_allclose(found[0], bias, rtol=1e-5)
+    # Rounded to 127 levels, each x and weight is off by about a hundredth of its row's deviation.
+    assert (np.abs(found - exact) <= 0.06 * np.linalg.norm(x, axis=1, keepdims=True) + 1e-5).all()
+    for row in range(len(x)):
+        np.testing.assert_array_equal(run(graph, x[row : row + 1]), found[row : row + 1])
+
+
+def test_a_weight_with_another_use_as_well_is_multiplied_as_it_was() -> None:
+    graph = linear_graph(np.eye(40, dtype=np.float32), np.zeros(40, dtype=np.float32))
+    graph.graph.node.append(helper.make_node("Relu", ["weight"], ["z"]))
+    kinds = {node.op_type for node in shrink(graph, "int8").graph.node}
+    assert "Gemm" in kinds
+    assert LINEAR not in kinds
+
+
+def test_the_layer_before_the_score_keeps_more_than_8_bits() -> None:
+    """It sees codes and places side by side, which differ in size too much for one range."""
+    weight, bias = np.eye(40, dtype=np.float32), np.zeros(40, dtype=np.float32)
+    graph = shrink(linear_graph(weight, bias, "net.recognition.before_score.weight"), "int8")
+    assert stored_types(graph) == {TensorProto.FLOAT16}
+
+
+@pytest.mark.parametrize("samples", [1, 2, 3])
+def test_sampling_by_products_is_sampling(samples: int) -> None:
+    generator = torch.Generator().manual_seed(samples)
+    features = torch.rand((2, 5, 6, 9), generator=generator)
+    boxes = torch.rand((2, 20, 2, 2), generator=generator).sort(dim=2).values.flatten(2) * 150
+    boxes[0, 0] = torch.tensor([-60.0, -20.0, 300.0, 110.0])
+    boxes[1, 0] = torch.tensor([40.0, 30.0, 40.0, 30.0])  # a point
+    torch.testing.assert_close(
+        sample_by_products(features, boxes, 7, samples), sample_regions(features, boxes, 7, samples)
+    )
 
 
 @pytest.mark.parametrize("precision", ["float16", "int8-stored"])

@@ -73,7 +73,7 @@ def test_a_net_comes_back_out_of_its_folder(
 def test_so_does_one_that_multiplies_integers(
     shaken_checkpoint: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its weights are in other places of the graph, the other way round, and the graph rounds its inputs as well."""
+    """Its graphs round the inputs of its layers as well, so weights are compared, not outputs."""
     graphs = read_model_folder(tiny_model).graphs
     monkeypatch.setattr(export, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs})
     export.export_model(shaken_checkpoint, tmp_path / "model", "model", "int8")

@@ -75,6 +75,7 @@ class FCLN(nn.Module):
         self.localization = LocalizationLayer(channels, config.localization)
         self.recognition = RecognitionNetwork(channels, config.recognition)
         self.language = LanguageModel(config.recognition.code, tokens, styles, config.language)
+        self.sample = sample_regions  # eq. 3; the exporter puts an equal one there that suits its runtime
         initialize(self, config.initialization)
 
     def forward(self, images: Tensor, sizes: Tensor, choose: Choose, caption: Caption) -> Output:
@@ -95,7 +96,7 @@ class FCLN(nn.Module):
         whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
         with_whole = torch.cat([boxes_xyxy, whole], dim=1)
         recognition = self.config.recognition
-        sampled = sample_regions(
+        sampled = self.sample(
             features, with_whole, recognition.cells, recognition.samples_per_cell
         )  # (N·(B+1), C, X, Y)
         codes, logits, transforms = self.recognition(sampled, box_geometry(with_whole.detach(), sizes).flatten(0, 1))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from torch import Tensor, nn
 
 from regiontalk.errors import ModelError
 from regiontalk.model_folder import Head, check_free, check_head, read_model_folder, write_model_folder
-from regiontalk.nets import fcln
 from regiontalk.nets.backbones import STRIDE
 from regiontalk.nets.fcln import FCLN
 from regiontalk.runtime import PORTS
@@ -45,13 +44,14 @@ Stored = tuple[list[onnx.TensorProto], list[onnx.NodeProto]]
 
 OPSET = 18
 SMALLEST_HALF = 256  # values; what is smaller is not worth the rounding
-SMALLEST_INT8 = 8  # rows and columns; the few rows that make scores and boxes need more than 8 bits
+SMALLEST_INT8 = 8  # rows and columns; the few rows that make scores and boxes need more than 8 bits,
+MORE_THAN_INT8 = "score"  # and so does the layer before the score: in the names of weights
 DOMAIN, LINEAR = "regiontalk", "LinearInIntegers"
 # x (R, in) ≈ low + step · integer from 0 to 127, low and step those of its row. With 8 bits instead of 7, sums
 # overflow on processors without VNNI.
 _LINEAR_IN_INTEGERS = f"""
 <domain: "{DOMAIN}", opset_import: ["": {OPSET}]>
-{LINEAR} (x, weight, scale, bias) => (y)
+{LINEAR} (x, weight, bias, scale) => (y)
 {{
     axis = Constant <value_ints = [1]> ()
     levels = Constant <value_float = 127.0> ()
@@ -122,7 +122,8 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
         *_, h, c, seen = recognize(features, size, boxes)
     tokens = torch.tensor([0, 1, 2])
     plane, rows = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}, {0: torch.export.Dim.DYNAMIC}
-    with _sampling_by_products():
+    # With one point a cell the gather of points is the faster one.
+    with _sampling_by_products(net) if net.config.recognition.samples_per_cell > 1 else nullcontext():
         recognized = to_onnx(PORTS["recognize"], recognize, (features, size, boxes), (plane, {}, rows))
     return {
         "propose": to_onnx(PORTS["propose"], propose, (image, size), (plane, {})),
@@ -132,21 +133,20 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
 
 
 @contextmanager
-def _sampling_by_products() -> Iterator[None]:
+def _sampling_by_products(net: FCLN) -> Iterator[None]:
     """The network with `sample_by_products` in the place of `sample_regions`."""
-    own = fcln.sample_regions
-    fcln.sample_regions = sample_by_products
+    own, net.sample = net.sample, sample_by_products
     try:
         yield
     finally:
-        fcln.sample_regions = own
+        net.sample = own
 
 
 def sample_by_products(features: Tensor, boxes_xyxy: Tensor, cells: int, samples_per_cell: int = 1) -> Tensor:
     """What `localization.sample_regions` gives, as two products of matrices.
 
     Eq. 3 with the means over a cell's points is a weighted sum over rows, then over columns. On a CPU that is
-    several times as fast as a gather of single points, though most of the weights are 0.
+    several times as fast as a gather of all points, though most of the weights are 0.
     """
     count, channels, height, width = features.shape
     from_columns = _bilinear_weights(boxes_xyxy[..., 0::2], cells, samples_per_cell, width)  # (N, B, X, w)
@@ -238,7 +238,7 @@ def shrink(graph: onnx.ModelProto, precision: str) -> onnx.ModelProto:
 
 
 def _is_large_matrix(tensor: onnx.TensorProto) -> bool:
-    return len(tensor.dims) == 2 and min(tensor.dims) >= SMALLEST_INT8
+    return len(tensor.dims) == 2 and min(tensor.dims) >= SMALLEST_INT8 and MORE_THAN_INT8 not in tensor.name
 
 
 def _as_float16(name: str, values: NDArray[np.float32]) -> Stored:
@@ -270,8 +270,8 @@ def _multiply_in_integers(graph: onnx.ModelProto, weight: str) -> bool:
         x, _, bias = layer.input
         layer.op_type, layer.domain = LINEAR, DOMAIN
         del layer.input[:], layer.attribute[:]
-        layer.input.extend([x, f"{weight}.stored", f"{weight}.scale", bias])
-    if not graph.functions:
+        layer.input.extend([x, f"{weight}.stored", bias, f"{weight}.scale"])
+    if LINEAR not in {function.name for function in graph.functions}:
         graph.functions.append(onnx.parser.parse_function(_LINEAR_IN_INTEGERS))
         graph.opset_import.append(helper.make_opsetid(DOMAIN, 1))
     return True

@@ -26,6 +26,7 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.model_folder import INFO, ModelFolder, read_model_folder
 from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.training.checkpoints import fill_net, find_checkpoint
+from regiontalk.training.export import LINEAR
 from regiontalk.training.fcln import load_net
 from regiontalk.training.recipe import FCLNRecipe, from_stored
 from regiontalk.vocabulary import SPECIAL, Vocabulary
@@ -84,8 +85,7 @@ def _from_model_folder(folder: ModelFolder) -> Learned:
         raise ModelError(error.message) from error
     net = FCLN(config, len(folder.words), len(folder.words.styles))
     weights = {name: torch.from_numpy(value) for name, value in stored_weights(folder.graphs).items()}
-    own = net.state_dict()
-    found = {name: _upright(value, own[name]) for name, value in _unfolded(net, weights).items() if name in own}
+    found = {name: value for name, value in _unfolded(net, weights).items() if name in net.state_dict()}
     fill_net(net, found, folder.path)
     return Learned(net.eval(), folder.words, folded=True)
 
@@ -101,12 +101,6 @@ def stored_weights(graphs: Mapping[str, bytes]) -> dict[str, NDArray[np.float32]
     return weights
 
 
-def _upright(value: Tensor, own: Tensor) -> Tensor:
-    """A weight that onnxruntime turned round but left unquantized: those of scores and boxes, in int8."""
-    turned = value.shape != own.shape and value.shape == own.shape[::-1]
-    return value.T.contiguous() if turned else value
-
-
 def _named_weights(graph: onnx.GraphProto) -> dict[str, NDArray[np.float32]]:
     tensors = {
         tensor.name.removeprefix(PREFIX): numpy_helper.to_array(tensor)
@@ -118,11 +112,7 @@ def _named_weights(graph: onnx.GraphProto) -> dict[str, NDArray[np.float32]]:
         if name.endswith(".stored"):
             own = name.removesuffix(".stored")
             weights[own] = values.astype(np.float32) * tensors.get(f"{own}.scale", np.float32(1))
-        elif name.endswith("_quantized"):  # by onnxruntime, which also turns (out, in) into (in, out)
-            own = name.removesuffix("_quantized")
-            integers = values.astype(np.float32) - tensors[f"{own}_zero_point"]
-            weights[own] = np.ascontiguousarray((integers * tensors[f"{own}_scale"]).T)
-        elif not name.endswith((".scale", "_scale", "_zero_point")):
+        elif not name.endswith(".scale"):
             weights[name] = np.array(values, dtype=np.float32)  # of its own: what onnx gives cannot be written to
     return weights
 
@@ -132,7 +122,9 @@ def _biases(graph: onnx.GraphProto, weights: Mapping[str, NDArray[np.float32]]) 
     those of folded normalisations after the weight."""
     found = {}
     for node in graph.node:
-        if node.op_type in ("Conv", "Gemm") and (weight := node.input[1].removeprefix(PREFIX)) in weights:
+        if node.op_type not in ("Conv", "Gemm", LINEAR):
+            continue
+        if (weight := node.input[1].removeprefix(PREFIX).removesuffix(".stored")) in weights:
             zeros = np.zeros(len(weights[weight]), dtype=np.float32)
             given = node.input[2].removeprefix(PREFIX) if len(node.input) > 2 else ""
             found["bias".join(weight.rsplit("weight", 1))] = weights.get(given, zeros)

@@ -14,7 +14,11 @@ NAMES = {"alignment": "words", "sentences": "sentence"}
 
 
 def load_heads(checkpoints: Iterable[Path], precision: str, beta: float | None = None) -> dict[str, Head]:
-    """Name -> head of each checkpoint (or run's folder), with weights stored in `precision`; `beta` is eq. 12's."""
+    """Name -> head of each checkpoint (or run's folder), with weights stored in `precision`; `beta` is eq. 12's.
+
+    Heads never multiply integers: what that costs is known of the detector alone.
+    """
+    precision = "int8-stored" if precision == "int8" else precision
     found: dict[str, Path] = {}
     for given in checkpoints:
         checkpoint = find_checkpoint(given)
