@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--proposals", type=int)
     parser.add_argument("--candidates", type=int, default=2000)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     device = pick_device(options.device)

@@ -25,6 +25,7 @@ from regiontalk.vocabulary import Vocabulary
 
 WORDS = 2900
 TRUTHS = 12
+WARM_UPS = 10
 
 
 class Silent:
@@ -57,8 +58,8 @@ def made_up_batch(count: int, width: int, height: int, tokens: int) -> Batch:
 
 
 def seconds_per_call(function: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Mean over `repeats` calls after a few to warm up."""
-    for _ in range(3):
+    """Mean over `repeats` calls after some to warm up: a GPU that was idle takes a while to its full clock."""
+    for _ in range(WARM_UPS):
         function()
     _wait_for(device)
     began = time.perf_counter()

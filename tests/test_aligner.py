@@ -54,7 +54,7 @@ class TestReading:
 
 def test_vectors_are_the_nets(model: Captioner, alignment_run: Path) -> None:
     net, words, _, _ = load_alignment(find_checkpoint(alignment_run), torch.device("cpu"))
-    codes = np.random.default_rng(0).normal(size=(5, 128)).astype(np.float32)
+    codes = np.random.default_rng(0).normal(size=(5, 192)).astype(np.float32)
     with torch.no_grad():
         assert region_vectors(model.runtime, codes) == pytest.approx(
             net.regions(torch.from_numpy(codes)).numpy(), abs=1e-5

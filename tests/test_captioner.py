@@ -296,7 +296,7 @@ class TestLook:
         assert look.boxes_xyxy[0].tolist() == [0, 0, *scene.size]
         assert look.boxes_xyxy[1:] == pytest.approx(np.array([region.xyxy for region in regions]))
         assert look.scores[1:] == pytest.approx([region.score for region in regions], abs=1e-6)
-        assert look.codes.shape == (4, 128)
+        assert look.codes.shape == (4, 128 + 64)  # code and appearance
         assert look.surroundings is None
         assert look.photo.size == scene.size
 
@@ -305,7 +305,19 @@ class TestLook:
         given = bare._prepare(scene, None)
         proposed = bare.runtime.propose(given.image, given.size)
         frame = np.array([[0, 0, *given.size]], dtype=np.float32)
-        assert whole == pytest.approx(bare.runtime.recognize(proposed.features, given.size, frame).codes[0])
+        assert whole[:128] == pytest.approx(bare.runtime.recognize(proposed.features, given.size, frame).codes[0])
+        assert whole[128:] == pytest.approx(bare.runtime.appear(proposed.deep, frame)[0])
+
+    def test_a_region_looks_like_the_mean_of_its_cells(self, bare: Captioner, scene: Image.Image) -> None:
+        given = bare._prepare(scene, None)
+        deep = bare.runtime.propose(given.image, given.size).deep
+        cell = np.array([[32, 16, 48, 32]], dtype=np.float32)  # the third in the second row
+        flat = np.broadcast_to(deep[:, :, 1:2, 2:3], deep.shape).copy()
+        assert bare.runtime.appear(flat, cell)[0] == pytest.approx(deep[0, :, 1, 2], abs=1e-5)
+        own = bare.runtime.appear(deep, cell)[0]
+        around = deep[0, :, 0:3, 1:4].reshape(deep.shape[1], -1)
+        assert (own >= around.min(axis=1) - 1e-5).all()
+        assert (own <= around.max(axis=1) + 1e-5).all()
 
     def test_surroundings_of_the_whole_photo_are_itself(self, bare: Captioner, scene: Image.Image) -> None:
         look = bare.look(scene, regions=5, surroundings=True)

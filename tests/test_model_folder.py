@@ -144,7 +144,7 @@ def test_what_a_file_manager_leaves_behind_does_no_harm(folder: Path) -> None:
 def test_broken_sums_are_refused(folder: Path, line: str) -> None:
     with (folder / SUMS).open("a") as file:
         file.write(line + "\n")
-    assert f"{SUMS}, line 6" in refusal(folder).message
+    assert f"{SUMS}, line 7" in refusal(folder).message
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def photo(height: int, width: int) -> np.ndarray:
 
 def test_the_stages_follow_each_other(tiny_model: Path) -> None:
     runtime = OnnxRuntime(tiny_model, threads=1)
-    features, boxes, logits = runtime.propose(photo(64, 96), (90, 50))
-    assert features.shape[2:] == (4, 6)
+    features, deep, boxes, logits = runtime.propose(photo(64, 96), (90, 50))
+    assert features.shape[2:] == deep.shape[2:] == (4, 6)
     assert boxes.shape == (len(logits), 4)
     assert len(logits) == 4 * 6 * len(runtime.info.net["localization"]["anchors"])
     assert (boxes >= 0).all()
@@ -43,6 +43,7 @@ def test_the_stages_follow_each_other(tiny_model: Path) -> None:
     found = runtime.recognize(features, (90, 50), boxes[:5])
     assert (found.boxes_xyxy.shape, found.logits.shape, found.codes.shape) == ((5, 4), (5,), (5, 128))
     assert (found.boxes_xyxy <= [90, 50, 90, 50]).all()
+    assert runtime.appear(deep, boxes[:5]).shape == (5, deep.shape[1])
     tokens = np.full(5, runtime.words.start(), dtype=np.int64)
     logprobs, state = runtime.step(tokens, found.state)
     assert logprobs.shape == (5, len(runtime.words))

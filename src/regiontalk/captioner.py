@@ -160,16 +160,18 @@ class Captioner:
         found = self._find(given, proposed, self.runtime.info.prediction.proposals, 0.0)
         input_frame = np.array([[0, 0, *given.size]], dtype=np.float32)
         whole = self.runtime.recognize(proposed.features, given.size, input_frame)
+        input_boxes = np.concatenate([input_frame, found.boxes_xyxy[:regions]])
+        codes = np.concatenate([whole.codes, found.codes[:regions]])
         around = None
         if surroundings:
-            wider = geometry.clip(geometry.enlarge(found.boxes_xyxy[:regions], SURROUNDINGS), *given.size)
-            seen = self.runtime.recognize(proposed.features, given.size, wider.astype(np.float32))
-            around = np.concatenate([whole.codes, seen.codes])
+            wider = geometry.clip(geometry.enlarge(input_boxes, SURROUNDINGS), *given.size).astype(np.float32)
+            seen = self.runtime.recognize(proposed.features, given.size, wider)
+            around = self._with_appearance(proposed, seen.codes, wider)
         frame = np.array([[0, 0, *given.photo.size]], dtype=np.float64)
         return Look(
             np.concatenate([frame, self._to_photo(given, found.boxes_xyxy[:regions])]),
             np.concatenate([_sigmoid(whole.logits), found.scores[:regions]]),
-            np.concatenate([whole.codes, found.codes[:regions]]),
+            self._with_appearance(proposed, codes, input_boxes),
             around,
             given.photo,
         )
@@ -179,26 +181,36 @@ class Captioner:
     ) -> Look:
         """The whole photo and given boxes (B, 4), `xyxy` in pixels of the upright photo."""
         given = self._prepare(photo, size)
-        features = self.runtime.propose(given.image, given.size).features
+        proposed = self.runtime.propose(given.image, given.size)
         own = np.array([[0, 0, *given.photo.size], *_as_boxes(boxes, given.photo)], dtype=np.float64)
         scaled = geometry.scale(own, *given.scale).astype(np.float32)
         wider = geometry.clip(geometry.enlarge(scaled, SURROUNDINGS), *given.size).astype(np.float32)
-        recognized = self.runtime.recognize(features, given.size, np.concatenate([scaled, wider][: 1 + surroundings]))
-        codes, around = recognized.codes[: len(own)], recognized.codes[len(own) :]
+        looked_at = np.concatenate([scaled, wider][: 1 + surroundings])
+        recognized = self.runtime.recognize(proposed.features, given.size, looked_at)
+        seen = self._with_appearance(proposed, recognized.codes, looked_at)
+        codes, around = seen[: len(own)], seen[len(own) :]
         scores = _sigmoid(recognized.logits[: len(own)])
         return Look(own, scores, codes, around if surroundings else None, given.photo)
 
     def glance(self, photo: PhotoSource, size: int | None = None) -> Look:
         """As `look`, in a fraction of the time: the likeliest proposals as they are, without a second choice."""
         given = self._prepare(photo, size)
-        features, boxes, logits = self.runtime.propose(given.image, given.size)
+        proposed = self.runtime.propose(given.image, given.size)
+        boxes, logits = proposed.boxes_xyxy, proposed.logits
         ranked = np.argsort(-logits, kind="stable")[:GLANCED]
         threshold = self.runtime.info.prediction.final_nms
         chosen = ranked[geometry.nms(boxes[ranked], logits[ranked], threshold, BEST_REGIONS)]
         frame = np.array([[0, 0, *given.size]], dtype=np.float32)
-        recognized = self.runtime.recognize(features, given.size, np.concatenate([frame, boxes[chosen]]))
-        own = self._to_photo(given, np.concatenate([frame, recognized.boxes_xyxy[1:]]))
-        return Look(own, _sigmoid(recognized.logits), recognized.codes, None, given.photo)
+        recognized = self.runtime.recognize(proposed.features, given.size, np.concatenate([frame, boxes[chosen]]))
+        refined = np.concatenate([frame, recognized.boxes_xyxy[1:]])
+        codes = self._with_appearance(proposed, recognized.codes, refined)
+        return Look(self._to_photo(given, refined), _sigmoid(recognized.logits), codes, None, given.photo)
+
+    def _with_appearance(
+        self, proposed: Proposed, codes: NDArray[np.float32], boxes_xyxy: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Codes (B, D) of input boxes (B, 4) as heads read them: what a region looks like behind what it is."""
+        return np.concatenate([codes, self.runtime.appear(proposed.deep, boxes_xyxy)], axis=1)
 
     def describe(
         self,
@@ -232,10 +244,10 @@ class Captioner:
     def _find(self, given: _Input, proposed: Proposed, proposals: int, threshold: float) -> _Found:
         """Suppression, recognition, suppression."""
         settings = self.runtime.info.prediction
-        features, boxes, logits = proposed
+        boxes, logits = proposed.boxes_xyxy, proposed.logits
         ranked = np.argsort(-logits, kind="stable")[: settings.candidates]
         chosen = ranked[geometry.nms(boxes[ranked], logits[ranked], settings.proposal_nms, proposals)]
-        recognized = self.runtime.recognize(features, given.size, boxes[chosen])
+        recognized = self.runtime.recognize(proposed.features, given.size, boxes[chosen])
         scores = _sigmoid(recognized.logits)
         if settings.score == "product":
             scores = scores * _sigmoid(logits[chosen])

@@ -24,8 +24,8 @@ from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.vocabulary import Vocabulary
 
-FORMAT = 1
-GRAPHS = ("propose", "recognize", "step")
+FORMAT = 2
+GRAPHS = ("propose", "recognize", "step", "appear")
 HEADS = {"words": ("vectors", "words"), "sentence": ("sentence_begin", "sentence_step")}
 """What reads region codes further, and its graphs: `words` aligns sentences, `sentence` describes photos."""
 SCORES = ("final", "product")
@@ -111,7 +111,7 @@ class ModelFolder:
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
     """What tells one source of region codes from another: the graphs that make them."""
-    return _digest("".join(_digest(graphs[name]) for name in ("propose", "recognize")).encode())
+    return _digest("".join(_digest(graphs[name]) for name in ("propose", "recognize", "appear")).encode())
 
 
 def read_model_folder(path: Path) -> ModelFolder:

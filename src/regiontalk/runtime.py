@@ -1,7 +1,7 @@
 """The network's stages, numpy in and numpy out: the `Runtime` protocol, and its ONNX Runtime form.
 
-Shapes: C channels, h × w feature cells, K proposals, B regions, D the size of a code, R rows of decoding,
-H the size of the LSTM's state, E of what it sees, V tokens. Boxes are pixels of the network's input.
+Shapes: C channels, A those of the deep map, h × w feature cells, K proposals, B regions, D the size of a code, R rows
+of decoding, H the size of the LSTM's state, E of what it sees, V tokens. Boxes are pixels of the network's input.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ THREADS = "REGIONTALK_THREADS"
 
 # What each graph takes and gives, in order.
 PORTS = {
-    "propose": (("image", "size"), ("features", "boxes_xyxy", "logits")),
+    "propose": (("image", "size"), ("features", "deep", "boxes_xyxy", "logits")),
     "recognize": (
         ("features", "size", "boxes_xyxy"),
         ("refined_xyxy", "logits", "codes", "h", "c", "seen"),
     ),
     "step": (("tokens", "h", "c", "seen"), ("logprobs", "next_h", "next_c")),
+    "appear": (("deep", "boxes_xyxy"), ("appearance",)),
 }
 # The same for the graphs of heads (`model_folder.HEADS`).
 HEAD_PORTS = {
@@ -49,6 +50,8 @@ HEAD_PORTS = {
 class Proposed(NamedTuple):
     features: Any
     """(1, C, h, w), in whatever form the runtime keeps it; to be handed back to `recognize`."""
+    deep: Any
+    """(1, A, h, w), the same; to be handed back to `appear`."""
     boxes_xyxy: Floats
     """(K, 4) every proposal, cut to the photo; eqs. 1–2."""
     logits: Floats
@@ -78,6 +81,10 @@ class Runtime(Protocol):
 
     def recognize(self, features: Any, size: tuple[int, int], boxes_xyxy: Floats) -> Recognized: ...
 
+    def appear(self, deep: Any, boxes_xyxy: Floats) -> Floats:
+        """What regions (B, 4) look like, (B, A): for heads, which see it beside the codes."""
+        ...
+
     def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
         """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
         ...
@@ -101,7 +108,9 @@ class OnnxRuntime:
         model = read_model_folder(folder)  # before onnxruntime sees a byte
         self.info, self.words = model.info, model.words
         self._model, self._threads = model, count
-        self._sessions = {name: _open_session(folder, name, model.graphs[name], PORTS[name], count) for name in PORTS}
+        self._sessions: dict[str, Any] = {}
+        for name in ("propose", "recognize", "step"):
+            self._open(name, model.graphs[name], PORTS[name])
         tokens = self._sessions["step"].get_outputs()[0].shape[1]
         if tokens != len(self.words):
             raise ModelError(f"{folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
@@ -113,6 +122,12 @@ class OnnxRuntime:
         boxes, logits, codes, *state = self._run("recognize", features, _size(size), boxes_xyxy)
         return Recognized(boxes, logits, codes, tuple(state))
 
+    def appear(self, deep: Any, boxes_xyxy: Floats) -> Floats:
+        if "appear" not in self._sessions:  # nor does a caption need it
+            self._open("appear", self._model.graphs["appear"], PORTS["appear"])
+        appearance: Floats = self._run("appear", deep, boxes_xyxy)[0]
+        return appearance
+
     def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
         logprobs, h, c = self._run("step", tokens, *state)
         return logprobs, (h, c, state[2])
@@ -123,10 +138,13 @@ class OnnxRuntime:
     def run_head(self, graph: str, *inputs: NDArray[Any]) -> Sequence[Any]:
         if graph not in self._sessions:  # captions do without heads: none is opened before it is asked for
             data = next(head.graphs[graph] for head in self._model.heads.values() if graph in head.graphs)
-            self._sessions[graph] = _open_session(self._model.path, graph, data, HEAD_PORTS[graph], self._threads)
+            self._open(graph, data, HEAD_PORTS[graph])
         given = dict(zip(HEAD_PORTS[graph][0], inputs, strict=True))
         outputs: Sequence[Any] = self._sessions[graph].run(None, given)
         return outputs
+
+    def _open(self, name: str, graph: bytes, ports: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+        self._sessions[name] = _open_session(self._model.path, name, graph, ports, self._threads)
 
     def _run(self, name: str, *inputs: NDArray[Any]) -> Sequence[Any]:
         given = dict(zip(PORTS[name][0], inputs, strict=True))

@@ -8,7 +8,17 @@ import torch
 from PIL import Image
 from torch import nn
 
-from regiontalk.nets.backbones import BACKBONES, STRIDE, VGG16, EfficientNetLite, SameConv, TinyNet, build_backbone
+from regiontalk.nets.backbones import (
+    BACKBONES,
+    STRIDE,
+    VGG16,
+    EfficientNetLite,
+    InvertedResidual,
+    SameConv,
+    Stage,
+    TinyNet,
+    build_backbone,
+)
 from regiontalk.nets.weights import load_backbone
 
 CATS = range(281, 286)  # ImageNet's tabby, tiger cat, Persian, Siamese and Egyptian cat
@@ -113,3 +123,39 @@ def _square(photo: np.ndarray, side: int) -> torch.Tensor:
     cropped = Image.fromarray(photo).crop((left, top, left + short, top + short))
     resized = np.asarray(cropped.resize((side, side), Image.Resampling.BICUBIC), dtype=np.float32)
     return torch.from_numpy(resized).permute(2, 0, 1)[None]
+
+
+def test_blocks_are_skipped_in_training_alone_and_nothing_is_lost_on_average():
+    stage = Stage(1, 3, 1, 2, 8)
+    block = InvertedResidual(8, 8, stage, 1, skip=0.5)
+    photos = torch.rand(400, 8, 4, 4)
+    block.eval()
+    with torch.no_grad():
+        whole = block(photos)
+        block.train()
+        for module in block.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.eval()
+        branch = block(photos) - photos
+    skipped = (branch == 0).flatten(1).all(dim=1)
+    assert 0.35 < skipped.float().mean() < 0.65
+    torch.testing.assert_close(branch[~skipped], 2 * (whole - photos)[~skipped], rtol=1e-4, atol=1e-5)
+
+
+def test_the_last_stage_skips_most_and_the_first_never():
+    stages = build_backbone("efficientnet-lite0", 16, skip=0.3).stages
+    skips = [stage[0].skip for stage in stages]
+    assert skips[0] == 0
+    assert skips[-1] == pytest.approx(0.3)
+    assert skips == sorted(skips)
+
+
+@pytest.mark.parametrize("name", ["vgg16", "efficientnet-lite0", "tiny"])
+def test_the_feature_map_is_the_same_with_a_deep_map_beside_it(name):
+    torch.manual_seed(0)
+    net = build_backbone(name, 16).eval()
+    photo = torch.rand(1, 3, 64, 96) * 255
+    with torch.no_grad():
+        features, deep = net.maps(photo)
+        torch.testing.assert_close(features, net(photo))
+    assert deep.shape == (1, net.deep_channels, 4, 6)

@@ -18,7 +18,7 @@ from regiontalk.nets.localization import LocalizationConfig
 from regiontalk.nets.recognition import RecognitionConfig
 from regiontalk.runtime import PORTS
 from regiontalk.training.export import CELLS, trace
-from regiontalk.training.torch_runtime import Propose, Recognize, Step
+from regiontalk.training.torch_runtime import Appear, Propose, Recognize, Step
 
 TOKENS, STYLES = 30, 2
 SMALL = FCLNConfig(
@@ -60,6 +60,7 @@ class Pair:
         """Runs both; the answer is torch's."""
         with torch.inference_mode():
             expected = module.eval()(*inputs)
+        expected = (expected,) if isinstance(expected, Tensor) else expected
         given = {name: value.numpy() for name, value in zip(PORTS[stage][0], inputs, strict=True)}
         found = self.sessions[stage].run(None, given)
         for name, wanted, got in zip(PORTS[stage][1], expected, found, strict=True):
@@ -82,11 +83,12 @@ def test_all_stages_agree(pair: Pair, height: int, width: int, size: tuple[int, 
     generator = torch.Generator().manual_seed(height)
     image = torch.rand((1, 3, height, width), generator=generator) * 255
     sizes = torch.tensor([size], dtype=torch.float32)
-    features, boxes, _ = pair.check("propose", Propose(pair.net), image, sizes)
+    features, deep, boxes, _ = pair.check("propose", Propose(pair.net), image, sizes)
     assert len(boxes) == height // 16 * (width // 16) * 3
     for count in (1, 300):
         given = boxes[torch.arange(count) % len(boxes)]
         *_, h, c, seen = pair.check("recognize", Recognize(pair.net), features, sizes, given)
+        pair.check("appear", Appear(pair.net), deep, given)
         tokens = torch.randint(0, TOKENS + STYLES, (count,), generator=generator)
         _, h, c = pair.check("step", Step(pair.net), tokens, h, c, seen)
         pair.check("step", Step(pair.net), tokens.flip(0), h, c, seen)

@@ -45,7 +45,7 @@ def test_codes_are_what_the_captioner_sees(data: Path, tiny_model: Path, tmp_pat
     dataset = Dataset(data)
     assert coded.names == tuple(record.image for record in dataset)
     assert coded.detector == detector_fingerprint(read_model_folder(tiny_model).graphs)
-    assert coded.codes.shape == (len(dataset), ROWS, 128)
+    assert coded.codes.shape == (len(dataset), ROWS, 128 + 64)
     captioner = Captioner(OnnxRuntime(tiny_model))
     for place, record in enumerate(dataset):
         look = captioner.look(dataset.read_photo(record), surroundings=True)

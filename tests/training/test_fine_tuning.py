@@ -41,7 +41,8 @@ def assert_same_outputs(net: FCLN, runtime: OnnxRuntime, side: int, tolerance: f
     with torch.inference_mode():
         proposed = runtime.propose(image, (side, side))
         own = Propose(net)(torch.from_numpy(image), torch.from_numpy(size))
-        np.testing.assert_allclose(own[2], proposed.logits, atol=tolerance * proposed.logits.std())
+        np.testing.assert_allclose(own[1], proposed.deep, atol=tolerance * proposed.deep.std())
+        np.testing.assert_allclose(own[3], proposed.logits, atol=tolerance * proposed.logits.std())
         boxes = proposed.boxes_xyxy[:20]
         recognized = runtime.recognize(proposed.features, (side, side), boxes)
         inputs = map(torch.from_numpy, (proposed.features, size, boxes))

@@ -47,7 +47,7 @@ def test_a_head_keeps_its_words_when_it_is_stored_small(
     tiny_model: Path, alignment_run: Path, aligning_model: Path, tmp_path: Path
 ) -> None:
     whole = OnnxRuntime(aligning_model, threads=1)
-    codes = np.random.default_rng(0).normal(size=(4, 128)).astype(np.float32)
+    codes = np.random.default_rng(0).normal(size=(4, 192)).astype(np.float32)
     assert load_heads([alignment_run], "int8") == load_heads([alignment_run], "int8-stored")
     for precision in ("float16", "int8-stored"):
         add_heads(tiny_model, tmp_path / precision, "small", load_heads([alignment_run], precision))

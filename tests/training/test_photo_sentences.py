@@ -9,23 +9,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError, UsageError
 from regiontalk.nets.alignment import LONGEST, AlignmentConfig, AlignmentNet
-from regiontalk.nets.fcln import Recognized
 from regiontalk.training.checkpoints import latest_checkpoint, read_tensors
 from regiontalk.training.engine import Engine
 from regiontalk.training.fcln import COMPANION, FCLNTask, load_net
-from regiontalk.training.photo_sentences import SentencePicker, Sentences, finding_loss, writing_loss
-from regiontalk.training.recipe import LossConfig, PhotoSentencesConfig
+from regiontalk.training.photo_sentences import (
+    SentencePicker,
+    Sentences,
+    codes_in_use,
+    finding_loss,
+)
+from regiontalk.training.recipe import PhotoSentencesConfig
 from regiontalk.training.targets import Sample
 from regiontalk.training.texts import WordReader
-from regiontalk.vocabulary import END, Vocabulary
+from regiontalk.vocabulary import Vocabulary
 
-WRITTEN = Vocabulary(("a", "dog", "runs"), styles=("phrase", "sentence"))
 READ = Vocabulary(("a", "cat", "dog", "runs", "sleeps"), cleaning="karpathy")
-PICKER = SentencePicker(PhotoSentencesConfig(per_photo=2), WRITTEN, WordReader(READ))
+PICKER = SentencePicker(PhotoSentencesConfig(per_photo=2), WordReader(READ))
 CODE, IN_USE = 6, 4
 SMALL = AlignmentConfig(words="gru", score="cosine", size=8, hidden=8, embedding=8, train_embedding=True, dropout=0.0)
 ON = (
@@ -62,13 +66,11 @@ def test_fewer_where_there_are_fewer_and_long_ones_are_cut():
     assert PICKER.pick(record("dog " * 40), random) == [["dog"] * LONGEST]
 
 
-def test_each_sentence_belongs_to_its_photo_and_is_written_and_read_by_different_words():
+def test_each_sentence_belongs_to_its_photo():
     sentences = PICKER.collate([[["a", "dog"]], [], [["a", "cat"], ["a", "dog", "runs"]]])
     assert sentences is not None
     assert sentences.photos.tolist() == [0, 2]
     assert sentences.owners.tolist() == [0, 1, 1]
-    assert [WRITTEN.decode(row) for row in sentences.tokens.tolist()] == ["a dog", "a <UNK>", "a dog runs"]
-    assert sentences.tokens[0].tolist()[2:] == [END, END]
     read = [
         READ.decode(row[:length])
         for row, length in zip(sentences.texts.tokens.tolist(), sentences.texts.lengths.tolist(), strict=True)
@@ -80,37 +82,33 @@ def test_a_batch_without_sentences():
     assert PICKER.collate([[], []]) is None
 
 
-def made_up(photos: int) -> tuple[Recognized, Sample, Sentences]:
+def made_up(photos: int) -> tuple[Tensor, Sample, Sentences]:
+    """Codes (N, 1 + R, D), of which the last of every photo is filling, and sentences of the first and the third."""
     torch.manual_seed(0)
-    codes = torch.rand(photos, 2 + IN_USE, CODE, requires_grad=True)
-    whole = torch.rand(photos, CODE, requires_grad=True)
-    other = torch.zeros(photos, 2 + IN_USE)
-    recognized = Recognized(other[..., None].expand(-1, -1, 4), other, other[..., None].expand(-1, -1, 4), codes, whole)
+    codes = torch.rand(photos, 1 + IN_USE, CODE, requires_grad=True)
     index = torch.zeros(photos, IN_USE, dtype=torch.long)
     used = torch.arange(IN_USE).expand(photos, IN_USE) < IN_USE - 1
     in_use = Sample(index, torch.zeros(photos, IN_USE, 4), used, used, index, index.float())
     sentences = PICKER.collate([[["a", "dog"]], [], [["cat", "sleeps"], ["runs"]]])
     assert sentences is not None
-    return recognized, in_use, sentences
+    return codes, in_use, sentences
 
 
-def test_finding_moves_the_regions_in_use_and_the_whole_photo_of_photos_with_sentences():
-    recognized, in_use, sentences = made_up(3)
-    finding_loss(AlignmentNet(SMALL, CODE, len(READ)), recognized, in_use, sentences).backward()
-    moved = recognized.codes.grad.abs().sum(dim=2) > 0
-    assert not moved[:, :2].any()  # sampled, not in use
+def test_finding_moves_the_codes_of_photos_with_sentences():
+    codes, in_use, sentences = made_up(3)
+    finding_loss(AlignmentNet(SMALL, CODE, len(READ)), codes, in_use, sentences).backward()
+    moved = codes.grad.abs().sum(dim=2) > 0
+    assert moved.any(dim=1).tolist() == [True, False, True]
     assert not moved[:, -1].any()  # filling
-    whole = recognized.photo_codes.grad.abs().sum(dim=1) > 0
-    assert (moved.any(dim=1) | whole).tolist() == [True, False, True]
 
 
 def test_finding_can_be_learned():
-    recognized, in_use, sentences = made_up(3)
+    codes, in_use, sentences = made_up(3)
     net = AlignmentNet(SMALL, CODE, len(READ))
     optimizer = torch.optim.Adam(net.parameters(), 0.02)
     losses = []
     for _ in range(60):
-        loss = finding_loss(net, recognized, in_use, sentences)
+        loss = finding_loss(net, codes, in_use, sentences)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -118,37 +116,48 @@ def test_finding_can_be_learned():
     assert losses[-1] < 0.1 * losses[0]
 
 
-def test_writing_moves_whole_photos_alone(task):
-    code = task.recipe.net.recognition.code
-    recognized, _, sentences = made_up(3)
-    whole = torch.rand(3, code, requires_grad=True)
-    tokens = sentences.tokens.clamp(max=len(task.words) - 1)
-    written = replace(sentences, tokens=tokens)
-    start = task.words.start("sentence")
-    writing_loss(task.net, replace(recognized, photo_codes=whole), written, start, LossConfig()).backward()
-    assert (whole.grad.abs().sum(dim=1) > 0).tolist() == [True, False, True]
-    assert task.net.language.embedding.weight.grad[start].abs().sum() > 0
+def test_codes_in_use_are_those_that_heads_get(task):
+    """Whole photo first, then the best proposals, each with its appearance behind its code."""
+    batch = task.batches(0, 1)[0]
+    task.net.eval()
+    chosen = {}
+
+    def choose(proposals):
+        chosen["regions"] = task._choose(proposals, batch)
+        return chosen["regions"].boxes_xyxy
+
+    def caption(recognized):
+        return task.net.language.see(recognized.photo_codes, recognized.photo_codes, None), *fed(len(batch.names))
+
+    def fed(count):
+        return torch.zeros(count, 1, dtype=torch.long), torch.ones(count, 1, dtype=torch.bool)
+
+    output = task.net(batch.images.float(), batch.sizes, choose, caption)
+    regions = chosen["regions"]
+    codes = codes_in_use(task.net, output, regions.in_use, batch.sizes)
+    size = task.recipe.net.recognition.code
+    first = regions.boxes_xyxy.shape[1] - regions.in_use.index.shape[1]
+    torch.testing.assert_close(codes[:, 0, :size], output.recognized.photo_codes)
+    torch.testing.assert_close(codes[:, 1, :size], output.recognized.codes[:, first])
+    width, height = batch.sizes[0].tolist()
+    whole = task.net.appear(output.deep[:1], torch.tensor([[[0, 0, width, height]]]))
+    torch.testing.assert_close(codes[0, 0, size:], whole[0])
 
 
-def test_the_task_has_two_more_losses_that_reach_the_backbone(task):
+def test_the_task_has_a_sixth_loss_that_moves_the_backbone_but_no_code(task):
     losses = task.losses(task.batches(0, 1)[0])
-    assert {"sentence", "finding"} < set(losses)
-    for name in ("sentence", "finding"):
-        task.net.zero_grad()
-        losses[name].backward(retain_graph=True)
-        assert next(task.net.backbone.parameters()).grad.abs().sum() > 0
+    assert len(losses) == 6
+    losses["finding"].backward()
+    assert next(task.net.backbone.parameters()).grad.abs().sum() > 0
+    assert all(parameter.grad is None for parameter in task.net.recognition.parameters())
 
 
 def test_a_batch_without_sentences_gives_all_gradients_all_the_same(task):
     batch = replace(task.batches(0, 1)[0], sentences=None)
     losses = task.losses(batch)
-    assert losses["finding"] == losses["sentence"] == 0
+    assert losses["finding"] == 0
     sum(losses.values()).backward()
     assert all(parameter.grad is not None for parameter in task.net.get_submodule(COMPANION).parameters())
-
-
-def test_the_language_model_has_a_style_for_sentences(task):
-    assert task.words.styles == ("phrase", "sentence")
 
 
 def test_sentences_that_say_left_keep_a_photo_from_being_mirrored(quick_recipe, monkeypatch):
@@ -174,7 +183,7 @@ def test_word_vectors_are_where_known_words_begin(tmp_path):
     vectors = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
     np.savez(tmp_path / "v.npz", words=np.array(["cat", "runs"]), vectors=vectors)
     config = PhotoSentencesConfig(word_vectors=str(tmp_path / "v.npz"), net=SMALL)
-    table = SentencePicker(config, WRITTEN, WordReader(READ)).build_net(CODE).get_parameter("words.table.weight")
+    table = SentencePicker(config, WordReader(READ)).build_net(CODE).get_parameter("words.table.weight")
     cat, runs, dog = READ.encode(["cat", "runs", "dog"])
     assert table[[cat, runs]].tolist() == vectors.tolist()
     assert table[dog].abs().sum() > 0

@@ -1,6 +1,8 @@
-"""Convolutional backbones: a photo in, a feature map of stride 16 out.
+"""Convolutional backbones: a photo in, a feature map of stride 16 out, and with `maps` a deep map beside it.
 
-Shapes: N photos, C channels, H × W pixels, h = H/16, w = W/16.
+Shapes: N photos, C channels, A channels of the deep map, H × W pixels, h = H/16, w = W/16.
+The feature map is what regions are found and recognised in. The deep map is what the last layers say before they are
+reduced and mixed for that: closest to what ImageNet taught, and good for telling photos apart.
 Inputs are RGB values 0–255 as `images.to_input` makes them; each net normalises for itself.
 """
 
@@ -33,6 +35,7 @@ class VGG16(nn.Module):
     """VGG-16's 13 convolutions without the last pool (DenseCap 3.1.1): (N, 3, H, W) -> (N, 512, ⌊H/16⌋, ⌊W/16⌋)."""
 
     channels = 512
+    deep_channels = 512
     pad_to = 1
 
     def __init__(self) -> None:
@@ -58,6 +61,11 @@ class VGG16(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(self.normalize(images))
+
+    def maps(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Both maps are the last layer's."""
+        features = self(images)
+        return features, features
 
 
 @dataclass(frozen=True)
@@ -104,10 +112,14 @@ class SameConv(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    """Expand, depthwise, project; with a shortcut where the shapes agree."""
+    """Expand, depthwise, project; with a shortcut where the shapes agree.
 
-    def __init__(self, width: int, out: int, stage: Stage, stride: int) -> None:
+    In training a photo takes the shortcut alone with probability `skip`.
+    """
+
+    def __init__(self, width: int, out: int, stage: Stage, stride: int, skip: float) -> None:
         super().__init__()
+        self.skip = skip
         inner = width * stage.expand
         self.expand = SameConv(width, inner, 1) if stage.expand > 1 else nn.Identity()
         self.depthwise = SameConv(inner, inner, stage.kernel, stride, groups=inner)
@@ -116,7 +128,12 @@ class InvertedResidual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.project(self.depthwise(self.expand(x)))
-        return x + y if self.shortcut else y
+        if not self.shortcut:
+            return y
+        if self.training and self.skip:
+            stays = torch.rand(len(y), 1, 1, 1, device=y.device) >= self.skip
+            y = y * stays / (1 - self.skip)
+        return x + y
 
 
 class EfficientNetLite(nn.Module):
@@ -127,7 +144,8 @@ class EfficientNetLite(nn.Module):
 
     pad_to = 32
 
-    def __init__(self, size: int, channels: int) -> None:
+    def __init__(self, size: int, channels: int, skip: float = 0.0) -> None:
+        """`skip` is the last stage's; those before it skip less, in a straight line."""
         super().__init__()
         self.channels = channels
         self.normalize = Normalize((127.0, 127.0, 127.0), (128.0, 128.0, 128.0))
@@ -140,14 +158,16 @@ class EfficientNetLite(nn.Module):
             out = _round_channels(stage.channels * width_scale)
             fixed = number in (0, len(STAGES) - 1)
             repeats = stage.repeats if fixed else -int(-stage.repeats * depth_scale // 1)
+            own_skip = skip * number / (len(STAGES) - 1)
             blocks = [
-                InvertedResidual(width if i == 0 else out, out, stage, stage.stride if i == 0 else 1)
+                InvertedResidual(width if i == 0 else out, out, stage, stage.stride if i == 0 else 1, own_skip)
                 for i in range(repeats)
             ]
             self.stages.append(nn.Sequential(*blocks))
             width = out
             if number in TAPS:
                 tapped.append(out)
+        self.deep_channels = tapped[1] + tapped[2]
         self.fine = SameConv(tapped[0], channels, 3, stride=2, active=False)
         self.middle = SameConv(tapped[1], channels, 1, active=False)
         self.coarse = SameConv(tapped[2], channels, 1, active=False)
@@ -158,15 +178,31 @@ class EfficientNetLite(nn.Module):
         return [self.stem, self.stages[0]]
 
     def forward(self, images: Tensor) -> Tensor:
+        return self._fuse(*self._taps(images))
+
+    def maps(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The feature map (N, C, h, w), and strides 16 and 32 as they are, side by side (N, A, h, w)."""
+        eighth, sixteenth, thirtysecond = self._taps(images)
+        deep = torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1)
+        return self._fuse(eighth, sixteenth, thirtysecond), deep
+
+    def _taps(self, images: Tensor) -> list[Tensor]:
+        """What stands at strides 8, 16 and 32."""
         x = self.stem(self.normalize(images))  # (N, 32, H/2, W/2)
         taps = []
         for number, stage in enumerate(self.stages):
             x = stage(x)
             if number in TAPS:
                 taps.append(x)
-        eighth, sixteenth, thirtysecond = taps
-        coarse = nn.functional.interpolate(self.coarse(thirtysecond), scale_factor=2.0, mode="nearest")
+        return taps
+
+    def _fuse(self, eighth: Tensor, sixteenth: Tensor, thirtysecond: Tensor) -> Tensor:
+        coarse = _twice_as_large(self.coarse(thirtysecond))
         return self.fuse(self.fine(eighth) + self.middle(sixteenth) + coarse)  # (N, C, H/16, W/16)
+
+
+def _twice_as_large(features: Tensor) -> Tensor:
+    return nn.functional.interpolate(features, scale_factor=2.0, mode="nearest")
 
 
 class TinyNet(nn.Module):
@@ -176,7 +212,7 @@ class TinyNet(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.channels = channels
+        self.channels = self.deep_channels = channels
         self.normalize = Normalize((127.0, 127.0, 127.0), (64.0, 64.0, 64.0))
         widths = (3, 16, 32, 64, channels)
         layers: list[nn.Module] = []
@@ -195,17 +231,22 @@ class TinyNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(self.normalize(images))
 
+    def maps(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Both maps are the last layer's."""
+        features = self(images)
+        return features, features
+
 
 Backbone = VGG16 | EfficientNetLite | TinyNet
 
 
-def build_backbone(name: str, channels: int) -> Backbone:
-    """`vgg16` (512 channels), `efficientnet-lite0|1|2` fused to `channels`, or `tiny`."""
+def build_backbone(name: str, channels: int, skip: float = 0.0) -> Backbone:
+    """`vgg16` (512 channels), `efficientnet-lite0|1|2` fused to `channels`, or `tiny`; only the second skips blocks."""
     if name == "vgg16":
         return VGG16()
     if name == "tiny":
         return TinyNet(channels)
-    return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels)
+    return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels, skip)
 
 
 BACKBONES = ("tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2")

@@ -1,6 +1,6 @@
 """The Fully Convolutional Localization Network (DenseCap section 3), whole.
 
-Shapes: N photos, K proposals a photo, B regions a photo, D the size of a code, T words, V tokens.
+Shapes: N photos, K proposals a photo, B regions a photo, D the size of a code, A of an appearance, T words, V tokens.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ from regiontalk.nets.localization import (
 )
 from regiontalk.nets.recognition import RecognitionConfig, RecognitionNetwork
 
+APPEARANCE_POINTS = 8  # a side, of a region's mean over the deep map
+
 
 @dataclass(frozen=True)
 class FCLNConfig:
     backbone: str = "vgg16"
     channels: int = 512
     """Channels of the feature map (VGG-16 has 512)."""
+    skip: float = 0.0
+    """Differs from the paper where it is not 0: how often a photo skips the backbone's last blocks in training (those
+    before them less often), against learning photos by heart. EfficientNet-lite only."""
     input_size: int = 720
     """The photo's long side in pixels."""
     initialization: str = "gaussian"
@@ -53,6 +58,7 @@ class Recognized:
 
 @dataclass(frozen=True)
 class Output:
+    deep: Tensor  # (N, A, h, w)
     proposals: Proposals
     chosen_xyxy: Tensor  # (N, B, 4)
     recognized: Recognized
@@ -70,7 +76,7 @@ class FCLN(nn.Module):
     def __init__(self, config: FCLNConfig, tokens: int, styles: int) -> None:
         super().__init__()
         self.config = config
-        self.backbone = build_backbone(config.backbone, config.channels)
+        self.backbone = build_backbone(config.backbone, config.channels, config.skip)
         channels = self.backbone.channels
         self.localization = LocalizationLayer(channels, config.localization)
         self.recognition = RecognitionNetwork(channels, config.recognition)
@@ -80,11 +86,12 @@ class FCLN(nn.Module):
 
     def forward(self, images: Tensor, sizes: Tensor, choose: Choose, caption: Caption) -> Output:
         """Images (N, 3, H, W) of which `sizes` (N, 2) = (width, height) is photo and the rest padding."""
-        features, proposals = self.propose(images)
+        features, deep = self.backbone.maps(images)
+        proposals = self.localization(features)
         chosen = choose(proposals)  # (N, B, 4)
         recognized = self.recognize(features, sizes, chosen)
         word_logits = self.language(*caption(recognized))
-        return Output(proposals, chosen, recognized, word_logits)
+        return Output(deep, proposals, chosen, recognized, word_logits)
 
     def propose(self, images: Tensor) -> tuple[Tensor, Proposals]:
         features = self.backbone(images)  # (N, C, h, w)
@@ -105,6 +112,10 @@ class FCLN(nn.Module):
         boxes = decode_boxes(to_cxcywh(boxes_xyxy), transforms)
         logits = logits.view(count, regions + 1)[:, :-1]
         return Recognized(boxes, logits, transforms, codes[:, :-1], codes[:, -1])
+
+    def appear(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
+        """What regions (N, B, 4) look like: means of the deep map (N, A, h, w) over them, (N·B, A)."""
+        return self.sample(deep, boxes_xyxy, 1, APPEARANCE_POINTS).flatten(1)
 
     def see(self, recognized: Recognized, sizes: Tensor, boxes_xyxy: Tensor) -> Tensor:
         """What the language model is shown of every region (N·B, E)."""

@@ -60,8 +60,8 @@ PHOTOS_TO_STANDARDISE = 500
 class WordVectorsConfig:
     path: str | None = None
     """An .npz with `words` and `vectors`, which words begin with; none: they are learned."""
-    all_words: bool = False
-    """Every word of the file is known, not only those that the training sentences have often enough."""
+    more_words: int = 0
+    """So many of the file's first words are known too, not only those that the training sentences have often enough."""
 
 
 @dataclass(frozen=True)
@@ -294,9 +294,9 @@ def _vocabulary(recipe: AlignmentRecipe, sentences: Sequence[str]) -> tuple[Voca
     if recipe.word_vectors.path is None:
         return words, None
     vectors = read_word_vectors(Path(recipe.word_vectors.path))
-    if recipe.word_vectors.all_words:
-        known = set(words.words)
-        words = replace(words, words=(*words.words, *(word for word in vectors if word not in known)))
+    known = set(words.words)
+    more = (word for word in list(vectors)[: recipe.word_vectors.more_words] if word not in known)
+    words = replace(words, words=(*words.words, *more))
     return words, vector_table(words, vectors)
 
 

@@ -37,7 +37,7 @@ from regiontalk.nets.fcln import FCLN
 from regiontalk.runtime import PORTS
 from regiontalk.training.checkpoints import read_state
 from regiontalk.training.fcln import load_net
-from regiontalk.training.torch_runtime import Propose, Recognize, Step, describe
+from regiontalk.training.torch_runtime import Appear, Propose, Recognize, Step, describe
 
 Stored = tuple[list[onnx.TensorProto], list[onnx.NodeProto]]
 """Small initialisers, and the nodes that make the weight of them."""
@@ -117,7 +117,7 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
     image = torch.full((1, 3, height, width), 127.0)
     size = torch.tensor([[float(width), float(height)]])
     with torch.inference_mode():
-        features, boxes, _ = propose(image, size)
+        features, deep, boxes, _ = propose(image, size)
         boxes = boxes[:3]
         *_, h, c, seen = recognize(features, size, boxes)
     tokens = torch.tensor([0, 1, 2])
@@ -125,10 +125,13 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
     # With one point a cell the gather of points is the faster one.
     with _sampling_by_products(net) if net.config.recognition.samples_per_cell > 1 else nullcontext():
         recognized = to_onnx(PORTS["recognize"], recognize, (features, size, boxes), (plane, {}, rows))
+    with _sampling_by_products(net):
+        appeared = to_onnx(PORTS["appear"], Appear(net).eval(), (deep, boxes), (plane, rows))
     return {
         "propose": to_onnx(PORTS["propose"], propose, (image, size), (plane, {})),
         "recognize": recognized,
         "step": to_onnx(PORTS["step"], step, (tokens, h, c, seen), (rows, rows, rows, rows)),
+        "appear": appeared,
     }
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regiontalk.data.records import Dataset
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.nets.alignment import AlignmentNet
-from regiontalk.nets.fcln import FCLN, Recognized
+from regiontalk.nets.fcln import FCLN, Output, Recognized
 from regiontalk.nets.localization import Proposals
 from regiontalk.nets.weights import load_backbone
 from regiontalk.training.batches import Batch, Plan, Source, TrainingBatches
@@ -22,7 +22,7 @@ from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
 from regiontalk.training.evaluation import draw_samples, evaluate_net
 from regiontalk.training.losses import caption_loss, counted_words, final_losses, proposal_losses
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.photo_sentences import SentencePicker, Sentences, finding_loss, writing_loss
+from regiontalk.training.photo_sentences import SentencePicker, codes_in_use, finding_loss
 from regiontalk.training.recipe import FCLNRecipe, from_stored, to_dict
 from regiontalk.training.targets import Sample, Truths, proposals_in_use, sample_anchors, sample_proposals
 from regiontalk.vocabulary import Vocabulary
@@ -32,8 +32,7 @@ COMPANION = "companion"  # the alignment net beside an FCLN that learns from sen
 
 def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
     """All styles in the order they are named; the first is what a caption is asked for in."""
-    styles = [style for data in recipe.data for style in data.styles.values()]
-    return tuple(dict.fromkeys(styles if recipe.sentences is None else [*styles, recipe.sentences.style]))
+    return tuple(dict.fromkeys(style for data in recipe.data for style in data.styles.values()))
 
 
 @dataclass
@@ -88,8 +87,9 @@ class FCLNTask:
         """Adds what the recipe's `[sentences]` need."""
         if self.recipe.sentences is not None:
             datasets = [source.dataset for source in self.sources]
-            self.picker = SentencePicker.build(self.recipe.sentences, self.words, datasets)
-            self.net.add_module(COMPANION, self.picker.build_net(self.recipe.net.recognition.code))
+            self.picker = SentencePicker.build(self.recipe.sentences, datasets)
+            code = self.recipe.net.recognition.code + self.net.backbone.deep_channels
+            self.net.add_module(COMPANION, self.picker.build_net(code))
 
     def summary(self) -> str:
         weights = sum(parameter.numel() for parameter in self.net.parameters())
@@ -143,7 +143,7 @@ class FCLNTask:
                     module.eval()
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The five losses of a batch, not yet weighted, and those of its sentences where it has some."""
+        """The five losses of a batch, not yet weighted, and a sixth where the recipe learns from sentences."""
         chosen: dict[str, Any] = {}
 
         def choose(proposals: Proposals) -> Tensor:
@@ -171,23 +171,17 @@ class FCLNTask:
             self.recipe.losses,
         )
         if self.picker is not None:
-            losses |= self._sentence_losses(self.picker, output.recognized, regions, batch.sentences)
+            losses["finding"] = self._finding_loss(output, regions, batch)
         return losses
 
-    def _sentence_losses(
-        self, picker: SentencePicker, recognized: Recognized, regions: TrainingRegions, sentences: Sentences | None
-    ) -> dict[str, Tensor]:
+    def _finding_loss(self, output: Output, regions: TrainingRegions, batch: Batch) -> Tensor:
         companion = self.net.get_submodule(COMPANION)
         assert isinstance(companion, AlignmentNet)
         assert regions.in_use is not None
-        if sentences is None:  # zero, but with gradients, which the processes of a run must all have
-            nothing = 0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
-            return {"sentence": nothing, "finding": nothing}
-        start = self.words.start(picker.config.style)
-        return {
-            "sentence": writing_loss(self.net, recognized, sentences, start, self.recipe.losses),
-            "finding": finding_loss(companion, recognized, regions.in_use, sentences),
-        }
+        if batch.sentences is None:  # zero, but with gradients, which the processes of a run must all have
+            return 0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
+        codes = codes_in_use(self.net, output, regions.in_use, batch.sizes)
+        return finding_loss(companion, codes, regions.in_use, batch.sentences)
 
     def _choose(self, proposals: Proposals, batch: Batch) -> TrainingRegions:
         """The regions that are recognised: a sample, and what else the recipe wants."""

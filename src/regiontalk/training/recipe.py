@@ -45,16 +45,14 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class PhotoSentencesConfig:
-    """Differs from the paper: sentences about whole photos, which the codes learn from as well."""
+    """Differs from the paper: sentences about whole photos, which the backbone learns from as well."""
 
     per_photo: int = 2
     """So many of a photo's sentences each time it is seen."""
-    style: str = "sentence"
-    """Of their texts, with a START token of its own."""
     smallest_count: int = 3
-    """Rarer words are not read; written are those that phrases have."""
+    """Rarer words are not read."""
     word_vectors: str | None = None
-    """An .npz with `words` and `vectors`, which the words that are read begin with."""
+    """An .npz with `words` and `vectors`, which words begin with."""
     net: AlignmentConfig = field(
         default_factory=lambda: AlignmentConfig(
             words="transformer", score="cosine", size=384, hidden=256, train_embedding=True, dropout=0.2
@@ -131,10 +129,8 @@ class LossConfig:
     final_score: float = 0.1
     final_box: float = 0.1
     caption: float = 1.0
-    sentence: float = 0.5
-    """Of writing the whole photo's sentences, and…"""
     finding: float = 1.0
-    """…of finding them among others; both only with `[sentences]`."""
+    """Of finding a photo's sentences among others; only with `[sentences]`."""
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_square: float = 0.0

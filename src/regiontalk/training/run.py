@@ -9,6 +9,7 @@ from pathlib import Path
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
 from regiontalk.training.kinds import task_class
+from regiontalk.training.memory import keep_freed_memory
 from regiontalk.training.recipe import load_recipe, to_dict
 
 
@@ -24,6 +25,8 @@ def start_run(
     """Trains to the end of the recipe, or for `minutes`."""
     recipe = load_recipe(recipe_path, changes)
     device = pick_device(device_name)
+    if device.type == "cpu":
+        keep_freed_memory()
     _make_folder(folder)
     with Processes.join(device) as processes:
         task = task_class(recipe.kind).begin(recipe)

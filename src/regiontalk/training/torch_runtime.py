@@ -22,15 +22,16 @@ from regiontalk.vocabulary import Vocabulary
 
 
 class Propose(nn.Module):
-    """image (1, 3, H, W), size (1, 2) -> features (1, C, h, w), boxes (K, 4), logits (K,)."""
+    """image (1, 3, H, W), size (1, 2) -> features (1, C, h, w), deep (1, A, h, w), boxes (K, 4), logits (K,)."""
 
     def __init__(self, net: FCLN) -> None:
         super().__init__()
         self.net = net
 
     def forward(self, image: Tensor, size: Tensor) -> tuple[Tensor, ...]:
-        features, proposals = self.net.propose(image)
-        return features, clip_boxes(proposals.boxes_xyxy, size)[0], proposals.logits[0]
+        features, deep = self.net.backbone.maps(image)
+        proposals = self.net.localization(features)
+        return features, deep, clip_boxes(proposals.boxes_xyxy, size)[0], proposals.logits[0]
 
 
 class Recognize(nn.Module):
@@ -45,6 +46,17 @@ class Recognize(nn.Module):
         seen = self.net.see(recognized, size, boxes_xyxy[None])
         refined = clip_boxes(recognized.boxes_xyxy, size)[0]
         return refined, recognized.logits[0], recognized.codes[0], *self.net.language.begin(seen), seen
+
+
+class Appear(nn.Module):
+    """deep (1, A, h, w), boxes (B, 4) -> appearance (B, A)."""
+
+    def __init__(self, net: FCLN) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
+        return self.net.appear(deep, boxes_xyxy[None])
 
 
 class Step(nn.Module):
@@ -70,15 +82,20 @@ class TorchRuntime:
         net, self.words, self.info = opened
         net.to(self.device)
         self._propose, self._recognize, self._step = Propose(net).eval(), Recognize(net).eval(), Step(net).eval()
+        self._appear = Appear(net).eval()
 
     def propose(self, image: Floats, size: tuple[int, int]) -> Proposed:
-        features, boxes, logits = self._run(self._propose, image, np.array([size], np.float32))
-        return Proposed(features, boxes.cpu().numpy(), logits.cpu().numpy())
+        features, deep, boxes, logits = self._run(self._propose, image, np.array([size], np.float32))
+        return Proposed(features, deep, boxes.cpu().numpy(), logits.cpu().numpy())
 
     def recognize(self, features: Any, size: tuple[int, int], boxes_xyxy: Floats) -> Recognized:
         outputs = self._run(self._recognize, features, np.array([size], np.float32), boxes_xyxy)
         boxes, logits, codes, *state = (output.cpu().numpy() for output in outputs)
         return Recognized(boxes, logits, codes, tuple(state))
+
+    def appear(self, deep: Any, boxes_xyxy: Floats) -> Floats:
+        appearance: Floats = self._run(self._appear, deep, boxes_xyxy).cpu().numpy()
+        return appearance
 
     def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
         logprobs, h, c = (output.cpu().numpy() for output in self._run(self._step, tokens, *state))
@@ -92,7 +109,7 @@ class TorchRuntime:
         raise AssertionError(f"{graph}: `head` was not asked first")
 
     @torch.inference_mode()
-    def _run(self, stage: nn.Module, *inputs: NDArray[Any] | Tensor) -> tuple[Tensor, ...]:
+    def _run(self, stage: nn.Module, *inputs: NDArray[Any] | Tensor) -> Any:
         return stage(*(torch.as_tensor(value).to(self.device) for value in inputs))
 
 
