@@ -223,7 +223,7 @@ class TestCodes:
         arguments = ["data", "codes", str(untrained_run / "data"), str(out), "--model", str(tiny_model)]
         assert run([*arguments, "--split", "dev", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert (found["photos"], found["code"]) == (4, 128)
+        assert (found["photos"], found["code"]) == (4, 128 + 64)
         assert out.is_file()
 
     def test_failures(self, untrained_run: Path, tiny_model: Path, tmp_path: Path) -> None:
