@@ -75,9 +75,9 @@ class Look(NamedTuple):
     scores: NDArray[np.float64]
     """(1 + R,)"""
     codes: Floats
-    """(1 + R, D)"""
+    """(1 + R, D + A): the recognition network's, and behind it the appearance."""
     surroundings: Floats | None
-    """(1 + R, D) codes of the boxes made `SURROUNDINGS` times as wide and high, where they were asked for."""
+    """(1 + R, D + A) codes of the boxes made `SURROUNDINGS` times as wide and high, where they were asked for."""
     photo: Image.Image
     """Upright."""
 

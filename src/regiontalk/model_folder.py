@@ -245,7 +245,10 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
         values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
     info = _strictly(ModelInfo, {"heads": {}} | values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
-        raise ModelError(f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'")
+        raise ModelError(
+            f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'",
+            hint="regiontalk export makes it again from its checkpoint",
+        )
     if info.prediction.score not in SCORES or min(info.input_size, info.pad_to, info.prediction.longest) < 1:
         raise ModelError(f"{path}: impossible settings", hint=_AGAIN)
     for name, head in info.heads.items():

@@ -2,7 +2,7 @@
 
 Shapes: N photos, C channels, A channels of the deep map, H × W pixels, h = H/16, w = W/16.
 The feature map is what regions are found and recognised in. The deep map is what the last layers say before they are
-reduced and mixed for that: closest to what ImageNet taught, and good for telling photos apart.
+reduced and mixed for that, which is good for telling photos apart.
 Inputs are RGB values 0–255 as `images.to_input` makes them; each net normalises for itself.
 """
 

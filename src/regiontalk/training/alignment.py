@@ -40,6 +40,7 @@ from regiontalk.training.texts import (
     Reader,
     Sentence,
     WordReader,
+    begin_words,
     load_parses,
     read_word_vectors,
     vector_table,
@@ -308,10 +309,7 @@ def build_net(
     relations = len(reader.relations) if isinstance(reader, EdgeReader) else 0
     net = AlignmentNet(config, code, len(words), relations)
     if table is not None:
-        own = net.get_parameter("words.table.weight")
-        # Words that the file does not have are learned from a random start, or are nothing where no word is learned.
-        has_vector = table.abs().sum(dim=1, keepdim=True) > 0
-        own.data = torch.where(has_vector, table, own.data if config.train_embedding else torch.zeros_like(own.data))
+        begin_words(net, table)
     return net
 
 

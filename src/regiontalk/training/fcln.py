@@ -222,8 +222,7 @@ class FCLNTask:
 
     def description(self) -> dict[str, Any]:
         """What a checkpoint must say to be read again."""
-        said = {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
-        return said if self.picker is None else said | {"read_vocabulary": self.picker.reader.words.to_dict()}
+        return {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
 
     def evaluate(self, net: torch.nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
         """Metrics on the first data set's dev photos (none: nothing), and a sheet of pictures in the run's folder."""

@@ -27,7 +27,7 @@ from regiontalk.nets.localization import clip_boxes
 from regiontalk.training.ranking_losses import contrastive_loss
 from regiontalk.training.recipe import PhotoSentencesConfig
 from regiontalk.training.targets import Sample
-from regiontalk.training.texts import WordReader, read_word_vectors, vector_table
+from regiontalk.training.texts import WordReader, begin_words, read_word_vectors, vector_table
 from regiontalk.vocabulary import CLEANING, Vocabulary
 
 CLEAN = "karpathy"
@@ -87,8 +87,7 @@ class SentencePicker:
             return AlignmentNet(self.config.net, code, len(self.reader.words))
         table = vector_table(self.reader.words, read_word_vectors(Path(self.config.word_vectors)))
         net = AlignmentNet(replace(self.config.net, embedding=table.shape[1]), code, len(self.reader.words))
-        own = net.get_parameter("words.table.weight")
-        own.data = torch.where(table.abs().sum(dim=1, keepdim=True) > 0, table, own.data)
+        begin_words(net, table)
         return net
 
 

