@@ -23,6 +23,7 @@ from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
 from regiontalk.images import Limits
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.prediction import Predictor
+from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.training.fcln import load_net
 from regiontalk.training.torch_runtime import TorchRuntime
@@ -31,6 +32,8 @@ from regiontalk.types import ImageRegions, Region
 SETTINGS = PredictionConfig(
     proposals=40, candidates=200, proposal_nms=0.7, final_nms=0.5, longest=6, score="product", caption_weight=0.0
 )
+# A region's score is σ(its lower edge as a share of the photo).
+LOW_FIRST = Ranking(FEATURES, (tuple(float(name == "bottom") for name in FEATURES),), (0.0,), (1.0,), 0.0)
 PHOTOS = ("coffee.jpg", "chelsea.jpg")
 
 
@@ -238,6 +241,37 @@ def test_calibration_changes_scores_alone_and_not_those_of_given_boxes(runtime: 
     assert fitted(photo, threshold=judged[1].score).regions == judged[:2]
     boxes = [[5, 5, 100, 80]]
     assert fitted(photo, boxes=boxes).regions == bare(photo, boxes=boxes).regions
+
+
+def test_a_ranking_scores_and_sorts_what_was_kept_and_not_given_boxes(runtime: OnnxRuntime, examples: Path) -> None:
+    photo, settings = examples / "photos" / "coffee.jpg", replace(SETTINGS, caption_weight=0.5, ranking=LOW_FIRST)
+    ranking = Captioner(with_settings(runtime, caption_weight=0.5, ranking=LOW_FIRST), tidy=False)
+    plain, ranked = Captioner(runtime, tidy=False)(photo).regions, ranking(photo).regions
+    assert {(region.xyxy, region.caption) for region in ranked} == {(region.xyxy, region.caption) for region in plain}
+    bottoms = [region.xyxy[3] for region in ranked]
+    assert bottoms == sorted(bottoms, reverse=True)
+    assert len(set(bottoms)) > 1
+    height = images.open_photo(photo).height
+    np.testing.assert_allclose([region.score for region in ranked], [1 / (1 + np.exp(-y / height)) for y in bottoms])
+    assert ranking.regions(ranking.evidence(photo), settings) == list(ranked)
+    boxes = [[5, 5, 100, 80]]
+    given = Captioner(with_settings(runtime, caption_weight=0.5), tidy=False)(photo, boxes=boxes)
+    assert ranking(photo, boxes=boxes).regions == given.regions
+
+
+def test_a_threshold_is_one_of_the_rankings_scores(runtime: OnnxRuntime, examples: Path) -> None:
+    """No region goes before it is ranked, however low the net's own score."""
+    photo, numbers = examples / "photos" / "coffee.jpg", (1.0, 0.5, -1.0)
+    for tidy in (False, True):
+        ranking = Captioner(with_settings(runtime, ranking=LOW_FIRST, calibration=numbers), tidy=tidy)
+        every = ranking(photo).regions
+        bare = Captioner(with_settings(runtime, ranking=LOW_FIRST), tidy=tidy)(photo).regions
+        assert [region.xyxy for region in every] == [region.xyxy for region in bare]
+        np.testing.assert_allclose(
+            [region.score for region in every], calibrated(np.array([region.score for region in bare]), numbers)
+        )
+        cut = every[len(every) // 2].score
+        assert ranking(photo, threshold=cut).regions == tuple(region for region in every if region.score >= cut)
 
 
 def test_several_photos_stream(tidy: Captioner, scene: Image.Image, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from regiontalk.model_folder import (
     read_model_folder,
     write_model_folder,
 )
+from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.vocabulary import Vocabulary
 
 SETTINGS = PredictionConfig(
@@ -40,6 +41,7 @@ SETTINGS = PredictionConfig(
     calibration=(0.5, 4.0, -2.0),
 )
 INFO = ModelInfo("small", "fcln", "float16", 448, 32, SETTINGS, {"backbone": "tiny"}, {"step": 5})
+RANKING = Ranking(FEATURES, ((0.5,) * len(FEATURES), (-1e-07,) * len(FEATURES)), (0.25, 0.0), (1.5, -2.0), -3.0)
 VOCABULARY = Vocabulary(("a", "dog", "café"), styles=("phrase", "object"))
 
 
@@ -173,6 +175,44 @@ def test_a_strange_description_is_refused(folder: Path, change: Callable[[dict[s
 def test_folders_from_before_calibration_keep_their_scores(folder: Path) -> None:
     change_info(folder, lambda info: info["prediction"].pop("calibration"))
     assert read_model_folder(folder).info.prediction.calibration == UNCHANGED
+
+
+@pytest.fixture
+def ranked(tmp_path: Path) -> Path:
+    path = tmp_path / "ranked"
+    info = replace(INFO, prediction=replace(SETTINGS, ranking=RANKING))
+    write_model_folder(path, info, VOCABULARY, {name: name.encode() * 10 for name in GRAPHS})
+    return path
+
+
+def test_a_ranking_is_read_as_it_was_written(ranked: Path, folder: Path) -> None:
+    assert read_model_folder(ranked).info.prediction == replace(SETTINGS, ranking=RANKING)
+    assert "ranking" not in json.loads((folder / "model.json").read_text())["prediction"], "for older programs"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda ranking: ranking["weights"].pop(), "ranking: weights, biases and outputs are not of shapes"),
+        (lambda ranking: ranking["weights"][0].pop(), "ranking: weights, biases and outputs are not of shapes"),
+        (lambda ranking: ranking.update(biases=[0.0, "x"]), "ranking: a weight is not a finite number"),
+        (lambda ranking: ranking.update(biases=[0.0, float("nan")]), "ranking: a weight is not a finite number"),
+        (lambda ranking: ranking.update(biases=0.0), "ranking: biases is 0.0, not of type tuple"),
+        (lambda ranking: ranking.update(output_bias=None), "ranking: output_bias is None, not of type float"),
+        (lambda ranking: ranking.update(colour="red"), "ranking: unknown key 'colour'"),
+        (lambda ranking: ranking.pop("outputs"), "ranking: 'outputs' is missing"),
+        (lambda ranking: ranking["features"].reverse(), "ranking: made for other features"),
+    ],
+)
+def test_a_strange_ranking_is_refused(ranked: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
+    change_info(ranked, lambda info: change(info["prediction"]["ranking"]))
+    message = refusal(ranked).message
+    assert f"{ranked / 'model.json'}: prediction: {said}" in message
+
+
+def test_a_ranking_that_is_none_at_all_is_refused(ranked: Path) -> None:
+    change_info(ranked, lambda info: info["prediction"].update(ranking=[1.0]))
+    assert "prediction: ranking is [1.0]" in refusal(ranked).message
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder: Path) -> None:

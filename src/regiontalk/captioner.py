@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from regiontalk import boxes as geometry
-from regiontalk import decoding, images
+from regiontalk import decoding, images, ranking
 from regiontalk.calibration import calibrated
 from regiontalk.errors import UsageError
 from regiontalk.images import Limits, PhotoSource
+from regiontalk.model_folder import PredictionConfig
+from regiontalk.ranking import Evidence
 from regiontalk.runtime import Floats, Proposed, Runtime, State
 from regiontalk.speaker import Speaker
 from regiontalk.types import Alignment, Description, ImageRegions, Region
@@ -63,6 +65,8 @@ class _Found(NamedTuple):
 
     boxes_xyxy: Floats
     scores: NDArray[np.float64]
+    logits: Floats
+    votes: NDArray[np.intp]
     codes: Floats
     state: State
 
@@ -91,7 +95,8 @@ class Captioner:
 
     Differs from `nets.prediction.rank` where the model has a caption weight: there every proposal is captioned
     and the captions' sureness helps to choose between overlapping regions; here, for speed, only regions that
-    were kept are captioned, and sureness changes their scores and order.
+    were kept are captioned, and sureness changes their scores and order. A learned ranking (`ranking`) is used
+    here alone.
     """
 
     runtime: Runtime
@@ -133,10 +138,8 @@ class Captioner:
         if boxes is not None:
             regions = self._caption_boxes(given, _as_boxes(boxes, given.photo), beam)
         else:
-            proposed = self.runtime.propose(given.image, given.size)
-            found = self._find(given, proposed, proposals or self.runtime.info.prediction.proposals, threshold)
-            regions = self._describe(given, found, beam)
-            regions = _without_repeats(regions) if self.tidy else regions
+            settings = self.runtime.info.prediction
+            regions = self.regions(self._evidence(given, proposals or settings.proposals, threshold, beam), settings)
             regions = [region for region in regions if region.score >= threshold][:top]
         path = str(source) if isinstance(source, str | Path) else ""
         width, height = given.photo.size
@@ -149,6 +152,17 @@ class Captioner:
         height, width = resized.pixels.shape[:2]
         image = images.to_input(resized.pixels, info.pad_to)[None]
         return _Input(photo, image, (width, height), (resized.scale_x, resized.scale_y))
+
+    def evidence(self, photo: PhotoSource) -> Evidence:
+        """What the regions of a photo are scored by: for fitting a ranking."""
+        return self._evidence(self._prepare(photo, None), self.runtime.info.prediction.proposals, 0.0, 1)
+
+    def regions(self, evidence: Evidence, settings: PredictionConfig) -> list[Region]:
+        """The regions by falling score, as `settings` score them."""
+        scores = calibrated(_scores(evidence, settings), settings.calibration)
+        regions = self._to_regions(evidence.boxes_xyxy, scores, evidence.captions)
+        regions.sort(key=lambda region: -region.score)
+        return _without_repeats(regions) if self.tidy else regions
 
     def look(
         self, photo: PhotoSource, regions: int = BEST_REGIONS, size: int | None = None, surroundings: bool = False
@@ -252,10 +266,11 @@ class Captioner:
         if settings.score == "product":
             scores = scores * _sigmoid(logits[chosen])
         kept = geometry.nms(recognized.boxes_xyxy, scores, settings.final_nms)
-        sure = calibrated(scores[kept], settings.calibration) >= threshold  # unsure words can only lower a score
-        kept = kept[sure]
-        state = tuple(part[kept] for part in recognized.state)
-        return _Found(recognized.boxes_xyxy[kept], scores[kept], recognized.codes[kept], state)
+        if settings.ranking is None:  # then unsure words can only lower a score
+            kept = kept[calibrated(scores[kept], settings.calibration) >= threshold]
+        refined, logits, codes = recognized.boxes_xyxy[kept], recognized.logits[kept], recognized.codes[kept]
+        votes = ranking.votes(refined, recognized.boxes_xyxy)
+        return _Found(refined, scores[kept], logits, votes, codes, tuple(part[kept] for part in recognized.state))
 
     def _caption_boxes(self, given: _Input, boxes_xyxy: NDArray[np.float64], beam: int) -> list[Region]:
         """Captions of the user's own boxes, which stay as they are."""
@@ -265,16 +280,17 @@ class Captioner:
             boxes = boxes_xyxy[start : start + BOXES_AT_ONCE]
             scaled = geometry.scale(boxes, *given.scale).astype(np.float32)
             recognized = self.runtime.recognize(features, given.size, scaled)
-            captions, scores = self._speak(recognized.state, _sigmoid(recognized.logits), beam)
+            captions = self._speak(recognized.state, beam)
+            scores = _with_sureness(_sigmoid(recognized.logits), captions, self.runtime.info.prediction)
             regions += self._to_regions(boxes, scores, captions)
         return regions
 
-    def _describe(self, given: _Input, found: _Found, beam: int) -> list[Region]:
-        """Found regions in the photo's own pixels, with words, by falling score."""
-        captions, scores = self._speak(found.state, found.scores, beam)
-        scores = calibrated(scores, self.runtime.info.prediction.calibration)
-        regions = self._to_regions(self._to_photo(given, found.boxes_xyxy), scores, captions)
-        return sorted(regions, key=lambda region: -region.score)
+    def _evidence(self, given: _Input, proposals: int, threshold: float, beam: int) -> Evidence:
+        """Found regions in the photo's own pixels, with words."""
+        proposed = self.runtime.propose(given.image, given.size)
+        found = self._find(given, proposed, proposals, threshold)
+        boxes, captions = self._to_photo(given, found.boxes_xyxy), self._speak(found.state, beam)
+        return Evidence(given.photo.size, boxes, found.scores, found.logits.astype(np.float64), found.votes, captions)
 
     @staticmethod
     def _to_photo(given: _Input, boxes_xyxy: Floats) -> NDArray[np.float64]:
@@ -283,18 +299,13 @@ class Captioner:
         boxes = geometry.scale(boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
         return geometry.clip(boxes, *given.photo.size).astype(np.float64)
 
-    def _speak(
-        self, state: State, scores: NDArray[np.float64], beam: int
-    ) -> tuple[list[decoding.Caption], NDArray[np.float64]]:
-        """A caption for every row, and the scores, lowered where its words are unsure."""
+    def _speak(self, state: State, beam: int) -> list[decoding.Caption]:
+        """A caption for every row."""
         settings, start, stutter = self.runtime.info.prediction, self.runtime.words.start(), not self.tidy
         if beam == 1:
-            captions = decoding.greedy(self.runtime.step, state, start, settings.longest, stutter)
-        else:
-            found = decoding.beam_search(self.runtime.step, state, start, settings.longest, beam, stutter=stutter)
-            captions = [best for (best,) in found]
-        sureness = np.array([caption.mean_logprob for caption in captions])
-        return captions, scores * np.exp(settings.caption_weight * sureness)
+            return decoding.greedy(self.runtime.step, state, start, settings.longest, stutter)
+        found = decoding.beam_search(self.runtime.step, state, start, settings.longest, beam, stutter=stutter)
+        return [best for (best,) in found]
 
     def _to_regions(
         self, boxes_xyxy: NDArray[np.floating], scores: NDArray[np.float64], captions: Sequence[decoding.Caption]
@@ -303,6 +314,21 @@ class Captioner:
             Region((x0, y0, x1, y1), score, self.runtime.words.decode(caption.tokens), caption.logprob)
             for (x0, y0, x1, y1), score, caption in zip(boxes_xyxy.tolist(), scores.tolist(), captions, strict=True)
         ]
+
+
+def _scores(evidence: Evidence, settings: PredictionConfig) -> NDArray[np.float64]:
+    """By the learned ranking where there is one, else by the rules of the settings."""
+    if settings.ranking is not None:
+        return ranking.scores(ranking.features(evidence), settings.ranking)
+    return _with_sureness(evidence.scores, evidence.captions, settings)
+
+
+def _with_sureness(
+    scores: NDArray[np.float64], captions: Sequence[decoding.Caption], settings: PredictionConfig
+) -> NDArray[np.float64]:
+    """The scores, lowered where the words are unsure."""
+    sureness = np.array([caption.mean_logprob for caption in captions])
+    return scores * np.exp(settings.caption_weight * sureness)
 
 
 def _without_repeats(regions: Sequence[Region]) -> list[Region]:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.errors import ModelError, UsageError
+from regiontalk.ranking import Ranking
 from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 2
@@ -50,9 +51,13 @@ class PredictionConfig:
     score: str = "final"
     """`final`: the recognition network's score. `product`: times the proposal's."""
     caption_weight: float = 0.0
-    """The score is multiplied with exp(this · mean log-probability of the caption's words)."""
+    """The score is multiplied with exp(this · mean log-probability of the caption's words). Where there is a ranking,
+    it matters for given boxes alone."""
     calibration: Calibration = UNCHANGED
     """a, b and c that lead from the score to a probability (see `calibration`); `regiontalk calibrate` fits them."""
+    ranking: Ranking | None = None
+    """What scores the regions that outlast suppression, in place of `score` and `caption_weight`; `regiontalk rank`
+    fits it. Given boxes are scored without it."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +176,8 @@ def write_model_folder(
     described = asdict(info) | {"heads": {name: asdict(head.info) for name, head in heads.items()}}
     if not heads:
         del described["heads"]  # so that programs from before there were heads can read it
+    if info.prediction.ranking is None:
+        del described["prediction"]["ranking"]  # the same
     files[INFO] = _encode(described)
     files[WORDS] = _encode(words.to_dict())
     for name, head in heads.items():
@@ -242,6 +249,7 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
     settings = values.get("prediction")
     if isinstance(settings, dict):
         settings["calibration"] = _read_calibration(path, settings.get("calibration", list(UNCHANGED)))
+        settings["ranking"] = _read_ranking(path, settings.get("ranking"))
         values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
     info = _strictly(ModelInfo, {"heads": {}} | values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
@@ -266,9 +274,34 @@ def _read_calibration(path: Path, values: object) -> Calibration:
     return a, b, c
 
 
+def _read_ranking(path: Path, values: object) -> Ranking | None:
+    """None where there is none: in folders that were not ranked, or come from before there were rankings."""
+    if values is None:
+        return None
+    place = f"{path}: prediction: ranking"
+    if not isinstance(values, dict):
+        raise ModelError(f"{place} is {values!r}, not of type dict", hint=_AGAIN)
+    try:
+        return _strictly(Ranking, {name: _frozen(value) for name, value in values.items()}, place)
+    except UsageError as error:
+        raise ModelError(f"{place}: {error.message}", hint="fit it again: regiontalk rank") from error
+
+
+def _frozen(value: Any) -> Any:
+    """JSON's lists as tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
 def _strictly(kind: type[_Plain], values: Mapping[str, Any], place: str) -> _Plain:
     """A dataclass of plain fields from JSON: every key known and there, every value of its type."""
-    types = {"int": int, "float": float, "str": str, "PredictionConfig": PredictionConfig, "Calibration": tuple}
+    types: dict[str, tuple[type, ...]] = {
+        "int": (int,),
+        "float": (float,),
+        "str": (str,),
+        "PredictionConfig": (PredictionConfig,),
+        "Calibration": (tuple,),
+        "Ranking | None": (Ranking, type(None)),
+    }
     names = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
     for key in values:
         if key not in names:
@@ -276,9 +309,9 @@ def _strictly(kind: type[_Plain], values: Mapping[str, Any], place: str) -> _Pla
     for name, item in names.items():
         if name not in values:
             raise ModelError(f"{place}: {name!r} is missing", hint=_AGAIN)
-        wanted = types.get(str(item.type), dict)
-        if type(values[name]) is not wanted:
-            raise ModelError(f"{place}: {name} is {values[name]!r}, not of type {wanted.__name__}", hint=_AGAIN)
+        wanted = (tuple,) if str(item.type).startswith("tuple") else types.get(str(item.type), (dict,))
+        if type(values[name]) not in wanted:
+            raise ModelError(f"{place}: {name} is {values[name]!r}, not of type {wanted[0].__name__}", hint=_AGAIN)
     return kind(**values)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,9 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.predict import open_split, writing
-from regiontalk.data.records import SPLITS, Dataset, Record
-from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.cli.predict import look_at_photos, open_split, writing
+from regiontalk.data.records import SPLITS, Dataset
 from regiontalk.model_folder import check_free, read_model_folder, write_model_folder
-from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
     from regiontalk.calibration import Calibration
@@ -91,19 +88,7 @@ def _uncalibrated(model: Path) -> Captioner:
 def _judged(captioner: Captioner, dataset: Dataset, photos: int | None, quiet: bool) -> Judged:
     from regiontalk.evaluation.reliability import judge
 
-    count = len(dataset) if photos is None else min(photos, len(dataset))
-    numbers = [place * len(dataset) // count for place in range(count)]
-    captioned = _captioned(captioner, dataset, numbers)
-    return judge(console.track(captioned, f"Captioning {dataset.folder}", count, quiet))
-
-
-def _captioned(captioner: Captioner, dataset: Dataset, numbers: list[int]) -> Iterator[tuple[ImageRegions, Record]]:
-    for number in numbers:
-        record = dataset[number]
-        try:
-            yield captioner(dataset.read_photo(record)), record
-        except RegionTalkError as error:
-            raise DataError(f"{dataset.folder}: {record.image}: {error.message}") from error
+    return judge(look_at_photos(dataset, photos, captioner, quiet))
 
 
 def _report(captioner: Captioner, judged: Judged, found: Calibration, splits: tuple[str, str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ VERBS = {
     "evaluate": "The papers' metrics, on files of predictions.",
     "export": "Turn a trained checkpoint into a model folder that runs without torch.",
     "predict": "A trained checkpoint's regions and captions for the photos of a data set.",
+    "rank": "Learn from dev photos which regions of a model come first.",
     "train": "Train a model from a recipe.",
     "tune": "Try a checkpoint's prediction settings on dev photos, best first.",
 }

@@ -12,15 +12,16 @@ import click
 
 from regiontalk.cache import replacing
 from regiontalk.cli import console
-from regiontalk.data.records import SPLITS, Dataset
+from regiontalk.data.records import SPLITS, Dataset, Record
 from regiontalk.data.writing import encode_line
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError, RegionTalkError, UsageError
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
     from regiontalk.training.predictions import DatasetPredictor
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,20 @@ def open_split(data: Path, split: str, option: str = "--split") -> Dataset:
     if not len(dataset):
         raise DataError(f"{data}: no image in split {split}", hint=f"{option} names another; data stats counts them")
     return dataset
+
+
+def look_at_photos(
+    dataset: Dataset, photos: int | None, look: Callable[[bytes], Seen], quiet: bool
+) -> Iterator[tuple[Seen, Record]]:
+    """What `look` sees in so many photos, evenly spread (None: in all), each with its record; shows a bar."""
+    count = len(dataset) if photos is None else min(photos, len(dataset))
+    numbers = (place * len(dataset) // count for place in range(count))
+    for number in console.track(numbers, f"Captioning {dataset.folder}", count, quiet):
+        record = dataset[number]
+        try:
+            yield look(dataset.read_photo(record)), record
+        except RegionTalkError as error:
+            raise DataError(f"{dataset.folder}: {record.image}: {error.message}") from error
 
 
 def open_predictor(options: NetOptions, settings: dict[str, Any], quiet: bool) -> tuple[DatasetPredictor, str]:
