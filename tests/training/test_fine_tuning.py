@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from regiontalk.runtime import OnnxRuntime
 from regiontalk.training import export
 from regiontalk.training.checkpoints import read_state, read_tensors, save_checkpoint
 from regiontalk.training.fine_tuning import load_learned
-from regiontalk.training.recipe import to_dict
+from regiontalk.training.recipe import load_recipe, to_dict
 from regiontalk.training.torch_runtime import Propose, Recognize, Step
 from regiontalk.vocabulary import UNKNOWN, Vocabulary
 
@@ -139,6 +140,13 @@ def test_known_words_keep_their_weights_and_new_ones_begin_as_unknown(tiny_model
         assert torch.equal(after[zebra], before[UNKNOWN])
     for style, place in (("sketch", known.start()), (known.styles[0], known.start())):
         assert torch.equal(new.embedding.weight[words.start(style)], old.embedding.weight[place])
+
+
+def test_the_recipe_says_how_often_blocks_are_skipped(tiny_model: Path) -> None:
+    learned = load_learned(str(tiny_model))
+    recipe = load_recipe(RECIPES / "compact-sentences.toml")
+    assert recipe.net.skip > 0
+    assert learned.adapt(recipe).net == replace(learned.net.config, skip=recipe.net.skip)
 
 
 def test_a_folder_of_another_net_is_refused(tiny_model: Path, tmp_path: Path) -> None:

@@ -45,10 +45,11 @@ class Learned:
     """Whether batch normalisation is folded into convolutions."""
 
     def adapt(self, recipe: FCLNRecipe) -> FCLNRecipe:
-        """The recipe with this net in the place of its own."""
+        """The recipe with this net in the place of its own; only how often blocks are skipped stays the recipe's."""
         frozen = self.folded or recipe.schedule.freeze_batchnorm
         schedule = replace(recipe.schedule, freeze_batchnorm=frozen)
-        return replace(recipe, net=self.net.config, backbone_weights=None, schedule=schedule)
+        net = replace(self.net.config, skip=recipe.net.skip)
+        return replace(recipe, net=net, backbone_weights=None, schedule=schedule)
 
     def extend(self, words: Vocabulary) -> Vocabulary:
         """All words the net knows, with their numbers, and behind them the new ones."""
