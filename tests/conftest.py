@@ -182,7 +182,7 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
     and the `run` of a small multimodal RNN that has learned a little from them; not to be changed."""
     import torch
 
-    from regiontalk.training.codes import compute_codes
+    from regiontalk.training.codes import Origin, compute_codes
     from regiontalk.training.engine import Engine
     from regiontalk.training.recipe import load_recipe
     from regiontalk.training.sentences import SentencesTask
@@ -194,7 +194,8 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
     folder = tmp_path_factory.mktemp("sentences")
     for name, on_truths in (("codes", False), ("truths", True)):
         out = folder / f"{name}.npz"
-        compute_codes(untrained_run / "data", None, tiny_model, True, out, 1, lambda numbers, _: numbers, on_truths)
+        origin = Origin(tiny_model, untrained_run / "data", surroundings=True, on_truths=on_truths)
+        compute_codes(origin, out, 1, lambda numbers, _: numbers)
     recipe = folder / "recipe.toml"
     recipe.write_text(
         'kind = "sentences"\n'

@@ -127,6 +127,19 @@ def test_a_hidden_layer_stands_beside_eq_1() -> None:
     assert torch.allclose(beside(codes), beside.linear(codes) + beside.beside(codes))
 
 
+def test_weighed_words_keep_their_directions_and_a_mean_weight_of_one() -> None:
+    plain, weighed = small_net(score="cosine"), small_net(score="cosine", weigh_words=True)
+    weighed.load_state_dict(plain.state_dict(), strict=False)
+    given = texts(3, 5, width=7)
+    weights = (weighed.read(given) * plain.read(given)).sum(dim=1)  # plain vectors have length 1
+    assert torch.allclose(weighed.read(given), weights[:, None] * plain.read(given), atol=1e-6)
+    assert torch.allclose(sum_sentences(weights[None], given.lengths), given.lengths[None].float(), atol=1e-5)
+    assert weights.min() > 0
+    assert weights.std() > 0
+    weights.max().backward()
+    assert weighed.get_parameter("words.weigh.weight").grad is not None
+
+
 def test_codes_are_brought_to_one_scale() -> None:
     net = RegionVectors(3, SMALL)
     codes = torch.randn(500, 3) * torch.tensor([1.0, 50.0, 0.0]) + torch.tensor([0.0, 9.0, 4.0])

@@ -169,6 +169,7 @@ def test_word_vectors_from_a_file(alignment_recipe: Path, tmp_path: Path) -> Non
         ("net.words=edges", "parses"),
         ("net.train_embedding=false", "word_vectors.path"),
         ("sentences_per_photo=0", "sentences_per_photo"),
+        ("net.weigh_words=true", "weigh_words"),
         ("data=[]", "data"),
     ],
 )

@@ -14,7 +14,7 @@ from regiontalk.errors import DataError, UsageError
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.training import codes
-from regiontalk.training.codes import ROWS, CodedPhotos, compute_codes
+from regiontalk.training.codes import ROWS, CodedPhotos, Origin, compute_codes
 
 
 def plainly(numbers: Iterable[int], _: int) -> Iterable[int]:
@@ -22,7 +22,7 @@ def plainly(numbers: Iterable[int], _: int) -> Iterable[int]:
 
 
 def compute(data: Path, model: Path, out: Path, workers: int = 1, surroundings: bool = False) -> CodedPhotos:
-    return compute_codes(data, None, model, surroundings, out, workers, plainly)
+    return compute_codes(Origin(model, data, surroundings=surroundings), out, workers, plainly)
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +60,14 @@ def test_codes_are_what_the_captioner_sees(data: Path, tiny_model: Path, tmp_pat
     assert [item.name for item in tmp_path.iterdir()] == ["codes.npz"]
 
 
+def test_photos_may_be_looked_at_in_another_size(data: Path, tiny_model: Path, tmp_path: Path) -> None:
+    small = compute_codes(Origin(tiny_model, data, size=48), tmp_path / "small.npz", 1, plainly)
+    record = Dataset(data)[0]
+    look = Captioner(OnnxRuntime(tiny_model)).look(Dataset(data).read_photo(record), size=48)
+    assert np.array_equal(small.codes[0, : len(look.codes)], look.codes.astype(np.float16))
+    assert not same(small, compute(data, tiny_model, tmp_path / "codes.npz"))
+
+
 def test_a_file_comes_back(data: Path, tiny_model: Path, tmp_path: Path) -> None:
     coded = compute(data, tiny_model, tmp_path / "codes.npz", surroundings=True)
     again = CodedPhotos.load(tmp_path / "codes.npz")
@@ -88,7 +96,7 @@ def test_what_was_done_is_not_done_again(
     monkeypatch.setattr(codes, "_look", look)
     out = tmp_path / "codes.npz"
     with pytest.raises(KeyboardInterrupt):
-        compute_codes(data, None, tiny_model, False, out, 1, until_the_fifth)
+        compute_codes(Origin(tiny_model, data), out, 1, until_the_fifth)
     assert not out.exists()
     done = len(seen)
     assert done < 10
@@ -108,7 +116,7 @@ def test_parts_of_another_data_set_are_not_taken_over(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compute_codes(scenes, None, tiny_model, False, tmp_path / "codes.npz", 1, at_once)
+        compute_codes(Origin(tiny_model, scenes), tmp_path / "codes.npz", 1, at_once)
     assert (tmp_path / "codes.npz.parts").is_dir()
     assert same(compute(data, tiny_model, tmp_path / "codes.npz"), whole)
 
@@ -132,7 +140,7 @@ def test_refusals(data: Path, tiny_model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"end in \.npz"):
         compute(data, tiny_model, tmp_path / "codes")
     with pytest.raises(DataError, match="no photo in split test"):
-        compute_codes(data, "test", tiny_model, False, tmp_path / "codes.npz", 1, plainly)
+        compute_codes(Origin(tiny_model, data, "test"), tmp_path / "codes.npz", 1, plainly)
     (tmp_path / "wrong.npz").write_bytes(b"x")
     for name in ("wrong.npz", "none.npz"):
         with pytest.raises(DataError, match="not a file of codes"):

@@ -146,6 +146,7 @@ def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool
 @click.option("--surroundings", is_flag=True, help="Also the codes of the boxes made twice as wide and high.")
 @click.option("--on-truths", is_flag=True, help="Of the data set's own boxes instead of the best regions.")
 @click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+@click.option("--size", type=click.IntRange(min=1), help="The photos' long side in pixels; the model's if not given.")
 @click.option("-j", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @json_option
 @quiet_option
@@ -157,6 +158,7 @@ def codes(
     surroundings: bool,
     on_truths: bool,
     split: str | None,
+    size: int | None,
     workers: int,
     as_json: bool,
     quiet: bool,
@@ -166,12 +168,12 @@ def codes(
     OUT is an .npz file: of every photo of DATASET the 19 best regions and the whole photo, with boxes, scores and
     codes. A run that was stopped goes on where it was.
     """
-    from regiontalk.training.codes import compute_codes
+    from regiontalk.training.codes import Origin, compute_codes
 
     def track(numbers: Iterable[int], total: int) -> Iterator[int]:
         return console.track(numbers, f"Looking at {dataset}", total, quiet)
 
-    coded = compute_codes(dataset, split, model, surroundings, out, workers, track, on_truths)
+    coded = compute_codes(Origin(model, dataset, split, surroundings, on_truths, size), out, workers, track)
     found = {"photos": len(coded), "regions": int(coded.counts.sum()) - len(coded), "code": coded.codes.shape[2]}
     _print_description(str(out), found, as_json)
 

@@ -45,6 +45,9 @@ class AlignmentConfig:
     """Of codes, words and what leaves the recurrence, never within it."""
     region_hidden: int = 0
     """Differs from the paper where it is not 0: eq. 1 gets a hidden layer of this size beside it."""
+    weigh_words: bool = False
+    """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are learned. With inner
+    products, a word that tells more has a longer vector; cosines take that away, and this gives it back."""
     layers: int = 1
     """Of the transformer."""
     heads: int = 4
@@ -210,12 +213,22 @@ class WordVectors(nn.Module):
         else:
             self.encoder = Transformer(config.embedding, config.hidden, config.layers, config.heads, config.dropout)
         self.leave = nn.Linear(config.hidden, config.size)
+        self.weigh = nn.Linear(config.hidden, 1) if config.weigh_words else None
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         x = self.dropout(self.table(tokens))  # eq. 2
-        s = self.leave(self.dropout(self.encoder(x, mask)))  # eq. 6
-        s = F.relu(s) if self.relu and not self.normalised else s
-        return F.normalize(s, dim=-1) if self.normalised else s
+        hidden = self.dropout(self.encoder(x, mask))  # (L, T, hidden)
+        s = self.leave(hidden)  # eq. 6
+        if not self.normalised:
+            return F.relu(s) if self.relu else s
+        s = F.normalize(s, dim=-1)
+        return s if self.weigh is None else s * self._weights(self.weigh(hidden), mask)
+
+    def _weights(self, importance: Tensor, mask: Tensor) -> Tensor:
+        """(L, T, 1) twice over -> the words' weights, whose mean over each sentence is 1."""
+        words = mask[..., None]
+        shares = importance.float().masked_fill(words == 0, -1e4).softmax(dim=1)
+        return shares * words.sum(dim=1, keepdim=True)
 
 
 class Texts(NamedTuple):

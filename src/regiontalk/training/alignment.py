@@ -101,6 +101,8 @@ class AlignmentRecipe:
         check_shared(self, METRICS, place)
         check_choice(place, "net.words", self.net.words, ENCODERS)
         check_choice(place, "net.score", self.net.score, SCORES)
+        if self.net.weigh_words and (self.net.score != "cosine" or self.net.words == "edges"):
+            raise UsageError(f'{place}: net.weigh_words belongs to net.score = "cosine", and not to edges')
         check_choice(place, "losses.kind", self.losses.kind, ("margin", "contrastive"))
         check_choice(place, "vocabulary.cleaning", self.vocabulary.cleaning, ("karpathy",))
         check_choice(place, "optimizer.kind", self.optimizer.kind, OPTIMIZERS)

@@ -46,9 +46,12 @@ class Origin(NamedTuple):
 
     model: Path
     dataset: Path
-    split: str | None
-    surroundings: bool
-    on_truths: bool
+    split: str | None = None
+    surroundings: bool = False
+    on_truths: bool = False
+    """Of the data set's own boxes instead of the best regions."""
+    size: int | None = None
+    """The long side, in pixels, that photos are resized to; None: the model's."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +60,18 @@ class Looking:
 
     captioner: Captioner
     dataset: Dataset
-    surroundings: bool
-    on_truths: bool
+    origin: Origin
 
     @cached_property
     def rows(self) -> int:
         """Of every photo: the whole photo and its regions."""
-        return 1 + max(len(true_boxes(record)) for record in self.dataset) if self.on_truths else ROWS
+        return 1 + max(len(true_boxes(record)) for record in self.dataset) if self.origin.on_truths else ROWS
 
     def look(self, record: Record) -> Look:
-        photo = self.dataset.read_photo(record)
-        if self.on_truths:
-            return self.captioner.look_at(photo, true_boxes(record), surroundings=self.surroundings)
-        return self.captioner.look(photo, surroundings=self.surroundings)
+        photo, size, surroundings = self.dataset.read_photo(record), self.origin.size, self.origin.surroundings
+        if self.origin.on_truths:
+            return self.captioner.look_at(photo, true_boxes(record), size, surroundings)
+        return self.captioner.look(photo, size=size, surroundings=surroundings)
 
 
 @dataclass(frozen=True)
@@ -133,35 +135,22 @@ class CodedPhotos:
             raise DataError(f"{path}: not a file of codes: {reason}", hint="regiontalk data codes makes one") from error
 
 
-def compute_codes(
-    dataset_folder: Path,
-    split: str | None,
-    model_folder: Path,
-    surroundings: bool,
-    out: Path,
-    workers: int,
-    track: Track,
-    on_truths: bool = False,
-) -> CodedPhotos:
-    """Looks at every photo of a data set and saves what was seen; parts that are there already are taken over.
-
-    `on_truths`: at the data set's own boxes instead of the best regions.
-    """
+def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> CodedPhotos:
+    """Looks at every photo of a data set and saves what was seen; parts that are there already are taken over."""
     if out.suffix != ".npz":
         raise UsageError(f"{out}: the name must end in .npz")
-    detector = detector_fingerprint(read_model_folder(model_folder).graphs)
-    dataset = Dataset(dataset_folder, split)
+    detector = detector_fingerprint(read_model_folder(origin.model).graphs)
+    dataset = Dataset(origin.dataset, origin.split)
     if not len(dataset):
-        raise DataError(f"{dataset_folder}: no photo" + (f" in split {split}" if split else ""))
+        raise DataError(f"{origin.dataset}: no photo" + (f" in split {origin.split}" if origin.split else ""))
     names = [record.image for record in dataset]
     if len(set(names)) < len(names):
-        raise DataError(f"{dataset_folder}: two photos of one name, which codes are found by")
-    label = {"detector": detector, "photos": _digest(dataset), "surroundings": surroundings, "on_truths": on_truths}
-    parts = _open_parts(out, label)
+        raise DataError(f"{origin.dataset}: two photos of one name, which codes are found by")
+    asked = {name: getattr(origin, name) for name in ("surroundings", "on_truths", "size")}
+    parts = _open_parts(out, {"detector": detector, "photos": _digest(dataset), **asked})
     shares = [range(start, min(start + PART, len(names))) for start in range(0, len(names), PART)]
     missing = [share for share in shares if not (parts / _part_name(share)).exists()]
-    made_from = Origin(model_folder, dataset_folder, split, surroundings, on_truths)
-    numbers = _count(parts, missing, made_from, len(names), workers)
+    numbers = _count(parts, missing, origin, len(names), workers)
     for _ in track(numbers, len(names)):
         pass
     coded = _join([parts / _part_name(share) for share in shares], names, detector)
@@ -231,8 +220,7 @@ def _start_worker(made_from: Origin, threads: int | None) -> None:
     if threads is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     captioner = Captioner(OnnxRuntime(made_from.model, threads))
-    dataset = Dataset(made_from.dataset, made_from.split)
-    _of_this_worker.append(Looking(captioner, dataset, made_from.surroundings, made_from.on_truths))
+    _of_this_worker.append(Looking(captioner, Dataset(made_from.dataset, made_from.split), made_from))
 
 
 def _make_part(job: tuple[Path, range]) -> range | RegionTalkError:
