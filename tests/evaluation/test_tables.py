@@ -136,3 +136,19 @@ def test_markdown_cells_stay_in_their_cells() -> None:
 def test_the_kept_results_page_is_what_the_kept_runs_give() -> None:
     docs = Path(__file__).parents[2] / "docs"
     update_page(docs / "runs", docs / "results.md", check=True)
+
+
+def test_grounding_is_also_shown_by_type(tmp_path: Path) -> None:
+    people, both = {"people": {"accuracy": 0.6}}, {"people": {"accuracy": 0.5}, "animals": {"accuracy": 0.25}}
+    found = {
+        name: {"kind": "grounding", "accuracy": 0.5, "types": types} for name, types in (("a", people), ("b", both))
+    }
+    table = page(tmp_path, **found).split("by type")[1].split("##")[0]
+    assert "| run | data | animals | people |" in table
+    assert rows(table, "**a**")[0][2:] == ["–", "60.00"]
+    assert rows(table, "**b**")[0][2:] == ["25.00", "50.00"]
+
+
+def test_sentences_say_how_many_stand_in_the_training_data(tmp_path: Path) -> None:
+    text = page(tmp_path, ours={"kind": "captions", "data": "mine", "cider": 0.5, "in_training": 0.125})
+    assert rows(text, "**ours**")[0][-1] == "12.50"

@@ -118,7 +118,12 @@ SECTIONS = (
             Column("best there is", ("baselines", "best region there is", "accuracy")),
         ),
     ),
-    Section("captions", "One sentence a photo", "In percent (CIDEr × 100).", _sentence_columns()),
+    Section(
+        "captions",
+        "One sentence a photo",
+        "In percent (CIDEr × 100). The last column: sentences that stand word for word in the training data.",
+        (*_sentence_columns(), Column("in training", ("in_training",))),
+    ),
     Section("regions", "Captions of given regions", "In percent (CIDEr × 100).", _sentence_columns()),
     Section(
         "retrieval",
@@ -172,6 +177,9 @@ def render(runs: Sequence[Row]) -> str:
         ours = [run for run in runs if run["kind"] == section.kind]
         if ours:
             parts.append(_section(section, ours))
+    grounded = [run for run in runs if run["kind"] == "grounding" and run.get("types")]
+    if grounded:
+        parts.append(_types_section(grounded))
     recalls = [run for run in runs if "proposal_recall" in run]
     if recalls:
         parts.append(_recall_section(recalls))
@@ -213,6 +221,14 @@ def _yardstick_rows(runs: Sequence[Row], columns: int) -> list[list[str]]:
             row = [f"*yardstick: {said}*", _data(run), *figures]
             rows[name, _data(run)] = row + ["–"] * (columns + 2 - len(row))
     return list(rows.values())
+
+
+def _types_section(runs: Sequence[Row]) -> str:
+    types = sorted({name for run in runs for name in run["types"]})
+    columns = [Column(name, ("types", name, "accuracy"), _percent) for name in types]
+    rows = [[_name(run), _data(run), *(column.cell(run) for column in columns)] for run in runs]
+    table = markdown_table(["run", "data", *types], rows)
+    return f"## Phrases on their regions, by type\n\nThe share with IoU ≥ 0.5, in percent.\n\n{table}"
 
 
 def _recall_section(runs: Sequence[Row]) -> str:
