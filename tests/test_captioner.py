@@ -274,6 +274,16 @@ def test_a_threshold_is_one_of_the_rankings_scores(runtime: OnnxRuntime, example
         assert ranking(photo, threshold=cut).regions == tuple(region for region in every if region.score >= cut)
 
 
+def test_more_proposals_are_no_more_votes(runtime: OnnxRuntime, examples: Path) -> None:
+    by_votes = replace(LOW_FIRST, weights=(tuple(float(name == "votes") for name in FEATURES),))
+    ranking = Captioner(with_settings(runtime, ranking=by_votes, proposals=20, final_nms=0.5), tidy=False)
+    photo = examples / "photos" / "coffee.jpg"
+    usual, more = ({one.xyxy: one.score for one in ranking(photo, proposals=count).regions} for count in (20, 60))
+    shared = usual.keys() & more.keys()
+    assert len({usual[box] for box in shared}) > 1
+    assert {box: usual[box] for box in shared} == {box: more[box] for box in shared}
+
+
 def test_several_photos_stream(tidy: Captioner, scene: Image.Image, tmp_path: Path) -> None:
     opened: list[int] = []
 

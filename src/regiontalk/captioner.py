@@ -269,7 +269,8 @@ class Captioner:
         if settings.ranking is None:  # then unsure words can only lower a score
             kept = kept[calibrated(scores[kept], settings.calibration) >= threshold]
         refined, logits, codes = recognized.boxes_xyxy[kept], recognized.logits[kept], recognized.codes[kept]
-        votes = ranking.votes(refined, recognized.boxes_xyxy)
+        # As many voters as when the ranking was fitted, however many proposals are asked for.
+        votes = ranking.votes(refined, recognized.boxes_xyxy[: settings.proposals])
         return _Found(refined, scores[kept], logits, votes, codes, tuple(part[kept] for part in recognized.state))
 
     def _caption_boxes(self, given: _Input, boxes_xyxy: NDArray[np.float64], beam: int) -> list[Region]:

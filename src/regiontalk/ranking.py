@@ -87,7 +87,7 @@ class Evidence(NamedTuple):
 
 
 def votes(boxes_xyxy: NDArray[np.floating], refined_xyxy: NDArray[np.floating]) -> NDArray[np.intp]:
-    """How many of the refined proposals (P, 4) agree with each region (R, 4), which is one of them: at least 1."""
+    """How many of the refined proposals (P, 4) agree with each region (R, 4); at least 1, the region itself."""
     agreeing = np.count_nonzero(geometry.iou(boxes_xyxy, refined_xyxy) > AGREEING, axis=1)
     counts: NDArray[np.intp] = np.maximum(agreeing, 1)  # a box without area overlaps not even itself
     return counts
