@@ -54,7 +54,7 @@ stay under their authors' terms.
 
 
 def main() -> None:
-    sources = json.loads((HERE / "sources.json").read_text(encoding="utf-8"))
+    sources = read_sources()
     model = regiontalk.load(sys.argv[1] if len(sys.argv) > 1 else None)
     judged = sources["judged"] == model.runtime.info.name
     about = {"model": model.runtime.info.name, "count": len(sources["photos"])}
@@ -66,6 +66,11 @@ def main() -> None:
     PAGE.write_text("".join([*parts, SOURCES, *rows]), encoding="utf-8")
     said = [sentence_entry(photo, model, judged) for photo in sources["photos"]]
     SENTENCES.write_text("".join([SENTENCES_HEAD.format(**about), *said]), encoding="utf-8")
+
+
+def read_sources() -> dict[str, Any]:
+    sources: dict[str, Any] = json.loads((HERE / "sources.json").read_text(encoding="utf-8"))
+    return sources
 
 
 def name(photo: dict[str, Any]) -> str:
