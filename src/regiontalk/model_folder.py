@@ -1,6 +1,7 @@
 """A model folder: graphs, words, `model.json` and `SHA256SUMS`, read whole and checked before anything runs.
 
-propose.onnx recognize.onnx step.onnx    the network's stages (see `runtime`)
+propose.onnx, recognize.onnx,            the network's stages (see `runtime`)
+step.onnx, appear.onnx
 vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
 HEAD_vocabulary.json, its graphs         of each head in model.json (see `HEADS`)

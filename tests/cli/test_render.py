@@ -132,7 +132,7 @@ def test_the_manual_shows_what_is_written(name: str) -> None:
     manual = (Path(__file__).parents[2] / "docs" / "captioning.md").read_text(encoding="utf-8")
     (shown,) = re.findall(f"<!-- {name} -->\n```json\n(.*?)\n```", manual, re.DOTALL)
     region = Region((100.0, 50.0, 300.0, 150.0), 0.91, "a red mug on a table", -6.2)
-    photo = ImageRegions("a.jpg", 400, 200, "compact-1", (region,))
+    photo = ImageRegions("a.jpg", 400, 200, "compact-3", (region,))
     written = photo.to_dict() if name == "json" else render.EXPORTERS[name]([photo])
     if name in render.LINES:
         (written,) = written

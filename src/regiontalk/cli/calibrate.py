@@ -10,7 +10,7 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.predict import look_at_photos, open_split, writing
+from regiontalk.cli.predict import fitting_options, look_at_photos, open_split, writing
 from regiontalk.data.records import SPLITS, Dataset
 from regiontalk.model_folder import check_free, read_model_folder, write_model_folder
 
@@ -21,17 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The calibrated model's new folder.")
+@fitting_options
 @click.option(
     "--diagram", type=click.Path(dir_okay=False, path_type=Path), help="Reliability before and after, as SVG."
 )
-@click.option("--fit", "fit_split", type=click.Choice(["dev", "train"]), default="dev", show_default=True)
 @click.option("--check", "check_split", type=click.Choice(SPLITS), default="test", show_default=True)
-@click.option("--photos", type=click.IntRange(min=1), help="Only so many of each split, evenly spread.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
 def command(
     *,
     model: Path,

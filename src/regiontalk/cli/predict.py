@@ -183,6 +183,21 @@ def open_split(data: Path, split: str, option: str = "--split") -> Dataset:
     return dataset
 
 
+def fitting_options(command: Decorated) -> Decorated:
+    """What `rank` and `calibrate` share: the model, the data it is fitted to, and how."""
+    for option in (
+        click.option("-q", "--quiet", is_flag=True, help="No messages, no bar."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON object."),
+        click.option("--photos", type=click.IntRange(min=1), help="Only so many of a split, evenly spread."),
+        click.option("--fit", "fit_split", type=click.Choice(["dev", "train"]), default="dev", show_default=True),
+        click.option("-o", "--output", type=click.Path(path_type=Path), help="The fitted model's new folder."),
+        click.argument("data", type=click.Path(path_type=Path)),
+        click.argument("model", type=click.Path(path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
 def look_at_photos(
     dataset: Dataset, photos: int | None, look: Callable[[bytes], Seen], quiet: bool
 ) -> Iterator[tuple[Seen, Record]]:

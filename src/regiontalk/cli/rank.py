@@ -12,7 +12,7 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.predict import look_at_photos, open_split
+from regiontalk.cli.predict import fitting_options, look_at_photos, open_split
 from regiontalk.data.records import Dataset
 from regiontalk.model_folder import PredictionConfig, check_free, read_model_folder, write_model_folder
 
@@ -25,13 +25,7 @@ FIGURES = ("map", "map_strict", "detection_map")
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The ranking model's new folder.")
-@click.option("--fit", "fit_split", type=click.Choice(["dev", "train"]), default="dev", show_default=True)
-@click.option("--photos", type=click.IntRange(min=1), help="Only so many of the split, evenly spread.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+@fitting_options
 def command(
     *,
     model: Path,
