@@ -25,13 +25,13 @@ import torch
 from PIL import Image
 
 import regiontalk
-from regiontalk.captioner import Captioner
+from regiontalk.export.detector import trace
+from regiontalk.model import Model
 from regiontalk.model_folder import ModelInfo, write_model_folder
 from regiontalk.nets.fcln import FCLN
 from regiontalk.runtime import OnnxRuntime
-from regiontalk.training.export import trace
+from regiontalk.runtime.torch import TorchRuntime, describe
 from regiontalk.training.recipe import load_recipe
-from regiontalk.training.torch_runtime import TorchRuntime, describe
 from regiontalk.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[1]
@@ -77,7 +77,7 @@ def paper_model(folder: Path, longest: int) -> Path:
     return folder
 
 
-def take_turns(captioners: dict[str, Captioner], photo: bytes, repeats: int) -> dict[str, dict[str, float]]:
+def take_turns(captioners: dict[str, Model], photo: bytes, repeats: int) -> dict[str, dict[str, float]]:
     """Medians over the turns: milliseconds of a photo, and of each stage in it.
 
     Every turn has a photo before the timed one: what is measured is a photo after another photo, not after another
@@ -138,9 +138,9 @@ def measure(model: Path, repeats: int, threads: int) -> dict[str, Any]:
         figures: dict[str, Any] = processes(model, photo, min(repeats, 5))
         ours = OnnxRuntime(model, threads)
         captioners = {
-            "ours": Captioner(ours),
-            "torch": Captioner(TorchRuntime(model)),
-            "paper": Captioner(OnnxRuntime(paper_model(folder / "paper", ours.info.prediction.longest), threads)),
+            "ours": Model(ours),
+            "torch": Model(TorchRuntime(model)),
+            "paper": Model(OnnxRuntime(paper_model(folder / "paper", ours.info.prediction.longest), threads)),
         }
         stages = take_turns(captioners, photo.read_bytes(), repeats)
     warm = stages["ours"]["photo"]

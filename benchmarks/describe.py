@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import regiontalk
 from regiontalk import images
-from regiontalk.captioner import Captioner
+from regiontalk.model import Model
 from turns import photo_bytes, take_turns
 
 
-def backbone_pass(model: Captioner, photo: bytes) -> None:
+def backbone_pass(model: Model, photo: bytes) -> None:
     info = model.runtime.info
     resized = images.resize(images.open_photo(photo), info.input_size)
     height, width = resized.pixels.shape[:2]

@@ -22,19 +22,19 @@ from PIL import Image
 
 from caption import PHOTO, SIZE, take_turns
 from regiontalk.boxes import scale
-from regiontalk.captioner import Captioner
 from regiontalk.data.records import Dataset
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import open_meteor
 from regiontalk.evaluation.matching import boxes_of
+from regiontalk.export.detector import export_model
+from regiontalk.model import Model
 from regiontalk.model_folder import PRECISIONS
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.export import export_model
 from regiontalk.types import ImageRegions
 
 
-def predictions(captioner: Captioner, dataset: Dataset, numbers: Sequence[int]) -> Iterator[ImageRegions]:
+def predictions(captioner: Model, dataset: Dataset, numbers: Sequence[int]) -> Iterator[ImageRegions]:
     """Regions in the records' pixels."""
     for number in numbers:
         record = dataset[number]
@@ -49,7 +49,7 @@ def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: P
     sizes = {}
     for precision in PRECISIONS:
         export_model(checkpoint, folder / precision, precision, precision, json.loads(options.settings))
-        captioners[precision] = Captioner(OnnxRuntime(folder / precision, options.threads))
+        captioners[precision] = Model(OnnxRuntime(folder / precision, options.threads))
         sizes[precision] = sum(file.stat().st_size for file in (folder / precision).iterdir()) / 1e6
     photo = folder / "photo.jpg"
     Image.open(PHOTO).convert("RGB").resize(SIZE).save(photo, quality=90)

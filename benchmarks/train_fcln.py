@@ -16,11 +16,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from regiontalk.nets.fcln import FCLN
-from regiontalk.training.batches import Batch
+from regiontalk.training.detector.batches import Batch
+from regiontalk.training.detector.targets import Truths
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine, pick_device
-from regiontalk.training.fcln import FCLNTask
 from regiontalk.training.recipe import FCLNRecipe, load_recipe
-from regiontalk.training.targets import Truths
 from regiontalk.vocabulary import Vocabulary
 
 WORDS = 2900

@@ -59,8 +59,8 @@ def untrained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from regiontalk.data.drawn import write_scenes
+    from regiontalk.training.detector.task import FCLNTask
     from regiontalk.training.engine import Engine
-    from regiontalk.training.fcln import FCLNTask
     from regiontalk.training.recipe import load_recipe
 
     class Nobody:
@@ -88,7 +88,7 @@ def shaken_checkpoint(untrained_run: Path) -> Path:
     import torch
 
     from regiontalk.training.checkpoints import latest_checkpoint, read_state, save_checkpoint
-    from regiontalk.training.fcln import load_net
+    from regiontalk.training.detector.task import load_net
 
     checkpoint = latest_checkpoint(untrained_run / "run" / "checkpoints")
     assert checkpoint is not None
@@ -104,7 +104,7 @@ def shaken_checkpoint(untrained_run: Path) -> Path:
 @pytest.fixture(scope="session")
 def tiny_model(shaken_checkpoint: Path) -> Path:
     """`shaken_checkpoint` exported as a model folder; not to be changed."""
-    from regiontalk.training.export import export_model
+    from regiontalk.export.detector import export_model
 
     folder = shaken_checkpoint.parent / "tiny"
     export_model(shaken_checkpoint, folder, "tiny")
@@ -182,10 +182,10 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
     and the `run` of a small multimodal RNN that has learned a little from them; not to be changed."""
     import torch
 
-    from regiontalk.training.codes import Origin, compute_codes
+    from regiontalk.codes.build import Origin, compute_codes
     from regiontalk.training.engine import Engine
+    from regiontalk.training.heads.sentences import SentencesTask
     from regiontalk.training.recipe import load_recipe
-    from regiontalk.training.sentences import SentencesTask
 
     class Nobody:
         def step(self, *_: object) -> None: ...
@@ -212,8 +212,8 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
 @pytest.fixture(scope="session")
 def speaking_model(sentences_run: Path, tiny_model: Path) -> Path:
     """`tiny_model` with the head of `sentences_run`; not to be changed."""
-    from regiontalk.training.export import add_heads
-    from regiontalk.training.heads import load_heads
+    from regiontalk.export.detector import add_heads
+    from regiontalk.export.heads import load_heads
 
     folder = sentences_run / "speaking"
     add_heads(tiny_model, folder, "speaking", load_heads([sentences_run / "run"], "float32"))
@@ -241,8 +241,8 @@ def alignment_run(alignment_recipe: Path) -> Path:
     """The finished run of `alignment_recipe`; not to be changed."""
     import torch
 
-    from regiontalk.training.alignment import AlignmentTask
     from regiontalk.training.engine import Engine
+    from regiontalk.training.heads.alignment import AlignmentTask
     from regiontalk.training.recipe import load_recipe
 
     class Nobody:
@@ -258,8 +258,8 @@ def alignment_run(alignment_recipe: Path) -> Path:
 @pytest.fixture(scope="session")
 def aligning_model(alignment_run: Path, tiny_model: Path) -> Path:
     """`tiny_model` with the head of `alignment_run`; not to be changed."""
-    from regiontalk.training.export import add_heads
-    from regiontalk.training.heads import load_heads
+    from regiontalk.export.detector import add_heads
+    from regiontalk.export.heads import load_heads
 
     folder = alignment_run.parent / "aligning"
     add_heads(tiny_model, folder, "aligning", load_heads([alignment_run], "float32"))

@@ -12,18 +12,18 @@ from PIL import Image
 import regiontalk
 from regiontalk import maxsim
 from regiontalk.aligner import MOST_WORDS, piece_fits, read_sentence, region_vectors, word_vectors
-from regiontalk.captioner import Captioner
 from regiontalk.errors import ModelError, UsageError
+from regiontalk.model import Model
 from regiontalk.nets.alignment import LONGEST, Texts
-from regiontalk.training.alignment import load_alignment
 from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.training.heads.alignment import load_alignment
 from regiontalk.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("a", "red", "square"), "karpathy")
 
 
 @pytest.fixture(scope="module")
-def model(aligning_model: Path) -> Captioner:
+def model(aligning_model: Path) -> Model:
     return regiontalk.load(aligning_model, threads=1)
 
 
@@ -52,7 +52,7 @@ class TestReading:
             read_sentence("a " * (MOST_WORDS + 1), WORDS)
 
 
-def test_vectors_are_the_nets(model: Captioner, alignment_run: Path) -> None:
+def test_vectors_are_the_nets(model: Model, alignment_run: Path) -> None:
     net, words, _, _ = load_alignment(find_checkpoint(alignment_run), torch.device("cpu"))
     codes = np.random.default_rng(0).normal(size=(5, 192)).astype(np.float32)
     with torch.no_grad():
@@ -66,7 +66,7 @@ def test_vectors_are_the_nets(model: Captioner, alignment_run: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [LONGEST + 1, 36, 37, 100])
-def test_a_long_sentence_is_read_in_windows(length: int, model: Captioner) -> None:
+def test_a_long_sentence_is_read_in_windows(length: int, model: Model) -> None:
     """Every word has the vector of the window in which it stands nearest to the middle."""
     tokens = [2 + (7 * number) % 5 for number in range(length)]
     found = word_vectors(model.runtime, tokens)
@@ -81,7 +81,7 @@ def test_a_long_sentence_is_read_in_windows(length: int, model: Captioner) -> No
 
 
 class TestAlign:
-    def test_segments_cover_the_sentence(self, model: Captioner, scene: Image.Image) -> None:
+    def test_segments_cover_the_sentence(self, model: Model, scene: Image.Image) -> None:
         sentence = "A red square -- is next to a zebra !"
         found = model.align(scene, sentence)
         assert found.sentence == sentence
@@ -96,7 +96,7 @@ class TestAlign:
             assert 0 <= y0 <= y1 <= scene.height
             assert len(segment.word_scores) == segment.words[1] - segment.words[0]
 
-    def test_it_is_the_chain_of_eqs_10_to_12(self, model: Captioner, scene: Image.Image) -> None:
+    def test_it_is_the_chain_of_eqs_10_to_12(self, model: Model, scene: Image.Image) -> None:
         look = model.look(scene)
         words = model.runtime.head("words").words
         read = read_sentence("a red square", words)
@@ -110,14 +110,14 @@ class TestAlign:
             ]
         assert len(model.align(scene, "a red square", beta=100.0).segments) == 1
 
-    def test_unknown_words_and_signs_have_no_say(self, model: Captioner, scene: Image.Image) -> None:
+    def test_unknown_words_and_signs_have_no_say(self, model: Model, scene: Image.Image) -> None:
         look, words = model.look(scene), model.runtime.head("words").words
         fits = piece_fits(model.runtime, look, read_sentence("red zebra --", words))
         assert fits[0].any()
         assert not fits[1:].any()
 
     @pytest.mark.parametrize("beta", [-1.0, float("nan"), float("inf")])
-    def test_impossible_beta(self, beta: float, model: Captioner, scene: Image.Image) -> None:
+    def test_impossible_beta(self, beta: float, model: Model, scene: Image.Image) -> None:
         with pytest.raises(UsageError, match="beta"):
             model.align(scene, "red", beta=beta)
 
@@ -126,11 +126,11 @@ class TestAlign:
             regiontalk.load(tiny_model).align(scene, "red")
         assert "--add" in str(caught.value.hint)
 
-    def test_ten_thousand_words(self, model: Captioner, scene: Image.Image) -> None:
+    def test_ten_thousand_words(self, model: Model, scene: Image.Image) -> None:
         found = model.align(scene, "a red square and " * 2500)
         assert found.segments[-1].words[1] == 10_000
 
-    def test_a_picture(self, model: Captioner, scene: Image.Image) -> None:
+    def test_a_picture(self, model: Model, scene: Image.Image) -> None:
         picture = model.align(scene, "a red square").draw()
         assert picture.width == scene.width
         assert picture.height > scene.height

@@ -115,14 +115,14 @@ def test_every_verb_is_listed_and_no_other() -> None:
 
 def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, in order; training is cut short, and `tune` tries few settings."""
-    from regiontalk.training import tuning
+    from regiontalk.fitting import settings
 
     try:
         open_meteor()
     except MissingExtra as error:
         pytest.skip(f"METEOR's tables are not installed: {error}")
-    monkeypatch.setattr(tuning, "FINAL_NMS", (0.3,))
-    monkeypatch.setattr(tuning, "CAPTION_WEIGHTS", (0.0,))
+    monkeypatch.setattr(settings, "FINAL_NMS", (0.3,))
+    monkeypatch.setattr(settings, "CAPTION_WEIGHTS", (0.0,))
     few_steps = ["--set", "run.steps=2", "--set", "run.evaluate_every=2"]
     tried = commands(section(README, "## Try it"))
     assert [words[0] for words in tried] == ["data", "train", "tune", "predict", "evaluate", "export", "caption"]
@@ -205,7 +205,8 @@ def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
 
 def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> None:
     from regiontalk.nets.alignment import AlignmentConfig
-    from regiontalk.training import alignment, recipe
+    from regiontalk.training import recipe
+    from regiontalk.training.heads import alignment
 
     page = (ROOT / "docs" / "alignment.md").read_text(encoding="utf-8")
     tables = {
@@ -222,7 +223,7 @@ def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> Non
 
 def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
     from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
-    from regiontalk.training import sentences
+    from regiontalk.training.heads import sentences
 
     page = (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8")
     tables = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import regiontalk
-from regiontalk.captioner import Captioner
+from regiontalk.model import Model
 from regiontalk.types import ImageRegions
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +86,7 @@ def entry(photo: dict[str, Any], found: ImageRegions, judged: bool) -> str:
     return f"## {name(photo)}\n\n![{name(photo)}, drawn on](gallery/{picture.name})\n\n{said}{verdict}\n"
 
 
-def sentence_entry(photo: dict[str, Any], model: Captioner, judged: bool) -> str:
+def sentence_entry(photo: dict[str, Any], model: Model, judged: bool) -> str:
     """The sentence, laid over the photo's regions, its rivals, and the verdict."""
     file = ROOT / photo["file"]
     best = model.describe(file, alternatives=ALTERNATIVES)

@@ -15,13 +15,13 @@ import torch
 from make import ROOT, SHOWN, name, read_sources
 
 import regiontalk
-from regiontalk.captioner import Captioner
+from regiontalk.codes.build import CodedPhotos
+from regiontalk.model import Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
 from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.codes import CodedPhotos
-from regiontalk.training.describing import Describer
-from regiontalk.training.sentences import load_sentence_net
-from regiontalk.training.subjects import Subject
+from regiontalk.training.heads.caption_targets import Subject
+from regiontalk.training.heads.sentence_decoding import Describer
+from regiontalk.training.heads.sentences import load_sentence_net
 
 PAGE = ROOT / "docs" / "gallery-weak-labels.md"
 
@@ -53,7 +53,7 @@ def main() -> None:
     PAGE.write_text("".join(parts).rstrip() + "\n", encoding="utf-8")
 
 
-def look(model: Captioner, photo: dict[str, Any], detector: str) -> tuple[list[str], CodedPhotos]:
+def look(model: Model, photo: dict[str, Any], detector: str) -> tuple[list[str], CodedPhotos]:
     """The captions that the gallery shows, and the codes of their regions."""
     regions = model(ROOT / photo["file"], top=SHOWN).regions
     seen = model.look_at(ROOT / photo["file"], [region.xyxy for region in regions])

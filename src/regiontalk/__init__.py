@@ -9,15 +9,15 @@ from regiontalk.errors import ModelError, RegionTalkError
 from regiontalk.types import Alignment, Description, Hit, ImageRegions, Region, Segment, Sentence, WordMatch
 
 if TYPE_CHECKING:
-    from regiontalk.captioner import Captioner
+    from regiontalk.model import Model
 
 __version__ = "0.1.0"
 __all__ = [
     "Alignment",
-    "Captioner",
     "Description",
     "Hit",
     "ImageRegions",
+    "Model",
     "Region",
     "RegionTalkError",
     "Segment",
@@ -30,12 +30,12 @@ __all__ = [
 EMBEDDED = Path(__file__).parent / "weights"
 
 
-def load(folder: str | Path | None = None, *, threads: int | None = None) -> Captioner:
+def load(folder: str | Path | None = None, *, threads: int | None = None) -> Model:
     """A model that captions photos: that of a model folder, or the one inside the package.
 
     `threads`: how many cores it may use (default: the environment's REGIONTALK_THREADS, else all).
     """
-    from regiontalk.captioner import Captioner
+    from regiontalk.model import Model
     from regiontalk.runtime import OnnxRuntime
 
     if folder is None and not EMBEDDED.is_dir():
@@ -43,13 +43,13 @@ def load(folder: str | Path | None = None, *, threads: int | None = None) -> Cap
             "this regiontalk carries no model of its own",
             hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
         )
-    return Captioner(OnnxRuntime(EMBEDDED if folder is None else Path(folder), threads))
+    return Model(OnnxRuntime(EMBEDDED if folder is None else Path(folder), threads))
 
 
 def __getattr__(name: str) -> Any:
-    """`Captioner` is imported when it is asked for: numpy and Pillow would slow `--help` down."""
-    if name == "Captioner":
-        from regiontalk.captioner import Captioner
+    """`Model` is imported when it is asked for: numpy and Pillow would slow `--help` down."""
+    if name == "Model":
+        from regiontalk.model import Model
 
-        return Captioner
+        return Model
     raise AttributeError(f"module 'regiontalk' has no attribute {name!r}")

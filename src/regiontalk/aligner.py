@@ -22,7 +22,7 @@ from regiontalk.types import Alignment, Segment
 from regiontalk.vocabulary import UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
-    from regiontalk.captioner import Captioner, Look
+    from regiontalk.model import Look, Model
 
 HEAD = "words"
 MOST_WORDS = 10_000
@@ -66,7 +66,7 @@ def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
     return read
 
 
-def align(captioner: Captioner, source: PhotoSource, sentence: str, beta: float | None = None) -> Alignment:
+def align(captioner: Model, source: PhotoSource, sentence: str, beta: float | None = None) -> Alignment:
     """Lays a sentence over a photo's best regions; `beta` is eq. 12's (default: the model's)."""
     head = captioner.runtime.head(HEAD)
     if beta is None:

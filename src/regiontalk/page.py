@@ -20,8 +20,8 @@ from typing import Any
 from PIL import Image
 
 from regiontalk import images
-from regiontalk.cache import replacing
 from regiontalk.drawing import PALETTE
+from regiontalk.files import replacing
 from regiontalk.types import ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo

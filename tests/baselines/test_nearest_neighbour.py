@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regiontalk.baselines.nearest_neighbour import nearest, transferred_sentences
+from regiontalk.codes.build import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.training.codes import CodedPhotos
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 600), st.integers(1, 20))

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from regiontalk.baselines.region_ranking import caption_truths, training_pieces
+from regiontalk.codes.build import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.training.codes import CodedPhotos
-from regiontalk.training.snippets import Snippets
+from regiontalk.training.heads.snippets import Snippets
 from regiontalk.vocabulary import Vocabulary
 
 THINGS = {"dog": 1, "ball": 2}  # word -> the row of its region

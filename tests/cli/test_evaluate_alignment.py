@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regiontalk.cli.main import run
-from regiontalk.training import aligned
+from regiontalk.training.heads import alignment_model
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_grounding_needs_phrases(alignment_run: Path, options: list[str], capsys
 def test_magnitudes_are_drawn(
     alignment_run: Path, options: list[str], tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aligned, "FEWEST", 1)
+    monkeypatch.setattr(alignment_model, "FEWEST", 1)
     picture = tmp_path / "words.svg"
     assert run(["evaluate", "magnitudes", str(alignment_run), *options, "-o", str(picture)]) == 0
     assert "longest of" in capsys.readouterr().out

@@ -10,8 +10,8 @@ import pytest
 from regiontalk.cli import console
 from regiontalk.cli.main import run
 from regiontalk.errors import MissingExtra
+from regiontalk.export import detector
 from regiontalk.model_folder import read_model_folder
-from regiontalk.training import export
 
 
 def test_a_checkpoint_becomes_a_model(
@@ -43,7 +43,7 @@ def test_name_and_settings_are_passed_on_only_where_given(desk_with_run: Path, m
         asked.append(arguments)
         arguments[1].mkdir()
 
-    monkeypatch.setattr(export, "export_model", spy)
+    monkeypatch.setattr(detector, "export_model", spy)
     assert run(["export", "run", "out", "--name", "compact-1", "--precision", "int8", "-q"]) == 0
     assert asked == [(Path("run/checkpoints/step-00000000"), Path("out"), "compact-1", "int8", {}, {})]
 

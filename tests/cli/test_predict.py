@@ -87,9 +87,9 @@ def test_on_truths_the_boxes_are_the_merged_true_ones(desk_with_run: Path) -> No
 
 
 def test_what_is_described_gives_the_same_regions_again(desk_with_run: Path) -> None:
+    from regiontalk.fitting.settings import load_described
     from regiontalk.model_folder import PredictionConfig
     from regiontalk.training.predictions import ranked_regions
-    from regiontalk.training.tuning import load_described
     from regiontalk.vocabulary import Vocabulary
 
     everything = ["--final-nms", "1", "--score", "final"]

@@ -16,11 +16,11 @@ from regiontalk.evaluation import language
 
 @pytest.fixture(autouse=True)
 def few_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    from regiontalk.training import tuning
+    from regiontalk.fitting import settings
 
-    monkeypatch.setattr(tuning, "FINAL_NMS", (0.3, 0.5))
-    monkeypatch.setattr(tuning, "PROPOSALS", (5, 60))
-    monkeypatch.setattr(tuning, "CAPTION_WEIGHTS", (0.0, 1.0))
+    monkeypatch.setattr(settings, "FINAL_NMS", (0.3, 0.5))
+    monkeypatch.setattr(settings, "PROPOSALS", (5, 60))
+    monkeypatch.setattr(settings, "CAPTION_WEIGHTS", (0.0, 1.0))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from regiontalk import boxes
 from regiontalk.data.drawn import draw_scene
 from regiontalk.data.records import Dataset
 from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors
-from regiontalk.training.fcln import FCLNTask, load_net
+from regiontalk.training.detector.task import FCLNTask, load_net
 from regiontalk.training.predictions import DatasetPredictor
 
 TINY = Path(__file__).parents[2] / "recipes" / "tiny.toml"

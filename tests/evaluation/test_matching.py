@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regiontalk.evaluation.matching import match
-from regiontalk.evaluation.truth import TruthImage
+from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.types import Region
 
 LEFT, RIGHT, FAR = (0.0, 0.0, 9.0, 9.0), (20.0, 0.0, 29.0, 9.0), (50.0, 50.0, 59.0, 59.0)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from regiontalk.cache import cache_folder
 from regiontalk.errors import DataError, MissingExtra
 from regiontalk.evaluation.meteor import tables
 from regiontalk.evaluation.meteor.tables import Sources, Tables
+from regiontalk.files import cache_folder
 
 PARAPHRASES = [
     ("a dog", "the dog"),

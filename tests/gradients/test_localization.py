@@ -12,10 +12,10 @@ from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig, decode_boxes, encode_boxes, sample_regions
 from regiontalk.nets.recognition import RecognitionConfig
-from regiontalk.training.batches import Batch
-from regiontalk.training.fcln import FCLNTask
+from regiontalk.training.detector.batches import Batch
+from regiontalk.training.detector.targets import Truths
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.recipe import FCLNRecipe, LossConfig, RunConfig, SamplerConfig
-from regiontalk.training.targets import Truths
 from regiontalk.vocabulary import Vocabulary
 
 CELLS = 3

@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from regiontalk.export.detector import CELLS, trace
 from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig
 from regiontalk.nets.recognition import RecognitionConfig
 from regiontalk.runtime import PORTS
-from regiontalk.training.export import CELLS, trace
-from regiontalk.training.torch_runtime import Appear, Propose, Recognize, Step
+from regiontalk.runtime.torch import Appear, Propose, Recognize, Step
 
 TOKENS, STYLES = 30, 2
 SMALL = FCLNConfig(

@@ -17,6 +17,7 @@ from torch import nn
 
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors
+from regiontalk.training.detector.task import FCLNTask, load_net
 from regiontalk.training.engine import (
     Engine,
     Processes,
@@ -25,7 +26,6 @@ from regiontalk.training.engine import (
     noted_interrupts,
     pick_device,
 )
-from regiontalk.training.fcln import FCLNTask, load_net
 from regiontalk.training.optimizers import rate_factor
 from regiontalk.training.recipe import to_dict
 

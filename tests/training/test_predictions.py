@@ -11,7 +11,7 @@ from PIL import Image
 
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError
-from regiontalk.training.fcln import FCLNTask
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.predictions import DatasetPredictor, PhotoBatches, ranked_regions
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regiontalk.errors import UsageError
-from regiontalk.training.evaluation import evaluate_net
+from regiontalk.training.detector.evaluation import evaluate_net
 from regiontalk.training.kinds import task_class
 from regiontalk.training.recipe import METRICS, from_stored, load_recipe, to_dict
 
@@ -190,7 +190,7 @@ def test_the_metrics_to_choose_by_are_those_that_are_reported(quick_recipe, scen
     import torch
 
     from regiontalk.data.records import Dataset
-    from regiontalk.training.fcln import FCLNTask
+    from regiontalk.training.detector.task import FCLNTask
 
     recipe = quick_recipe()
     task = FCLNTask.begin(recipe)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine
-from regiontalk.training.fcln import FCLNTask
 from regiontalk.training.run import start_run
 
 TINY = Path(__file__).parents[2] / "recipes" / "tiny.toml"

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from regiontalk.codes.build import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.training.codes import CodedPhotos
-from regiontalk.training.subjects import WHOLE_PHOTO
+from regiontalk.training.heads.caption_targets import WHOLE_PHOTO
 
 AT_ONCE = 256  # photos
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from regiontalk.codes.build import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.training.aligned import WordNet
-from regiontalk.training.codes import CodedPhotos
-from regiontalk.training.snippets import Snippets
+from regiontalk.training.heads.alignment_model import WordNet
+from regiontalk.training.heads.snippets import Snippets
 from regiontalk.types import ImageRegions, Region
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from regiontalk.cache import replacing
 from regiontalk.cli import console
 from regiontalk.cli.each_photo import finite, load_model, max_megapixels_option
 from regiontalk.errors import UsageError
+from regiontalk.files import replacing
 from regiontalk.types import Alignment
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")

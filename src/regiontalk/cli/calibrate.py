@@ -16,8 +16,8 @@ from regiontalk.model_folder import check_free, read_model_folder, write_model_f
 
 if TYPE_CHECKING:
     from regiontalk.calibration import Calibration
-    from regiontalk.captioner import Captioner
     from regiontalk.evaluation.reliability import Judged
+    from regiontalk.model import Model
 
 
 @click.command()
@@ -69,7 +69,7 @@ def command(
         _print(report)
 
 
-def _uncalibrated(model: Path) -> Captioner:
+def _uncalibrated(model: Path) -> Model:
     """The model with its bare scores: a calibration is never fitted on top of another one."""
     from regiontalk.calibration import UNCHANGED
 
@@ -79,13 +79,13 @@ def _uncalibrated(model: Path) -> Captioner:
     return captioner
 
 
-def _judged(captioner: Captioner, dataset: Dataset, photos: int | None, quiet: bool) -> Judged:
+def _judged(captioner: Model, dataset: Dataset, photos: int | None, quiet: bool) -> Judged:
     from regiontalk.evaluation.reliability import judge
 
     return judge(look_at_photos(dataset, photos, captioner, quiet))
 
 
-def _report(captioner: Captioner, judged: Judged, found: Calibration, splits: tuple[str, str]) -> dict[str, Any]:
+def _report(captioner: Model, judged: Judged, found: Calibration, splits: tuple[str, str]) -> dict[str, Any]:
     from regiontalk.calibration import calibrated
     from regiontalk.evaluation.reliability import RIGHT_IOU, summary
 

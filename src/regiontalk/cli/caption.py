@@ -18,13 +18,13 @@ from regiontalk.cli.each_photo import (
     max_megapixels_option,
     report_missing,
 )
-from regiontalk.cli.inputs import GivenBoxes, find_photos, read_boxes
 from regiontalk.cli.render import EXPORTERS
 from regiontalk.errors import UsageError
+from regiontalk.photos import GivenBoxes, find_photos, read_boxes
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
-    from regiontalk.captioner import Captioner
+    from regiontalk.model import Model
 
 TOP_FOR_PEOPLE = 12  # regions of a photo in tables, pictures and pages: each still has a colour of its own
 
@@ -36,7 +36,7 @@ class Request:
     options: dict[str, Any]
     boxes: GivenBoxes | None
 
-    def ask(self, model: Captioner, photo: str) -> ImageRegions:
+    def ask(self, model: Model, photo: str) -> ImageRegions:
         if self.boxes is None:
             return model(photo, **self.options)
         boxes = self.boxes.of(photo)

@@ -168,7 +168,7 @@ def codes(
     OUT is an .npz file: of every photo of DATASET the 19 best regions and the whole photo, with boxes, scores and
     codes. A run that was stopped goes on where it was.
     """
-    from regiontalk.training.codes import Origin, compute_codes
+    from regiontalk.codes.build import Origin, compute_codes
 
     def track(numbers: Iterable[int], total: int) -> Iterator[int]:
         return console.track(numbers, f"Looking at {dataset}", total, quiet)
@@ -206,8 +206,8 @@ def snippets(
     """
     console.need("train", "aligning", "torch", "safetensors")
     from regiontalk.data.records import Dataset
-    from regiontalk.training.snippets import find_snippets
-    from regiontalk.training.subjects import write_snippets
+    from regiontalk.training.heads.caption_targets import write_snippets
+    from regiontalk.training.heads.snippets import find_snippets
 
     records = Dataset(dataset, split)
     found = find_snippets(records, codes, alignment, beta, speaker)

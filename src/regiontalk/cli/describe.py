@@ -16,8 +16,8 @@ from regiontalk.cli.each_photo import (
     max_megapixels_option,
     report_missing,
 )
-from regiontalk.cli.inputs import find_photos
 from regiontalk.errors import UsageError
+from regiontalk.photos import find_photos
 
 
 @click.command()
@@ -75,7 +75,7 @@ def command(
 
 
 def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int, size: int | None) -> dict[str, Any]:
-    """What `Captioner.describe` is asked for."""
+    """What `Model.describe` is asked for."""
     if sample and beam is not None:
         raise UsageError("--sample draws words, --beam searches for the likeliest: give one of them")
     if seed is not None and not sample:

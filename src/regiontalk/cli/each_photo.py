@@ -14,12 +14,12 @@ import click
 
 import regiontalk
 from regiontalk.cli import console, outputs
-from regiontalk.cli.inputs import Photos
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
 from regiontalk.images import Limits
+from regiontalk.photos import Photos
 
 if TYPE_CHECKING:
-    from regiontalk.captioner import Captioner
+    from regiontalk.model import Model
 
 Result = TypeVar("Result")
 
@@ -62,19 +62,19 @@ def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
 
 
-def load_model(model: str | None, device: str, megapixels: float) -> Captioner:
+def load_model(model: str | None, device: str, megapixels: float) -> Model:
     captioner = _load_on_cuda(model) if device == "cuda" else regiontalk.load(model)
     return replace(captioner, limits=Limits(megapixels=megapixels))
 
 
-def _load_on_cuda(model: str | None) -> Captioner:
+def _load_on_cuda(model: str | None) -> Model:
     console.need("train", "--device cuda", "torch", "safetensors", "onnx")
-    from regiontalk.captioner import Captioner
+    from regiontalk.model import Model
+    from regiontalk.runtime.torch import TorchRuntime
     from regiontalk.training.engine import pick_device
-    from regiontalk.training.torch_runtime import TorchRuntime
 
     device = str(pick_device("cuda"))
-    return Captioner(TorchRuntime(regiontalk.EMBEDDED if model is None else Path(model), device))
+    return Model(TorchRuntime(regiontalk.EMBEDDED if model is None else Path(model), device))
 
 
 def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:

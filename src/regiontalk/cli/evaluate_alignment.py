@@ -39,9 +39,9 @@ def alignment(run: Path, codes: Path, truth: Path, split: str, as_json: bool) ->
     has it (`run.keep_best`). Or one step-… folder.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
+    from regiontalk.codes.build import CodedPhotos
     from regiontalk.evaluation.ranking import evaluate_ranking
-    from regiontalk.training.aligned import score_matrices
-    from regiontalk.training.codes import CodedPhotos
+    from regiontalk.training.heads.alignment_model import score_matrices
 
     records = list(open_split(truth, split))
     coded = CodedPhotos.load(codes, surroundings=False)
@@ -72,9 +72,9 @@ def grounding(run: Path, codes: Path, truth: Path, split: str, beta: float | Non
     RUN is an alignment run's folder or one step-… folder. Without --beta the words of a phrase choose together.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
+    from regiontalk.codes.build import CodedPhotos
     from regiontalk.evaluation.grounding import evaluate_grounding
-    from regiontalk.training.aligned import WordNet
-    from regiontalk.training.codes import CodedPhotos
+    from regiontalk.training.heads.alignment_model import WordNet
 
     records = list(open_split(truth, split))
     coded = CodedPhotos.load(codes, surroundings=False)
@@ -97,10 +97,10 @@ def magnitudes(run: Path, codes: Path, truth: Path, split: str, output: Path | N
     RUN is the folder of a run with the score of eq. 8: cosines make all vectors as long.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.evaluation.magnitudes import draw_magnitudes
-    from regiontalk.evaluation.magnitudes import magnitudes as measure
-    from regiontalk.training.aligned import WordNet
-    from regiontalk.training.codes import CodedPhotos
+    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.evaluation.vector_lengths import draw_magnitudes
+    from regiontalk.evaluation.vector_lengths import magnitudes as measure
+    from regiontalk.training.heads.alignment_model import WordNet
 
     records = list(open_split(truth, split))
     coded = CodedPhotos.load(codes, surroundings=False)

@@ -56,9 +56,9 @@ def command(
     """
     console.need("train", "exporting", "torch", "safetensors", "onnx", "onnxscript")
     check_free(out)
+    from regiontalk.export.detector import export_model
+    from regiontalk.export.heads import load_heads
     from regiontalk.training.checkpoints import find_checkpoint
-    from regiontalk.training.export import export_model
-    from regiontalk.training.heads import load_heads
 
     name = name or out.resolve().name
     given = {key: value for key, value in settings.items() if value is not None}
@@ -75,8 +75,8 @@ def command(
 
 def _add_heads(folder: Path, out: Path, name: str, heads: tuple[Path, ...], beta: float | None) -> str:
     """Copies the model folder with the heads in its own precision; that precision."""
-    from regiontalk.training.export import add_heads
-    from regiontalk.training.heads import load_heads
+    from regiontalk.export.detector import add_heads
+    from regiontalk.export.heads import load_heads
 
     precision = read_model_folder(folder).info.precision
     add_heads(folder, out, name, load_heads(heads, precision, beta))

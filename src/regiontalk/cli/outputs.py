@@ -12,10 +12,10 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
-from regiontalk.cache import replacing
 from regiontalk.cli import console, render
 from regiontalk.data.writing import encode_line
 from regiontalk.errors import UsageError
+from regiontalk.files import replacing
 from regiontalk.page import writing_page
 from regiontalk.types import Description, ImageRegions
 

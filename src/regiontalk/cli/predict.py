@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from regiontalk.cache import replacing
 from regiontalk.cli import console
 from regiontalk.data.records import SPLITS, Dataset, Record
 from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, RegionTalkError, UsageError
+from regiontalk.files import replacing
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def _predict_sentences(
     quiet: bool,
 ) -> None:
     from regiontalk.training.checkpoints import find_checkpoint
-    from regiontalk.training.describing import DatasetDescriber
     from regiontalk.training.engine import pick_device
+    from regiontalk.training.heads.sentence_decoding import DatasetDescriber
 
     if codes is None:
         raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")
@@ -158,8 +158,8 @@ def _check_described(described: Path, on_truths: bool) -> None:
 def _regions(
     predictor: DatasetPredictor, dataset: Dataset, on_truths: bool, described: Path | None, title: str, quiet: bool
 ) -> Iterable[ImageRegions]:
+    from regiontalk.fitting.settings import save_described
     from regiontalk.training.predictions import ranked_regions
-    from regiontalk.training.tuning import save_described
 
     numbers = range(len(dataset))
     if described is None:
@@ -215,8 +215,8 @@ def look_at_photos(
 def open_predictor(options: NetOptions, settings: dict[str, Any], quiet: bool) -> tuple[DatasetPredictor, str]:
     """The checkpoint's net, ready to run with the recipe's settings or those given, and its name."""
     from regiontalk.training.checkpoints import find_checkpoint
+    from regiontalk.training.detector.task import load_net
     from regiontalk.training.engine import pick_device
-    from regiontalk.training.fcln import load_net
     from regiontalk.training.predictions import DatasetPredictor
 
     device = pick_device(options.device)

@@ -17,9 +17,9 @@ from regiontalk.data.records import Dataset
 from regiontalk.model_folder import PredictionConfig, check_free, read_model_folder, write_model_folder
 
 if TYPE_CHECKING:
-    from regiontalk.captioner import Captioner
     from regiontalk.evaluation.dense_ap import DenseResult
-    from regiontalk.ranking_fit import RankedPhoto
+    from regiontalk.fitting.ranking import RankedPhoto
+    from regiontalk.model import Model
 
 FIGURES = ("map", "map_strict", "detection_map")
 
@@ -47,7 +47,7 @@ def command(
     if output is not None:
         check_free(output)
     from regiontalk.evaluation.language import open_meteor
-    from regiontalk.ranking_fit import cross_validated, fit_photos, judge, targets
+    from regiontalk.fitting.ranking import cross_validated, fit_photos, judge, targets
 
     dataset = open_split(data, fit_split, "--fit")
     with open_meteor(workers=os.cpu_count() or 1, notify=partial(console.message, quiet=quiet)) as scorer:
@@ -77,15 +77,15 @@ def _unranked(settings: PredictionConfig) -> PredictionConfig:
     return replace(settings, calibration=UNCHANGED, ranking=None)
 
 
-def _seen(captioner: Captioner, dataset: Dataset, photos: int | None, quiet: bool) -> list[RankedPhoto]:
-    from regiontalk.ranking_fit import photo_of
+def _seen(captioner: Model, dataset: Dataset, photos: int | None, quiet: bool) -> list[RankedPhoto]:
+    from regiontalk.fitting.ranking import photo_of
 
     looked_at = look_at_photos(dataset, photos, captioner.evidence, quiet)
     return [photo_of(captioner, evidence, record) for evidence, record in looked_at]
 
 
 def _report(
-    captioner: Captioner, seen: list[RankedPhoto], split: str, before: DenseResult, after: DenseResult
+    captioner: Model, seen: list[RankedPhoto], split: str, before: DenseResult, after: DenseResult
 ) -> dict[str, Any]:
     return {
         "model": captioner.runtime.info.name,

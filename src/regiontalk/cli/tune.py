@@ -45,8 +45,8 @@ def command(
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
     from regiontalk.evaluation.language import open_meteor
-    from regiontalk.training.evaluation import spread
-    from regiontalk.training.tuning import PROPOSALS, settings, tune
+    from regiontalk.fitting.settings import PROPOSALS, settings, tune
+    from regiontalk.training.detector.evaluation import spread
 
     dataset = open_split(data, split)
     with open_meteor(workers=os.cpu_count() or 1, notify=partial(console.message, quiet=quiet)) as scorer:

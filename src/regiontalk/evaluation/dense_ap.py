@@ -25,11 +25,11 @@ from regiontalk.evaluation.average_precision import (
     mean_strict,
     rules_named,
 )
-from regiontalk.evaluation.box_check import ENOUGH, BoxCheck
+from regiontalk.evaluation.box_format import ENOUGH, BoxCheck
 from regiontalk.evaluation.language import SentenceScorer, TreebankWords, metric_name, score_once
 from regiontalk.evaluation.matching import MatchedImage, boxes_of, match
-from regiontalk.evaluation.truth import TruthImage, truth_of, truths_by_path
-from regiontalk.evaluation.yardsticks import measure_yardsticks
+from regiontalk.evaluation.merged_truth import TruthImage, truth_of, truths_by_path
+from regiontalk.evaluation.reference_scores import measure_yardsticks
 from regiontalk.types import ImageRegions
 
 

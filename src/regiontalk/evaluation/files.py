@@ -17,7 +17,7 @@ from typing import Any
 
 from regiontalk.data.records import Record, annotations_path, parse_record
 from regiontalk.errors import DataError
-from regiontalk.evaluation.truth import phrases_of
+from regiontalk.evaluation.merged_truth import phrases_of
 from regiontalk.types import BoxXYXY, ImageRegions, Region
 
 Size = tuple[int, int]

@@ -12,7 +12,7 @@ from regiontalk import boxes
 from regiontalk.boxes import Floats, Integers
 from regiontalk.evaluation.average_precision import IOU_THRESHOLDS
 from regiontalk.evaluation.language import Pair
-from regiontalk.evaluation.truth import TruthImage
+from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.types import Region
 
 

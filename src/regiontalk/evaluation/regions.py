@@ -14,7 +14,7 @@ from regiontalk.evaluation.captions import CaptionScores, evaluate_captions
 from regiontalk.evaluation.files import Problems
 from regiontalk.evaluation.language import CorpusScorer, Pair
 from regiontalk.evaluation.matching import boxes_of
-from regiontalk.evaluation.truth import phrases_of
+from regiontalk.evaluation.merged_truth import phrases_of
 from regiontalk.types import BoxXYXY, ImageRegions
 
 SAME_BOX = 0.9  # IoU from which a predicted box is the true one, rounded

@@ -25,7 +25,7 @@ from regiontalk.evaluation.average_precision import (
 )
 from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
 from regiontalk.evaluation.matching import boxes_of
-from regiontalk.evaluation.truth import TruthImage
+from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.types import ImageRegions, Region
 
 EXAMPLES = 4  # best and as many worst

@@ -26,7 +26,7 @@ from torch import distributed as dist
 
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training import checkpoints
-from regiontalk.training.batches import loader
+from regiontalk.training.detector.batches import loader
 from regiontalk.training.optimizers import RunningMean, rate_factor
 from regiontalk.training.recipe import Recipe, from_stored, to_dict
 from regiontalk.training.runlog import RunLog

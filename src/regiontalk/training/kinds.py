@@ -10,15 +10,15 @@ KINDS = ("fcln", "alignment", "sentences")
 def task_class(kind: str) -> Any:
     """A class with `recipe_class` and `begin(recipe)`, whose instances are `engine.Task`s; imported when asked for."""
     if kind == "fcln":
-        from regiontalk.training.fcln import FCLNTask
+        from regiontalk.training.detector.task import FCLNTask
 
         return FCLNTask
     if kind == "alignment":
-        from regiontalk.training.alignment import AlignmentTask
+        from regiontalk.training.heads.alignment import AlignmentTask
 
         return AlignmentTask
     if kind == "sentences":
-        from regiontalk.training.sentences import SentencesTask
+        from regiontalk.training.heads.sentences import SentencesTask
 
         return SentencesTask
     raise AssertionError(kind)

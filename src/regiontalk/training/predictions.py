@@ -14,11 +14,11 @@ from torch.utils.data import Dataset as TorchDataset
 from regiontalk import boxes, images
 from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError, RegionTalkError
-from regiontalk.evaluation.truth import truth_of
+from regiontalk.evaluation.merged_truth import truth_of
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.prediction import Described, Predicted, Predictor, rank
-from regiontalk.training.batches import checked
+from regiontalk.training.detector.batches import checked
 from regiontalk.types import ImageRegions, Region
 from regiontalk.vocabulary import Vocabulary
 

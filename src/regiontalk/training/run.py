@@ -9,7 +9,7 @@ from pathlib import Path
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
 from regiontalk.training.kinds import task_class
-from regiontalk.training.memory import keep_freed_memory
+from regiontalk.training.malloc import keep_freed_memory
 from regiontalk.training.recipe import load_recipe, to_dict
 
 

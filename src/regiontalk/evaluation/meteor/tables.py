@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regiontalk.cache import cache_folder, replacing
 from regiontalk.errors import DataError, MissingExtra
 from regiontalk.evaluation.meteor.arrays import Paraphrases
+from regiontalk.files import cache_folder, replacing
 
 FORMAT = 1
 _JAR_MEMBERS = {

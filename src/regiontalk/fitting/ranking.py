@@ -1,0 +1,197 @@
+"""A `Ranking` learned from photos whose true regions are known.
+
+What a region should score: the share of dense captioning's 5 × 6 thresholds (IoU by METEOR) that it passes against
+the truth it overlaps most, if no other region does better by the same truth, else 0. For in the evaluation each truth
+counts once, and the first region to want it uses it up.
+
+Shapes: N regions of all photos together, F features, H hidden units.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from regiontalk import boxes as geometry
+from regiontalk.data.records import Record
+from regiontalk.errors import DataError
+from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS, Pool, Rules
+from regiontalk.evaluation.dense_ap import DenseResult, evaluate_dense
+from regiontalk.evaluation.language import SentenceScorer, score_once
+from regiontalk.evaluation.matching import best_truths
+from regiontalk.evaluation.merged_truth import TruthImage, truth_of
+from regiontalk.model import Model
+from regiontalk.model_folder import PredictionConfig
+from regiontalk.ranking import FEATURES, Evidence, Floats, Ranking, features
+from regiontalk.types import ImageRegions, Region
+
+FOLDS = 4
+HIDDEN = 16
+STEPS = 200
+RATE = 0.02  # of the first step; falls to 0 as a cosine
+DECAY = 7e-4  # times the weights, added to the gradient
+MEMORY = (0.9, 0.999)  # Adam's
+DIGITS = 6  # of a stored weight
+
+RULES = Rules()
+
+
+@dataclass(frozen=True)
+class RankedPhoto:
+    """What a model found in a photo, and what it should have found, in the record's pixels."""
+
+    record: Record
+    evidence: Evidence
+    captions: tuple[str, ...]
+
+
+def photo_of(captioner: Model, evidence: Evidence, record: Record) -> RankedPhoto:
+    """The record's pixels need not be the photo's."""
+    width, height = evidence.size
+    boxes = geometry.scale(evidence.boxes_xyxy, record.width / width, record.height / height).astype(np.float64)
+    own = evidence._replace(size=(record.width, record.height), boxes_xyxy=boxes)
+    captions = (captioner.runtime.words.decode(caption.tokens) for caption in evidence.captions)
+    return RankedPhoto(record, own, tuple(captions))
+
+
+def targets(photos: Sequence[RankedPhoto], scorer: SentenceScorer) -> list[Floats]:
+    """What the regions of each photo should score, between 0 and 1."""
+    truths = [truth_of(photo.record, RULES.plus_one, RULES.drop_invalid) for photo in photos]
+    wishes = [
+        best_truths(photo.evidence.boxes_xyxy, truth.boxes_xyxy, RULES.plus_one)
+        for photo, truth in zip(photos, truths, strict=True)
+    ]
+    language = _language(photos, truths, wishes, scorer)
+    return [_best_alone(wanted, overlap, said) for (wanted, overlap), said in zip(wishes, language, strict=True)]
+
+
+def _language(
+    photos: Sequence[RankedPhoto],
+    truths: Sequence[TruthImage],
+    wishes: Sequence[tuple[geometry.Integers, geometry.Floats]],
+    scorer: SentenceScorer,
+) -> list[Floats]:
+    """How well every region's words fit the truth it wants; 0 where it is too far from it to be right."""
+    out, places, pairs = [], [], []
+    for photo, truth, (wanted, overlap) in zip(photos, truths, wishes, strict=True):
+        out.append(np.zeros(len(wanted)))
+        for place in np.flatnonzero(overlap >= IOU_THRESHOLDS[0]).tolist():
+            caption, references = photo.captions[place], truth.references[wanted[place]]
+            if caption.strip() and references:
+                places.append((out[-1], place))
+                pairs.append((caption, references))
+    for (language, place), score in zip(places, score_once(scorer, pairs), strict=True):
+        language[place] = score
+    return out
+
+
+def _best_alone(wanted: geometry.Integers, overlap: geometry.Floats, language: Floats) -> Floats:
+    """The share of thresholds that each region passes, 0 for all but the best of those that want the same truth."""
+    pool = Pool(overlap, language, truths=len(wanted))
+    thresholds = itertools.product(IOU_THRESHOLDS, LANGUAGE_THRESHOLDS)
+    passed: Floats = np.mean([pool.right(iou, score, RULES) for iou, score in thresholds], axis=0)
+    best_first = np.lexsort((-overlap, -passed))
+    _, first = np.unique(wanted[best_first], return_index=True)
+    alone = np.zeros(len(wanted))
+    alone[best_first[first]] = passed[best_first[first]]
+    return alone
+
+
+def fit(values: Floats, wanted: Floats) -> Ranking:
+    """Features (N, F) and targets (N,) -> the net of least cross-entropy, all regions at every step of Adam.
+
+    The same on every run: the first weights are drawn with a fixed seed.
+    """
+    share = float(wanted.mean()) if len(wanted) else 0.0
+    if not 0 < share < 1:
+        raise DataError(f"of {len(wanted)} regions {'all' if share else 'none'} is right: there is nothing to learn")
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    spread[spread == 0] = 1
+    inputs = (values - mean) / spread
+    draw = np.random.default_rng(0).normal
+    weights, outputs = draw(0, len(FEATURES) ** -0.5, (len(FEATURES), HIDDEN)), draw(0, 0.1 * HIDDEN**-0.5, HIDDEN)
+    layers = [weights, np.zeros(HIDDEN), outputs, np.array(np.log(share / (1 - share)))]
+    weights, biases, outputs, output_bias = _descend(layers, inputs, wanted)
+    weights = weights / spread[:, None]
+    biases = biases - mean @ weights
+    return Ranking(
+        features=FEATURES,
+        weights=tuple(map(_rounded, weights.T)),
+        biases=_rounded(biases),
+        outputs=_rounded(outputs),
+        output_bias=_rounded(output_bias[None])[0],
+    )
+
+
+def _descend(layers: list[Floats], inputs: Floats, wanted: Floats) -> list[Floats]:
+    """Adam (Kingma & Ba 2015)."""
+    means = [np.zeros_like(layer) for layer in layers]
+    squares = [np.zeros_like(layer) for layer in layers]
+    for step in range(1, STEPS + 1):
+        rate = RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
+        for place, gradient in enumerate(_gradients(layers, inputs, wanted)):
+            means[place] = MEMORY[0] * means[place] + (1 - MEMORY[0]) * gradient
+            squares[place] = MEMORY[1] * squares[place] + (1 - MEMORY[1]) * gradient**2
+            mean, square = means[place] / (1 - MEMORY[0] ** step), squares[place] / (1 - MEMORY[1] ** step)
+            layers[place] = layers[place] - rate * mean / (np.sqrt(square) + 1e-8)
+    return layers
+
+
+def _gradients(layers: Sequence[Floats], inputs: Floats, wanted: Floats) -> list[Floats]:
+    """Of the mean cross-entropy and the decay, by W (F, H), b (H,), v (H,) and c."""
+    weights, biases, outputs, output_bias = layers
+    hidden = np.maximum(inputs @ weights + biases, 0)  # (N, H)
+    found = 1 / (1 + np.exp(-np.clip(hidden @ outputs + output_bias, -500, 500)))  # (N,)
+    by_logit = (found - wanted) / len(wanted)
+    by_hidden = by_logit[:, None] * outputs * (hidden > 0)
+    return [
+        inputs.T @ by_hidden + DECAY * weights,
+        by_hidden.sum(axis=0),
+        by_logit @ hidden + DECAY * outputs,
+        by_logit.sum(),
+    ]
+
+
+def _rounded(numbers: Floats) -> tuple[float, ...]:
+    return tuple(float(f"{number:.{DIGITS}g}") for number in numbers.tolist())
+
+
+def fit_photos(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> Ranking:
+    """A ranking for photos with the targets of their regions."""
+    values = [features(photo.evidence) for photo in photos]
+    return fit(np.concatenate([np.zeros((0, len(FEATURES))), *values]), np.concatenate([np.zeros(0), *wanted]))
+
+
+def cross_validated(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> list[Ranking]:
+    """For every photo a ranking that was fitted without it and others (every `FOLDS`th)."""
+    folds = min(FOLDS, len(photos))
+    if folds < 2:
+        raise DataError(f"{len(photos)} photo: a ranking is checked on other photos than it was fitted on")
+    numbers = range(len(photos))
+    fitted = []
+    for fold in range(folds):
+        others = [number for number in numbers if number % folds != fold]
+        fitted.append(fit_photos([photos[number] for number in others], [wanted[number] for number in others]))
+    return [fitted[number % folds] for number in numbers]
+
+
+def judge(
+    captioner: Model,
+    photos: Sequence[RankedPhoto],
+    rankings: Sequence[Ranking | None],
+    settings: PredictionConfig,
+    scorer: SentenceScorer,
+) -> DenseResult:
+    """Dense captioning's figures of the photos, each with its own ranking (None: with the rules of the settings)."""
+    found = [
+        _image(photo.record, captioner.regions(photo.evidence, replace(settings, ranking=ranking)))
+        for photo, ranking in zip(photos, rankings, strict=True)
+    ]
+    return evaluate_dense([photo.record for photo in photos], found, scorer, yardsticks=False, check_boxes=False)
+
+
+def _image(record: Record, regions: Sequence[Region]) -> ImageRegions:
+    return ImageRegions(record.image, record.width, record.height, "", tuple(regions))

