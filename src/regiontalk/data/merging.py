@@ -54,7 +54,7 @@ def merge_dataset(
         with AnnotationWriter(working, out) as writer:
             for record in track(stream_records(folder)):
                 before += len(record.regions)
-                writer.write(merge_regions(_in_place(record, folder), threshold))
+                writer.write(merge_regions(in_place(record, folder), threshold))
         if not writer.counts["images"]:
             raise DataError(f"{folder}: an empty data set")
         description = {"source": "merge", "settings": {"iou": threshold}} | writer.counts.to_dict()
@@ -63,7 +63,7 @@ def merge_dataset(
     return description
 
 
-def _in_place(record: Record, folder: Path) -> Record:
+def in_place(record: Record, folder: Path) -> Record:
     """The record with its photo (or shard) named so that it is found from any other folder."""
     root = str(folder.absolute())
     if record.shard is None:
