@@ -214,6 +214,50 @@ def regions(
 
 
 @command.command()
+@_truth_options
+@click.option(
+    "--smallest",
+    type=click.FloatRange(min=0),
+    default=32,
+    show_default=True,
+    metavar="PX",
+    help="Leave out objects of less than PX × PX original pixels.",
+)
+@click.option("--classes", is_flag=True, help="Also the share of every class.")
+@_output_options
+def names(
+    *,
+    truth: Path,
+    predictions: Path,
+    split: str | None,
+    smallest: float,
+    classes: bool,
+    as_json: bool,
+    strict: bool,
+    quiet: bool,
+) -> None:
+    """Captions of given boxes: how many name the object in them (docs/phrases.md)."""
+    from regiontalk.evaluation.files import read_predictions, read_truth
+    from regiontalk.evaluation.names import evaluate_names
+
+    with _problems(strict, quiet) as problems:
+        records = list(read_truth(truth, split, problems))
+        sizes = {record.image: (record.width, record.height) for record in records}
+        images = console.track(read_predictions(predictions, sizes, problems), "images", len(sizes), quiet)
+        figures = evaluate_names(records, images, smallest).to_dict()
+        if figures["missing"]:
+            problems.add(str(predictions), f"no caption for {figures['missing']} objects; they count as wrong")
+        shares = figures.pop("classes")
+        if as_json:
+            console.print_json(figures | {"classes": shares} if classes else figures)
+            return
+        _print_figures("Objects named", figures, as_json=False)
+        if classes:
+            rows = [[name, _percent(one["right"]), one["objects"]] for name, one in shares.items()]
+            console.print_table("", ["class", "right", "objects"], rows)
+
+
+@command.command()
 @click.argument("scores", type=FILE, nargs=-1, required=True)
 @click.option("--first", type=click.IntRange(min=1), help="Only the first images and their sentences.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")

@@ -21,10 +21,11 @@ _NUMBERS = {"one", "two", "three", "four", "five", "six", "seven", "eight", "nin
 _NOT_THINGS = {"picture", "photo", "photograph", "image", "view", "shot", "close", "closeup", "up", "scene"}
 # Without what they are part of, these say nothing.
 _EMPTY = {"side", "top", "middle", "back", "front", "end", "edge", "bottom", "group", "couple", "bunch", "pair", "set"}
-_EMPTY |= {"row", "piece", "lot", "kind", "type", "number", "part", "variety", "body", "pile", "stack", "area", "corner"}
+_EMPTY |= {"row", "piece", "lot", "kind", "type", "number", "part", "variety", "body", "pile", "stack", "chunk", "area", "corner"}
 _BE = {"is", "are", "'s", "was", "were"}
 _STATES = {"be", "have", "do", "can", "will", "seem", "appear", "want", "need", "like", "love", "contain", "show"}
-_NO_END = {"being", "having", "getting", "going", "trying", "preparing", "attempting", "making", "taking", "using"}
+_NO_END = {"being", "having", "getting", "going", "trying", "preparing", "attempting", "making", "taking", "using", "saying"}
+_COLOURS = {"black", "white", "red", "blue", "green", "yellow", "orange", "pink", "purple", "brown", "gray", "grey"}
 _OBJECTS = {"dobj", "attr", "prt", "xcomp", "ccomp", "oprd", "acomp", "dative"}
 _CUT_TAGS = {"WDT", "WP", "WRB", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH"}
 _CUT_DEPS = {"mark", "advcl", "ccomp", "relcl", "parataxis", "neg", "nsubj", "nsubjpass", "expl"}
@@ -200,7 +201,13 @@ class Tree:
         token = self.tokens[child]
         if token.dep == "acl":
             return token.tag == "VBN" or (token.tag == "VBG" and not self._worn(head))
-        return token.dep == "prep" or (token.dep == "advmod" and token.text in ("next", "close"))
+        if token.dep == "prep":
+            return self.animate(head) or not self._somebodys(child)  # nobody climbs "a wall with his hands"
+        return token.dep == "advmod" and token.text in ("next", "close")
+
+    def _somebodys(self, number: int) -> bool:
+        left, right = self.edges(number)
+        return any(word in ("his", "her", "their") for word in self.words(left, right))
 
     def _worn(self, number: int) -> bool:
         """Whether a thing belongs to somebody: it is she who stands in "a woman in a red hat standing"."""
@@ -243,7 +250,7 @@ class Tree:
             token = self.tokens[place]
             if token.tag in _CUT_TAGS:
                 return place - 1
-            if token.dep in _CUT_DEPS:
+            if token.dep in _CUT_DEPS or (token.dep == "conj" and token.tag in ("VBZ", "VBP", "VBD")):
                 return max(first, self.edges(place)[0]) - 1
         return last
 
@@ -255,7 +262,8 @@ class Tree:
             governor = self.tokens[token.head].text
             paired = governor == "between" and token.tag not in PLURALS
             unfinished = governor == "with" and following.tag in ("VBN", "JJ", "RB", "RP")  # "with his arms folded"
-            return not (joined or paired or unfinished or following.tag in NOUNS or token.text == "order")
+            colour = token.text in _COLOURS and any(self.tokens[child].dep == "det" for child in self.children[place])
+            return not (joined or paired or unfinished or colour or following.tag in NOUNS or token.text == "order")
         if token.tag == "VBG" and place == first:
             alone = not any(self.tokens[child].dep in _OBJECTS for child in self.children[place])
             return alone and token.text not in _NO_END and self.animate(head)

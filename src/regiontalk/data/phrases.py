@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.data.merging import in_place
-from regiontalk.data.noun_phrases import NounPhrase, Token, Tree, noun_phrases, phrase_at, with_article
+from regiontalk.data.noun_phrases import MOST_WORDS, NounPhrase, Token, Tree, noun_phrases, phrase_at, with_article
 from regiontalk.data.object_names import ANIMALS, ObjectNames, object_names
 from regiontalk.data.records import Record, TrueRegion, stream_records
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
@@ -171,7 +171,7 @@ def _with_articles(phrase: NounPhrase, parse: Parse) -> tuple[str, ...]:
         return phrase.texts
     words = [token.text for token in parse[phrase.start : phrase.head + 1]]
     if object_names().classes_of(words) and words[-1] not in UNCOUNTABLE:
-        return tuple(with_article(text) for text in phrase.texts)
+        return tuple(with_article(text) for text in phrase.texts if len(text.split()) < MOST_WORDS)
     return tuple(text for text in phrase.texts if text != phrase.short)
 
 
