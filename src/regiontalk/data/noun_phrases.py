@@ -3,291 +3,144 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from regiontalk.data.object_names import ANIMALS, object_names
+from regiontalk.data.object_names import ANIMALS, object_names, word_set
+from regiontalk.data.parse_tree import NOUNS, PLURALS, Token, Tree
 
 MOST_WORDS = 12
-MOST_LONG = 3  # phrases with what follows the noun, of one noun
-NOUNS = {"NN", "NNS", "NNP", "NNPS"}
-PLURALS = {"NNS", "NNPS"}
-ANIMATE = ANIMALS | {"person"}
+MOST_LONG = 3  # of the phrases that go on after the noun
 
-_PARTS_OF_NOUNS = {"compound", "poss", "nmod", "npadvmod", "amod", "det"}  # a noun in this place heads no phrase
-_BEFORE = {"det", "amod", "compound", "nummod", "nmod", "poss", "quantmod"}
-_DETERMINERS = {"a", "an", "the", "some", "several", "many"}
-_NUMBERS = {"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}
-_NOT_THINGS = {"picture", "photo", "photograph", "image", "view", "shot", "close", "closeup", "up", "scene"}
+_ANIMATE = ANIMALS | {"person"}
+_PARTS_OF_NOUNS = frozenset(("compound", "poss", "nmod", "npadvmod", "amod", "det"))  # such a noun heads no phrase
+_BEFORE_NOUNS = frozenset(("det", "amod", "compound", "nummod", "nmod", "poss", "quantmod"))
+_DETERMINERS = word_set("a an the some several many")
+_NUMBERS = word_set("one two three four five six seven eight nine ten")
+_COLOURS = word_set("black white red blue green yellow orange pink purple brown gray grey")
+_PICTURES = word_set("picture pictures photo photos photograph image images view shot close closeup up scene")
 # Without what they are part of, these say nothing.
-_EMPTY = {"side", "top", "middle", "back", "front", "end", "edge", "bottom", "group", "couple", "bunch", "pair", "set"}
-_EMPTY |= {"row", "piece", "lot", "kind", "type", "number", "part", "variety", "body", "pile", "stack", "chunk", "area", "corner"}
-_BE = {"is", "are", "'s", "was", "were"}
-_STATES = {"be", "have", "do", "can", "will", "seem", "appear", "want", "need", "like", "love", "contain", "show"}
-_NO_END = {"being", "having", "getting", "going", "trying", "preparing", "attempting", "making", "taking", "using", "saying"}
-_COLOURS = {"black", "white", "red", "blue", "green", "yellow", "orange", "pink", "purple", "brown", "gray", "grey"}
-_OBJECTS = {"dobj", "attr", "prt", "xcomp", "ccomp", "oprd", "acomp", "dative"}
-_CUT_TAGS = {"WDT", "WP", "WRB", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH"}
-_CUT_DEPS = {"mark", "advcl", "ccomp", "relcl", "parataxis", "neg", "nsubj", "nsubjpass", "expl"}
-_ADVERBS = {"outside", "outdoors", "inside", "indoors", "together", "around", "up", "down", "away", "alone", "nearby"}
-_CLEAN = re.compile(r"[a-z]+(?:(?: |-| '|')[a-z]+)*")
-_SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n)|use|usu|ute|uku|euro|one\b|once\b)")
+_PARTS = word_set(
+    """side sides top middle back front end edge bottom corner area part group couple bunch pair set row piece lot kind
+    type number variety body pile stack chunk"""
+)
+_BE = frozenset(("is", "are", "'s", "was", "were"))
+_STATES = word_set(  # verbs that have no -ing form to speak of
+    """has have does do can will seems seem appears appear wants want needs need likes like loves love contains contain
+    shows show"""
+)
+# "A man getting" is not finished.
+_UNFINISHED = word_set("being having getting going trying preparing attempting making taking using saying")
+_ENDING_ADVERBS = word_set("outside outdoors inside indoors together around up down away alone nearby")
+_OBJECTS = ("dobj", "attr", "prt", "xcomp", "ccomp", "oprd", "acomp", "dative")
+# A phrase ends before a sign, a question word or a clause of its own.
+_CLAUSE_TAGS = frozenset(("WDT", "WP", "WRB", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH"))
+_CLAUSE_DEPS = frozenset(("mark", "advcl", "ccomp", "relcl", "parataxis", "neg", "nsubj", "nsubjpass", "expl"))
+_FINITE = frozenset(("VBZ", "VBP", "VBD"))
 
-
-@dataclass(frozen=True)
-class Token:
-    """A word of a parse: `tag` is Penn Treebank's, `dep` the arc's label, `head` the governor's place.
-
-    A root is its own head. `space`: a space follows the word.
-    """
-
-    text: str
-    lemma: str
-    tag: str
-    dep: str
-    head: int
-    space: bool = True
+_PLAIN = re.compile(r"[a-z]+(?:(?: |-| '|')[a-z]+)*")
+_NO_VOWEL_SOUND = re.compile(r"uni(?!n)|use|usu|ute|uku|euro|one\b|once\b")
 
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what belongs to it. `short` is without adjectives, `full` with them; `long` go on after the noun.
+    """A noun (at `head`) and what belongs to it, in words that begin at `start`.
 
-    The noun stands at `head`, the phrase `full` begins at `start`.
+    `short` is without adjectives and `full` with them, None where that would not do; `long` go on after the noun.
     """
 
     start: int
     head: int
     plural: bool
-    short: str | None
-    full: str | None
-    long: tuple[str, ...]
+    short: str | None = None
+    full: str | None = None
+    long: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """All phrases, shortest first, each once."""
-        texts = (self.short, self.full, *self.long)
-        return tuple(dict.fromkeys(text for text in texts if text is not None))
+        return tuple(dict.fromkeys(text for text in (self.short, self.full, *self.long) if text is not None))
 
 
-def noun_phrases(tokens: Sequence[Token]) -> Iterator[NounPhrase]:
-    """The phrases of every noun of a sentence that heads one; without texts where they would not do ("his dog")."""
-    tree = Tree(tokens)
-    for number, token in enumerate(tokens):
-        if token.tag in NOUNS and token.dep not in _PARTS_OF_NOUNS and token.lemma not in _NOT_THINGS:
-            start = tree.start_of(number)
-            if start is None or tree.denied(number):
-                yield NounPhrase(number, number, token.tag in PLURALS, None, None, ())
+def noun_phrases(tree: Tree) -> Iterator[NounPhrase]:
+    """Every noun of a sentence that heads a phrase; without texts where they would not do alone ("his dog")."""
+    for place, token in enumerate(tree.tokens):
+        if token.tag in NOUNS and token.dep not in _PARTS_OF_NOUNS and token.text not in _PICTURES:
+            start = _start(tree, place)
+            if start is None or _denied(tree, place):
+                yield NounPhrase(place, place, token.tag in PLURALS)
             else:
-                yield phrase_at(tree, start, number)
+                yield _phrase(tree, start, place, place)
 
 
-def phrase_at(tree: Tree, start: int, head: int, end: int | None = None) -> NounPhrase:
-    """The phrase of the noun at `head`, whose words before it begin at `start`.
+def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
+    """The phrase whose full form are the words from `start` to `end`; None if no noun heads them."""
+    tokens = tree.tokens
+    heads = [place for place in range(start, end + 1) if tokens[place].head in (place, *_outside(tree, start, end))]
+    if len(heads) != 1 or tokens[heads[0]].tag not in NOUNS or _denied(tree, heads[0]):
+        return None
+    return _phrase(tree, start, heads[0], end) if _start(tree, heads[0]) == start else None
 
-    `end`: the last word of the full phrase, if that is not the noun.
-    """
-    end = head if end is None else end
+
+def _outside(tree: Tree, start: int, end: int) -> Iterator[int]:
+    yield from range(start)
+    yield from range(end + 1, len(tree.tokens))
+
+
+def _phrase(tree: Tree, start: int, head: int, end: int) -> NounPhrase:
     full = tree.text(start, end)
-    return NounPhrase(
-        start,
-        head,
-        tree.tokens[head].tag in PLURALS,
-        _tidy(tree.short(start, head)),
-        _tidy(full),
-        tuple(_longer(full, tree.endings(head, end))),
-    )
+    longer = [text for text in (_plain(f"{full} {ending}") for ending in _endings(tree, head, end)) if text]
+    if len(longer) > MOST_LONG:
+        longer = [longer[0], longer[len(longer) // 2], longer[-1]]
+    plural = tree.tokens[head].tag in PLURALS
+    return NounPhrase(start, head, plural, _plain(_short(tree, start, head)), _plain(full), tuple(longer))
 
 
-class Tree:
-    """A sentence's dependency tree."""
+def _plain(text: str | None) -> str | None:
+    """The phrase, None if it has signs, numbers or too many words."""
+    return text if text and len(text.split()) <= MOST_WORDS and _PLAIN.fullmatch(text) else None
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = tokens
-        self.children: list[list[int]] = [[] for _ in tokens]
-        for number, token in enumerate(tokens):
-            if token.head != number:
-                self.children[token.head].append(number)
 
-    def edges(self, number: int) -> tuple[int, int]:
-        """The first and the last word of the subtree below a word."""
-        left = right = number
-        for child in self.children[number]:
-            low, high = self.edges(child)
-            left, right = min(left, low), max(right, high)
-        return left, right
+# What stands before the noun
 
-    def start_of(self, head: int) -> int | None:
-        """Where the words before a noun begin; None if it is not a phrase to use alone ("his dog", "this one")."""
-        start = head
-        for child in reversed([child for child in self.children[head] if child < head]):
-            token = self.tokens[child]
-            left, right = self.edges(child)
-            if right + 1 != start or token.dep not in _BEFORE:
-                break
-            if token.dep == "det" and token.text not in _DETERMINERS:
-                return None
-            if token.tag == "PRP$" or (token.tag == "CD" and token.text not in _NUMBERS):
-                return None
-            start = left
-        return start
 
-    def phrase_of_span(self, start: int, end: int) -> NounPhrase | None:
-        """The phrase whose full form are the words from `start` to `end`; None if no noun heads them."""
-        heads = [place for place in range(start, end + 1) if not start <= self.tokens[place].head <= end]
-        heads += [place for place in range(start, end + 1) if self.tokens[place].head == place]
-        if len(heads) != 1 or self.tokens[heads[0]].tag not in NOUNS or self.denied(heads[0]):
+def _start(tree: Tree, head: int) -> int | None:
+    """Where the words before a noun begin; None if the phrase does not do alone ("his dog", "this dog", "12 dogs")."""
+    start = head
+    for child in reversed([child for child in tree.children[head] if child < head]):
+        token = tree.tokens[child]
+        left, right = tree.edges(child)
+        if right + 1 != start or token.dep not in _BEFORE_NOUNS:
+            break
+        if token.dep == "det" and token.text not in _DETERMINERS:
             return None
-        first = self.start_of(heads[0])
-        return None if first != start else phrase_at(self, start, heads[0], end)
-
-    def denied(self, head: int) -> bool:
-        return self.tokens[self.tokens[head].head].text == "without"
-
-    def words(self, start: int, end: int) -> list[str]:
-        return [token.text for token in self.tokens[start : end + 1]]
-
-    def text(self, start: int, end: int) -> str:
-        words = (token.text + (" " if token.space else "") for token in self.tokens[start : end + 1])
-        return "".join(words).strip()
-
-    def short(self, start: int, head: int) -> str | None:
-        """Determiner or number, compound and noun alone."""
-        if self.tokens[head].lemma in _EMPTY:
+        if token.tag == "PRP$" or (token.tag == "CD" and token.text not in _NUMBERS):
             return None
-        before = [child for child in self.children[head] if start <= child < head]
-        if any(self.tokens[child].dep == "poss" for child in before):
-            return None
-        first = head
-        for child in reversed(before):
-            left, right = self.edges(child)
-            if self.tokens[child].dep != "compound" or right + 1 != first:
-                break
-            first = left
-        if object_names().classes_of(self.words(start, head)) != object_names().classes_of(self.words(first, head)):
-            return None  # a hot dog is no dog
-        name = self.text(first, head)
-        opening = [self.tokens[child] for child in before if self.tokens[child].dep in ("det", "nummod")]
-        return " ".join([*(_article(token.text, name) for token in opening), name])
-
-    def endings(self, head: int, end: int) -> list[str]:
-        """What may follow a noun, each a longer piece of the same words: "in a shirt", "in a shirt on a bench"."""
-        pieces: list[str] = []
-        last = self._last_modifier(head, end)
-        if last > end:
-            cut = self._cut(end + 1, last)
-            pieces = self._pieces(head, "", end + 1, cut)
-            if cut < last or not pieces:
-                return pieces
-        before = "" if last == end else self.text(end + 1, last) + " "
-        for opening, first, final in self._verb(head, last + 1):
-            pieces += self._pieces(head, before + opening, first, final)
-        return pieces
-
-    def _pieces(self, head: int, opening: str, first: int, last: int) -> list[str]:
-        ends = [place for place in range(first, last + 1) if self._may_end(head, place, first, last)]
-        return [opening + self.text(first, place) for place in ends]
-
-    def _last_modifier(self, head: int, end: int) -> int:
-        """The last word of what modifies a noun and follows it without a gap."""
-        last = end
-        for child in self.children[head]:
-            left, right = self.edges(child)
-            if left == last + 1 and self._modifies(head, child):
-                last = right
-        return last
-
-    def _modifies(self, head: int, child: int) -> bool:
-        token = self.tokens[child]
-        if token.dep == "acl":
-            return token.tag == "VBN" or (token.tag == "VBG" and not self._worn(head))
-        if token.dep == "prep":
-            return self.animate(head) or not self._somebodys(child)  # nobody climbs "a wall with his hands"
-        return token.dep == "advmod" and token.text in ("next", "close")
-
-    def _somebodys(self, number: int) -> bool:
-        left, right = self.edges(number)
-        return any(word in ("his", "her", "their") for word in self.words(left, right))
-
-    def _worn(self, number: int) -> bool:
-        """Whether a thing belongs to somebody: it is she who stands in "a woman in a red hat standing"."""
-        if self.animate(number):
-            return False
-        while self.tokens[number].head != number:
-            number = self.tokens[number].head
-            if self.tokens[number].tag in NOUNS and self.animate(number):
-                return True
-        return False
-
-    def animate(self, number: int) -> bool:
-        return bool(ANIMATE.intersection(object_names().classes_of([self.tokens[number].text])))
-
-    def _verb(self, head: int, after: int) -> Iterator[tuple[str, int, int]]:
-        """The verb after a noun as a participle: "(who) is riding", "rides" -> "riding". Its words, first and last."""
-        following = [token.text for token in self.tokens[after : after + 2]]
-        verb = self.tokens[head].head
-        if self.tokens[head].dep not in ("nsubj", "nsubjpass") or verb < after:
-            if following[:1] not in (["that"], ["who"], ["which"]) or following[1:] and following[1] not in _BE:
-                return
-            relative = [child for child in self.children[head] if self.tokens[child].dep == "relcl"]
-            if len(relative) != 1 or relative[0] < after + 1:
-                return
-            verb, after = relative[0], after + 1
-        token = self.tokens[verb]
-        last = self._cut(verb + 1, self.edges(verb)[1])
-        if verb == after + 1 and self.tokens[after].text in _BE and token.tag in ("VBG", "VBN"):
-            yield "", verb, last
-        elif verb == after and token.text in _BE and verb + 1 < len(self.tokens):
-            complement = self.tokens[verb + 1]
-            if complement.dep == "prep" and complement.head == verb:
-                yield "", verb + 1, last
-        elif verb == after and token.tag in ("VBZ", "VBP") and token.lemma not in _STATES:
-            yield participle(_infinitive(token)) + " ", verb + 1, last
-
-    def _cut(self, first: int, last: int) -> int:
-        """The last place before a clause of its own or a sign."""
-        for place in range(first, last + 1):
-            token = self.tokens[place]
-            if token.tag in _CUT_TAGS:
-                return place - 1
-            if token.dep in _CUT_DEPS or (token.dep == "conj" and token.tag in ("VBZ", "VBP", "VBD")):
-                return max(first, self.edges(place)[0]) - 1
-        return last
-
-    def _may_end(self, head: int, place: int, first: int, last: int) -> bool:
-        token = self.tokens[place]
-        following = self.tokens[place + 1] if place + 1 < len(self.tokens) else Token("", "", "", "", place)
-        if token.tag in NOUNS:
-            joined = token.dep in _PARTS_OF_NOUNS or following.text in ("of", "'s", "'", "-")
-            governor = self.tokens[token.head].text
-            paired = governor == "between" and token.tag not in PLURALS
-            unfinished = governor == "with" and following.tag in ("VBN", "JJ", "RB", "RP")  # "with his arms folded"
-            colour = token.text in _COLOURS and any(self.tokens[child].dep == "det" for child in self.children[place])
-            return not (joined or paired or unfinished or colour or following.tag in NOUNS or token.text == "order")
-        if token.tag == "VBG" and place == first:
-            alone = not any(self.tokens[child].dep in _OBJECTS for child in self.children[place])
-            return alone and token.text not in _NO_END and self.animate(head)
-        return place == last and token.text in _ADVERBS
+        start = left
+    return start
 
 
-def participle(verb: str) -> str:
-    """The -ing form of a verb: sit -> sitting, ride -> riding, lie -> lying."""
-    if verb.endswith("ie"):
-        return verb[:-2] + "ying"
-    if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")):
-        return verb[:-1] + "ing"
-    if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb):
-        return verb + verb[-1] + "ing"
-    return verb + "ing"
+def _denied(tree: Tree, head: int) -> bool:
+    return tree.governor(head).text == "without"
 
 
-def _infinitive(verb: Token) -> str:
-    """From "rides" or "ride", without the parser's lemma, which is "rid"."""
-    if verb.tag == "VBP":
-        return verb.text
-    if verb.text.endswith("ies") and len(verb.text) > 4:
-        return verb.text[:-3] + "y"
-    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[xo])es$|s$", "", verb.text)
+def _short(tree: Tree, start: int, head: int) -> str | None:
+    """Determiner or number, compound and noun alone."""
+    before = [child for child in tree.children[head] if start <= child < head]
+    if tree.tokens[head].text in _PARTS or any(tree.tokens[child].dep == "poss" for child in before):
+        return None
+    first = head
+    for child in reversed(before):
+        left, right = tree.edges(child)
+        if tree.tokens[child].dep != "compound" or right + 1 != first:
+            break
+        first = left
+    names = object_names()
+    if names.classes_of(tree.words(start, head)) != names.classes_of(tree.words(first, head)):
+        return None  # a hot dog is no dog
+    name = tree.text(first, head)
+    opening = (tree.tokens[child] for child in before)
+    return " ".join([*(_article(token.text, name) for token in opening if token.dep in ("det", "nummod")), name])
 
 
 def with_article(phrase: str) -> str:
@@ -296,19 +149,157 @@ def with_article(phrase: str) -> str:
 
 
 def _article(determiner: str, following: str) -> str:
+    """The determiner; of "a" and "an" the one that goes with what follows."""
     if determiner not in ("a", "an"):
         return determiner
-    vowel = following[:1] in "aeiou" and not _SPOKEN_CONSONANT.match(following)
-    return "an" if vowel or following.startswith("hour") else "a"
+    vowel = following.startswith(("a", "e", "i", "o", "u", "hour")) and not _NO_VOWEL_SOUND.match(following)
+    return "an" if vowel else "a"
 
 
-def _longer(full: str, endings: Sequence[str]) -> Iterator[str]:
-    texts = [text for text in (_tidy(f"{full} {ending}") for ending in endings) if text is not None]
-    yield from texts if len(texts) <= MOST_LONG else [texts[0], texts[len(texts) // 2], texts[-1]]
+# What follows the noun
 
 
-def _tidy(text: str | None) -> str | None:
-    """The phrase, None if it has signs, numbers or too many words."""
-    if text is None or len(text.split()) > MOST_WORDS or not _CLEAN.fullmatch(text):
+def _endings(tree: Tree, head: int, end: int) -> list[str]:
+    """What may follow a noun, each a longer piece of the same words: "in a shirt", "in a shirt riding a horse"."""
+    pieces: list[str] = []
+    last = _last_modifier(tree, head, end)
+    if last > end:
+        cut = _before_clause(tree, end + 1, last)
+        pieces = _pieces(tree, head, "", end + 1, cut)
+        if cut < last or not pieces:
+            return pieces
+    before = "" if last == end else tree.text(end + 1, last) + " "
+    clause = _clause(tree, head, last + 1)
+    if clause is not None:
+        participle_form, first, final = clause
+        pieces += _pieces(tree, head, before + participle_form, first, final)
+    return pieces
+
+
+def _pieces(tree: Tree, head: int, opening: str, first: int, last: int) -> list[str]:
+    """`opening` and the words from `first` to each place, up to `last`, where a phrase may end."""
+    return [opening + tree.text(first, end) for end in range(first, last + 1) if _may_end(tree, head, end, first, last)]
+
+
+def _last_modifier(tree: Tree, head: int, end: int) -> int:
+    """The last word of the modifiers that follow a noun without a gap."""
+    last = end
+    for child in tree.children[head]:
+        left, right = tree.edges(child)
+        if left == last + 1 and _modifies(tree, head, child):
+            last = right
+    return last
+
+
+def _modifies(tree: Tree, head: int, child: int) -> bool:
+    """Whether what depends on a noun is said of it. Parsers often hang on a thing what somebody does with it."""
+    token = tree.tokens[child]
+    if token.dep == "acl":
+        return token.tag == "VBN" or (token.tag == "VBG" and not _belongs_to_somebody(tree, head))
+    if token.dep == "prep":  # nobody climbs "a wall with his hands"
+        somebodys = {"his", "her", "their"}.intersection(tree.words(*tree.edges(child)))
+        return _animate(tree, head) or not somebodys
+    return token.dep == "advmod" and token.text in ("next", "close")
+
+
+def _belongs_to_somebody(tree: Tree, place: int) -> bool:
+    """In "a woman in a red hat standing" it is not the hat that stands."""
+    if _animate(tree, place):
+        return False
+    while tree.tokens[place].head != place:
+        place = tree.tokens[place].head
+        if tree.tokens[place].tag in NOUNS and _animate(tree, place):
+            return True
+    return False
+
+
+def _animate(tree: Tree, place: int) -> bool:
+    return not _ANIMATE.isdisjoint(object_names().classes_of(tree.words(place, place)))
+
+
+def _clause(tree: Tree, head: int, after: int) -> tuple[str, int, int] | None:
+    """The verb of the noun, if it comes at `after`, as a participle: "(who) is riding", "rides" -> "riding".
+
+    Words in place of the sentence's own, and the first and last place of those that follow.
+    """
+    verb = tree.tokens[head].head
+    if tree.tokens[head].dep not in ("nsubj", "nsubjpass") or verb < after:
+        if tree.words(after, after) not in (["that"], ["who"], ["which"]):
+            return None
+        after += 1
+        relative = [child for child in tree.children[head] if tree.tokens[child].dep == "relcl" and child >= after]
+        if len(relative) != 1 or tree.tokens[after].text not in _BE:
+            return None
+        verb = relative[0]
+    token = tree.tokens[verb]
+    last = _before_clause(tree, verb + 1, tree.edges(verb)[1])
+    if verb == after + 1 and tree.tokens[after].text in _BE and token.tag in ("VBG", "VBN"):
+        return "", verb, last
+    if verb != after:
         return None
-    return text
+    if token.text in _BE:  # "is on a table"
+        prepositions = [
+            child for child in tree.children[verb] if child == verb + 1 and tree.tokens[child].dep == "prep"
+        ]
+        return ("", verb + 1, last) if prepositions else None
+    if token.tag in ("VBZ", "VBP") and token.text not in _STATES:
+        return participle(token) + " ", verb + 1, last
+    return None
+
+
+def _before_clause(tree: Tree, first: int, last: int) -> int:
+    """The last place, from `first` to `last`, before a sign or a clause of its own."""
+    for place in range(first, last + 1):
+        token = tree.tokens[place]
+        if token.tag in _CLAUSE_TAGS:
+            return place - 1
+        if token.dep in _CLAUSE_DEPS or (token.dep == "conj" and token.tag in _FINITE):
+            return max(first, tree.edges(place)[0]) - 1
+    return last
+
+
+def _may_end(tree: Tree, head: int, end: int, first: int, last: int) -> bool:
+    """Whether a phrase may end at `end`: with a noun, with what somebody does ("a man fishing"), or an adverb."""
+    token = tree.tokens[end]
+    if token.tag in NOUNS:
+        return not _noun_goes_on(tree, end)
+    if token.tag == "VBG" and end == first:
+        return not tree.has_child(end, *_OBJECTS) and token.text not in _UNFINISHED and _animate(tree, head)
+    return end == last and token.text in _ENDING_ADVERBS
+
+
+def _noun_goes_on(tree: Tree, place: int) -> bool:
+    """Whether more must follow a noun: "front (of)", "a pink (hat)", "between a tree (and)", "his arms (folded)"."""
+    token = tree.tokens[place]
+    following = tree.tokens[place + 1] if place + 1 < len(tree.tokens) else Token("", "", "", place)
+    governor = tree.governor(place).text
+    return (
+        token.dep in _PARTS_OF_NOUNS
+        or token.text == "order"  # "in order to"
+        or following.tag in NOUNS
+        or following.text in ("of", "'s", "'", "-")
+        or (token.text in _COLOURS and tree.has_child(place, "det"))
+        or (governor == "between" and token.tag not in PLURALS)
+        or (governor == "with" and following.tag in ("VBN", "JJ", "RB", "RP"))
+    )
+
+
+def participle(verb: Token) -> str:
+    """The -ing form of a verb in the present: sits -> sitting, rides -> riding, lies -> lying."""
+    stem = _infinitive(verb)
+    if stem.endswith("ie"):
+        return stem[:-2] + "ying"
+    if stem.endswith("e") and not stem.endswith(("ee", "oe", "ye")):
+        return stem[:-1] + "ing"
+    if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", stem):
+        return stem + stem[-1] + "ing"
+    return stem + "ing"
+
+
+def _infinitive(verb: Token) -> str:
+    """Without the parser's lemma, which is "rid" for "rides"."""
+    if verb.tag == "VBP":
+        return verb.text
+    if verb.text.endswith("ies") and len(verb.text) > 4:
+        return verb.text[:-3] + "y"
+    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[xo])es$|s$", "", verb.text)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text: a list of words without quotes and commas."""
+    return frozenset(text.split())
+
+
 LONGEST = 4  # words of a name
-ANIMALS = frozenset(("bird", "cat", "dog", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe"))
+ANIMALS = word_set("bird cat dog horse sheep cow elephant bear zebra giraffe")
 _IRREGULAR = {
     "men": "man",
     "women": "woman",
@@ -30,16 +36,19 @@ class ObjectNames:
     other: frozenset[str]
     family: frozenset[str]
 
-    def classes_of(self, words: Sequence[str]) -> tuple[str, ...]:
-        """The classes that the last of the words name, by the longest name that ends there; none: ()."""
+    def classes_of(self, words: Sequence[str], labels: Container[str] = ()) -> tuple[str, ...]:
+        """The classes that the last of the words name, by the longest name that ends there; none: ().
+
+        `labels` are names of further classes.
+        """
         for count in range(min(LONGEST, len(words)), 0, -1):
             before = "".join(f"{word} " for word in words[-count:-1])
             for last in singulars(words[-1]):
                 name = before + last
                 if name in self.other:
                     return ()
-                if name in self.classes:
-                    return self.classes[name]
+                if name in self.classes or name in labels:
+                    return self.classes.get(name, (name,))
         return ()
 
 

@@ -50,8 +50,8 @@ def split_dataset(
     with new_dataset(out, force, folder) as working:
         with AnnotationWriter(working, out) as writer:
             for record in track(stream_records(folder)):
-                record = replace(record, split=splits.get(photo_id(record), record.split))
-                writer.write(record if keep_paths else in_place(record, folder))
+                named = record if keep_paths else in_place(record, folder)
+                writer.write(replace(named, split=splits.get(photo_id(record), record.split)))
         description = {"source": "split", "settings": {"hold_out": count}} | writer.counts.to_dict()
         write_description(working, description)
     return description

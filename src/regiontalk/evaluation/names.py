@@ -15,27 +15,26 @@ from typing import Any
 import numpy as np
 
 from regiontalk import boxes as geometry
-from regiontalk.data.object_names import object_names
+from regiontalk.data.object_names import object_names, word_set
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.types import ImageRegions
+from regiontalk.types import BoxXYXY, ImageRegions
 from regiontalk.vocabulary import plain_words
 
 SAME_BOX = 0.9
 PEOPLE = "person"
 
 # Words after which nothing is the noun that a caption is about.
-_PREPOSITIONS = frozenset(
+_PREPOSITIONS = word_set(
     """in on at with of to from by near next behind under over above below beside between against along across around
     through into onto inside outside for up down off without toward towards like during while as that who which whose
-    is are was has have out about underneath beneath among front upon holding wearing""".split()
+    is are was has have out about underneath beneath among front upon holding wearing"""
 )
-_DETERMINERS = frozenset("a an the his her its their this that some another two three four several".split())
-_AFTER_NOUNS = frozenset("outdoors indoors together asleep alone nearby ahead away there here it him them".split())
+_PARTICIPLES = word_set("made seen shown held cut set lit spread taken worn driven ridden hung built")
+_DETERMINERS = word_set("a an the his her its their this that some another two three four several")
+_AFTER_NOUNS = word_set("outdoors indoors together asleep alone nearby ahead away there here it him them")
 # "A group of people" names people, "a bowl of soup" a bowl.
-_GROUPS = frozenset(
-    "group couple pair bunch herd flock piece slice row stack pile crowd number set lot lots plate part half".split()
-)
+_GROUPS = word_set("group couple pair bunch herd flock team piece slice row stack pile crowd number set lot lots")
 
 
 def head_words(caption: str) -> list[str]:
@@ -55,9 +54,9 @@ def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
     word = words[place]
     if word in _PREPOSITIONS or word in _AFTER_NOUNS:
         return True
-    named = bool(object_names().classes_of(words[start:place]))
-    if word == "and" or word.endswith("ed"):
-        return named  # "a man and a dog"; not "a black and white dog"
+    named = words[place - 1] != "orange" and bool(object_names().classes_of(words[start:place]))
+    if word == "and" or word.endswith("ed") or word in _PARTICIPLES:
+        return named  # "a man and a dog"; not "a black and white dog", nor "an orange and white cat"
     following = words[place + 1] if place + 1 < len(words) else ""
     return word.endswith("ing") and (named or following in _DETERMINERS or following in _PREPOSITIONS)
 
@@ -72,13 +71,27 @@ def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
 
     Pixels are those of the original photo where the record knows its size, else of the stored one.
     """
-    x = record.more.get("original_width", record.width) / record.width
-    y = record.more.get("original_height", record.height) / record.height
+    scale = _original_area(record) / (record.width * record.height)
     return tuple(
         region
         for region in record.regions
-        if region.type == "object" and geometry.area([region.xyxy])[0] * x * y >= smallest**2
+        if region.type == "object" and geometry.area([region.xyxy])[0] * scale >= smallest**2
     )
+
+
+def photos_with_objects(records: Iterable[Record], smallest: float = 0.0) -> Iterator[tuple[Record, list[BoxXYXY]]]:
+    """The records that have objects, and the boxes to caption for `evaluate_names`."""
+    for record in records:
+        boxes_xyxy = [region.xyxy for region in objects_of(record, smallest)]
+        if boxes_xyxy:
+            yield record, boxes_xyxy
+
+
+def _original_area(record: Record) -> float:
+    sides = record.more.get("original_width", record.width), record.more.get("original_height", record.height)
+    if not all(isinstance(side, int | float) and side > 0 for side in sides):
+        raise DataError(f"{record.image}: an original of {sides[0]!r} × {sides[1]!r} pixels")
+    return float(sides[0] * sides[1])
 
 
 @dataclass
@@ -95,7 +108,7 @@ class Names:
         shares = {name: self.right[name] / count for name, count in sorted(self.objects.items())}
         return {
             "right": self.right.total() / self.objects.total(),
-            "right_without_people": (self.right.total() - self.right[PEOPLE]) / others if others else None,
+            "right_without_people": (self.right.total() - self.right[PEOPLE]) / others if others else 0.0,
             "class_mean": sum(shares.values()) / len(shares),
             "objects": self.objects.total(),
             "missing": self.missing,
