@@ -90,9 +90,18 @@ def test_what_somebody_does_is_not_said_of_what_she_wears(phrases):
     assert found["woman"] == ("a woman", "a woman in a hat", "a woman in a hat standing near trees")
 
 
-def test_nobodys_hands_modify_a_wall(phrases):
+def test_what_is_said_of_somebody_is_not_said_of_a_thing(phrases):
     found = phrases("a DT det wall\nwall NN ROOT wall\nwith IN prep wall\nhis PRP$ poss hands\nhands NNS pobj with")
     assert found["wall"] == ("a wall",)
+    found = phrases("the DT det dog\ndog NN ROOT dog\nwith IN prep dog\nhis PRP$ poss toy\ntoy NN pobj with")
+    assert found["dog"] == ("the dog", "the dog with his toy")
+    found = phrases("the DT det grass\ngrass NN ROOT grass\ntoward IN prep grass\ntrees NNS pobj toward")
+    assert found["grass"] == ("the grass",)
+
+
+def test_a_verb_taken_for_a_noun_ends_no_phrase(phrases):
+    found = phrases("a DT det man\nman NN ROOT man\nsitting VBG acl man\nand CC cc sitting\nwatches NNS conj sitting")
+    assert found["man"] == ("a man", "a man sitting")
 
 
 def test_a_phrase_ends_before_a_clause_of_its_own(phrases):

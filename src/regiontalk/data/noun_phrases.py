@@ -32,6 +32,7 @@ _STATES = word_set(  # verbs that have no -ing form to speak of
 # "A man getting" is not finished.
 _UNFINISHED = word_set("being having getting going trying preparing attempting making taking using saying")
 _ENDING_ADVERBS = word_set("outside outdoors inside indoors together around up down away alone nearby")
+_ELSEWHERE = word_set("his her their toward towards into onto past")  # in what is said of somebody, not of a thing
 _OBJECTS = ("dobj", "attr", "prt", "xcomp", "ccomp", "oprd", "acomp", "dative")
 # A phrase ends before a sign, a question word or a clause of its own.
 _CLAUSE_TAGS = frozenset(("WDT", "WP", "WRB", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH"))
@@ -196,9 +197,9 @@ def _modifies(tree: Tree, head: int, child: int) -> bool:
     token = tree.tokens[child]
     if token.dep == "acl":
         return token.tag == "VBN" or (token.tag == "VBG" and not _belongs_to_somebody(tree, head))
-    if token.dep == "prep":  # nobody climbs "a wall with his hands"
-        somebodys = {"his", "her", "their"}.intersection(tree.words(*tree.edges(child)))
-        return _animate(tree, head) or not somebodys
+    if token.dep == "prep":  # nobody climbs "a wall with his hands" or runs over "the grass toward the trees"
+        elsewhere = _ELSEWHERE.intersection(tree.words(*tree.edges(child)))
+        return _animate(tree, head) or not elsewhere
     return token.dep == "advmod" and token.text in ("next", "close")
 
 
@@ -276,6 +277,7 @@ def _noun_goes_on(tree: Tree, place: int) -> bool:
     return (
         token.dep in _PARTS_OF_NOUNS
         or token.text == "order"  # "in order to"
+        or (token.dep == "conj" and tree.governor(place).tag == "VBG")  # "sitting and watches" is no noun
         or following.tag in NOUNS
         or following.text in ("of", "'s", "'", "-")
         or (token.text in _COLOURS and tree.has_child(place, "det"))
