@@ -201,18 +201,15 @@ def log_test_look(record: RunRecord, kind: str, figures: Mapping[str, Any], kept
         "models": [model["sha256"] for model in models],
         "figures": {name: value for name, value in figures.items() if _is_headline(value)},
     }
-    without, earlier = [], []
-    for model in models:
-        folder = run_folder(Path(model["path"]))
-        if not _is_log_place(folder, model):
-            without.append(model["path"])
-            continue
+    kept = [model for model in models if _has_log(model)]
+    earlier = []
+    for folder in dict.fromkeys(run_folder(Path(model["path"])) for model in kept):
         earlier += [one for one in read_looks(folder) if one["kind"] == kind]
         _append_looks(folder, [look])
     if kept_in is not None:
         known = read_looks(kept_in)
         _append_looks(kept_in, [*(one for one in earlier if one not in known), look])
-    return without
+    return [model["path"] for model in models if model not in kept]
 
 
 def read_looks(folder: Path) -> list[Values]:
@@ -232,11 +229,12 @@ def _append_looks(folder: Path, looks: Sequence[Mapping[str, Any]]) -> None:
         file.write(lines)
 
 
-def _is_log_place(folder: Path, model: Mapping[str, Any]) -> bool:
-    """The very model that was measured lies there still, and is not the one in the package."""
-    if model["path"] == "embedded" or not folder.is_dir() or not os.access(folder, os.W_OK):
+def _has_log(model: Mapping[str, Any]) -> bool:
+    """The very model that was measured is still there, can be written to, and is not the one in the package."""
+    path = Path(model["path"])
+    if model["path"] == "embedded" or not path.is_dir() or not os.access(run_folder(path), os.W_OK):
         return False
-    return bool(fingerprint(Path(model["path"])) == model["sha256"])
+    return bool(fingerprint(path) == model["sha256"])
 
 
 def _is_headline(value: Any) -> bool:

@@ -5,7 +5,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-
 from curves import POINTS, draw_curves, read_curves, thinned
 
 from regiontalk.errors import DataError

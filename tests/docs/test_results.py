@@ -145,7 +145,10 @@ def test_a_record_without_its_recipe_as_used_is_refused(recorded: Path) -> None:
 
 @pytest.mark.parametrize(
     ("changed", "problem"),
-    [({"recorded": None}, "neither a record nor marked"), ({"recipe": "recipes/none.toml"}, "there is no recipes/none")],
+    [
+        ({"recorded": None}, "neither a record nor marked"),
+        ({"recipe": "recipes/none.toml"}, "there is no recipes/none"),
+    ],
 )
 def test_a_run_that_says_too_little_is_refused(tmp_path: Path, changed: dict[str, Any], problem: str) -> None:
     with pytest.raises(SystemExit, match=problem):
