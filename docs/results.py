@@ -3,8 +3,8 @@
 python docs/results.py             write the page and the training curves
 python docs/results.py --check     write nothing; fail where they are not what the runs give
 
-`regiontalk evaluate … --record docs/runs/NAME` records a run, `benchmarks/record.py` a benchmark. Published figures are
-in docs/published.toml. Which tables there are, and with which columns, is in docs/tables.py.
+`regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark. Published figures
+are in docs/published.toml. Which tables there are, and with which columns, is in docs/tables.py.
 """
 
 from __future__ import annotations

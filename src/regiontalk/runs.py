@@ -158,21 +158,31 @@ def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 # -- figures -------------------------------------------------------------------------------------------------
 
 
-def keep_metrics(folder: Path, kind: str, figures: Mapping[str, Any], record: RunRecord, note: str | None) -> None:
-    """Writes FOLDER/metrics.json; the log of the training run that was measured comes along."""
+def keep_metrics(
+    folder: Path,
+    kind: str,
+    figures: Mapping[str, Any],
+    record: RunRecord,
+    note: str | None = None,
+    data: str | None = None,
+) -> None:
+    """Writes FOLDER/metrics.json; the log of the training run that was measured comes along.
+
+    `data` says what was measured where no data set was.
+    """
     values = record.finish()
     steps = list(chain(values))
     recipes = [one["recipe"]["file"] for one in steps if "recipe" in one]
     summary = {
         "recipe": recipes[0] if recipes else None,
         "commit": values["program"].get("commit"),
-        "data": "; ".join(map(data_text, values["data"])),
+        "data": data or "; ".join(map(data_text, values["data"])),
         "device": values["device"],
         "seconds": values["seconds"],
         "recorded": "by the program",
         "note": note,
     }
-    write_json(folder / METRICS, {"kind": kind, **figures, **summary, "record": values})
+    write_json(folder / METRICS, {"kind": kind, **summary, **figures, "record": values})
     for model in measured_models(values):
         log = run_folder(Path(model["path"])) / LOG
         if log.is_file():
