@@ -280,7 +280,9 @@ def _record_facts(run: Run) -> list[tuple[str, Any]]:
         commit = f"{program['commit']}{changed}" if program.get("commit") else f"version {program['version']}"
         facts.append((record["verb"], f"`{record['command']}` ({commit}, {record['device']}, {record['seconds']} s)"))
         facts += [("data", f"{data_text(data)}, SHA-256 {data['sha256'][:12]}") for data in record["data"]]
-        facts += [(one["role"], f"{one['path']}, SHA-256 {one['sha256'][:12]}") for one in record["inputs"]]
+        for one in record["inputs"]:
+            named = f" ({one['name']})" if "name" in one else ""
+            facts.append((one["role"], f"{one['path']}{named}, SHA-256 {one['sha256'][:12]}"))
         if "recipe" in record:
             facts.append(("recipe", _recipe_text(record["recipe"])))
     return facts

@@ -31,7 +31,7 @@ import regiontalk
 from regiontalk.data.records import annotations_path, open_annotations
 from regiontalk.errors import DataError
 from regiontalk.files import replacing
-from regiontalk.model_folder import RUN_FILES, SUMS
+from regiontalk.model_folder import INFO, RUN_FILES, SUMS
 
 SCHEMA = "regiontalk-run/1"
 RECORD, LOOKS = RUN_FILES
@@ -50,7 +50,7 @@ class RunRecord:
         self.values: Values = {
             "schema": SCHEMA,
             "verb": verb,
-            "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+            "command": command_line(),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": None,
             "program": program(),
@@ -82,6 +82,8 @@ class RunRecord:
     def uses(self, role: str, path: Path) -> None:
         """A file, model folder, checkpoint or run (`role`: model, predictions, codes, …), with its record."""
         entry: Values = {"role": role, "path": shown(path), "sha256": fingerprint(path)}
+        if (path / INFO).is_file():
+            entry["name"] = json.loads((path / INFO).read_bytes()).get("name")
         record = find_record(path)
         if record is not None:
             made = record.get("output", {}).get("sha256", entry["sha256"])
@@ -280,6 +282,11 @@ def file_fingerprint(path: Path) -> str:
 def recipe_fingerprint(as_used: Mapping[str, Any]) -> str:
     """SHA-256 of a recipe's canonical JSON."""
     return hashlib.sha256(json.dumps(as_used, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def command_line() -> str:
+    name = Path(sys.argv[0]).name
+    return shlex.join(["regiontalk" if name in ("-c", "__main__.py") else name, *sys.argv[1:]])
 
 
 def shown(path: Path) -> str:

@@ -13,7 +13,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.evaluate_alignment import alignment, grounding, print_ranking, vector_lengths
-from regiontalk.cli.measurement import Measurement, record_options
+from regiontalk.cli.measurement import Measurement, measured
 from regiontalk.cli.predict import writing
 from regiontalk.errors import SkippedInputs
 
@@ -32,7 +32,6 @@ def _output_options(command: Decorated) -> Decorated:
         click.option("-q", "--quiet", is_flag=True, help="No messages, no bars."),
         click.option("--strict", is_flag=True, help="Fail (exit 3) when anything in the input is wrong."),
         click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table."),
-        record_options,
     ):
         command = option(command)
     return command
@@ -85,6 +84,7 @@ for _verb in (alignment, grounding, vector_lengths):
 @click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR (default: one per core).")
 @click.option("-o", "--output", type=OUTPUT, help="Also write an HTML report here.")
 @_output_options
+@measured("dense")
 def dense(
     *,
     truth: Path,
@@ -98,8 +98,7 @@ def dense(
     without: str | None,
     workers: int | None,
     output: Path | None,
-    keep_in: Path | None,
-    note: str | None,
+    measurement: Measurement,
     as_json: bool,
     strict: bool,
     quiet: bool,
@@ -110,8 +109,7 @@ def dense(
     from regiontalk.evaluation.files import read_predictions, read_truth
 
     rules = rules_named(protocol, last_truth_slip)
-    measurement = Measurement("dense", keep_in, note, quiet)
-    measurement.uses("predictions", predictions)
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems, _sentence_scorer(meteor, without, workers, quiet) as scorer:
         records = console.track(measurement.count(read_truth(truth, split, problems)), "truth", quiet=quiet)
         evaluation = DenseEvaluation(records, scorer, rules, not no_box_check)
@@ -154,6 +152,7 @@ def _write_report(
 @_meteor_options
 @click.option("--training", type=FILE, help="Records; says how many sentences stand in their train split.")
 @_output_options
+@measured("captions")
 def captions(
     *,
     truth: Path,
@@ -162,8 +161,7 @@ def captions(
     meteor: str,
     without: str | None,
     training: Path | None,
-    keep_in: Path | None,
-    note: str | None,
+    measurement: Measurement,
     as_json: bool,
     strict: bool,
     quiet: bool,
@@ -172,8 +170,7 @@ def captions(
     from regiontalk.evaluation.captions import evaluate_captions, share_found
     from regiontalk.evaluation.files import read_sentences, read_truth
 
-    measurement = Measurement("captions", keep_in, note, quiet)
-    measurement.uses("predictions", predictions)
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems, _corpus_scorer(meteor, without, quiet) as scorer:
         records = measurement.count(read_truth(truth, split, problems))
         references = {one.image: one.sentences for one in records if one.sentences}
@@ -191,6 +188,7 @@ def captions(
 @_truth_options
 @_meteor_options
 @_output_options
+@measured("regions")
 def regions(
     *,
     truth: Path,
@@ -198,8 +196,7 @@ def regions(
     split: str | None,
     meteor: str,
     without: str | None,
-    keep_in: Path | None,
-    note: str | None,
+    measurement: Measurement,
     as_json: bool,
     strict: bool,
     quiet: bool,
@@ -208,8 +205,7 @@ def regions(
     from regiontalk.evaluation.files import read_predictions, read_truth
     from regiontalk.evaluation.regions import evaluate_regions
 
-    measurement = Measurement("regions", keep_in, note, quiet)
-    measurement.uses("predictions", predictions)
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems, _corpus_scorer(meteor, without, quiet) as scorer:
         records = list(measurement.count(read_truth(truth, split, problems)))
         sizes = {record.image: (record.width, record.height) for record in records}
@@ -222,16 +218,15 @@ def regions(
 @command.command()
 @click.argument("scores", type=FILE, nargs=-1, required=True)
 @click.option("--first", type=click.IntRange(min=1), help="Only the first images and their sentences.")
-@record_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
-def ranking(scores: tuple[Path, ...], first: int | None, keep_in: Path | None, note: str | None, as_json: bool) -> None:
+@measured("ranking")
+def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measurement, as_json: bool) -> None:
     """Images by sentences and back: R@1/5/10, median rank (K&FF table 1); several files: their mean."""
     from regiontalk.evaluation.ranking import evaluate_ranking, load_scores
 
-    measurement = Measurement("ranking", keep_in, note)
     models = []
     for path in scores:
-        measurement.uses("scores", path)
+        measurement.record.uses("scores", path)
         model = load_scores(path)
         models.append(model if first is None else model.first(first))
     result = evaluate_ranking(models)
@@ -243,12 +238,12 @@ def ranking(scores: tuple[Path, ...], first: int | None, keep_in: Path | None, n
 @click.option("--queries", type=FILE, required=True, help="A file of `evaluate queries`.")
 @click.option("--predictions", type=FILE, required=True, help="Answers, JSON lines.")
 @_output_options
+@measured("retrieval")
 def retrieval(
     *,
     queries: Path,
     predictions: Path,
-    keep_in: Path | None,
-    note: str | None,
+    measurement: Measurement,
     as_json: bool,
     strict: bool,
     quiet: bool,
@@ -256,9 +251,8 @@ def retrieval(
     """Photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2)."""
     from regiontalk.evaluation.retrieval import evaluate_retrieval, read_answers, read_queries
 
-    measurement = Measurement("retrieval", keep_in, note, quiet)
-    measurement.uses("queries", queries)
-    measurement.uses("predictions", predictions)
+    measurement.record.uses("queries", queries)
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems:
         asked = read_queries(queries)
         figures = evaluate_retrieval(asked, read_answers(predictions, asked, problems)).to_dict()

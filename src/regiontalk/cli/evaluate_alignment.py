@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import Measurement, record_options
+from regiontalk.cli.measurement import Measurement, measured
 from regiontalk.cli.predict import open_split, writing
 from regiontalk.data.records import SPLITS, Dataset, Record
 from regiontalk.errors import UsageError
@@ -38,15 +38,14 @@ def _data_options(command: Decorated) -> Decorated:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @_data_options
-@record_options
+@measured("ranking")
 def alignment(
     *,
     model: Path,
     codes: Path | None,
     truth: Path,
     split: str,
-    keep_in: Path | None,
-    note: str | None,
+    measurement: Measurement,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -58,19 +57,18 @@ def alignment(
     """
     from regiontalk.evaluation.ranking import evaluate_ranking
 
-    measurement = Measurement("ranking", keep_in, note, quiet)
     dataset = open_split(truth, split)
     records = measurement.count(console.track(dataset, "photos", len(dataset), quiet))
     folder = _model_folder(model)
     if folder is not None:
-        measurement.uses("model", folder)
+        measurement.record.uses("model", folder)
         scores = iter([_aligned(folder, dataset).score_matrix(records)])
     else:
         from regiontalk.training.heads.alignment_model import best_checkpoints, score_matrices
 
         coded = _load_codes(codes, measurement)
         for checkpoint in best_checkpoints(model):
-            measurement.uses("model", checkpoint)
+            measurement.record.uses("model", checkpoint)
         scores = score_matrices(model, coded, list(records))
     result = evaluate_ranking(scores)
     print_ranking(result, as_json)
@@ -80,8 +78,8 @@ def alignment(
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @_data_options
-@record_options
 @click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12 with this β.")
+@measured("grounding")
 def grounding(
     *,
     model: Path,
@@ -89,8 +87,7 @@ def grounding(
     truth: Path,
     split: str,
     beta: float | None,
-    keep_in: Path | None,
-    note: str | None,
+    measurement: Measurement,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -101,12 +98,11 @@ def grounding(
     """
     from regiontalk.evaluation.grounding import evaluate_grounding
 
-    measurement = Measurement("grounding", keep_in, note, quiet)
     dataset = open_split(truth, split)
     records = measurement.count(console.track(dataset, "photos", len(dataset), quiet))
     folder = _model_folder(model)
     if folder is not None:
-        measurement.uses("model", folder)
+        measurement.record.uses("model", folder)
         mentions: Iterable[Any] = _aligned(folder, dataset).mentions(records)
     else:
         coded = _load_codes(codes, measurement)
@@ -172,7 +168,7 @@ def _load_codes(codes: Path | None, measurement: Measurement | None) -> CodedPho
         raise UsageError("a run reads region codes", hint="--codes FILE, which regiontalk data codes writes")
     loaded = CodedPhotos.load(codes, surroundings=False)
     if measurement is not None:
-        measurement.uses("codes", codes)
+        measurement.record.uses("codes", codes)
     return loaded
 
 
@@ -182,7 +178,7 @@ def _load_run(run: Path, coded: CodedPhotos, measurement: Measurement | None) ->
 
     net = WordNet.load(run, coded)
     if measurement is not None:
-        measurement.uses("model", find_checkpoint(run))
+        measurement.record.uses("model", find_checkpoint(run))
     return net
 
 

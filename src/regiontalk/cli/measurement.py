@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,27 +14,31 @@ from regiontalk.cli import console
 if TYPE_CHECKING:
     from regiontalk.data.records import Record
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
+def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a verb --record and --note, and in place of them a `measurement`; to be the innermost decorator."""
 
-def record_options(command: Decorated) -> Decorated:
-    for option in (
-        click.option("--note", help="With --record: a remark to keep, such as what makes this run unlike another."),
-        click.option(
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @click.option(
             "--record",
             "keep_in",
             type=click.Path(file_okay=False, path_type=Path),
             help="Keep the figures, and how they came about, in this folder (metrics.json).",
-        ),
-    ):
-        command = option(command)
-    return command
+        )
+        @click.option("--note", help="With --record: a remark to keep, such as what sets this run apart.")
+        @wraps(command)
+        def measuring(*, keep_in: Path | None, note: str | None, **options: Any) -> None:
+            command(measurement=Measurement(kind, keep_in, note, options.get("quiet", False)), **options)
+
+        return measuring
+
+    return decorate
 
 
 class Measurement:
     """Follows an evaluation. `finish` keeps its figures where --record says, and counts a look at a test split."""
 
-    def __init__(self, kind: str, keep_in: Path | None, note: str | None, quiet: bool = False) -> None:
+    def __init__(self, kind: str, keep_in: Path | None, note: str | None, quiet: bool) -> None:
         from regiontalk.runs import RunRecord
 
         self.kind = kind
@@ -43,9 +48,6 @@ class Measurement:
         self.record = RunRecord(f"evaluate {kind}")
         self.images = 0
         self.splits: set[str] = set()
-
-    def uses(self, role: str, path: Path) -> None:
-        self.record.uses(role, path)
 
     def count(self, records: Iterable[Record]) -> Iterator[Record]:
         """The records of the truth, unchanged."""
