@@ -2,7 +2,7 @@
 
 A region is right when it overlaps a true region of its photo by an IoU of 0.5, so when people found something worth a
 phrase in that place. Several regions may be right about one thing; captions are not judged. The truth covers only what
-people mentioned, so a region on a real thing that nobody mentioned counts as wrong, and calibrated scores are rather too
+people mentioned, so a region on a real thing that nobody mentioned counts as wrong, and calibrated scores are too
 low.
 """
 
