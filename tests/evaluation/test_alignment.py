@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,15 @@ def test_sentences_know_their_photos(aligned: AlignedPhotos) -> None:
     matrix = aligned.score_matrix(records)
     assert matrix.scores.shape == (len(records), sum(len(record.sentences) for record in records))
     assert matrix.owners.tolist() == [n for n, record in enumerate(records) for _ in record.sentences]
+
+
+def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
+    record = aligned.dataset[0]
+    boxes, vectors = aligned.regions(record)
+    larger, same = aligned.regions(replace(record, width=3 * record.width))
+    assert boxes[0].tolist() == [0, 0, record.width, record.height]
+    assert larger == pytest.approx(boxes * (3, 1, 3, 1))
+    assert (same == vectors).all()
 
 
 def test_a_photo_that_cannot_be_read_is_named(aligned: AlignedPhotos, monkeypatch: pytest.MonkeyPatch) -> None:

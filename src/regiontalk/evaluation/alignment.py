@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from regiontalk import boxes as geometry
 from regiontalk import maxsim
 from regiontalk.aligner import HEAD, region_vectors, word_vectors
 from regiontalk.boxes import Floats
@@ -32,12 +33,14 @@ class AlignedPhotos:
         return word_vectors(runtime, tokens) if tokens else np.zeros((0, 1))
 
     def regions(self, record: Record) -> tuple[Floats, Floats]:
-        """Boxes (R, 4) and vectors (R, h) of the whole photo and its best regions, eq. 1."""
+        """Boxes (R, 4), in the record's pixels, and vectors (R, h) of the whole photo and its best regions, eq. 1."""
         try:
             look = self.model.look(self.dataset.read_photo(record))
         except RegionTalkError as error:
             raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}") from error
-        return look.boxes_xyxy, region_vectors(self.model.runtime, look.codes)
+        width, height = look.photo.size
+        boxes = geometry.scale(look.boxes_xyxy, record.width / width, record.height / height)
+        return boxes, region_vectors(self.model.runtime, look.codes)
 
     def score_matrix(self, records: Iterable[Record]) -> ScoreMatrix:
         """The score of every photo with every sentence (eq. 8). One without words scores 0 everywhere."""
