@@ -61,7 +61,7 @@ def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: P
     rows = {}
     with open_meteor(workers=os.cpu_count() or 1) as scorer:
         for precision, captioner in captioners.items():
-            result = evaluate_dense(truth, predictions(captioner, dataset, numbers), scorer, yardsticks=False)
+            result = evaluate_dense(truth, predictions(captioner, dataset, numbers), scorer)
             rows[precision] = {
                 "mb": sizes[precision],
                 "milliseconds": times[precision],

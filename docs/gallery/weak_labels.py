@@ -29,10 +29,14 @@ HEAD = """# Regions from weak labels
 
 The regions that the [gallery](gallery.md) shows of {count} freely licensed photos, in two voices: the model in the
 package (`{model}`), which learned phrases on boxes, and the multimodal RNN of `recipes/sentences-regions.toml`,
-which learned from whole photos and their sentences alone, through snippets that an alignment net had laid over
-regions (Karpathy & Fei-Fei, section 3.2; [sentences.md](sentences.md#regions-without-labels)). Its snippets are
-parts of sentences, so it may say "a dog runs" where the other says "a dog", or stop short. Both read the same
-codes. No region was left out because of what was said of it. Made by `python docs/gallery/weak_labels.py RUN`.
+which never saw a box with its phrase: it learned snippets of sentences that an alignment net had laid over regions
+(Karpathy & Fei-Fei, section 3.2; [sentences.md](sentences.md#regions-without-labels)). Its snippets are parts of
+sentences, so it may say "a dog runs" where the other says "a dog", or stop short.
+
+**Not from sentences alone:** both read the same region codes, and the detector that makes these codes was taught
+phrases on boxes. What the RNN and the alignment net learned from sentences is which words belong to which codes.
+
+No region was left out because of what was said of it. Made by `python docs/gallery/weak_labels.py RUN`.
 
 """
 
@@ -49,7 +53,7 @@ def main() -> None:
         describer = Describer(net, words, coded, torch.device("cpu"), recipe.prediction.longest)
         said = describer([Subject(0, 1 + row, ()) for row in range(len(captions))])
         rows = "".join(f"| {ours} | {words.decode(one.tokens)} |\n" for ours, one in zip(captions, said, strict=True))
-        parts.append(f"## {name(photo)}\n\n| from phrases on boxes | from sentences alone |\n|---|---|\n{rows}\n")
+        parts.append(f"## {name(photo)}\n\n| from phrases on boxes | from snippets of sentences |\n|---|---|\n{rows}\n")
     PAGE.write_text("".join(parts).rstrip() + "\n", encoding="utf-8")
 
 

@@ -33,6 +33,7 @@ HEADS = {"words": ("vectors", "words"), "sentence": ("sentence_begin", "sentence
 SCORES = ("final", "product")
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
+RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `runs`
 
 _AGAIN = "get the folder again, or write it again with regiontalk export"
 _Plain = TypeVar("_Plain")
@@ -210,9 +211,8 @@ def _read_checked(path: Path) -> dict[str, bytes]:
     if not path.is_dir():
         raise ModelError(f"{path}: no such model folder", hint="regiontalk export makes one from a checkpoint")
     sums = _read_sums(path / SUMS)
-    extra = sorted(
-        item.name for item in path.iterdir() if item.name not in sums and item.name != SUMS and item.name[0] != "."
-    )
+    known = {SUMS, *sums, *RUN_FILES}
+    extra = sorted(item.name for item in path.iterdir() if item.name not in known and item.name[0] != ".")
     if extra:
         raise ModelError(f"{path / extra[0]}: not named in {SUMS}", hint=_AGAIN)
     files = {name: _read(path / name) for name in sums}

@@ -45,7 +45,9 @@ def test_a_run_in_its_default_folder(train, tmp_path):
     assert out == ""
     folder = tmp_path / "runs" / "tiny"
     assert (folder / "checkpoints" / "step-00000006" / "state.json").is_file()
-    assert json.loads((folder / "recipe.json").read_text())["run"]["batch"] == 2
+    record = json.loads((folder / "run.json").read_text())
+    assert record["recipe"]["as_used"]["run"]["batch"] == 2
+    assert "run.batch=2" in record["recipe"]["overrides"]
     assert "step 6/6" in err  # plain lines where stderr is no terminal
     assert "photos/s" in err
     assert "dense_map" in err

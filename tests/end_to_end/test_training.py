@@ -172,7 +172,7 @@ def test_tiny_learns_its_scenes_by_heart(learned):
 @pytest.mark.slow
 def test_tiny_leaves_log_curves_and_pictures(learned):
     run = learned / "runs" / "tiny"
-    steps = json.loads((run / "recipe.json").read_text())["run"]["steps"]
+    steps = json.loads((run / "run.json").read_text())["recipe"]["as_used"]["run"]["steps"]
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     captions = [entry["caption"] for entry in entries if "caption" in entry]
     assert captions[-1] < 0.1 * captions[0]

@@ -191,7 +191,8 @@ def test_fine_tuning_starts_ahead_of_a_new_net(train: Callable[..., int], tmp_pa
     new, tuned = losses_of(tmp_path / "new"), losses_of(tmp_path / "tuned")
     assert len(new) == len(tuned) == 10
     assert max(tuned) < min(new)
-    recipe: dict[str, Any] = json.loads((tmp_path / "tuned" / "recipe.json").read_text())
+    *_, checkpoint = sorted((tmp_path / "tuned" / "checkpoints").iterdir())
+    recipe: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())["recipe"]
     assert (recipe["begin_from"], recipe["net"]["channels"]) == (str(tmp_path / "model"), 8)
 
 

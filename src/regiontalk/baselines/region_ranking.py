@@ -1,7 +1,7 @@
 """K&FF's ranking baseline for regions: a region gets the piece of a training sentence that fits it best.
 
-The pieces are the segments that the alignment net itself cuts training sentences into; a piece fits a region as
-well as the sum over its words says (eq. 8, with the one region).
+The pieces are the segments into which the alignment net cuts training sentences; how well one fits a region is the sum
+over its words (eq. 8 with a single region).
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def judge(
         _image(photo.record, captioner.regions(photo.evidence, replace(settings, ranking=ranking)))
         for photo, ranking in zip(photos, rankings, strict=True)
     ]
-    return evaluate_dense([photo.record for photo in photos], found, scorer, yardsticks=False, check_boxes=False)
+    return evaluate_dense([photo.record for photo in photos], found, scorer, check_boxes=False)
 
 
 def _image(record: Record, regions: Sequence[Region]) -> ImageRegions:

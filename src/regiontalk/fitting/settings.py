@@ -88,7 +88,7 @@ def tune(
     results = []
     for config in configs:
         found = [ranked_regions(photo, words, config) for photo in photos]
-        results.append((config, evaluate_dense(truth, found, scorer, yardsticks=False)))
+        results.append((config, evaluate_dense(truth, found, scorer)))
     return sorted(results, key=lambda pair: -pair[1].map)
 
 

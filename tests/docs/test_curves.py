@@ -5,10 +5,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from curves import POINTS, draw_curves, read_curves, thinned
 
 from regiontalk.errors import DataError
-from regiontalk.evaluation.curves import POINTS, draw_curves, read_curves, thinned
-from regiontalk.evaluation.tables import update_page
 
 
 def write_log(path: Path, steps: int) -> None:
@@ -47,17 +46,3 @@ def test_a_broken_log_is_named_with_its_line(tmp_path: Path) -> None:
     log.write_text('{"step": 1, "caption": 2}\n{"step": 2, "capt', encoding="utf-8")
     with pytest.raises(DataError, match="line 2"):
         read_curves(log)
-
-
-def test_the_results_page_shows_the_curves_and_notices_old_ones(tmp_path: Path) -> None:
-    run = tmp_path / "runs" / "first"
-    run.mkdir(parents=True)
-    (run / "metrics.json").write_text('{"kind": "dense", "map": 0.1}', encoding="utf-8")
-    write_log(run / "log.jsonl", 9)
-    page = tmp_path / "results.md"
-    update_page(tmp_path / "runs", page)
-    assert "(runs/first/curves.svg)" in page.read_text(encoding="utf-8")
-    update_page(tmp_path / "runs", page, check=True)
-    write_log(run / "log.jsonl", 10)
-    with pytest.raises(DataError, match=r"curves\.svg is out of date"):
-        update_page(tmp_path / "runs", page, check=True)
