@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from regiontalk.nets.prediction import Predictor
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.prediction import Predictor
 from regiontalk.training.engine import pick_device
 from regiontalk.training.recipe import load_recipe
 from train_fcln import WORDS, seconds_per_call

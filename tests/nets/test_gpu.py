@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from regiontalk.nets.prediction import Predictor
 from torch import nn
 from torch.nn import functional as F
 
@@ -13,7 +14,6 @@ from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.gpu import ConvReLU, Graphed, fastest_convolutions, join_relus, to_cpu
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig, Suppression
-from regiontalk.nets.prediction import Predictor
 from regiontalk.nets.recognition import RecognitionConfig
 
 

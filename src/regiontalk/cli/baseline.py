@@ -40,7 +40,7 @@ def command() -> None:
 def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, quiet: bool) -> None:
     """A sentence of the training photo that is most like each photo, for `regiontalk evaluate captions`."""
     from regiontalk.baselines.nearest_neighbour import transferred_sentences
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
 
     records = list(open_split(dataset, split))
     found = transferred_sentences(records, list(Dataset(dataset, "train")), CodedPhotos.load(codes))
@@ -58,7 +58,7 @@ def region_ranking(
 ) -> None:
     """The piece of a training sentence that fits each true box best, for `regiontalk evaluate regions`."""
     from regiontalk.baselines.region_ranking import caption_truths, training_pieces
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
     from regiontalk.training.heads.alignment_model import WordNet
     from regiontalk.training.heads.snippets import Snippets
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -16,14 +14,12 @@ import regiontalk
 from regiontalk.cli import console, outputs
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
 from regiontalk.images import Limits
-from regiontalk.photos import Photos
+from regiontalk.photos import Photos, in_order
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
 
 Result = TypeVar("Result")
-
-AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
 
 class Doing(NamedTuple):
@@ -39,6 +35,18 @@ def finite(_: click.Context, parameter: click.Parameter, value: float | None) ->
         raise click.BadParameter(f"{value} is not a number to work with", param=parameter)
     return value
 
+
+model_option = click.option(
+    "--model", metavar="DIR", help="A model folder, or a training run; default: the package's own."
+)
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="auto: the CPU for a model folder; for a run a GPU where there is one. cuda needs torch.",
+)
 
 max_megapixels_option = click.option(
     "--max-megapixels",
@@ -62,19 +70,28 @@ def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
 
 
-def load_model(model: str | None, device: str, megapixels: float) -> Model:
-    captioner = _load_on_cuda(model) if device == "cuda" else regiontalk.load(model)
-    return replace(captioner, limits=Limits(megapixels=megapixels))
+def is_run(place: Path) -> bool:
+    """Whether it is a run's folder or a checkpoint rather than a model folder."""
+    return any((place / name).exists() for name in ("checkpoints", "state.json")) or any(place.glob("step-*"))
 
 
-def _load_on_cuda(model: str | None) -> Model:
-    console.need("train", "--device cuda", "torch", "safetensors", "onnx")
+def load_model(place: str | Path | None, device: str, megapixels: float = Limits().megapixels) -> Model:
+    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA in torch; a run always in
+    torch."""
+    if device == "cuda" or (place is not None and is_run(Path(place))):
+        model = _load_in_torch(place, device)
+    else:
+        model = regiontalk.load(place)
+    return replace(model, limits=Limits(megapixels=megapixels))
+
+
+def _load_in_torch(place: str | Path | None, device: str) -> Model:
+    console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
+    from regiontalk.export.torch_runtime import open_torch_runtime
     from regiontalk.model import Model
-    from regiontalk.runtime.torch import TorchRuntime
     from regiontalk.training.engine import pick_device
 
-    device = str(pick_device("cuda"))
-    return Model(TorchRuntime(regiontalk.EMBEDDED if model is None else Path(model), device))
+    return Model(open_torch_runtime(regiontalk.EMBEDDED if place is None else Path(place), pick_device(device)))
 
 
 def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:
@@ -87,21 +104,6 @@ def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) 
             return error
 
     return in_order(attempt, photos, workers)
-
-
-def in_order(work: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result]:
-    """`work` done in threads, a few photos ahead; results in the photos' order."""
-    pool = ThreadPoolExecutor(workers)
-    under_way: deque[Future[Result]] = deque()
-    try:
-        for photo in photos:
-            under_way.append(pool.submit(work, photo))
-            if len(under_way) >= AHEAD * workers:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def answer_all(

@@ -39,7 +39,7 @@ def alignment(run: Path, codes: Path, truth: Path, split: str, as_json: bool) ->
     has it (`run.keep_best`). Or one step-… folder.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
     from regiontalk.evaluation.ranking import evaluate_ranking
     from regiontalk.training.heads.alignment_model import score_matrices
 
@@ -72,7 +72,7 @@ def grounding(run: Path, codes: Path, truth: Path, split: str, beta: float | Non
     RUN is an alignment run's folder or one step-… folder. Without --beta the words of a phrase choose together.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
     from regiontalk.evaluation.grounding import evaluate_grounding
     from regiontalk.training.heads.alignment_model import WordNet
 
@@ -97,7 +97,7 @@ def magnitudes(run: Path, codes: Path, truth: Path, split: str, output: Path | N
     RUN is the folder of a run with the score of eq. 8: cosines make all vectors as long.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
     from regiontalk.evaluation.vector_lengths import draw_magnitudes
     from regiontalk.evaluation.vector_lengths import magnitudes as measure
     from regiontalk.training.heads.alignment_model import WordNet

@@ -50,7 +50,7 @@ def command(
     """Turn a trained CHECKPOINT into the model folder OUT, which runs without torch.
 
     CHECKPOINT is a run's folder (its best checkpoint by the run's metric on dev, else the newest) or one
-    step-… folder. Settings that are not given are the recipe's; `regiontalk tune` finds good ones.
+    step-… folder. Settings that are not given are the recipe's; `regiontalk fit` finds good ones.
 
     CHECKPOINT may also be a model folder: OUT is then a copy of it with the heads that --add names.
     """
