@@ -15,8 +15,8 @@ import pytest
 from regiontalk.calibration import UNCHANGED
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.model_folder import (
-    FORMAT,
     DETECTOR,
+    FORMAT,
     HEADS,
     SUMS,
     Head,
