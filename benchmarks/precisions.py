@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from caption import take_turns
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import open_meteor
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.export.detector import export_model
 from regiontalk.model import Model
 from regiontalk.model_folder import PRECISIONS
-from regiontalk.predictions import DatasetModel, evenly_spaced
 from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.training.checkpoints import find_checkpoint
 from turns import photo_bytes

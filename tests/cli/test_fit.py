@@ -20,9 +20,9 @@ from regiontalk.cli.main import run
 from regiontalk.data.records import Dataset
 from regiontalk.errors import MissingExtra
 from regiontalk.evaluation import language
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.fitting import settings as settings_module
 from regiontalk.model_folder import read_model_folder
-from regiontalk.predictions import DatasetModel
 from regiontalk.types import Region
 
 

@@ -19,9 +19,9 @@ import torch
 from regiontalk import boxes
 from regiontalk.data.drawn import draw_scene
 from regiontalk.data.records import Dataset
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model import Model
-from regiontalk.predictions import DatasetModel
 from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors
 from regiontalk.training.detector.task import FCLNTask
 

@@ -12,10 +12,10 @@ import pytest
 
 import regiontalk
 from regiontalk.data.records import Dataset
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.fitting.photos import look_at
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig, read_model_folder, write_model_folder
-from regiontalk.predictions import DatasetModel
 from regiontalk.ranking import FEATURES, Ranking
 
 LARGE_FIRST = Ranking(FEATURES, (tuple(float(name == "area") for name in FEATURES),), (0.0,), (1.0,), 0.0)

@@ -11,10 +11,10 @@ import regiontalk
 from regiontalk.data.records import Dataset, TrueRegion
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.fitting.photos import SeenPhoto, look_at
 from regiontalk.fitting.settings import settings_to_try, try_settings
 from regiontalk.model_folder import PredictionConfig
-from regiontalk.predictions import DatasetModel
 from regiontalk.vocabulary import Vocabulary
 
 BASE = PredictionConfig(proposals=60, final_nms=0.5)

@@ -15,7 +15,7 @@ import click
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.predict import open_split, writing
-from regiontalk.data.records import SPLITS, Dataset
+from regiontalk.data.records import SPLITS, Dataset, evenly_spaced
 from regiontalk.model_folder import PredictionConfig, check_free, read_model_folder, write_model_folder
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ class Fitter:
     quiet: bool
 
     def look(self, dataset: Dataset, settings: PredictionConfig, every_setting: bool = False) -> list[SeenPhoto]:
+        from regiontalk.evaluation.predictions import DatasetModel
         from regiontalk.fitting.photos import look_at
         from regiontalk.fitting.settings import settings_to_try
-        from regiontalk.predictions import DatasetModel, evenly_spaced
 
         tried = list(settings_to_try(settings)) if every_setting else [settings]
-        asked, numbers = DatasetModel(self.model, dataset), evenly_spaced(len(dataset), self.photos)
+        asked, numbers = DatasetModel(self.model, dataset), evenly_spaced(len(dataset), self.photos or len(dataset))
         found = asked.each(lambda record: look_at(asked, record, tried), numbers, self.workers)
         return list(console.track(found, f"Looking at {dataset.folder}", len(numbers), self.quiet))
 

@@ -25,10 +25,10 @@ from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError, RegionTalkError, UsageError
 from regiontalk.evaluation.merged_truth import true_boxes
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.files import replacing
 from regiontalk.model import BEST_REGIONS, Codes, Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
-from regiontalk.predictions import DatasetModel
 from regiontalk.runtime.onnx import OnnxRuntime
 
 ROWS = 1 + BEST_REGIONS

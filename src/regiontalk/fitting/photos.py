@@ -14,9 +14,9 @@ from PIL import Image
 from regiontalk import regions as rules
 from regiontalk.data.records import Record
 from regiontalk.decoding import Caption
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
-from regiontalk.predictions import DatasetModel
 from regiontalk.ranking import Evidence
 from regiontalk.regions import Detections, Frame
 from regiontalk.types import ImageRegions

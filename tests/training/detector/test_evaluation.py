@@ -11,10 +11,10 @@ from PIL import Image
 
 import regiontalk
 from regiontalk.data.records import Dataset, Record
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.export.detector import trace
 from regiontalk.model import Model
 from regiontalk.model_folder import write_model_folder
-from regiontalk.predictions import DatasetModel
 from regiontalk.runtime.torch import model_info
 from regiontalk.training.detector import evaluation
 from regiontalk.training.detector.evaluation import draw_samples, evaluate_net

@@ -8,14 +8,14 @@ import numpy as np
 
 from regiontalk import boxes as geometry
 from regiontalk import drawing, images
-from regiontalk.data.records import Dataset, Record
+from regiontalk.data.records import Dataset, Record, evenly_spaced
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
+from regiontalk.evaluation.predictions import DatasetModel, in_record
 from regiontalk.evaluation.proposals import proposal_recall
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.predictions import DatasetModel, evenly_spaced, in_record
 from regiontalk.runtime.torch import TorchRuntime, model_info
 from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import Vocabulary

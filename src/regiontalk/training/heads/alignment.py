@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regiontalk.codes.store import CodedPhotos
-from regiontalk.data.records import Dataset, Record, epoch_order
+from regiontalk.data.records import Dataset, Record, epoch_order, evenly_spaced
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.evaluation.ranking import ScoreMatrix, evaluate_ranking
 from regiontalk.nets.alignment import ENCODERS, SCORES, AlignmentConfig, AlignmentNet, Texts
 from regiontalk.nets.fragments import instance_loss
-from regiontalk.predictions import evenly_spaced
 from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
 from regiontalk.training.heads.ranking_losses import contrastive_loss, margin_loss
 from regiontalk.training.heads.sentence_encoding import (

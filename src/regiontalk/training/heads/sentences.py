@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regiontalk.codes.store import CodedPhotos
-from regiontalk.data.records import Dataset, epoch_order
+from regiontalk.data.records import Dataset, epoch_order, evenly_spaced
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.nets.multimodal_rnn import NESTED, MultimodalRNN, MultimodalRNNConfig, Seen, packed
-from regiontalk.predictions import evenly_spaced
 from regiontalk.training.checkpoints import fill_net, find_checkpoint, read_state, read_tensors
 from regiontalk.training.heads.caption_targets import (
     Subject,

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
 from PIL import Image
 
 from regiontalk import boxes as geometry
@@ -22,11 +21,6 @@ from regiontalk.photos import in_order
 from regiontalk.types import Description, ImageRegions, Region
 
 Answer = TypeVar("Answer")
-
-
-def evenly_spaced(count: int, wanted: int | None) -> list[int]:
-    """`wanted` of the numbers 0 … count − 1, evenly spaced; None: all of them."""
-    return sorted({int(n) for n in np.linspace(0, count - 1, min(count, wanted or count))})
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import regiontalk
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError
 from regiontalk.evaluation.merged_truth import true_boxes
+from regiontalk.evaluation.predictions import DatasetModel, in_record
 from regiontalk.model import Model
-from regiontalk.predictions import DatasetModel, evenly_spaced, in_record
 from regiontalk.types import ImageRegions, Region
 
 
@@ -28,13 +28,6 @@ def model(tiny_model: Path) -> Model:
 @pytest.fixture
 def asked(model: Model, untrained_run: Path) -> DatasetModel:
     return DatasetModel(model, Dataset(untrained_run / "data", "dev"))
-
-
-def test_evenly_spaced() -> None:
-    assert evenly_spaced(10, 3) == [0, 4, 9]
-    assert evenly_spaced(3, 10) == evenly_spaced(3, None) == [0, 1, 2]
-    assert evenly_spaced(5, 1) == [0]
-    assert evenly_spaced(0, 4) == []
 
 
 def test_boxes_come_back_in_the_records_pixels(asked: DatasetModel) -> None:
