@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.each_photo import device_option, finite, load_model, max_megapixels_option, model_option
+from regiontalk.cli.options import device_option, finite, load_model, max_megapixels_option, model_option
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
 from regiontalk.types import Alignment

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regiontalk.cli import outputs
-from regiontalk.cli.each_photo import (
-    Doing,
-    answer_all,
-    device_option,
-    fail_if_strict,
-    finite,
-    load_model,
-    max_megapixels_option,
-    model_option,
-    report_missing,
-)
+from regiontalk.cli.each_photo import Doing, answer_all, fail_if_strict, report_missing
+from regiontalk.cli.options import device_option, finite, load_model, max_megapixels_option, model_option
 from regiontalk.cli.render import EXPORTERS
 from regiontalk.errors import UsageError
 from regiontalk.photos import GivenBoxes, find_photos, read_boxes

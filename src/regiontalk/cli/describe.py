@@ -8,16 +8,8 @@ from typing import Any
 import click
 
 from regiontalk.cli import outputs
-from regiontalk.cli.each_photo import (
-    Doing,
-    answer_all,
-    device_option,
-    fail_if_strict,
-    load_model,
-    max_megapixels_option,
-    model_option,
-    report_missing,
-)
+from regiontalk.cli.each_photo import Doing, answer_all, fail_if_strict, report_missing
+from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
 from regiontalk.errors import UsageError
 from regiontalk.photos import find_photos
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import click
-
-import regiontalk
 from regiontalk.cli import console, outputs
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
-from regiontalk.images import Limits
 from regiontalk.photos import Photos, in_order
-
-if TYPE_CHECKING:
-    from regiontalk.model import Model
 
 Result = TypeVar("Result")
 
@@ -27,35 +17,6 @@ class Doing(NamedTuple):
 
     now: str
     done: str
-
-
-def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    """Click's ranges let nan through."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number to work with", param=parameter)
-    return value
-
-
-model_option = click.option(
-    "--model", metavar="DIR", help="A model folder, or a training run; default: the package's own."
-)
-
-device_option = click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="auto: the CPU for a model folder; for a run a GPU where there is one. cuda needs torch.",
-)
-
-max_megapixels_option = click.option(
-    "--max-megapixels",
-    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
-    callback=finite,
-    default=Limits().megapixels,
-    show_default=True,
-    help="Refuse larger photos.",
-)
 
 
 def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
@@ -68,30 +29,6 @@ def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
         console.message(f"regiontalk: skipped {line}")
     for path in photos.hidden:
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
-
-
-def is_run(place: Path) -> bool:
-    """Whether it is a run's folder or a checkpoint rather than a model folder."""
-    return any((place / name).exists() for name in ("checkpoints", "state.json")) or any(place.glob("step-*"))
-
-
-def load_model(place: str | Path | None, device: str, megapixels: float = Limits().megapixels) -> Model:
-    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA in torch; a run always in
-    torch."""
-    if device == "cuda" or (place is not None and is_run(Path(place))):
-        model = _load_in_torch(place, device)
-    else:
-        model = regiontalk.load(place)
-    return replace(model, limits=Limits(megapixels=megapixels))
-
-
-def _load_in_torch(place: str | Path | None, device: str) -> Model:
-    console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
-    from regiontalk.export.torch_runtime import open_torch_runtime
-    from regiontalk.model import Model
-    from regiontalk.training.engine import pick_device
-
-    return Model(open_torch_runtime(regiontalk.EMBEDDED if place is None else Path(place), pick_device(device)))
 
 
 def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:

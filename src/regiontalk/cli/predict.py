@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.each_photo import device_option, is_run, load_model
+from regiontalk.cli.options import device_option, is_run, load_model
 from regiontalk.data.records import SPLITS, Dataset
 from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, UsageError
