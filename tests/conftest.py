@@ -113,7 +113,7 @@ def tiny_model(shaken_checkpoint: Path) -> Path:
 
 @dataclass(frozen=True)
 class StandIn:
-    """Opens a photo as the captioner does, then finds the same in each: the left half, and a third of it."""
+    """Opens a photo as the model does, then finds the same in each: the left half, and a third of it."""
 
     limits: Limits = field(default_factory=Limits)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -133,9 +133,9 @@ class StandIn:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """What `regiontalk.load` gives, whatever it is asked for."""
-    captioner = StandIn()
-    monkeypatch.setattr("regiontalk.load", lambda folder: captioner)
-    return captioner
+    model = StandIn()
+    monkeypatch.setattr("regiontalk.load", lambda folder: model)
+    return model
 
 
 RECIPES = Path(__file__).parents[1] / "recipes"

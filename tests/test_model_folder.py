@@ -15,8 +15,8 @@ import pytest
 from regiontalk.calibration import UNCHANGED
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.model_folder import (
+    DETECTOR,
     FORMAT,
-    GRAPHS,
     HEADS,
     SUMS,
     Head,
@@ -48,7 +48,7 @@ VOCABULARY = Vocabulary(("a", "dog", "café"), styles=("phrase", "object"))
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "model"
-    write_model_folder(path, INFO, VOCABULARY, {name: name.encode() * 10 for name in GRAPHS})
+    write_model_folder(path, INFO, VOCABULARY, {name: name.encode() * 10 for name in DETECTOR})
     return path
 
 
@@ -76,7 +76,7 @@ def refusal(folder: Path) -> ModelError:
 def test_what_is_written_is_read_again(folder: Path) -> None:
     model = read_model_folder(folder)
     assert (model.info, model.words) == (INFO, VOCABULARY)
-    assert model.graphs == {name: name.encode() * 10 for name in GRAPHS}
+    assert model.graphs == {name: name.encode() * 10 for name in DETECTOR}
 
 
 def test_the_sums_are_those_of_sha256sum(folder: Path) -> None:
@@ -158,11 +158,18 @@ def test_broken_sums_are_refused(folder: Path, line: str) -> None:
         (lambda info: info["prediction"].pop("score"), "'score' is missing"),
         (lambda info: info.update(input_size="448"), "input_size is '448'"),
         (lambda info: info.update(prediction=[]), "prediction is []"),
-        (lambda info: info["prediction"].update(score="best"), "impossible"),
+        (lambda info: info["prediction"].update(score="best"), "prediction: score is 'best'"),
+        (lambda info: info["prediction"].update(candidates=-5), "prediction: candidates is -5"),
+        (lambda info: info["prediction"].update(proposals=-1), "prediction: proposals is -1"),
+        (lambda info: info["prediction"].update(longest=0), "prediction: longest is 0"),
+        (lambda info: info["prediction"].update(final_nms=float("nan")), "prediction: final_nms is nan"),
+        (lambda info: info["prediction"].update(proposal_nms=1.5), "prediction: proposal_nms is 1.5"),
+        (lambda info: info["prediction"].update(caption_weight=float("inf")), "prediction: caption_weight is inf"),
         (lambda info: info["prediction"].update(calibration=[1.0, -0.5, 0.0]), "calibration is [1.0, -0.5, 0.0]"),
         (lambda info: info["prediction"].update(calibration=[1.0, 1.0]), "calibration is [1.0, 1.0]"),
         (lambda info: info["prediction"].update(calibration="1 1 0"), "calibration is '1 1 0'"),
-        (lambda info: info.update(pad_to=0), "impossible"),
+        (lambda info: info.update(pad_to=0), "pad_to is 0"),
+        (lambda info: info.update(input_size=10**6), "input_size is 1000000"),
         (lambda info: info.update(kind="align"), "kind 'align'"),
         (lambda info: info.update(format=0), "format 0"),
     ],
@@ -181,7 +188,7 @@ def test_folders_from_before_calibration_keep_their_scores(folder: Path) -> None
 def ranked(tmp_path: Path) -> Path:
     path = tmp_path / "ranked"
     info = replace(INFO, prediction=replace(SETTINGS, ranking=RANKING))
-    write_model_folder(path, info, VOCABULARY, {name: name.encode() * 10 for name in GRAPHS})
+    write_model_folder(path, info, VOCABULARY, {name: name.encode() * 10 for name in DETECTOR})
     return path
 
 
@@ -237,7 +244,7 @@ def test_no_folder_no_model(tmp_path: Path) -> None:
 class TestHeads:
     """A head's own files stand beside the model's."""
 
-    GRAPHS: ClassVar[dict[str, bytes]] = {name: name.encode() * 10 for name in GRAPHS}
+    GRAPHS: ClassVar[dict[str, bytes]] = {name: name.encode() * 10 for name in DETECTOR}
 
     def head(self, detector: str | None = None) -> Head:
         info = HeadInfo(detector or detector_fingerprint(self.GRAPHS), {"beta": 0.1}, {"size": 8}, {"step": 3})

@@ -5,6 +5,7 @@ import json
 import os
 import string
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regiontalk.errors import InputError, UsageError
-from regiontalk.photos import find_photos, read_boxes
+from regiontalk.photos import find_photos, in_order, read_boxes
 
 
 @pytest.fixture
@@ -169,3 +170,20 @@ def test_a_file_of_boxes_that_cannot_be_read(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "pipe.json"):
         with pytest.raises(InputError, match="not a file"):
             read_boxes(str(path))
+
+
+def test_results_keep_their_order_and_work_is_bounded() -> None:
+    gate = threading.Event()
+    started: list[str] = []
+
+    def work(photo: str) -> str:
+        started.append(photo)
+        if photo == "0":
+            gate.wait(10)
+        return photo
+
+    results = in_order(work, map(str, range(50)), workers=2)
+    threading.Timer(0.05, gate.set).start()
+    assert next(results) == "0"
+    assert len(started) <= 4
+    assert list(results) == [str(n) for n in range(1, 50)]

@@ -114,7 +114,7 @@ def test_every_verb_is_listed_and_no_other() -> None:
 
 
 def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, in order; training is cut short, and `tune` tries few settings."""
+    """All of them, in order; training is cut short, and `fit` tries few settings."""
     from regiontalk.fitting import settings
 
     try:
@@ -125,7 +125,7 @@ def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(settings, "CAPTION_WEIGHTS", (0.0,))
     few_steps = ["--set", "run.steps=2", "--set", "run.evaluate_every=2"]
     tried = commands(section(README, "## Try it"))
-    assert [words[0] for words in tried] == ["data", "train", "tune", "predict", "evaluate", "export", "caption"]
+    assert [words[0] for words in tried] == ["data", "train", "export", "fit", "predict", "evaluate", "caption"]
     for words in tried:
         assert run([*words, *few_steps] if words[0] == "train" else words) == 0, words
 

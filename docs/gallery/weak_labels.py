@@ -15,7 +15,7 @@ import torch
 from make import ROOT, SHOWN, name, read_sources
 
 import regiontalk
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.model import Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
 from regiontalk.training.checkpoints import find_checkpoint
@@ -60,7 +60,7 @@ def main() -> None:
 def look(model: Model, photo: dict[str, Any], detector: str) -> tuple[list[str], CodedPhotos]:
     """The captions that the gallery shows, and the codes of their regions."""
     regions = model(ROOT / photo["file"], top=SHOWN).regions
-    seen = model.look_at(ROOT / photo["file"], [region.xyxy for region in regions])
+    seen = model.codes(model.look(ROOT / photo["file"], boxes=[region.xyxy for region in regions]))
     coded = CodedPhotos(
         (name(photo),),
         np.array([len(seen.codes)]),

@@ -1,10 +1,10 @@
 """A model folder: graphs, words, `model.json` and `SHA256SUMS`, read whole and checked before anything runs.
 
-propose.onnx, recognize.onnx,            the network's stages (see `runtime`)
+propose.onnx, recognize.onnx,            the detector's graphs (`DETECTOR`)
 step.onnx, appear.onnx
 vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
-HEAD_vocabulary.json, its graphs         of each head in model.json (see `HEADS`)
+HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 """
 
@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.errors import ModelError, UsageError
@@ -27,13 +27,41 @@ from regiontalk.ranking import Ranking
 from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 2
-GRAPHS = ("propose", "recognize", "step", "appear")
-HEADS = {"words": ("vectors", "words"), "sentence": ("sentence_begin", "sentence_step")}
-"""What reads region codes further, and its graphs: `words` aligns sentences, `sentence` describes photos."""
+
+
+class Graph(NamedTuple):
+    """The names of what a graph takes and gives, in order. `runtime` says what they mean and how they are shaped."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+DETECTOR = {
+    "propose": Graph(("image", "size"), ("features", "deep", "boxes_xyxy", "logits")),
+    "recognize": Graph(("features", "size", "boxes_xyxy"), ("refined_xyxy", "logits", "codes", "h", "c", "seen")),
+    "step": Graph(("tokens", "h", "c", "seen"), ("logprobs", "next_h", "next_c")),
+    "appear": Graph(("deep", "boxes_xyxy"), ("appearance",)),
+}
+HEADS = {
+    "words": {
+        "vectors": Graph(("codes",), ("vectors",)),
+        "words": Graph(("tokens", "mask"), ("vectors",)),
+    },
+    "sentence": {
+        "sentence_begin": Graph(("views", "regions", "places"), ("h", "c", "bias", "memory", "absent")),
+        "sentence_step": Graph(
+            ("tokens", "h", "c", "bias", "memory", "absent"), ("logprobs", "next_h", "next_c", "next_bias")
+        ),
+    },
+}
+"""What is read off region codes: `words` aligns sentences with regions, `sentence` describes photos."""
+GRAPHS = DETECTOR | HEADS["words"] | HEADS["sentence"]
+"""Every graph there is."""
 SCORES = ("final", "product")
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
 RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `runs`
+LARGEST_SIDE = 10_000  # in pixels, of a network's input
 
 _AGAIN = "get the folder again, or write it again with regiontalk export"
 _Plain = TypeVar("_Plain")
@@ -41,25 +69,41 @@ _Plain = TypeVar("_Plain")
 
 @dataclass(frozen=True)
 class PredictionConfig:
-    """How regions are chosen in use; to be chosen on dev. The defaults are the paper's and the release's."""
+    """How regions are chosen at inference; `regiontalk fit` fits it on dev photos. The defaults are the paper's and
+    the release's."""
 
     proposals: int = 300
+    """So many proposals survive the first NMS and are recognised."""
     candidates: int = 6000
-    """So many of the best proposals go into suppression."""
+    """So many of the best proposals go into the first NMS."""
     proposal_nms: float = 0.7
+    """IoU above which the first NMS drops the worse proposal."""
     final_nms: float = 0.3
+    """The same of the second NMS, over recognised regions."""
     longest: int = 15
     """Words in a caption, at most."""
     score: str = "final"
     """`final`: the recognition network's score. `product`: times the proposal's."""
     caption_weight: float = 0.0
-    """The score is multiplied with exp(this · mean log-probability of the caption's words). Where there is a ranking,
-    it matters for given boxes alone."""
+    """The score of a region that survives NMS is multiplied with exp(this · mean log-probability of its caption's
+    words). Where there is a ranking, it matters for given boxes alone."""
     calibration: Calibration = UNCHANGED
-    """a, b and c that lead from the score to a probability (see `calibration`); `regiontalk calibrate` fits them."""
+    """a, b and c that turn the score into a probability (see `calibration`)."""
     ranking: Ranking | None = None
-    """What scores the regions that outlast suppression, in place of `score` and `caption_weight`; `regiontalk rank`
-    fits it. Given boxes are scored without it."""
+    """What scores the regions that survive NMS, in place of `score` and `caption_weight`. Given boxes are scored
+    without it."""
+
+    def __post_init__(self) -> None:
+        for name in ("proposals", "candidates", "longest"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("proposal_nms", "final_nms"):
+            if not 0 <= getattr(self, name) <= 1:  # written so that NaN fails too
+                raise UsageError(f"{name} is {getattr(self, name)}; an IoU is from 0 to 1")
+        if not 0 <= self.caption_weight < math.inf:
+            raise UsageError(f"caption_weight is {self.caption_weight}; it must be 0 or more")
+        if self.score not in SCORES:
+            raise UsageError(f"score is {self.score!r}; it may be {' or '.join(SCORES)}")
 
 
 @dataclass(frozen=True)
@@ -70,14 +114,14 @@ class ModelInfo:
     kind: str
     """`fcln` is the only one so far."""
     precision: str
-    """How the weights are stored; see `training.export`."""
+    """How the weights are stored; see `export.detector`."""
     input_size: int
     """The photo's long side in pixels."""
     pad_to: int
     """Both sides of the input are multiples of this."""
     prediction: PredictionConfig
     net: dict[str, Any]
-    """The network's configuration as in a recipe, for training to go on from these weights."""
+    """The network's configuration as in a recipe, so that training can start from these weights."""
     training: dict[str, Any] = field(default_factory=dict)
     """What is known of how it was trained."""
     heads: dict[str, Any] = field(default_factory=dict)
@@ -125,13 +169,13 @@ def read_model_folder(path: Path) -> ModelFolder:
     """Everything in the folder, its sums checked on the very bytes that are returned."""
     files = _read_checked(path)
     info = _read_info(path / INFO, files[INFO])
-    wanted = {INFO, WORDS, *(f"{name}.onnx" for name in GRAPHS)}
+    wanted = {INFO, WORDS, *(f"{name}.onnx" for name in DETECTOR)}
     for head in info.heads:
         wanted |= {_head_words(head), *(f"{name}.onnx" for name in HEADS[head])}
     if set(files) != wanted:
         wrong = sorted(set(files) ^ wanted)[0]
         raise ModelError(f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}", hint=_AGAIN)
-    graphs = {name: files[f"{name}.onnx"] for name in GRAPHS}
+    graphs = {name: files[f"{name}.onnx"] for name in DETECTOR}
     heads = {name: _read_head(path, name, info, files) for name in info.heads}
     for name, read in heads.items():
         check_head(name, read.info, graphs, str(path))
@@ -251,15 +295,19 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
     if isinstance(settings, dict):
         settings["calibration"] = _read_calibration(path, settings.get("calibration", list(UNCHANGED)))
         settings["ranking"] = _read_ranking(path, settings.get("ranking"))
-        values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
+        try:
+            values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
+        except UsageError as error:
+            raise ModelError(f"{path}: prediction: {error.message}", hint=_AGAIN) from error
     info = _strictly(ModelInfo, {"heads": {}} | values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(
             f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'",
             hint="regiontalk export makes it again from its checkpoint",
         )
-    if info.prediction.score not in SCORES or min(info.input_size, info.pad_to, info.prediction.longest) < 1:
-        raise ModelError(f"{path}: impossible settings", hint=_AGAIN)
+    for key in ("input_size", "pad_to"):
+        if not 1 <= getattr(info, key) <= LARGEST_SIDE:
+            raise ModelError(f"{path}: {key} is {getattr(info, key)}; it must be from 1 to {LARGEST_SIDE}", hint=_AGAIN)
     for name, head in info.heads.items():
         if name not in HEADS or not isinstance(head, dict):
             raise ModelError(f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk")
@@ -285,7 +333,7 @@ def _read_ranking(path: Path, values: object) -> Ranking | None:
     try:
         return _strictly(Ranking, {name: _frozen(value) for name, value in values.items()}, place)
     except UsageError as error:
-        raise ModelError(f"{place}: {error.message}", hint="fit it again: regiontalk rank") from error
+        raise ModelError(f"{place}: {error.message}", hint="regiontalk fit fits a new one") from error
 
 
 def _frozen(value: Any) -> Any:

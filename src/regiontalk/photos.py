@@ -1,4 +1,4 @@
-"""What a verb is given: photos, folders, globs, `-` for paths on stdin; and boxes to caption."""
+"""What a verb is given: photos, folders, globs, `-` for paths on stdin; and boxes to caption. Several at a time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from regiontalk.errors import InputError, UsageError
 from regiontalk.types import BoxXYXY
 
 SUFFIXES = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif")
 STDIN = "-"
+AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
 _Identity = tuple[int, int]  # device and inode
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -190,3 +195,18 @@ def _as_box(sides: Sequence[str | float]) -> BoxXYXY:
 def _shortly(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
+    """`work` done in threads, a few items ahead; results in the items' order."""
+    pool = ThreadPoolExecutor(workers)
+    under_way: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            under_way.append(pool.submit(work, item))
+            if len(under_way) >= AHEAD * workers:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

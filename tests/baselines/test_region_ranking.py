@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from regiontalk.baselines.region_ranking import caption_truths, training_pieces
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
 from regiontalk.training.heads.snippets import Snippets

@@ -237,16 +237,6 @@ def test_without_a_model_this_is_said(
     assert run(["caption", "a.jpg", "--model", "deep"]) == 6
 
 
-def test_cuda_runs_a_checkpoint(
-    desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert run(["caption", "a.jpg", "--device", "cuda"]) == 2
-    assert "no CUDA device here" in capsys.readouterr().err
-    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
-    assert run(["caption", "a.jpg", "--device", "cuda"]) == 7
-
-
 def test_from_end_to_end(desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str], scene: Image.Image) -> None:
     arguments = ["caption", ".", "--model", str(tiny_model), "--json"]
     assert run(arguments) == 0

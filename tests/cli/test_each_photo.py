@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from regiontalk.cli.each_photo import attempts, in_order, put_all
+from regiontalk.cli.each_photo import attempts, put_all
 from regiontalk.errors import InputError, ModelError, RegionTalkError
-
-
-def test_results_keep_their_order_and_work_is_bounded() -> None:
-    gate = threading.Event()
-    started: list[str] = []
-
-    def work(photo: str) -> str:
-        started.append(photo)
-        if photo == "0":
-            gate.wait(10)
-        return photo
-
-    results = in_order(work, map(str, range(50)), workers=2)
-    threading.Timer(0.05, gate.set).start()
-    assert next(results) == "0"
-    assert len(started) <= 4
-    assert list(results) == [str(n) for n in range(1, 50)]
 
 
 def test_a_photos_fault_is_a_result_and_a_models_fault_ends_it() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.evaluation.merged_truth import truth_of, truths_by_path
+from regiontalk.evaluation.merged_truth import true_boxes, truth_of, truths_by_path
 
 
 def record(*regions: TrueRegion) -> Record:
@@ -71,3 +71,9 @@ def test_phrases_that_are_no_list_are_an_error() -> None:
 def test_an_image_may_stand_in_the_truth_once() -> None:
     with pytest.raises(DataError, match="twice"):
         truths_by_path([truth_of(record()), truth_of(record())])
+
+
+def test_true_boxes_are_the_merged_ones_that_lie_in_the_photo() -> None:
+    inside, twice, outside = region(0, 0, 10, 10, "a"), region(0, 0, 10, 12, "b"), region(500, 0, 600, 10, "c")
+    assert true_boxes(record(inside, twice, outside, region(5, 5, 5, 9, "d"))).tolist() == [[0, 0, 10, 11]]
+    assert true_boxes(record()).shape == (0, 4)

@@ -15,10 +15,10 @@ from onnx import TensorProto, helper, numpy_helper
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.export import detector
 from regiontalk.export.detector import LINEAR, export_model, sample_by_products, shrink
+from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model_folder import PRECISIONS, read_model_folder
 from regiontalk.nets.localization import sample_regions
-from regiontalk.runtime import OnnxRuntime
-from regiontalk.runtime.torch import TorchRuntime
+from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.training.detector.task import load_net
 
 
@@ -80,7 +80,7 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
     }
     assert layers["net.recognition.first.weight.stored"] == LINEAR
     assert layers["net.recognition.score.weight"] == "Gemm", "scores and boxes need more than 8 bits"
-    whole = TorchRuntime(shaken_checkpoint)
+    whole = open_torch_runtime(shaken_checkpoint)
     image = np.random.default_rng(0).uniform(0, 255, (1, 3, 96, 64)).astype(np.float32)
     expected = whole.propose(image, (60, 90))
     for name, tolerance in (("half", 0.02), ("stored", 0.1), ("integers", 0.2)):

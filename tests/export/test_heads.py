@@ -16,7 +16,7 @@ from regiontalk.export import detector
 from regiontalk.export.detector import add_heads, export_model
 from regiontalk.export.heads import head_name, load_heads
 from regiontalk.model_folder import read_model_folder, write_model_folder
-from regiontalk.runtime import OnnxRuntime
+from regiontalk.runtime.onnx import OnnxRuntime
 
 
 def test_a_copy_with_a_head_is_the_model_and_the_head(tiny_model: Path, aligning_model: Path) -> None:

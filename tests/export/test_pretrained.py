@@ -25,7 +25,7 @@ from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig
 from regiontalk.nets.recognition import RecognitionConfig
-from regiontalk.runtime import OnnxRuntime
+from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.runtime.torch import Propose, Recognize, Step
 from regiontalk.training.checkpoints import read_state, read_tensors, save_checkpoint
 from regiontalk.training.recipe import load_recipe, to_dict

@@ -12,8 +12,8 @@ import torch
 
 from regiontalk.export.detector import shrink
 from regiontalk.export.sentence_head import trace
+from regiontalk.model_folder import GRAPHS
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig
-from regiontalk.runtime import HEAD_PORTS
 
 CODE, TOKENS = 10, 12
 SMALL = MultimodalRNNConfig(embedding=16, hidden=16)
@@ -41,12 +41,12 @@ def compare(net: MultimodalRNN, sessions: dict[str, onnxruntime.InferenceSession
     for rows, regions in ((1, 20), (7, 3)):  # neither is what the graphs were traced with
         scene = (torch.randn(rows, 3, CODE), torch.randn(rows, regions, CODE), torch.rand(rows, regions, 5))
         state = net.begin(net.look(*scene))
-        given = dict(zip(HEAD_PORTS["sentence_begin"][0], (part.numpy() for part in scene), strict=True))
+        given = dict(zip(GRAPHS["sentence_begin"][0], (part.numpy() for part in scene), strict=True))
         arrays = sessions["sentence_begin"].run(None, given)
         for token in (TOKENS, 3, 5):
             tokens = torch.full((rows,), token)
             expected, state = net.step(tokens, state)
-            given = dict(zip(HEAD_PORTS["sentence_step"][0], (tokens.numpy(), *arrays), strict=True))
+            given = dict(zip(GRAPHS["sentence_step"][0], (tokens.numpy(), *arrays), strict=True))
             logprobs, *changed = sessions["sentence_step"].run(None, given)
             arrays = [*changed, *arrays[3:]]
             np.testing.assert_allclose(logprobs, expected.numpy(), atol=tolerance)

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from regiontalk.export.detector import CELLS, trace
+from regiontalk.model_folder import GRAPHS
 from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig
 from regiontalk.nets.recognition import RecognitionConfig
-from regiontalk.runtime import PORTS
 from regiontalk.runtime.torch import Appear, Propose, Recognize, Step
 
 TOKENS, STYLES = 30, 2
@@ -61,9 +61,9 @@ class Pair:
         with torch.inference_mode():
             expected = module.eval()(*inputs)
         expected = (expected,) if isinstance(expected, Tensor) else expected
-        given = {name: value.numpy() for name, value in zip(PORTS[stage][0], inputs, strict=True)}
+        given = {name: value.numpy() for name, value in zip(GRAPHS[stage][0], inputs, strict=True)}
         found = self.sessions[stage].run(None, given)
-        for name, wanted, got in zip(PORTS[stage][1], expected, found, strict=True):
+        for name, wanted, got in zip(GRAPHS[stage][1], expected, found, strict=True):
             np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-4, atol=2e-4, err_msg=f"{stage}: {name}")
         return tuple(value.clone() for value in expected)
 

@@ -40,7 +40,7 @@ def command() -> None:
 def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, quiet: bool) -> None:
     """The first sentence of the nearest training photo, for `regiontalk evaluate captions`."""
     from regiontalk.baselines.nearest_neighbour import transferred_sentences
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
 
     records = list(open_split(dataset, split))
     with recording("baseline nearest-neighbour", output) as record:
@@ -62,7 +62,7 @@ def region_ranking(
     """The piece of a training sentence that fits each true box best, for `regiontalk evaluate regions`."""
     console.need("train", "running an alignment net", "torch", "safetensors")
     from regiontalk.baselines.region_ranking import caption_truths, training_pieces
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
     from regiontalk.training.checkpoints import find_checkpoint
     from regiontalk.training.heads.alignment_model import WordNet
     from regiontalk.training.heads.snippets import Snippets

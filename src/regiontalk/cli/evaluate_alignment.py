@@ -15,7 +15,7 @@ from regiontalk.data.records import SPLITS, Dataset, Record
 from regiontalk.errors import UsageError
 
 if TYPE_CHECKING:
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
     from regiontalk.evaluation.alignment import AlignedPhotos
     from regiontalk.evaluation.grounding import GroundingResult
     from regiontalk.evaluation.ranking import RankingResult
@@ -162,7 +162,7 @@ def _aligned(folder: Path, dataset: Dataset) -> AlignedPhotos:
 
 def _load_codes(codes: Path | None, measurement: Measurement | None) -> CodedPhotos:
     console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
 
     if codes is None:
         raise UsageError("a run reads region codes", hint="--codes FILE, which regiontalk data codes writes")

@@ -10,6 +10,7 @@ import click
 from regiontalk.cli import console
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import INFO, PRECISIONS, SCORES, check_free, read_model_folder
+from regiontalk.runs import recording
 
 
 @click.command()
@@ -50,7 +51,7 @@ def command(
     """Turn a trained CHECKPOINT into the model folder OUT, which runs without torch.
 
     CHECKPOINT is a run's folder (its best checkpoint by the run's metric on dev, else the newest) or one
-    step-… folder. Settings that are not given are the recipe's; `regiontalk tune` finds good ones.
+    step-… folder. Settings that are not given are the recipe's; `regiontalk fit` finds good ones.
 
     CHECKPOINT may also be a model folder: OUT is then a copy of it with the heads that --add names.
     """
@@ -62,13 +63,19 @@ def command(
 
     name = name or out.resolve().name
     given = {key: value for key, value in settings.items() if value is not None}
-    if (checkpoint / INFO).is_file():
-        if given or precision is not None:
-            raise UsageError(f"{checkpoint}: a model folder: only --name, --add and --beta go with it")
-        found, precision = checkpoint, _add_heads(checkpoint, out, name, heads, beta)
-    else:
-        found, precision = find_checkpoint(checkpoint), precision or PRECISIONS[0]
-        export_model(found, out, name, precision, given, load_heads(heads, precision, beta))
+    is_folder = (checkpoint / INFO).is_file()
+    if is_folder and (given or precision is not None):
+        raise UsageError(f"{checkpoint}: a model folder: only --name, --add and --beta go with it")
+    found = checkpoint if is_folder else find_checkpoint(checkpoint)
+    with recording("export", out) as record:
+        record.uses("model", found)
+        for head in heads:
+            record.uses("head", find_checkpoint(head))
+        if is_folder:
+            precision = _add_heads(checkpoint, out, name, heads, beta)
+        else:
+            precision = precision or PRECISIONS[0]
+            export_model(found, out, name, precision, given, load_heads(heads, precision, beta))
     size = sum(file.stat().st_size for file in out.iterdir())
     console.message(f"{out}: {found} as {precision}, {size / 1e6:.1f} MB", quiet)
 

@@ -12,8 +12,8 @@ from regiontalk import maxsim
 from regiontalk.aligner import HEAD, region_vectors, word_vectors
 from regiontalk.boxes import Floats
 from regiontalk.data.records import Dataset, Record
-from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.evaluation.grounding import Mention, true_mentions
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.evaluation.ranking import ScoreMatrix
 from regiontalk.model import Model
 
@@ -34,13 +34,10 @@ class AlignedPhotos:
 
     def regions(self, record: Record) -> tuple[Floats, Floats]:
         """Boxes (R, 4), in the record's pixels, and vectors (R, h) of the whole photo and its best regions, eq. 1."""
-        try:
-            look = self.model.look(self.dataset.read_photo(record))
-        except RegionTalkError as error:
-            raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}") from error
-        width, height = look.photo.size
-        boxes = geometry.scale(look.boxes_xyxy, record.width / width, record.height / height)
-        return boxes, region_vectors(self.model.runtime, look.codes)
+        look = DatasetModel(self.model, self.dataset).look(record)
+        codes, (width, height) = self.model.codes(look), look.photo.size
+        boxes = geometry.scale(codes.boxes_xyxy, record.width / width, record.height / height)
+        return boxes, region_vectors(self.model.runtime, codes.codes)
 
     def score_matrix(self, records: Iterable[Record]) -> ScoreMatrix:
         """The score of every photo with every sentence (eq. 8). One without words scores 0 everywhere."""

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from regiontalk import boxes
 from regiontalk.boxes import Floats
 from regiontalk.data.merging import merge_regions
 from regiontalk.data.records import Record, TrueRegion
@@ -47,6 +48,13 @@ def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) 
         boxes_xyxy=np.array([region.xyxy for region in regions], dtype=np.float64).reshape(-1, 4),
         references=tuple(tuple(phrases_of(region)) for region in regions),
     )
+
+
+def true_boxes(record: Record) -> Floats:
+    """(T, 4) what "the true boxes" of a photo are wherever they are captioned, coded or asked for: merged as the
+    evaluation merges them, without those that have no area inside the photo."""
+    merged = truth_of(record).boxes_xyxy
+    return merged[boxes.area(boxes.clip(merged, record.width, record.height)) > 0]
 
 
 def phrases_of(region: TrueRegion) -> list[str]:

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from regiontalk.errors import ModelError
 from regiontalk.export.detector import shrink, to_onnx
-from regiontalk.model_folder import Head, HeadInfo
+from regiontalk.model_folder import GRAPHS, Head, HeadInfo
 from regiontalk.nets.alignment import LONGEST, AlignmentNet
-from regiontalk.runtime import HEAD_PORTS
 from regiontalk.training.heads.alignment import load_alignment
 from regiontalk.training.recipe import to_dict
 
@@ -38,8 +37,8 @@ def words_head(checkpoint: Path, precision: str, beta: float | None = None) -> H
     codes = torch.zeros(3, state["code"])
     tokens, mask = torch.ones(1, LONGEST, dtype=torch.long), torch.ones(1, LONGEST)
     traced = {
-        "vectors": to_onnx(HEAD_PORTS["vectors"], net.regions.eval(), (codes,), ({0: torch.export.Dim.DYNAMIC},)),
-        "words": to_onnx(HEAD_PORTS["words"], Words(net).eval(), (tokens, mask), ({}, {})),
+        "vectors": to_onnx(GRAPHS["vectors"], net.regions.eval(), (codes,), ({0: torch.export.Dim.DYNAMIC},)),
+        "words": to_onnx(GRAPHS["words"], Words(net).eval(), (tokens, mask), ({}, {})),
     }
     settings = {
         "beta": BETA[net.config.score] if beta is None else beta,

@@ -31,11 +31,10 @@ from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
 from regiontalk.errors import ModelError
-from regiontalk.model_folder import Head, check_free, check_head, read_model_folder, write_model_folder
+from regiontalk.model_folder import GRAPHS, Head, check_free, check_head, read_model_folder, write_model_folder
 from regiontalk.nets.backbones import STRIDE
 from regiontalk.nets.fcln import FCLN
-from regiontalk.runtime import PORTS
-from regiontalk.runtime.torch import Appear, Propose, Recognize, Step, describe
+from regiontalk.runtime.torch import Appear, Propose, Recognize, Step, model_info
 from regiontalk.training.checkpoints import read_state
 from regiontalk.training.detector.task import load_net
 
@@ -93,7 +92,7 @@ def export_model(
     check_free(out)
     net, words, recipe = load_net(checkpoint, torch.device("cpu"))
     recipe = replace(recipe, prediction=replace(recipe.prediction, **(settings or {})))
-    info = describe(net, recipe, name, precision, {"step": read_state(checkpoint)["step"]})
+    info = model_info(net, recipe.prediction, name, precision, {"step": read_state(checkpoint)["step"]})
     graphs = {stage: shrink(graph, precision).SerializeToString() for stage, graph in trace(net).items()}
     for head, added in (heads or {}).items():
         check_head(head, added.info, graphs, str(out))
@@ -124,13 +123,13 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
     plane, rows = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}, {0: torch.export.Dim.DYNAMIC}
     # With one point a cell the gather of points is the faster one.
     with _sampling_by_products(net) if net.config.recognition.samples_per_cell > 1 else nullcontext():
-        recognized = to_onnx(PORTS["recognize"], recognize, (features, size, boxes), (plane, {}, rows))
+        recognized = to_onnx(GRAPHS["recognize"], recognize, (features, size, boxes), (plane, {}, rows))
     with _sampling_by_products(net):
-        appeared = to_onnx(PORTS["appear"], Appear(net).eval(), (deep, boxes), (plane, rows))
+        appeared = to_onnx(GRAPHS["appear"], Appear(net).eval(), (deep, boxes), (plane, rows))
     return {
-        "propose": to_onnx(PORTS["propose"], propose, (image, size), (plane, {})),
+        "propose": to_onnx(GRAPHS["propose"], propose, (image, size), (plane, {})),
         "recognize": recognized,
-        "step": to_onnx(PORTS["step"], step, (tokens, h, c, seen), (rows, rows, rows, rows)),
+        "step": to_onnx(GRAPHS["step"], step, (tokens, h, c, seen), (rows, rows, rows, rows)),
         "appear": appeared,
     }
 

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from regiontalk.export.detector import shrink, to_onnx
-from regiontalk.model_folder import Head, HeadInfo
+from regiontalk.model_folder import GRAPHS, Head, HeadInfo
 from regiontalk.nets.multimodal_rnn import NESTED, PLACE, MultimodalRNN, State
-from regiontalk.runtime import HEAD_PORTS
 from regiontalk.training.heads.sentences import load_sentence_net
 from regiontalk.training.recipe import to_dict
 
@@ -64,6 +63,6 @@ def trace(net: MultimodalRNN, code: int) -> dict[str, onnx.ModelProto]:
     rows, rows_and_regions = {0: dynamic}, {0: dynamic, 1: dynamic}
     of_state = (rows, rows, rows, rows_and_regions, rows_and_regions)
     return {
-        "sentence_begin": to_onnx(HEAD_PORTS["sentence_begin"], begin, scene, (rows, *[rows_and_regions] * 2)),
-        "sentence_step": to_onnx(HEAD_PORTS["sentence_step"], step, (torch.arange(ROWS), *state), (rows, *of_state)),
+        "sentence_begin": to_onnx(GRAPHS["sentence_begin"], begin, scene, (rows, *[rows_and_regions] * 2)),
+        "sentence_step": to_onnx(GRAPHS["sentence_step"], step, (torch.arange(ROWS), *state), (rows, *of_state)),
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.training.checkpoints import latest_checkpoint, read_tensors

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record, TrueRegion
 from regiontalk.errors import ModelError
 from regiontalk.training.checkpoints import find_checkpoint, read_state

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset
 from regiontalk.errors import ModelError
 from regiontalk.training.checkpoints import find_checkpoint

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.training.checkpoints import find_checkpoint
 from regiontalk.training.engine import Engine

@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig
 from regiontalk.training.heads.caption_targets import Text

@@ -224,14 +224,14 @@ class FCLNTask:
         """What a checkpoint must say to be read again."""
         return {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
 
-    def evaluate(self, net: torch.nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
+    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:  # noqa: ARG002
         """Metrics on the first data set's dev photos (none: nothing), and a sheet of pictures in the run's folder."""
         run = self.recipe.run
         dataset = Dataset(self.recipe.data[0].path, "dev")
         if not len(dataset):
             return {}
         assert isinstance(net, FCLN)
-        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, device)
+        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos)
         if run.pictures:
             draw_samples(found, dataset, run.pictures, folder / "pictures" / f"step-{step:08d}.jpg")
         return metrics

@@ -12,14 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regiontalk.codes.build import CodedPhotos
-from regiontalk.data.records import Dataset, Record, epoch_order
+from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.records import Dataset, Record, epoch_order, evenly_spaced
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.evaluation.ranking import ScoreMatrix, evaluate_ranking
 from regiontalk.nets.alignment import ENCODERS, SCORES, AlignmentConfig, AlignmentNet, Texts
 from regiontalk.nets.fragments import instance_loss
 from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
-from regiontalk.training.detector.evaluation import spread
 from regiontalk.training.heads.ranking_losses import contrastive_loss, margin_loss
 from regiontalk.training.heads.sentence_encoding import (
     EdgeReader,
@@ -276,7 +275,7 @@ class AlignmentTask:
     def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:  # noqa: ARG002
         """Ranking of the first data set's dev photos, evenly spread."""
         dataset = Dataset(self.recipe.data[0].path, "dev")
-        records = [dataset[number] for number in spread(len(dataset), self.recipe.run.evaluate_photos)]
+        records = [dataset[number] for number in evenly_spaced(len(dataset), self.recipe.run.evaluate_photos)]
         records = [record for record in records if record.image in self.coded[0].places]
         if not records:
             return {}
@@ -287,7 +286,7 @@ class AlignmentTask:
 
 def _some_codes(coded: CodedPhotos, records: Sequence[Record], place: str) -> NDArray[np.float32]:
     """(N, D) the codes of photos that are evenly spread over the records."""
-    chosen = coded.find([records[number] for number in spread(len(records), PHOTOS_TO_STANDARDISE)], place)
+    chosen = coded.find([records[number] for number in evenly_spaced(len(records), PHOTOS_TO_STANDARDISE)], place)
     return coded.codes[chosen][coded.mask[chosen]].astype(np.float32)
 
 

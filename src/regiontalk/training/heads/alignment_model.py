@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from regiontalk import maxsim
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.evaluation.grounding import Mention, true_mentions

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from regiontalk import boxes as geometry
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, UsageError

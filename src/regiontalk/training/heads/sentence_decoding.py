@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from regiontalk import decoding
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import ModelError
 from regiontalk.evaluation.captions import evaluate_captions

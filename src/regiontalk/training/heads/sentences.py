@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.codes.build import CodedPhotos
-from regiontalk.data.records import Dataset, epoch_order
+from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.records import Dataset, epoch_order, evenly_spaced
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.nets.multimodal_rnn import NESTED, MultimodalRNN, MultimodalRNNConfig, Seen, packed
 from regiontalk.training.checkpoints import fill_net, find_checkpoint, read_state, read_tensors
-from regiontalk.training.detector.evaluation import spread
 from regiontalk.training.heads.caption_targets import (
     Subject,
     all_texts,
@@ -239,7 +238,7 @@ class SentencesTask:
         if not dev:
             return {}
         assert isinstance(net, MultimodalRNN)
-        some = [dev[number] for number in spread(len(dev), self.recipe.run.evaluate_photos)]
+        some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
         describer = Describer(net, self.words, self.coded, device, self.recipe.prediction.longest)
         return score_descriptions(describer, some) | {"perplexity": self._perplexity(net, some, device)}
 
@@ -269,7 +268,7 @@ def _new_net(
     net = MultimodalRNN(coded.codes.shape[2], len(words), len(words.styles), recipe.net)
     net.begin_with_frequencies(_counts(texts, words))
     views, codes, places = shown(
-        coded, [subjects[number] for number in spread(len(subjects), STANDARD)], recipe.net.views
+        coded, [subjects[number] for number in evenly_spaced(len(subjects), STANDARD)], recipe.net.views
     )
     net.standardise(views, codes[places[:, :, 4] > 0])
     return net, words

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from regiontalk import maxsim
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record
 from regiontalk.nets.alignment import LONGEST
 from regiontalk.nets.multimodal_rnn import Seen, packed
