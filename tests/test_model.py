@@ -27,7 +27,7 @@ from regiontalk.nets.prediction import Predictor
 from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.runtime import OnnxRuntime
 from regiontalk.runtime.torch import TorchRuntime
-from regiontalk.training.detector.task import load_net
+from regiontalk.training.checkpoints import load_fcln
 from regiontalk.types import ImageRegions, Region
 
 SETTINGS = PredictionConfig(
@@ -85,7 +85,8 @@ def test_the_training_sides_predictor_says_the_same(
     runtime: OnnxRuntime, shaken_checkpoint: Path, examples: Path, photo: str, score: str
 ) -> None:
     settings = replace(SETTINGS, score=score)
-    net, words, _ = load_net(shaken_checkpoint, torch.device("cpu"))
+    trained = load_fcln(shaken_checkpoint)
+    net, words = trained.net, trained.words
     resized = images.resize(images.open_photo(examples / "photos" / photo), net.config.input_size)
     height, width = resized.pixels.shape[:2]
     predictor = Predictor(net, words.start(), settings)

@@ -132,7 +132,7 @@ def break_checkpoint(folder: Path, file: str, content: bytes) -> None:
     (checkpoint / file).write_bytes(content)
 
 
-@pytest.mark.parametrize("file", ["state.json", "model.safetensors", "optimizer.safetensors", "mean.safetensors"])
+@pytest.mark.parametrize("file", ["state.json", "model.safetensors", "optimizer.safetensors", "ema.safetensors"])
 def test_a_corrupt_checkpoint(train, file, tmp_path):
     train("-q", "-o", "run", "--minutes", "0")
     break_checkpoint(tmp_path / "run", file, b"rubbish")

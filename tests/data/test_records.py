@@ -17,6 +17,7 @@ from regiontalk.data.records import (
     RecordIterator,
     TrueRegion,
     epoch_order,
+    evenly_spaced,
     open_annotations,
     read_file,
 )
@@ -291,3 +292,10 @@ def test_the_examples_of_the_repository_are_sound(examples: Path) -> None:
             assert 0 <= x0 < x1 <= record.width
             assert 0 <= y0 < y1 <= record.height
             assert region.phrase == region.phrase.strip().lower()
+
+
+def test_evenly_spaced() -> None:
+    assert evenly_spaced(10, 3) == [0, 4, 9]
+    assert evenly_spaced(3, 10) == [0, 1, 2]
+    assert evenly_spaced(5, 1) == [0]
+    assert evenly_spaced(0, 4) == []

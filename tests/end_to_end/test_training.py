@@ -19,8 +19,8 @@ import torch
 from regiontalk import boxes
 from regiontalk.data.drawn import draw_scene
 from regiontalk.data.records import Dataset
-from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors
-from regiontalk.training.detector.task import FCLNTask, load_net
+from regiontalk.training.checkpoints import latest_checkpoint, load_fcln, read_state, read_tensors
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.predictions import DatasetPredictor
 
 TINY = Path(__file__).parents[2] / "recipes" / "tiny.toml"
@@ -154,7 +154,8 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_tiny_learns_its_scenes_by_heart(learned):
     """Every caption right, every box at IoU > 0.9, and nothing ranked before them."""
     checkpoint = latest_checkpoint(learned / "runs" / "tiny" / "checkpoints")
-    net, words, recipe = load_net(checkpoint, torch.device("cpu"))
+    trained = load_fcln(checkpoint)
+    net, words, recipe = trained.net, trained.words, trained.recipe
     dataset = Dataset(learned / "data" / "drawn", "train")
     predictor = DatasetPredictor(net, words, recipe.prediction, torch.device("cpu"))
     found = {photo.path: photo for photo in predictor.regions(dataset, range(len(dataset)))}
@@ -180,4 +181,4 @@ def test_tiny_leaves_log_curves_and_pictures(learned):
     assert set(entries[-1]["dev"]) >= {"dense_map", "recall_50"}
     assert list((run / "tensorboard").glob("events.*"))
     assert (run / "pictures" / f"step-{steps:08d}.jpg").stat().st_size > 10_000
-    assert (run / "checkpoints" / f"step-{steps:08d}" / "mean.safetensors").is_file()
+    assert (run / "checkpoints" / f"step-{steps:08d}" / "ema.safetensors").is_file()

@@ -59,11 +59,11 @@ def region_ranking(
     """The piece of a training sentence that fits each true box best, for `regiontalk evaluate regions`."""
     from regiontalk.baselines.region_ranking import caption_truths, training_pieces
     from regiontalk.codes.build import CodedPhotos
-    from regiontalk.training.heads.alignment_model import WordNet
+    from regiontalk.training.heads.alignment_model import AlignmentModel
     from regiontalk.training.heads.snippets import Snippets
 
     coded, records = CodedPhotos.load(codes), open_split(dataset, split)
-    aligner = WordNet.load(alignment, coded)
+    aligner = AlignmentModel.load(alignment, coded)
     training = console.track(Dataset(dataset, "train"), "Reading training sentences", quiet=quiet)
     pieces = training_pieces(Snippets(aligner, beta), coded, training)
     found = caption_truths(pieces, aligner, CodedPhotos.load(truths), list(records))

@@ -74,11 +74,11 @@ def grounding(run: Path, codes: Path, truth: Path, split: str, beta: float | Non
     console.need("train", "running a checkpoint", "torch", "safetensors")
     from regiontalk.codes.build import CodedPhotos
     from regiontalk.evaluation.grounding import evaluate_grounding
-    from regiontalk.training.heads.alignment_model import WordNet
+    from regiontalk.training.heads.alignment_model import AlignmentModel
 
     records = list(open_split(truth, split))
     coded = CodedPhotos.load(codes, surroundings=False)
-    result = evaluate_grounding(WordNet.load(run, coded).mentions(coded, records), beta)
+    result = evaluate_grounding(AlignmentModel.load(run, coded).mentions(coded, records), beta)
     if as_json:
         console.print_json(result.to_dict())
         return
@@ -100,13 +100,13 @@ def magnitudes(run: Path, codes: Path, truth: Path, split: str, output: Path | N
     from regiontalk.codes.build import CodedPhotos
     from regiontalk.evaluation.vector_lengths import draw_magnitudes
     from regiontalk.evaluation.vector_lengths import magnitudes as measure
-    from regiontalk.training.heads.alignment_model import WordNet
+    from regiontalk.training.heads.alignment_model import AlignmentModel
 
     records = list(open_split(truth, split))
     coded = CodedPhotos.load(codes, surroundings=False)
-    net = WordNet.load(run, coded)
-    sizes = net.word_sizes(records)
-    found = measure(sizes, net.region_sizes(coded, records))
+    net = AlignmentModel.load(run, coded)
+    sizes = net.word_lengths(records)
+    found = measure(sizes, net.region_lengths(coded, records))
     if output is not None:
         with writing(output) as temporary:
             temporary.write_text(draw_magnitudes(sizes), encoding="utf-8")

@@ -214,18 +214,17 @@ def look_at_photos(
 
 def open_predictor(options: NetOptions, settings: dict[str, Any], quiet: bool) -> tuple[DatasetPredictor, str]:
     """The checkpoint's net, ready to run with the recipe's settings or those given, and its name."""
-    from regiontalk.training.checkpoints import find_checkpoint
-    from regiontalk.training.detector.task import load_net
+    from regiontalk.training.checkpoints import find_checkpoint, load_fcln
     from regiontalk.training.engine import pick_device
     from regiontalk.training.predictions import DatasetPredictor
 
     device = pick_device(options.device)
     checkpoint = find_checkpoint(options.checkpoint)
-    net, words, recipe = load_net(checkpoint, device)
+    trained = load_fcln(checkpoint, device)
     given = {key: value for key, value in settings.items() if value is not None}
-    config = replace(recipe.prediction, **given)
+    config = replace(trained.recipe.prediction, **given)
     console.message(f"{checkpoint} on {device}", quiet)
-    return DatasetPredictor(net, words, config, device, options.batch, options.workers), checkpoint.name
+    return DatasetPredictor(trained.net, trained.words, config, device, options.batch, options.workers), checkpoint.name
 
 
 @contextmanager

@@ -44,15 +44,15 @@ def command(
     for: settings chosen on them would flatter the figures.
     """
     console.need("train", "running a checkpoint", "torch", "safetensors")
+    from regiontalk.data.records import evenly_spaced
     from regiontalk.evaluation.language import open_meteor
     from regiontalk.fitting.settings import PROPOSALS, settings, tune
-    from regiontalk.training.detector.evaluation import spread
 
     dataset = open_split(data, split)
     with open_meteor(workers=os.cpu_count() or 1, notify=partial(console.message, quiet=quiet)) as scorer:
         options = NetOptions(checkpoint, device, batch, workers)
         predictor, name = open_predictor(options, {"proposals": max(PROPOSALS)}, quiet)
-        numbers = spread(len(dataset), len(dataset) if photos is None else photos)
+        numbers = evenly_spaced(len(dataset), len(dataset) if photos is None else photos)
         found = predictor.described(dataset, numbers)
         described = list(console.track(found, f"Predicting {data}", len(numbers), quiet))
         configs = list(settings(predictor.config))

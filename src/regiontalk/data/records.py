@@ -237,6 +237,11 @@ def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 
+def evenly_spaced(count: int, wanted: int) -> list[int]:
+    """`wanted` of the numbers 0 … count − 1 (all, if there are fewer), evenly spaced."""
+    return sorted({int(n) for n in np.linspace(0, count - 1, min(count, wanted))})
+
+
 @dataclass
 class RecordIterator:
     """Endless, deterministic passes over a data set: a new shuffle per epoch, a share per rank and worker.

@@ -15,8 +15,7 @@ from regiontalk.model_folder import INFO, Head, ModelInfo, read_model_folder
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.localization import clip_boxes
 from regiontalk.runtime import Floats, Proposed, Recognized, State, Tokens, named_head
-from regiontalk.training.checkpoints import find_checkpoint, read_state
-from regiontalk.training.detector.task import load_net
+from regiontalk.training.checkpoints import find_checkpoint, load_fcln
 from regiontalk.training.recipe import FCLNRecipe, to_dict
 from regiontalk.vocabulary import Vocabulary
 
@@ -114,16 +113,16 @@ class TorchRuntime:
 
 
 def _open_checkpoint(checkpoint: Path) -> tuple[FCLN, Vocabulary, ModelInfo]:
-    net, words, recipe = load_net(checkpoint, torch.device("cpu"))
-    training = {"step": read_state(checkpoint)["step"]}
-    return net, words, describe(net, recipe, checkpoint.name, "float32", training)
+    trained = load_fcln(checkpoint)
+    info = describe(trained.net, trained.recipe, checkpoint.name, "float32", {"step": trained.state["step"]})
+    return trained.net, trained.words, info
 
 
 def _open_model_folder(folder: Path) -> tuple[FCLN, Vocabulary, ModelInfo]:
-    from regiontalk.export.pretrained import load_learned  # which needs onnx, and a checkpoint does not
+    from regiontalk.export.pretrained import load_pretrained  # which needs onnx, and a checkpoint does not
 
-    learned = load_learned(str(folder))
-    return learned.net, learned.words, read_model_folder(folder).info
+    pretrained = load_pretrained(str(folder))
+    return pretrained.net, pretrained.words, read_model_folder(folder).info
 
 
 def describe(net: FCLN, recipe: FCLNRecipe, name: str, precision: str, training: dict[str, Any]) -> ModelInfo:

@@ -18,7 +18,7 @@ from regiontalk.evaluation.merged_truth import truth_of
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.prediction import Described, Predicted, Predictor, rank
-from regiontalk.training.detector.batches import checked
+from regiontalk.training.loader import checked
 from regiontalk.types import ImageRegions, Region
 from regiontalk.vocabulary import Vocabulary
 

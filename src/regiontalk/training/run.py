@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
-from regiontalk.training.kinds import task_class
+from regiontalk.training.heads.alignment import AlignmentTask
+from regiontalk.training.heads.sentences import SentencesTask
 from regiontalk.training.malloc import keep_freed_memory
 from regiontalk.training.recipe import load_recipe, to_dict
+
+TASKS: dict[str, Any] = {"fcln": FCLNTask, "alignment": AlignmentTask, "sentences": SentencesTask}
+"""Kind of recipe -> its `engine.Task`, which `begin(recipe)` makes."""
 
 
 def start_run(
@@ -29,7 +35,7 @@ def start_run(
         keep_freed_memory()
     _make_folder(folder)
     with Processes.join(device) as processes:
-        task = task_class(recipe.kind).begin(recipe)
+        task = TASKS[recipe.kind].begin(recipe)
         engine = Engine(task, folder, device, watcher, processes)
         if resume and engine.resume():
             watcher.say(f"resumed at step {engine.step}")

@@ -8,16 +8,9 @@ from PIL import Image
 
 from regiontalk.data.records import Dataset
 from regiontalk.training.detector import evaluation
-from regiontalk.training.detector.evaluation import draw_samples, evaluate_net, spread
+from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
 from regiontalk.training.detector.task import FCLNTask
 from regiontalk.types import ImageRegions, Region
-
-
-def test_spread():
-    assert spread(10, 3) == [0, 4, 9]
-    assert spread(3, 10) == [0, 1, 2]
-    assert spread(5, 1) == [0]
-    assert spread(0, 4) == []
 
 
 class Oracle:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from regiontalk import drawing, images
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.evaluation.proposals import proposal_recall
@@ -22,11 +22,6 @@ DRAWN_REGIONS = 6
 PICTURE_SIDE = 448
 
 
-def spread(count: int, wanted: int) -> list[int]:
-    """`wanted` numbers evenly spread over 0 … count − 1."""
-    return sorted({int(n) for n in np.linspace(0, count - 1, min(count, wanted))})
-
-
 def evaluate_net(
     net: FCLN, words: Vocabulary, config: PredictionConfig, dataset: Dataset, photos: int, device: torch.device
 ) -> tuple[dict[str, float], list[ImageRegions]]:
@@ -35,7 +30,7 @@ def evaluate_net(
     Language is scored by words in common (unigram F1), which needs no tables; these numbers steer training
     and are not METEOR figures.
     """
-    numbers = spread(len(dataset), photos)
+    numbers = evenly_spaced(len(dataset), photos)
     truth = [dataset[number] for number in numbers]
     predictor = DatasetPredictor(net, words, config, device)
     found = sorted(predictor.regions(dataset, numbers), key=lambda photo: photo.path)
