@@ -83,7 +83,7 @@ class LanguageModel(nn.Module):
         return torch.sigmoid(o) * torch.tanh(c), c
 
     def greedy(self, seen: Tensor, start: int, longest: int) -> tuple[Tensor, Tensor]:
-        """The likeliest word each time: tokens (R, longest) padded with END, and log-probabilities (R,).
+        """The likeliest word each time: tokens (R, longest) with END behind, and log-probabilities (R,).
 
         Differs from the paper: `<UNK>` is never said; the next likeliest word takes its place.
         """
@@ -97,5 +97,5 @@ class LanguageModel(nn.Module):
             steps.append((word, best))
         words, likely = (torch.stack(rows, dim=1) for rows in zip(*steps, strict=True))
         ends = words == END
-        after = ends.cumsum(dim=1) > ends  # all captions run to the longest; what comes after END is dropped
-        return words.masked_fill_(after, END), likely.masked_fill_(after, 0.0).sum(dim=1)
+        behind = ends.cumsum(dim=1) > ends  # all captions go on to the longest; what they say behind END is dropped
+        return words.masked_fill_(behind, END), likely.masked_fill_(behind, 0.0).sum(dim=1)
