@@ -19,7 +19,7 @@ from regiontalk.nets.alignment import (
 )
 from regiontalk.nets.sentence_encoders import LONGEST
 
-SMALL = AlignmentConfig(size=6, hidden=8, embedding=5, train_embedding=True, dropout=0.0, heads=2)
+SMALL = AlignmentConfig(size=6, hidden=8, embedding=5, train_embedding=True, dropout=0.0)
 EDGES = AlignmentConfig(words="edges", size=6, embedding=5, dropout=0.0)
 
 

@@ -47,10 +47,6 @@ class AlignmentConfig:
     weigh_words: bool = False
     """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are learned. With inner
     products, a word that tells more has a longer vector; cosines have no lengths, so this replaces them."""
-    layers: int = 1
-    """Of the transformer."""
-    heads: int = 4
-    """Of the transformer."""
 
 
 class RegionVectors(nn.Module):
@@ -100,7 +96,7 @@ class WordVectors(nn.Module):
         elif config.words == "gru":
             self.encoder = Gru(config.embedding, config.hidden)
         else:
-            self.encoder = Transformer(config.embedding, config.hidden, config.layers, config.heads, config.dropout)
+            self.encoder = Transformer(config.embedding, config.hidden, config.dropout)
         self.leave = nn.Linear(config.hidden, config.size)
         self.weigh = nn.Linear(config.hidden, 1) if config.weigh_words else None
 

@@ -5,12 +5,11 @@ Letters: L sentences, T words of each, e the size of a word's vector.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+HEADS = 4  # of attention
 LONGEST = 24  # words of a sentence that are read; the exported graph is unrolled to as many
 
 
@@ -75,39 +74,17 @@ class Gru(nn.Module):
 
 
 class Transformer(nn.Module):
-    """x (L, T, e), mask (L, T) -> (L, T, hidden)."""
+    """x (L, T, e), mask (L, T) -> (L, T, hidden), by one layer."""
 
-    def __init__(self, embedding: int, hidden: int, layers: int, heads: int, dropout: float) -> None:
+    def __init__(self, embedding: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.enter = nn.Linear(embedding, hidden)
-        self.places = nn.Parameter(torch.randn(LONGEST, hidden) * 0.02)
-        self.layers = nn.ModuleList(TransformerLayer(hidden, heads, dropout) for _ in range(layers))
+        self.positions = nn.Parameter(torch.randn(LONGEST, hidden) * 0.02)
+        self.layer = nn.TransformerEncoderLayer(
+            hidden, HEADS, 2 * hidden, dropout, activation="gelu", batch_first=True, norm_first=True
+        )
         self.leave = nn.LayerNorm(hidden)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = self.enter(x) + self.places[: x.shape[1]]
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.leave(x)
-
-
-class TransformerLayer(nn.Module):
-    """Attention and a small network, each after a normalisation and with a residual connection."""
-
-    def __init__(self, size: int, heads: int, dropout: float) -> None:
-        super().__init__()
-        self.heads = heads
-        self.before_attention, self.before_mixing = nn.LayerNorm(size), nn.LayerNorm(size)
-        self.ask, self.answer = nn.Linear(size, 3 * size), nn.Linear(size, size)
-        self.mix = nn.Sequential(nn.Linear(size, 2 * size), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * size, size))
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        sentences, words, size = x.shape
-        parts = self.ask(self.before_attention(x)).view(sentences, words, 3, self.heads, size // self.heads)
-        queries, keys, values = parts.permute(2, 0, 3, 1, 4)  # each (L, heads, T, size / heads)
-        fits = queries @ keys.transpose(2, 3) / math.sqrt(size // self.heads)
-        fits = fits.masked_fill(mask[:, None, None, :] == 0, -1e4)
-        seen = (fits.softmax(dim=-1) @ values).transpose(1, 2).reshape(sentences, words, size)
-        x = x + self.dropout(self.answer(seen))
-        return x + self.dropout(self.mix(self.before_mixing(x)))
+        x = self.enter(x) + self.positions[: x.shape[1]]
+        return self.leave(self.layer(x, src_key_padding_mask=mask == 0))

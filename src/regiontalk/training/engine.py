@@ -50,7 +50,7 @@ class Batch(Protocol):
 
 
 class Batches(Protocol):
-    """Step -> batch; an error is handed over as a value, so that it comes out of a worker process whole."""
+    """Step -> batch; an error is returned as a value, so that it leaves a worker process whole."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, step: int) -> Any: ...

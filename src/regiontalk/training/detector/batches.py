@@ -1,6 +1,6 @@
-"""From records to batches: which photos stand in which batch, and how they become tensors.
+"""From records to batches: which photos are in which batch, and how they become tensors.
 
-A batch is a function of seed and step alone, so a run can go on from any step, and any number of workers
+A batch is a function of seed and step alone, so a run can resume at any step, and any number of workers
 or processes sees the same photos.
 """
 
@@ -27,7 +27,7 @@ from regiontalk.training.detector.targets import Truths
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
 from regiontalk.vocabulary import END, Vocabulary
 
-WINDOW = 16  # so many batches are sorted by shape together, so that little is padding
+WINDOW = 16  # batches whose photos are sorted by shape together, so that little is padding
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Phrase:
 
 
 def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Phrase]:
-    """The regions of a record that the recipe wants, cleaned; boxes without area are left out."""
+    """The regions of a record that the recipe asks for, cleaned; boxes without area are left out."""
     clean = text.CLEANING[cleaning]
     phrases = []
     for region in record.regions:
@@ -159,7 +159,7 @@ class Plan:
         self.before = np.concatenate([np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)])
 
     def examples(self, step: int) -> list[Example]:
-        """The examples of one step; photos of like shape stand together."""
+        """The examples of one step; photos of like shape are together."""
         first = step - step % self.window
         last = min(first + self.window, self.steps)
         window = [example for s in range(first, last) for example in self._unsorted(s)]
