@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import onnx
 import torch
@@ -28,14 +27,12 @@ def export_model(
     out: Path,
     name: str,
     precision: str = "float32",
-    settings: dict[str, Any] | None = None,
     heads: Mapping[str, Head] | None = None,
 ) -> None:
-    """Writes the model folder `out`; `settings` override the recipe's prediction settings."""
+    """Writes the model folder `out`, with the recipe's prediction settings."""
     check_free(out)
     trained = load_fcln(checkpoint)
-    recipe = replace(trained.recipe, prediction=replace(trained.recipe.prediction, **(settings or {})))
-    info = describe(trained.net, recipe, name, precision, {"step": trained.state["step"]})
+    info = describe(trained.net, trained.recipe, name, precision, {"step": trained.state["step"]})
     graphs = serialize(trace(trained.net), precision)
     for head, added in (heads or {}).items():
         check_head(head, added.info, graphs, str(out))
