@@ -1,10 +1,10 @@
 """A checkpoint exported in every precision, side by side: size, time of a photo, and dense mAP on dev photos.
 
 The peer is float32. Times are medians of turns on one photo of 640×480 pixels with 100 proposals; mAP is that of
-`regiontalk evaluate dense` for what `regiontalk caption` says, with the proposals and settings of the model.
+`regiontalk evaluate dense` for what `regiontalk caption` says, with the recipe's prediction settings.
 Needs `regiontalk[train,evaluate]`.
 
-python benchmarks/precisions.py CHECKPOINT DATA --settings '{"score": "product"}' --photos 300 --json
+python benchmarks/precisions.py CHECKPOINT DATA --photos 300 --json
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: P
     models = {}
     sizes = {}
     for precision in PRECISIONS:
-        export_model(checkpoint, folder / precision, precision, precision, json.loads(options.settings))
+        export_model(checkpoint, folder / precision, precision, precision)
         models[precision] = Model(OnnxRuntime(folder / precision, options.threads))
         sizes[precision] = sum(file.stat().st_size for file in (folder / precision).iterdir()) / 1e6
     times = take_turns(models, photo_bytes(), options.repeats)
@@ -61,7 +61,6 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--photos", type=int, default=200, help="dev photos for mAP, evenly spaced")
-    parser.add_argument("--settings", default="{}", help="prediction settings as JSON; default: the recipe's")
     parser.add_argument("--repeats", type=int, default=9, help="timed turns")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the JSON object alone")

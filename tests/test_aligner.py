@@ -14,9 +14,9 @@ from regiontalk import maxsim
 from regiontalk.aligner import MOST_WORDS, piece_fits, read_sentence, region_vectors, word_vectors
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.model import Model
-from regiontalk.nets.alignment import LONGEST, Texts
-from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.alignment import load_alignment
+from regiontalk.nets.alignment import Texts
+from regiontalk.nets.sentence_encoders import LONGEST
+from regiontalk.training.checkpoints import find_checkpoint, load_alignment
 from regiontalk.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("a", "red", "square"), "karpathy")
@@ -53,7 +53,8 @@ class TestReading:
 
 
 def test_vectors_are_the_nets(model: Model, alignment_run: Path) -> None:
-    net, words, _, _ = load_alignment(find_checkpoint(alignment_run), torch.device("cpu"))
+    trained = load_alignment(find_checkpoint(alignment_run))
+    net, words = trained.net, trained.words
     codes = np.random.default_rng(0).normal(size=(5, 192)).astype(np.float32)
     with torch.no_grad():
         assert region_vectors(model.runtime, codes) == pytest.approx(

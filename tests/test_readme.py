@@ -171,7 +171,7 @@ def recipe_tables() -> dict[str, type]:
         "### `[net.language]`": language.LanguageConfig,
         "### `[vocabulary]`": recipe.VocabularyConfig,
         "### `[augmentation]`": recipe.AugmentationConfig,
-        "### `[sampler]` and `[anchor_sampler]`": recipe.SamplerConfig,
+        "### `[sampler]` and `[anchor_sampler]`": recipe.ProposalSamplerConfig,
         "### `[losses]`": recipe.LossConfig,
         "### `[backbone_optimizer]` and `[optimizer]`": recipe.OptimizerConfig,
         "### `[schedule]`": recipe.FCLNScheduleConfig,
@@ -206,14 +206,13 @@ def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
 def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> None:
     from regiontalk.nets.alignment import AlignmentConfig
     from regiontalk.training import recipe
-    from regiontalk.training.heads import alignment
 
     page = (ROOT / "docs" / "alignment.md").read_text(encoding="utf-8")
     tables = {
         "### `[[data]]`": recipe.CodedDataConfig,
         "### `[net]`": AlignmentConfig,
-        "### `[word_vectors]`": alignment.WordVectorsConfig,
-        "### `[losses]`": alignment.AlignmentLossConfig,
+        "### `[word_vectors]`": recipe.WordVectorsConfig,
+        "### `[losses]`": recipe.AlignmentLossConfig,
     }
     for heading, config in tables.items():
         rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(page, heading), re.MULTILINE)
@@ -223,14 +222,14 @@ def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> Non
 
 def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
     from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
-    from regiontalk.training.heads import sentences
+    from regiontalk.training import recipe
 
     page = (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8")
     tables = {
-        "### The recipe itself": sentences.SentencesRecipe,
-        "### `[data]`": sentences.SentencesDataConfig,
+        "### The recipe itself": recipe.SentencesRecipe,
+        "### `[data]`": recipe.SentencesDataConfig,
         "### `[net]`": MultimodalRNNConfig,
-        "### `[prediction]`": sentences.SentencesPredictionConfig,
+        "### `[prediction]`": recipe.SentencesPredictionConfig,
     }
     for heading, config in tables.items():
         rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(page, heading), re.MULTILINE)

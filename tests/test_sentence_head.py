@@ -17,8 +17,7 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.images import open_photo
 from regiontalk.model import Model
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
-from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.sentences import load_sentence_net
+from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
 
@@ -53,7 +52,8 @@ def test_a_beam_of_one_is_the_likeliest_word_each_time(
     model: Model, photos: list[Image.Image], sentences_run: Path
 ) -> None:
     """Against a plain loop over the net in torch, START to END."""
-    net, words, _, _ = load_sentence_net(find_checkpoint(sentences_run / "run"), torch.device("cpu"))
+    trained = load_sentence_net(find_checkpoint(sentences_run / "run"))
+    net, words = trained.net, trained.words
     for photo in photos[:4]:
         look = model.codes(model.look(photo))
         size = torch.tensor([*photo.size, *photo.size, 1.0])

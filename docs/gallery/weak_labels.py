@@ -18,10 +18,9 @@ import regiontalk
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.model import Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
-from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.caption_targets import Subject
+from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
+from regiontalk.training.heads.caption_targets import CaptionTarget
 from regiontalk.training.heads.sentence_decoding import Describer
-from regiontalk.training.heads.sentences import load_sentence_net
 
 PAGE = ROOT / "docs" / "gallery-weak-labels.md"
 
@@ -43,16 +42,18 @@ No region was left out because of what was said of it. Made by `python docs/gall
 
 def main() -> None:
     sources, model = read_sources(), regiontalk.load()
-    net, words, recipe, state = load_sentence_net(find_checkpoint(Path(sys.argv[1])), torch.device("cpu"))
+    trained = load_sentence_net(find_checkpoint(Path(sys.argv[1])))
     detector = detector_fingerprint(read_model_folder(regiontalk.EMBEDDED).graphs)
-    if state["detector"] != detector:
+    if trained.state["detector"] != detector:
         raise SystemExit(f"{sys.argv[1]}: trained on the codes of another detector than the package's")
     parts = [HEAD.format(count=len(sources["photos"]), model=model.runtime.info.name)]
     for photo in sources["photos"]:
         captions, coded = look(model, photo, detector)
-        describer = Describer(net, words, coded, torch.device("cpu"), recipe.prediction.longest)
-        said = describer([Subject(0, 1 + row, ()) for row in range(len(captions))])
-        rows = "".join(f"| {ours} | {words.decode(one.tokens)} |\n" for ours, one in zip(captions, said, strict=True))
+        describer = Describer(trained.net, trained.words, coded, torch.device("cpu"), trained.recipe.prediction.longest)
+        said = describer([CaptionTarget(0, 1 + row) for row in range(len(captions))])
+        rows = "".join(
+            f"| {ours} | {trained.words.decode(one.tokens)} |\n" for ours, one in zip(captions, said, strict=True)
+        )
         parts.append(f"## {name(photo)}\n\n| from phrases on boxes | from snippets of sentences |\n|---|---|\n{rows}\n")
     PAGE.write_text("".join(parts).rstrip() + "\n", encoding="utf-8")
 

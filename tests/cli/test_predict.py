@@ -112,9 +112,9 @@ def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> No
     assert find_checkpoint(checkpoints / STEP).name == STEP
     newest = checkpoints / "step-00000007" / "state.json"
     state = json.loads(newest.read_text())
-    newest.write_text(json.dumps(state | {"best": {"step": 0, "metric": "dense_map", "value": 0.5}}))
+    newest.write_text(json.dumps(state | {"best": [{"step": 0, "value": 0.5}]}))
     assert find_checkpoint(Path("run")).name == STEP
-    newest.write_text(json.dumps(state | {"best": {"step": 3, "metric": "dense_map", "value": 0.5}}))
+    newest.write_text(json.dumps(state | {"best": [{"step": 3, "value": 0.5}]}))
     assert find_checkpoint(Path("run")).name == "step-00000007", "the best one was deleted"
     with pytest.raises(ModelError, match="no checkpoint here"):
         find_checkpoint(Path("data"))

@@ -181,4 +181,4 @@ def test_tiny_leaves_log_curves_and_pictures(learned):
     assert set(entries[-1]["dev"]) >= {"dense_map", "recall_50"}
     assert list((run / "tensorboard").glob("events.*"))
     assert (run / "pictures" / f"step-{steps:08d}.jpg").stat().st_size > 10_000
-    assert (run / "checkpoints" / f"step-{steps:08d}" / "mean.safetensors").is_file()
+    assert (run / "checkpoints" / f"step-{steps:08d}" / "ema.safetensors").is_file()

@@ -13,12 +13,13 @@ from regiontalk.errors import ModelError
 from regiontalk.model_folder import DETECTOR
 from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.runtime.torch import STAGES, TorchRuntime, model_info
-from regiontalk.training.detector.task import load_net
+from regiontalk.training.checkpoints import load_fcln
 
 
 @pytest.fixture(scope="module")
 def runtime(shaken_checkpoint: Path) -> TorchRuntime:
-    net, words, recipe = load_net(shaken_checkpoint, torch.device("cpu"))
+    trained = load_fcln(shaken_checkpoint)
+    net, words, recipe = trained.net, trained.words, trained.recipe
     return TorchRuntime(net, words, model_info(net, recipe.prediction, "shaken", "float32", {}))
 
 

@@ -77,7 +77,7 @@ def test_a_run_that_breaks_off_has_a_record_too(begin, tmp_path, monkeypatch):
 
 
 def test_a_run_from_a_model_names_it(begin, tiny_model, tmp_path):
-    begin(f"begin_from={tiny_model}", "run.steps=1")
+    begin(f"init_from={tiny_model}", "run.steps=1")
     (model,) = record_of(tmp_path / "run")["inputs"]
     assert (model["role"], model["sha256"]) == ("model", fingerprint(tiny_model))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.training.heads.alignment_model import WordNet
+from regiontalk.training.heads.alignment_model import AlignmentModel
 from regiontalk.training.heads.snippets import Snippets
 from regiontalk.types import ImageRegions, Region
 
@@ -58,7 +58,7 @@ def _pieces(
 
 
 def caption_truths(
-    pieces: Pieces, aligner: WordNet, truths: CodedPhotos, records: Sequence[Record]
+    pieces: Pieces, aligner: AlignmentModel, truths: CodedPhotos, records: Sequence[Record]
 ) -> Iterator[ImageRegions]:
     """The records' true boxes, each with the piece that fits it best."""
     for record, place in zip(records, truths.find(records, "codes").tolist(), strict=True):

@@ -64,12 +64,12 @@ def region_ranking(
     from regiontalk.baselines.region_ranking import caption_truths, training_pieces
     from regiontalk.codes.store import CodedPhotos
     from regiontalk.training.checkpoints import find_checkpoint
-    from regiontalk.training.heads.alignment_model import WordNet
+    from regiontalk.training.heads.alignment_model import AlignmentModel
     from regiontalk.training.heads.snippets import Snippets
 
     records = list(open_split(dataset, split))
     coded = CodedPhotos.load(codes)
-    aligner = WordNet.load(alignment, coded)
+    aligner = AlignmentModel.load(alignment, coded)
     with recording("baseline region-ranking", output, beta=beta, boxes="true") as record:
         record.uses("model", find_checkpoint(alignment))
         record.uses("codes", codes)

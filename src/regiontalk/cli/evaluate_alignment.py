@@ -64,7 +64,8 @@ def alignment(
         measurement.record.uses("model", folder)
         scores = iter([_aligned(folder, dataset).score_matrix(records)])
     else:
-        from regiontalk.training.heads.alignment_model import best_checkpoints, score_matrices
+        from regiontalk.training.checkpoints import best_checkpoints
+        from regiontalk.training.heads.alignment_model import score_matrices
 
         coded = _load_codes(codes, measurement)
         for checkpoint in best_checkpoints(model):
@@ -128,8 +129,8 @@ def vector_lengths(
     coded = _load_codes(codes, None)
     net = _load_run(run, coded, None)
     records: list[Record] = list(console.track(open_split(truth, split), "records", quiet=quiet))
-    words = net.word_sizes(records)
-    found = vector_lengths(words, net.region_sizes(coded, records))
+    words = net.word_lengths(records)
+    found = vector_lengths(words, net.region_lengths(coded, records))
     if output is not None:
         with writing(output) as temporary:
             temporary.write_text(draw_word_lengths(words), encoding="utf-8")
@@ -174,9 +175,9 @@ def _load_codes(codes: Path | None, measurement: Measurement | None) -> CodedPho
 
 def _load_run(run: Path, coded: CodedPhotos, measurement: Measurement | None) -> Any:
     from regiontalk.training.checkpoints import find_checkpoint
-    from regiontalk.training.heads.alignment_model import WordNet
+    from regiontalk.training.heads.alignment_model import AlignmentModel
 
-    net = WordNet.load(run, coded)
+    net = AlignmentModel.load(run, coded)
     if measurement is not None:
         measurement.record.uses("model", find_checkpoint(run))
     return net

@@ -50,7 +50,7 @@ class ProgressWatcher:
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key: --set run.steps=500")
 @click.option(
     "--from",
-    "begin_from",
+    "init_from",
     metavar="MODEL",
     help="Start from this model's weights: embedded (the one in the package), a model folder, or another run.",
 )
@@ -62,7 +62,7 @@ def command(
     recipe: Path,
     output: Path | None,
     changes: tuple[str, ...],
-    begin_from: str | None,
+    init_from: str | None,
     resume: bool,
     minutes: float | None,
     device: str,
@@ -79,9 +79,9 @@ def command(
     folder = output if output is not None else Path("runs") / recipe.stem
     if not resume and (folder / "checkpoints").exists():
         raise UsageError(f"{folder} holds a run already", hint="--resume continues it, -o names another folder")
-    if begin_from is not None:
+    if init_from is not None:
         console.need("train", "--from", "onnx")
-        changes = (*changes, f"begin_from={json.dumps(begin_from)}")
+        changes = (*changes, f"init_from={json.dumps(init_from)}")
     watcher = ProgressWatcher(quiet)
     with watcher.bar:
         start_run(recipe, changes, folder, resume, minutes, device, watcher)

@@ -1,4 +1,4 @@
-"""Optimisers, rates over time, and the running mean of the weights."""
+"""Optimisers, learning rates over time, and the moving average of the weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def build_optimizer(named: Iterable[tuple[str, nn.Parameter]], config: Optimizer
 
 
 def rate_factor(step: int, steps: int, config: ScheduleConfig) -> float:
-    """What the full rate is multiplied with at a step."""
+    """The factor of the full rate at a step."""
     warm = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
     if config.decay == "constant":
         return warm
@@ -38,7 +38,7 @@ def rate_factor(step: int, steps: int, config: ScheduleConfig) -> float:
     return warm * (LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * done)))
 
 
-class RunningMean:
+class EMA:
     """Exponential moving average of a net's weights and buffers, which starts as a copy.
 
     The decay rises to its full value over the first steps, so that the start is soon forgotten.
@@ -51,12 +51,12 @@ class RunningMean:
     @torch.no_grad()
     def update(self, net: nn.Module, step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        means: list[Tensor] = []
-        news: list[Tensor] = []
+        averages: list[Tensor] = []
+        current: list[Tensor] = []
         for name, value in net.state_dict().items():
             if value.is_floating_point():
-                means.append(self.values[name])
-                news.append(value)
+                averages.append(self.values[name])
+                current.append(value)
             else:
                 self.values[name].copy_(value)
-        torch._foreach_lerp_(means, news, 1 - decay)
+        torch._foreach_lerp_(averages, current, 1 - decay)

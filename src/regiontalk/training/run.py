@@ -13,10 +13,15 @@ from regiontalk import runs
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.model_folder import SUMS
 from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
-from regiontalk.training.kinds import task_class
+from regiontalk.training.heads.alignment import AlignmentTask
+from regiontalk.training.heads.sentences import SentencesTask
 from regiontalk.training.malloc import keep_freed_memory
 from regiontalk.training.recipe import load_recipe, to_dict
+
+TASKS: dict[str, Any] = {"fcln": FCLNTask, "alignment": AlignmentTask, "sentences": SentencesTask}
+"""Kind of recipe -> its `engine.Task`, which `begin(recipe)` makes."""
 
 
 def start_run(
@@ -35,7 +40,7 @@ def start_run(
         keep_freed_memory()
     _make_folder(folder)
     with Processes.join(device) as processes:
-        task = task_class(recipe.kind).begin(recipe)
+        task = TASKS[recipe.kind].begin(recipe)
         engine = Engine(task, folder, device, watcher, processes)
         resumed = resume and engine.resume()
         if resumed:
@@ -64,9 +69,9 @@ def _begin_record(
         for role in ("codes", "snippets"):
             if getattr(data, role, None):
                 record.uses(role, Path(getattr(data, role)))
-    begin_from = getattr(recipe, "begin_from", None)
-    if begin_from is not None:
-        record.uses("model", _model_place(begin_from))
+    init_from = getattr(recipe, "init_from", None)
+    if init_from is not None:
+        record.uses("model", _model_place(init_from))
     earlier = runs.find_record(folder) if resumed else None
     if earlier is not None:
         record.resumes(earlier)
@@ -74,9 +79,9 @@ def _begin_record(
     return record
 
 
-def _model_place(begin_from: str) -> Path:
+def _model_place(init_from: str) -> Path:
     """A model folder, or the checkpoint of a run."""
-    folder = regiontalk.EMBEDDED if begin_from == "embedded" else Path(begin_from)
+    folder = regiontalk.EMBEDDED if init_from == "embedded" else Path(init_from)
     return folder if (folder / SUMS).is_file() else find_checkpoint(folder)
 
 

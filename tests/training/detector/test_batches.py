@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections import Counter
 from pathlib import Path
 
@@ -21,8 +20,6 @@ from regiontalk.training.detector.batches import (
     Plan,
     Source,
     TrainingBatches,
-    checked,
-    loader,
     share_counts,
     usable_phrases,
 )
@@ -293,37 +290,10 @@ class TestSource:
         for step in (0, 1, 0, 1):
             assert torch.equal(plain[step].images, cached[step].images)
 
-
-@pytest.mark.parametrize("workers", [0, 1])
-class TestLoader:
-    def test_goes_on_from_any_step(self, workers, tmp_path):
-        batches = make_batches(write_dataset(tmp_path / "d", [{} for _ in range(6)]))
-        names = [batch.names for batch in loader(batches, 5, workers)]
-        assert names == [batches[step].names for step in (5, 6, 7)]
-
-    def test_a_broken_photo_is_named_in_one_line(self, workers, tmp_path):
+    def test_a_broken_photo_is_named_in_one_line(self, tmp_path):
         folder = write_dataset(tmp_path / "d", [{} for _ in range(2)])
         (folder / "1.png").write_bytes(b"no photo")
-        with pytest.raises(DataError) as caught:
-            list(loader(make_batches(folder), 0, workers))
-        assert caught.value.message.startswith(f"{folder}: 1.png: ")
-        assert "\n" not in caught.value.message
-
-
-def test_workers_leave_ctrl_c_to_their_parent(tmp_path):
-    from regiontalk.training.detector.batches import _begin_worker
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        _begin_worker(0)
-        assert all(signal.getsignal(number) == signal.SIG_IGN for number in before)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def test_checked_raises_in_its_turn():
-    items = checked([1, DataError("broken"), 3])
-    assert next(items) == 1
-    with pytest.raises(DataError, match="broken"):
-        next(items)
+        error = make_batches(folder)[0]
+        assert isinstance(error, DataError)
+        assert error.message.startswith(f"{folder}: 1.png: ")
+        assert "\n" not in error.message
