@@ -1,4 +1,4 @@
-"""One tree of errors. Each class carries exit code and HTTP status; each error may carry a mending hint.
+"""One tree of errors. Each class carries exit code and HTTP status; each error may carry a hint how to fix it.
 
 The library raises these; only `cli/` and `serve/` translate them.
 """
@@ -21,6 +21,12 @@ class UsageError(RegionTalkError):
 
     exit_code = 2
     http_status = 422
+
+
+class OutputError(UsageError):
+    """A result cannot be written to the place that was asked for."""
+
+    http_status = 507
 
 
 class SkippedInputs(RegionTalkError):

@@ -112,7 +112,7 @@ def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
     ("arguments", "code", "message"),
     [
         (["prepare", "csv", "none.csv", "out"], 4, "none.csv: no such file or folder"),
-        (["prepare", "csv", "photos", "out"], 4, "photos: a folder where a file is due"),
+        (["prepare", "csv", "photos", "out"], 4, "photos: a folder, not a file"),
         (["prepare", "csv", "export.json", "out"], 4, "export.json, line 1: the columns are"),
         (["prepare", "jsonl", "regions.csv", "out"], 4, "regions.csv, line 1: wrong JSON at character 1"),
         (["prepare", "visual-genome", ".", "out"], 4, "image_data.json: No such file"),

@@ -69,7 +69,7 @@ def test_a_sample_becomes_records(source, tmp_path):
     done = prepare("coco", source, tmp_path / "out")
     train, dev = Dataset(tmp_path / "out")
     assert train.image == str(source / "train2017" / "000000000009.jpg")
-    assert (train.width, train.height, train.split, train.more) == (96, 64, "train", {"id": 9})
+    assert (train.width, train.height, train.split, train.id) == (96, 64, "train", "9")
     assert train.sentences == ("A dog at a light.", "Two dogs.")
     assert [(r.xyxy, r.phrase, r.type) for r in train.regions] == [
         ((1.5, 2.25, 21.61, 32.85), "dog", "object"),
@@ -120,7 +120,7 @@ def test_the_same_photos_in_two_years_are_an_error(source, tmp_path):
         ({"images": [image(1)], "annotations": [{"image_id": 1}]}, "annotations item 1: there is no 'bbox'"),
         ({"images": [{"id": 1}]}, "images item 1: there is no 'file_name'"),
         ({"images": [image(1) | {"width": 0}]}, "images item 1: an image of 0×64 pixels"),
-        ({"images": ["x"]}, "images item 1: a JSON object is due here"),
+        ({"images": ["x"]}, "images item 1: 'x' is not a JSON object"),
         ({}, "an empty data set"),
     ],
 )

@@ -29,7 +29,7 @@ def test_a_clamped_box_lies_inside_and_has_area(box):
 @given(st.lists(boxes, min_size=2, max_size=5))
 def test_a_plural_phrase_keeps_the_boxes_inside_and_their_union(several):
     inside = tuple(box for box in (clamp(box, WIDTH, HEIGHT) for box in several) if box is not None)
-    region = TrueRegion(union(several), "two dogs", "animals", tuple(several), {"entity": "7"})
+    region = TrueRegion(union(several), "two dogs", "animals", tuple(several), "7")
     if not inside:
         with pytest.raises(Unfit, match=NO_AREA):
             fit_region(region, WIDTH, HEIGHT)
@@ -37,7 +37,7 @@ def test_a_plural_phrase_keeps_the_boxes_inside_and_their_union(several):
     fitted = fit_region(region, WIDTH, HEIGHT)
     assert fitted.xyxy == union(inside)
     assert fitted.boxes_xyxy == (inside if len(inside) > 1 else ())
-    assert (fitted.phrase, fitted.type, fitted.more) == ("two dogs", "animals", {"entity": "7"})
+    assert (fitted.phrase, fitted.type, fitted.entity) == ("two dogs", "animals", "7")
 
 
 def test_a_region_inside_is_the_same_object():

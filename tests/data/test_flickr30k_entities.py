@@ -116,7 +116,7 @@ def test_records_written_in_the_original_format_come_back_the_same(source, tmp_p
 
 def write_in_original_format(folder: Path, record: Record) -> None:
     name = Path(record.image).stem
-    boxes = {region.more["entity"]: region.boxes_xyxy or (region.xyxy,) for region in record.regions}
+    boxes = {region.entity: region.boxes_xyxy or (region.xyxy,) for region in record.regions}
     objects = "".join(
         f"<object><name>{entity}</name><bndbox><xmin>{x0 + 1:g}</xmin><ymin>{y0 + 1:g}</ymin>"
         f"<xmax>{x1:g}</xmax><ymax>{y1:g}</ymax></bndbox></object>"
@@ -126,10 +126,10 @@ def write_in_original_format(folder: Path, record: Record) -> None:
     (folder / "Annotations" / f"{name}.xml").write_text(annotation(name, objects, (record.width, record.height)))
     sentences = list(record.sentences)
     for region in record.regions:
-        for number in region.more["sentences"]:
+        for number in region.sentences:
             start = sentences[number].lower().index(region.phrase.lower())
             end = start + len(region.phrase)
-            mark = f"[/EN#{region.more['entity']}/{region.type} {sentences[number][start:end]}]"
+            mark = f"[/EN#{region.entity}/{region.type} {sentences[number][start:end]}]"
             sentences[number] = sentences[number][:start] + mark + sentences[number][end:]
     (folder / "Sentences" / f"{name}.txt").write_text("\n".join(sentences))
 

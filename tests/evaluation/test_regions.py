@@ -25,7 +25,7 @@ TRUTH = record(TrueRegion(A, "a red dog"), TrueRegion(B, "green grass"), TrueReg
 
 def test_phrases_on_the_same_box_are_references_of_one_region() -> None:
     assert references_by_box(TRUTH) == {A: ["a red dog", "the dog"], B: ["green grass"]}
-    merged = record(TrueRegion(A, "x", more={"phrases": ["x", "y"]}), TrueRegion(B, " "))
+    merged = record(TrueRegion(A, "x", phrases=("x", "y")), TrueRegion(B, " "))
     assert references_by_box(merged) == {A: ["x", "y"]}
 
 

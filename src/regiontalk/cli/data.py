@@ -231,8 +231,7 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
     """
     from regiontalk.data.drawn import write_scenes
 
-    # The scenes come from nowhere: the folder above OUT stands in for a source, which OUT must not hold.
-    with new_dataset(out, force, out.resolve().parent) as working:
+    with new_dataset(out, force) as working:
         write_scenes(working, train, dev, seed, size, shapes)
     _print_description(str(out), json.loads((out / DESCRIPTION).read_text(encoding="utf-8")), as_json)
 

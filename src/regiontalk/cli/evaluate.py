@@ -135,9 +135,10 @@ def _write_report(
     predictions: Path,
 ) -> None:
     from regiontalk import images
-    from regiontalk.data.records import TarShards, read_file
+    from regiontalk.data.records import TarShards
     from regiontalk.evaluation.files import Problems, read_predictions, read_truth
     from regiontalk.evaluation.report import write_report
+    from regiontalk.files import read_file
 
     folder = truth if truth.is_dir() else truth.parent
     shards = TarShards(folder)

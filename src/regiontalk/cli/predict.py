@@ -12,9 +12,8 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.data.records import SPLITS, Dataset, Record
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, RegionTalkError, UsageError
-from regiontalk.files import replacing
+from regiontalk.files import json_line, replacing
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def command(
     predictor, name = open_predictor(NetOptions(checkpoint, device, batch, workers), settings, quiet)
     with writing(output) as temporary:
         found = _regions(predictor, dataset, on_truths, described, f"Predicting {data}", quiet)
-        lines = {photo.path: encode_line(_by_score(photo, name).to_dict()) for photo in found}
+        lines = {photo.path: json_line(_by_score(photo, name).to_dict()) for photo in found}
         temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
     console.message(f"{output}: {len(lines)} photos", quiet)
 
@@ -143,7 +142,7 @@ def _predict_sentences(
     describer = DatasetDescriber.load(find_checkpoint(checkpoint), codes, pick_device(device))
     with writing(output) as temporary:
         found = (describer.regions if on_truths else describer.photos)(dataset, beam)
-        lines = {photo.path: encode_line(photo.to_dict()) for photo in found}
+        lines = {photo.path: json_line(photo.to_dict()) for photo in found}
         temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
     console.message(f"{output}: {len(lines)} photos", quiet)
 

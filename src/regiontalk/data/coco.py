@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.data.json_stream import stream_members
-from regiontalk.data.records import TrueRegion
+from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import (
     Format,
     Item,
@@ -38,7 +38,7 @@ class _Photo:
 
     place: str
     name: str | None = None
-    size: tuple[int, int] | None = None
+    size: tuple[int, int] = (0, 0)
     sentences: list[str] = field(default_factory=list)
     objects: list[tuple[BoxXYXY, int]] = field(default_factory=list)
 
@@ -84,15 +84,15 @@ class _Part:
         if photo.name is None:
             raise DataError(f"{photo.place}: no image has the id {identity}")
         default = split_of(self.name.rstrip("0123456789"), photo.place) if self.name else "train"
-        return Item(
-            photo.place,
+        record = Record(
             f"{self.name}/{photo.name}" if self.name else photo.name,
-            photo.size,
+            *photo.size,
             source.split_for(str(identity), photo.name, default=default),
             sentences=tuple(photo.sentences),
             regions=tuple(TrueRegion(box, self._category(name, photo), "object") for box, name in photo.objects),
-            more={"id": identity},
+            id=str(identity),
         )
+        return Item(photo.place, record)
 
     def _category(self, identity: int, photo: _Photo) -> str:
         if identity not in self.categories:

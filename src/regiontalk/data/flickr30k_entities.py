@@ -16,9 +16,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from regiontalk.data.fitting import union
-from regiontalk.data.records import TrueRegion, read_file
+from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, add_to_split, as_size, read_lines, reading, split_of
 from regiontalk.errors import DataError
+from regiontalk.files import read_file
 from regiontalk.types import BoxXYXY
 
 PHOTO_FOLDERS = ("", "flickr30k-images", "flickr30k_images", "images")
@@ -38,20 +39,24 @@ def read(source: Source) -> Iterator[Item]:
 FORMAT = Format(read, PHOTO_FOLDERS)
 
 
-def _item(path: Path, sentence_path: Path, split: str | None) -> Item:
+def _item(path: Path, sentence_path: Path, split: str) -> Item:
     root = _parse(path)
     marked = _read_sentences(sentence_path)
     with reading(str(path)):
-        image = root.findtext("filename") or f"{path.stem}.jpg"
         size = root.find("size")
-        return Item(
-            str(path),
-            image,
-            None if size is None else as_size(size.findtext("width"), size.findtext("height")),
+        width, height = (0, 0) if size is None else as_size(size.findtext("width"), size.findtext("height"))
+        sentences = tuple(plain_sentence(line) for line in marked)
+        record = Record(
+            root.findtext("filename") or f"{path.stem}.jpg",
+            width,
+            height,
             split,
-            sentences=tuple(plain_sentence(line) for line in marked),
+            sentences=sentences,
             regions=tuple(_regions(marked, _entity_boxes(root))),
+            id=path.stem,
+            entity_sentences=sentences,
         )
+        return Item(str(path), record)
 
 
 def plain_sentence(marked: str) -> str:
@@ -76,7 +81,8 @@ def _regions(marked_sentences: list[str], boxes: Mapping[str, list[BoxXYXY]]) ->
             match["phrase"].strip(),
             match["type"],
             tuple(own) if len(own) > 1 else (),
-            more={"entity": match["entity"], "sentences": list(dict.fromkeys(numbers[key]))},
+            entity=match["entity"],
+            sentences=tuple(dict.fromkeys(numbers[key])),
         )
 
 

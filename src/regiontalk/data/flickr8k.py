@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from regiontalk.data.records import SPLITS
+from regiontalk.data.records import SPLITS, Record
 from regiontalk.data.sources import Format, Item, Source, add_to_split, read_lines, read_text
 from regiontalk.errors import DataError
 
@@ -25,7 +25,8 @@ def read(source: Source) -> Iterator[Item]:
     source = source.with_lists(_read_lists(path.parent))
     for image, (line, sentences) in _read_tokens(path).items():
         split = source.split_for(image, Path(image).stem, default="train")
-        yield Item(f"{path}, line {line}", image, split=split, sentences=sentences)
+        record = Record(image, 0, 0, split, sentences=sentences, id=Path(image).stem)
+        yield Item(f"{path}, line {line}", record)
 
 
 FORMAT = Format(read, PHOTO_FOLDERS)

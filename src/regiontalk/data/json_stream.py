@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from regiontalk.data.records import open_file
 from regiontalk.errors import DataError
+from regiontalk.files import open_file, refuse_constant
 
 CHUNK_BYTES = 1 << 22
 LARGEST_ITEM = 1 << 28  # characters; a broken file must not grow the window without end
@@ -41,20 +41,6 @@ def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
             window.fail(f"a JSON object is due here, not {window.peek()!r}")
         yield from window.members()
         window.expect_end()
-
-
-def load_json(path: Path) -> Any:
-    """A whole, small JSON file."""
-    with open_file(path) as file:
-        window = _Window(path, file)
-        value = window.value()
-        window.expect_end()
-        return value
-
-
-def refuse_constant(name: str) -> NoReturn:
-    """For `json.loads`: JSON has no NaN and no infinity, though the standard library takes them."""
-    raise ValueError(f"{name} is not JSON")
 
 
 class _Window:

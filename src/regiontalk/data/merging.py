@@ -29,13 +29,13 @@ def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False
 
 def _merge(regions: Sequence[TrueRegion]) -> TrueRegion:
     x0, y0, x1, y1 = np.mean([region.xyxy for region in regions], axis=0).tolist()
-    phrases = [phrase for region in regions for phrase in region.more.get("phrases", [region.phrase])]
+    phrases = tuple(phrase for region in regions for phrase in region.phrases or (region.phrase,))
     types = {region.type for region in regions}
     return TrueRegion(
         (x0, y0, x1, y1),
         phrases[0],
         types.pop() if len(types) == 1 else None,
-        more={"phrases": phrases},
+        phrases=phrases,
     )
 
 

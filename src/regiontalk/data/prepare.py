@@ -17,7 +17,7 @@ from regiontalk.data.fitting import Unfit, fit_region
 from regiontalk.data.packing import Packer
 from regiontalk.data.photos import PhotoFinder, upright_size
 from regiontalk.data.records import Record, TarShards, TrueRegion
-from regiontalk.data.sources import Format, Item, Source, read_split_file
+from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
 
@@ -137,30 +137,28 @@ class RecordMaker:
 
     def _record(self, item: Item) -> Record | None:
         """The record of an item, None (and a note) if there is none to be had."""
-        if item.split is None:
+        record = item.record
+        if record.split == NO_SPLIT:
             self.report.left_out["in no split"] += 1
             return None
-        image, there = self._locate(item)
-        if item.size is None and not there:
+        image, there = self._finder.locate(record.image) if record.shard is None else (record.image, True)
+        if not record.width and not there:
             self._skip(item, "photo not found", f"photo not found: {image}")
             return None
-        if self._places.setdefault((item.shard, image), item.place) != item.place:
-            self._skip(item, "duplicate", f"the same photo as in {self._places[item.shard, image]}")
+        if self._places.setdefault((record.shard, image), item.place) != item.place:
+            self._skip(item, "duplicate", f"the same photo as in {self._places[record.shard, image]}")
             return None
-        width, height = item.size or upright_size(image)
+        width, height = (record.width, record.height) if record.width else upright_size(image)
         regions = tuple(self._fit(item, width, height))
-        reason = self._rule_against(regions, item.sentences)
+        reason = self._rule_against(regions, record.sentences)
         if reason is not None:
             self.report.left_out[reason] += 1
             return None
         self.report.missing += not there
-        return Record(image, width, height, item.split, item.shard, item.sentences, regions, item.more)
-
-    def _locate(self, item: Item) -> tuple[str, bool]:
-        return self._finder.locate(item.image) if item.shard is None else (item.image, True)
+        return replace(record, image=image, width=width, height=height, regions=regions)
 
     def _fit(self, item: Item, width: int, height: int) -> Iterator[TrueRegion]:
-        for number, region in enumerate(item.regions):
+        for number, region in enumerate(item.record.regions):
             reason = self.form.drops(region)
             if reason is not None:
                 self.report.dropped[reason] += 1

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from regiontalk.data.json_stream import stream_array
-from regiontalk.data.records import TrueRegion
+from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, as_object, as_size, as_text, reading
 from regiontalk.errors import DataError
 from regiontalk.types import BoxXYXY
@@ -63,15 +63,16 @@ def _item(
     identity = _identity(entry)
     if identity not in photos:
         raise DataError(f"{place}: image {identity} is not in {IMAGES}")
-    image, size = photos[identity]
-    return Item(
-        place,
+    image, (width, height) = photos[identity]
+    record = Record(
         image,
-        size,
-        split=source.split_for(str(identity), default="train"),
+        width,
+        height,
+        source.split_for(str(identity), default="train"),
         regions=tuple(TrueRegion(_box(region), as_text(region["phrase"], "phrase")) for region in entry["regions"]),
-        more={"id": identity},
+        id=str(identity),
     )
+    return Item(place, record)
 
 
 def _identity(entry: Mapping[str, Any]) -> int:

@@ -14,7 +14,6 @@ from regiontalk.evaluation.captions import CaptionScores, evaluate_captions
 from regiontalk.evaluation.files import Problems
 from regiontalk.evaluation.language import CorpusScorer, Pair
 from regiontalk.evaluation.matching import boxes_of
-from regiontalk.evaluation.merged_truth import phrases_of
 from regiontalk.types import BoxXYXY, ImageRegions
 
 SAME_BOX = 0.9  # IoU from which a predicted box is the true one, rounded
@@ -50,7 +49,7 @@ def references_by_box(record: Record) -> Mapping[BoxXYXY, list[str]]:
     """What was written for each box; phrases on the very same box are references of one region."""
     found: dict[BoxXYXY, list[str]] = {}
     for region in record.regions:
-        found.setdefault(region.xyxy, []).extend(phrases_of(region))
+        found.setdefault(region.xyxy, []).extend(region.references)
     return {box: references for box, references in found.items() if references}
 
 

@@ -6,7 +6,6 @@ result's keys. Nothing on the page is typed by hand, so a figure can always be f
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 from regiontalk.errors import DataError
 from regiontalk.evaluation.curves import draw_curves, read_curves
 from regiontalk.evaluation.published import PUBLISHED, Row
+from regiontalk.files import read_json
 
 COMMAND = "regiontalk evaluate tables docs/runs docs/results.md"
 CURVES = "curves.svg"
@@ -158,10 +158,7 @@ def read_runs(folder: Path) -> list[Row]:
     """Every run below a folder, by name."""
     runs = []
     for path in sorted(folder.glob("*/metrics.json")):
-        try:
-            run = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path}: {error}") from error
+        run = read_json(path)
         if not isinstance(run, dict) or not isinstance(run.get("kind"), str):
             raise DataError(f"{path}: a run is a JSON object with a 'kind'")
         logged = path.with_name("log.jsonl").is_file()
