@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -14,16 +12,14 @@ import click
 
 import regiontalk
 from regiontalk.cli import console, outputs
-from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
+from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
 from regiontalk.images import Limits
-from regiontalk.photos import Photos
+from regiontalk.photos import Photos, attempts
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
 
 Result = TypeVar("Result")
-
-AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
 
 class Doing(NamedTuple):
@@ -75,33 +71,6 @@ def _load_on_cuda(model: str | None) -> Model:
 
     device = str(pick_device("cuda"))
     return Model(TorchRuntime(regiontalk.EMBEDDED if model is None else Path(model), device))
-
-
-def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:
-    """What `ask` says of every photo, in the photos' order; or, where it is the photo's fault, why not."""
-
-    def attempt(photo: str) -> Result | RegionTalkError:
-        try:
-            return ask(photo)
-        except (InputError, UsageError) as error:
-            return error
-
-    return in_order(attempt, photos, workers)
-
-
-def in_order(work: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result]:
-    """`work` done in threads, a few photos ahead; results in the photos' order."""
-    pool = ThreadPoolExecutor(workers)
-    under_way: deque[Future[Result]] = deque()
-    try:
-        for photo in photos:
-            under_way.append(pool.submit(work, photo))
-            if len(under_way) >= AHEAD * workers:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def answer_all(
