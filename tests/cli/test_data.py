@@ -170,8 +170,8 @@ def test_odd_names_stay_on_one_line(desk, capfd):
 
 def test_a_sheet_that_cannot_be_written_is_a_usage_error(desk, capfd):
     assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
-    assert run(["data", "stats", "out", "-o", "none/sheet.png"]) == 2
-    assert "none/sheet.png: cannot be written" in capfd.readouterr().err
+    assert run(["data", "stats", "out", "-o", "regions.csv/sheet.png"]) == 2
+    assert "regions.csv/sheet.png: cannot be written" in capfd.readouterr().err
 
 
 def test_scenes_are_drawn_whole_and_again_the_same(tmp_path, monkeypatch, capfd):

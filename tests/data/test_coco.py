@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from regiontalk.cli import render
 from regiontalk.data.prepare import Settings, prepare
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, TrueRegion
 from regiontalk.errors import DataError
+from regiontalk.types import ImageRegions, Region
 
 CATEGORIES = [
     {"supercategory": "animal", "id": 18, "name": "dog"},
@@ -134,3 +136,13 @@ def test_bad_input_is_named_with_file_and_place(tmp_path, members, problem):
 def test_a_folder_without_coco_files_is_named(tmp_path):
     with pytest.raises(DataError, match="neither captions"):
         prepare("coco", tmp_path, tmp_path / "out")
+
+
+def test_a_box_with_a_caption_is_a_region(tmp_path, scene):
+    said = ImageRegions("scene.jpg", 96, 64, "tiny", (Region((1, 2, 30, 40), 0.9, "a house"),))
+    scene.save(tmp_path / "scene.jpg")
+    (tmp_path / "said.json").write_text(json.dumps(render.to_coco([said])))
+    prepare("coco", tmp_path / "said.json", tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert record.regions == (TrueRegion((1, 2, 30, 40), "a house"),)
+    assert record.sentences == ()

@@ -197,3 +197,16 @@ def test_missing_files_and_folders_are_named(tmp_path):
 
 def test_the_marks_of_phrases_go_from_a_sentence():
     assert plain_sentence("[/EN#1/people A man] and [/EN#2/people/other his  dog]") == "A man and his  dog"
+
+
+@pytest.mark.parametrize("text", ["[/EN#1/x" * 20_000, "[/EN#1/x" + " " * 200_000, "[/EN#1/" + "x" * 200_000])
+def test_a_hostile_sentence_is_read_in_linear_time(text):
+    assert plain_sentence(text) == text
+
+
+@pytest.mark.parametrize("encoding", ["nope", "shift_jis"])
+def test_an_encoding_that_xml_does_not_have_is_named(tmp_path, encoding):
+    source = write_source(tmp_path / "entities", ["1"])
+    (source / "Annotations" / "1.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?>' + annotation("1"))
+    with pytest.raises(DataError, match=r"1\.xml: wrong XML"):
+        prepare("flickr30k-entities", source, tmp_path / "out")

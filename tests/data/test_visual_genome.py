@@ -112,13 +112,22 @@ def test_images_with_fewer_than_20_or_more_than_50_regions_are_left_out(tmp_path
     assert done.description["left_out_images"] == {"fewer than 20 regions": 2, "more than 50 regions": 1}
 
 
+def test_photos_of_coco_are_read_under_its_ids(tmp_path):
+    images = [image(1) | {"coco_id": 77}, image(2) | {"coco_id": None}]
+    descriptions = [{"id": number, "regions": [region(1, (0, 0, 9, 9), "a dog")]} for number in (1, 2)]
+    prepare("visual-genome-coco", write_source(tmp_path / "vg", images, descriptions), tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert record.id == "77"
+    assert record.regions == (TrueRegion((0, 0, 9, 9), "a dog", "phrase"),)
+
+
 def test_version_1_0_names_images_and_regions_by_id(tmp_path):
     old_image = {"id": 7, "url": "https://x/VG_100K/7.jpg", "width": 50, "height": 40, "coco_id": None}
     old_region = {"id": 1, "image": 7, "x": 1, "y": 2, "width": 3, "height": 4, "phrase": "a cup"}
     folder = write_source(tmp_path / "vg", [old_image], [{"id": 7, "regions": [old_region]}])
     [item] = read(Source(folder))
     assert (item.record.width, item.record.height) == (50, 40)
-    assert item.record.regions == (TrueRegion((1, 2, 4, 6), "a cup"),)
+    assert item.record.regions == (TrueRegion((1, 2, 4, 6), "a cup", "phrase"),)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,11 @@ def one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
+def count(number: int, thing: str) -> str:
+    """How many things there are: 1 photo, 2 photos."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
 def need(extra: str, purpose: str, *modules: str) -> None:
     """Says which extra to install where a module is not there; imports nothing."""
     for module in modules:

@@ -83,7 +83,7 @@ def answer_all(
         watched = console.track(attempts(ask, photos.paths, workers), doing.now, count, not bar)
         failed = put_all(watched, put, count, doing.done)
     if wanted.output is not None:
-        console.message(f"{wanted.output}: {count - failed} photos", quiet)
+        console.message(f"{wanted.output}: {console.count(count - failed, 'photo')}", quiet)
     return failed + len(photos.skipped)
 
 

@@ -23,7 +23,7 @@ from regiontalk.files import read_file
 from regiontalk.types import BoxXYXY
 
 PHOTO_FOLDERS = ("", "flickr30k-images", "flickr30k_images", "images")
-_PHRASE = re.compile(r"\[/EN#(?P<entity>\d+)/(?P<type>\S+)\s+(?P<phrase>[^\[\]]+)\]")
+_PHRASE = re.compile(r"\[/EN#(?P<entity>\d+)/(?P<type>[^\s\[\]]+)\s(?P<phrase>[^\[\]]+)\]")
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -116,7 +116,7 @@ def _number(bounds: ElementTree.Element, name: str) -> float:
 def _parse(path: Path) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(read_file(path))
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # of the text, or of an encoding it names
         raise DataError(f"{path}: wrong XML: {error}") from error
 
 

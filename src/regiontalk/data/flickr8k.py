@@ -25,11 +25,16 @@ def read(source: Source) -> Iterator[Item]:
     source = source.with_lists(_read_lists(path.parent))
     for image, (line, sentences) in _read_tokens(path).items():
         split = source.split_for(image, Path(image).stem, default="train")
-        record = Record(image, 0, 0, split, sentences=sentences, id=Path(image).stem)
+        record = Record(image, 0, 0, split, sentences=sentences, id=flickr_id(image))
         yield Item(f"{path}, line {line}", record)
 
 
 FORMAT = Format(read, PHOTO_FOLDERS)
+
+
+def flickr_id(image: str) -> str:
+    """Flickr's number of a photo: 1000268201_693b08cb0e.jpg is 1000268201.jpg in Flickr30k."""
+    return Path(image).stem.partition("_")[0]
 
 
 def _in_text_folder(folder: Path, name: str) -> Path:

@@ -48,6 +48,6 @@ def _item(entry: Mapping[str, Any], source: Source, place: str) -> Item:
         0,
         source.split_for(name, default=split_of(as_text(entry["split"], "split"), place)),
         sentences=tuple(sentence for sentence in sentences if sentence),
-        id=str(entry["cocoid"]) if "cocoid" in entry else Path(name).stem,
+        id=str(entry["cocoid"]) if "cocoid" in entry else flickr8k.flickr_id(name),
     )
     return Item(place, record)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk import boxes
-from regiontalk.data.photos import join_paths
+from regiontalk.data.photos import in_place
 from regiontalk.data.records import Record, TrueRegion, stream_records
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, UsageError
@@ -54,18 +54,10 @@ def merge_dataset(
         with AnnotationWriter(working, out) as writer:
             for record in track(stream_records(folder)):
                 before += len(record.regions)
-                writer.write(merge_regions(_in_place(record, folder), threshold))
+                writer.write(merge_regions(in_place(record, folder), threshold))
         if not writer.counts["images"]:
             raise DataError(f"{folder}: an empty data set")
         description = {"source": "merge", "settings": {"iou": threshold}} | writer.counts.to_dict()
         description["merged_from_regions"] = before
         write_description(working, description)
     return description
-
-
-def _in_place(record: Record, folder: Path) -> Record:
-    """The record with its photo (or shard) named so that it is found from any other folder."""
-    root = str(folder.absolute())
-    if record.shard is None:
-        return replace(record, image=join_paths(root, record.image))
-    return replace(record, shard=join_paths(root, record.shard))

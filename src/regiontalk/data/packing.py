@@ -11,7 +11,7 @@ from PIL import Image
 
 from regiontalk import images
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.errors import ImageError
+from regiontalk.errors import ImageError, UsageError
 from regiontalk.types import BoxXYXY
 
 SHARD_BYTES = 256_000_000
@@ -22,6 +22,8 @@ class Packer:
     """Writes the photos of records into shards of about 256 MB: the same bytes for the same photos."""
 
     def __init__(self, folder: Path, long_side: int) -> None:
+        if long_side < images.SHORTEST_SIDE:
+            raise UsageError(f"a packed photo needs a long side of at least {images.SHORTEST_SIDE} pixels")
         self.folder = folder
         self.long_side = long_side
         self._names: set[str] = set()
@@ -79,15 +81,18 @@ def _jpeg(photo: Image.Image) -> bytes:
     return data.getvalue()
 
 
-def _scaled(record: Record, width: int, height: int) -> Record:
-    """The record of the photo resized to `width` × `height`."""
-    x, y = width / record.width, height / record.height
+def scale_region(region: TrueRegion, x: float, y: float) -> TrueRegion:
+    """The region on a photo that was resized by `x` and `y`."""
 
     def scale(box: BoxXYXY) -> BoxXYXY:
         return round(box[0] * x, 3), round(box[1] * y, 3), round(box[2] * x, 3), round(box[3] * y, 3)
 
-    def region(old: TrueRegion) -> TrueRegion:
-        return replace(old, xyxy=scale(old.xyxy), boxes_xyxy=tuple(scale(box) for box in old.boxes_xyxy))
+    return replace(region, xyxy=scale(region.xyxy), boxes_xyxy=tuple(scale(box) for box in region.boxes_xyxy))
 
+
+def _scaled(record: Record, width: int, height: int) -> Record:
+    """The record of the photo resized to `width` × `height`."""
+    x, y = width / record.width, height / record.height
+    regions = tuple(scale_region(region, x, y) for region in record.regions)
     more = {"original_width": record.width, "original_height": record.height} | dict(record.more)
-    return replace(record, width=width, height=height, regions=tuple(region(old) for old in record.regions), more=more)
+    return replace(record, width=width, height=height, regions=regions, more=more)

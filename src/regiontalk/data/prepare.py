@@ -12,7 +12,16 @@ from typing import Any
 from PIL.Image import Image
 
 from regiontalk import images
-from regiontalk.data import coco, csv_table, flickr8k, flickr30k_entities, json_lines, karpathy, visual_genome
+from regiontalk.data import (
+    coco,
+    csv_table,
+    flickr8k,
+    flickr30k_entities,
+    json_lines,
+    karpathy,
+    refcoco,
+    visual_genome,
+)
 from regiontalk.data.fitting import Unfit, fit_region
 from regiontalk.data.packing import Packer
 from regiontalk.data.photos import PhotoFinder, upright_size
@@ -27,6 +36,8 @@ FORMATS: dict[str, Format] = {
     "flickr8k": flickr8k.FORMAT,
     "karpathy": karpathy.FORMAT,
     "coco": coco.FORMAT,
+    "refcoco": refcoco.FORMAT,
+    "visual-genome-coco": visual_genome.FORMAT_ON_COCO,
     "csv": csv_table.FORMAT,
     "jsonl": json_lines.FORMAT,
 }
@@ -204,8 +215,6 @@ def _open_source(path: Path, settings: Settings) -> Source:
 
 
 def _with_settings(form: Format, settings: Settings) -> Format:
-    if settings.pack is not None and settings.pack < images.SHORTEST_SIDE:
-        raise UsageError(f"a packed photo needs a long side of at least {images.SHORTEST_SIDE} pixels")
     low = form.min_regions if settings.min_regions is None else settings.min_regions
     high = form.max_regions if settings.max_regions is None else settings.max_regions
     if low < 0 or (high is not None and high < low):

@@ -19,6 +19,8 @@ SPLIT_NAMES = {name: name for name in SPLITS} | {
     "validation": "dev",
     "restval": "train",  # Karpathy's name for the part of COCO's val photos that he trains on
     "testing": "test",
+    "testa": "test",  # RefCOCO: people
+    "testb": "test",  # RefCOCO: everything else
     "training": "train",
 }
 
