@@ -4,6 +4,11 @@ The library raises these; only `cli/` and `serve/` translate them.
 """
 
 
+def one_line(text: str) -> str:
+    """Names and texts come from outside: a line break or a control character in them is written out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 class RegionTalkError(Exception):
     """Base of everything this package raises on purpose."""
 

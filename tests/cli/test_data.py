@@ -179,7 +179,8 @@ def test_scenes_are_drawn_whole_and_again_the_same(tmp_path, monkeypatch, capfd)
     draw = ["data", "draw", "out", "--train", "3", "--dev", "2", "--size", "64", "--shapes", "2", "--json"]
     assert run(draw) == 0
     told = json.loads(capfd.readouterr().out)
-    assert (told["source"], told["images"], told["long_side"], told["shapes"]) == ("drawn", 5, 64, 2)
+    assert (told["source"], told["images"]) == ("drawn", 5)
+    assert told["settings"] == {"seed": 0, "long_side": 64, "shapes": 2}
     assert run(["data", "check", "out", "-q"]) == 0
     records = list(Dataset("out"))
     assert [record.split for record in records] == ["train"] * 3 + ["dev"] * 2

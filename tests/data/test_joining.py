@@ -34,7 +34,7 @@ def test_photos_and_splits_are_the_firsts_and_regions_everybodys(tmp_path: Path,
     assert joined == Record(str(scene_path), 96, 64, "dev", None, ("A cat .",), (DOG, CAT), "7", more={"licence": 5})
     assert alone.image == str(first / "alone.jpg")
     assert alone.regions == (DOG,)
-    assert done["joined"] == [{"name": "other", "photos": 2, "joined_photos": 1, "dropped_regions": 0}]
+    assert done["joined"] == {str(other): {"photos": 2, "joined_photos": 1, "dropped_regions": 0}}
 
 
 def test_boxes_follow_the_size_of_the_photo(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_boxes_follow_the_size_of_the_photo(tmp_path: Path) -> None:
     cat, cats = Dataset(tmp_path / "out")[0].regions
     assert cat.xyxy == (8, 8, 40, 16)
     assert cats.boxes_xyxy == ((0, 0, 40, 20), (60, 30, 80, 40))
-    assert done["joined"][0]["dropped_regions"] == 1
+    assert done["joined"][str(other)]["dropped_regions"] == 1
 
 
 def test_phrases_still_find_their_sentences(tmp_path: Path) -> None:

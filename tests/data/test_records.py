@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -244,3 +246,11 @@ def test_the_examples_of_the_repository_are_sound(examples: Path) -> None:
             assert 0 <= x0 < x1 <= record.width
             assert 0 <= y0 < y1 <= record.height
             assert region.phrase == region.phrase.strip().lower()
+
+
+def test_the_manual_names_every_field() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "your-own-data.md").read_text(encoding="utf-8")
+    table = page.partition("## The fields of a record")[2]
+    named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+    fields = [field.name for kind in (Record, TrueRegion) for field in dataclasses.fields(kind) if field.name != "more"]
+    assert sorted(named) == sorted(fields)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from regiontalk.cli import console
 from regiontalk.data import joining, merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
 from regiontalk.data.records import SPLITS
-from regiontalk.data.writing import DESCRIPTION, new_dataset
-from regiontalk.errors import DataError
+from regiontalk.data.writing import new_dataset
+from regiontalk.errors import DataError, one_line
 from regiontalk.files import replacing
 
 MOST_NAMED = 20  # skipped images named one by one
@@ -91,7 +90,7 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
         console.print_json({"records": checker.records, "broken": _broken(problems), "problems": found})
     else:
         for problem in problems:
-            click.echo(console.one_line(str(problem)))
+            click.echo(one_line(str(problem)))
     if problems:
         raise DataError(f"{dataset}: {_broken(problems)} of {checker.records} records are broken")
     console.message(f"{dataset}: {console.count(checker.records, 'record')}, nothing broken", quiet)
@@ -160,10 +159,6 @@ def join(
     """
     track = functools.partial(console.track, description=f"Joining {first}", quiet=quiet)
     description = joining.join_datasets(first, others, out, pack, force, track)
-    for added in description["joined"]:
-        console.message(
-            f"{added['name']}: {added['joined_photos']} of {console.count(added['photos'], 'photo')} joined", quiet
-        )
     _print_description(str(out), description, as_json)
 
 
@@ -274,9 +269,9 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
     """
     from regiontalk.data.drawn import write_scenes
 
-    with new_dataset(out, force) as working:
-        write_scenes(working, train, dev, seed, size, shapes)
-    _print_description(str(out), json.loads((out / DESCRIPTION).read_text(encoding="utf-8")), as_json)
+    with new_dataset(out, force) as folder:
+        description = write_scenes(folder, train, dev, seed, size, shapes)
+    _print_description(str(out), description, as_json)
 
 
 @command.command()
@@ -318,7 +313,7 @@ def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> 
 def _anchors_toml(found: Mapping[str, Any], dataset: Path, split: str) -> str:
     pairs = [f"[{width}, {height}]" for width, height in found["anchors"]]
     rows = ("  " + ", ".join(pairs[start : start + 6]) + ",\n" for start in range(0, len(pairs), 6))
-    source = console.one_line(f"{found['regions']} {split} regions of {dataset}, long side {found['size']}")
+    source = one_line(f"{found['regions']} {split} regions of {dataset}, long side {found['size']}")
     scores = f"{found['mean_iou']:.3f}; the paper's anchors at this size: {found['paper_mean_iou']:.3f}"
     return f"# {source}\n# mean IoU with the nearest anchor: {scores}\nanchors = [\n{''.join(rows)}]"
 

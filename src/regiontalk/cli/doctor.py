@@ -1,4 +1,4 @@
-"""`regiontalk doctor`: what is installed, which device, which model, and how to mend what is missing."""
+"""`regiontalk doctor`: what is installed, which device, which model, and how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from regiontalk.cli import console
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: what was found (None: it is missing) and the command that mends it."""
+    """One thing looked at: what was found (None: it is missing) and the command that fixes it."""
 
     name: str
     found: str | None
     purpose: str = ""
-    mend: str | None = None
+    fix: str | None = None
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a list.")
 def command(as_json: bool) -> None:
-    """What is installed, which device, which model, what is missing and how to mend it."""
+    """What is installed, which device, which model, what is missing and how to fix it."""
     findings = examine()
     missing = [finding for finding in findings if finding.found is None]
     if as_json:
@@ -47,9 +47,9 @@ def command(as_json: bool) -> None:
         state = finding.found or "missing"
         click.echo(f"{finding.name:<{width}}  {state}" + (f"  ({finding.purpose})" if finding.purpose else ""))
     if missing:
-        click.echo("\nTo mend what is missing:")
+        click.echo("\nTo fix what is missing:")
     for finding in missing:
-        click.echo(f"{finding.name:<{width}}  {finding.mend}")
+        click.echo(f"{finding.name:<{width}}  {finding.fix}")
 
 
 def examine() -> list[Finding]:

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from regiontalk.data.fitting import union
 from regiontalk.data.records import Record, TrueRegion
+from regiontalk.data.region_boxes import union
 from regiontalk.data.sources import Format, Item, Source, add_to_split, as_size, read_lines, reading, split_of
 from regiontalk.errors import DataError
 from regiontalk.files import read_file

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk import images
-from regiontalk.data.fitting import Unfit, fit_region
-from regiontalk.data.packing import Packer, scale_region
-from regiontalk.data.photos import in_place
+from regiontalk.data.packing import Packer
+from regiontalk.data.photo_paths import in_place
 from regiontalk.data.records import Dataset, Record, TarShards, TrueRegion, stream_records
+from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError
 
@@ -40,13 +40,8 @@ class Addition:
         self.matched += len(places)
         return [self._records[place] for place in places]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.folder.name,
-            "photos": len(self._records),
-            "joined_photos": self.matched,
-            "dropped_regions": self.dropped,
-        }
+    def to_dict(self) -> dict[str, int]:
+        return {"photos": len(self._records), "joined_photos": self.matched, "dropped_regions": self.dropped}
 
 
 def join_datasets(
@@ -57,7 +52,7 @@ def join_datasets(
     force: bool = False,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> dict[str, Any]:
-    """Writes the joined data set `out`; returns what stands in its `dataset.json`. `pack`: see `Packer`."""
+    """Writes the joined data set `out`; returns what is in its `dataset.json`. `pack`: see `Packer`."""
     additions = [Addition(other) for other in others]
     shards = TarShards(first)
     with new_dataset(out, force, first) as folder:
@@ -72,7 +67,7 @@ def join_datasets(
         if not writer.counts["images"]:
             raise DataError(f"{first}: an empty data set")
         description = {"source": "join", "settings": {"first": first.name, "pack": pack}} | writer.counts.to_dict()
-        description["joined"] = [addition.to_dict() for addition in additions]
+        description["joined"] = {str(addition.folder): addition.to_dict() for addition in additions}
         write_description(folder, description)
     return description
 
@@ -100,8 +95,8 @@ def _fitted(other: Record, record: Record, addition: Addition) -> Iterable[TrueR
     x, y = record.width / other.width, record.height / other.height
     for region in other.regions:
         try:
-            yield fit_region(region if x == y == 1 else scale_region(region, x, y), record.width, record.height)
-        except Unfit:
+            yield clamp_region(region if x == y == 1 else scale_region(region, x, y), record.width, record.height)
+        except Unusable:
             addition.dropped += 1
 
 

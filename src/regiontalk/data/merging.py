@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk import boxes
-from regiontalk.data.photos import in_place
+from regiontalk.data.photo_paths import in_place
 from regiontalk.data.records import Record, TrueRegion, stream_records
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, UsageError
@@ -46,7 +46,7 @@ def merge_dataset(
     force: bool = False,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> dict[str, Any]:
-    """Writes the merged data set `out`, photos in place; returns what stands in its `dataset.json`."""
+    """Writes the merged data set `out`, photos in place; returns what is in its `dataset.json`."""
     if not 0 < threshold <= 1:
         raise UsageError(f"an IoU lies above 0 and up to 1, not {threshold:g}")
     before = 0

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from PIL import Image
 
 from regiontalk import images
-from regiontalk.data.records import Record, TrueRegion
+from regiontalk.data.records import Record
+from regiontalk.data.region_boxes import scale_region
 from regiontalk.errors import ImageError, UsageError
-from regiontalk.types import BoxXYXY
 
 SHARD_BYTES = 256_000_000
 JPEG_QUALITY = 90
@@ -58,9 +58,7 @@ class Packer:
         if self._tar is None or self._tar.offset > SHARD_BYTES:
             self._next_shard()
         assert self._tar is not None
-        entry = tarfile.TarInfo(name)  # its defaults: no owner, time 0, mode 0o644
-        entry.size = len(data)
-        self._tar.addfile(entry, io.BytesIO(data))
+        add_member(self._tar, name, data)
         return Path(str(self._tar.name)).name
 
     def _next_shard(self) -> None:
@@ -75,19 +73,16 @@ class Packer:
             self._tar = None
 
 
+def add_member(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    entry = tarfile.TarInfo(name)  # its defaults: no owner, time 0, mode 0o644
+    entry.size = len(data)
+    tar.addfile(entry, io.BytesIO(data))
+
+
 def _jpeg(photo: Image.Image) -> bytes:
     data = io.BytesIO()
     photo.save(data, "JPEG", quality=JPEG_QUALITY)
     return data.getvalue()
-
-
-def scale_region(region: TrueRegion, x: float, y: float) -> TrueRegion:
-    """The region on a photo that was resized by `x` and `y`."""
-
-    def scale(box: BoxXYXY) -> BoxXYXY:
-        return round(box[0] * x, 3), round(box[1] * y, 3), round(box[2] * x, 3), round(box[3] * y, 3)
-
-    return replace(region, xyxy=scale(region.xyxy), boxes_xyxy=tuple(scale(box) for box in region.boxes_xyxy))
 
 
 def _scaled(record: Record, width: int, height: int) -> Record:

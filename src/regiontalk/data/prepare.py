@@ -22,10 +22,10 @@ from regiontalk.data import (
     refcoco,
     visual_genome,
 )
-from regiontalk.data.fitting import Unfit, fit_region
 from regiontalk.data.packing import Packer
-from regiontalk.data.photos import PhotoFinder, upright_size
+from regiontalk.data.photo_paths import PhotoFinder, upright_size
 from regiontalk.data.records import Record, TarShards, TrueRegion
+from regiontalk.data.region_boxes import Unusable, clamp_region
 from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
@@ -175,8 +175,8 @@ class RecordMaker:
                 self.report.dropped[reason] += 1
                 continue
             try:
-                fitted = fit_region(region, width, height)
-            except Unfit as problem:
+                fitted = clamp_region(region, width, height)
+            except Unusable as problem:
                 self._refuse_or_drop(item.region_place(number), region, str(problem))
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{item.region_place(number)}: {error}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.data.records import ANNOTATIONS, Record
-from regiontalk.errors import UsageError
+from regiontalk.errors import DataError, UsageError
 from regiontalk.files import json_line, new_folder
 
 DESCRIPTION = "dataset.json"
@@ -53,7 +53,10 @@ class AnnotationWriter:
         photos = record.shard or record.image
         if photos.startswith(f"{self._out}{os.sep}"):
             raise UsageError(f"{self._out}: not replaced, because it holds {photos}, which the new data set needs")
-        self._file.write(json_line(record.to_dict()))
+        try:
+            self._file.write(json_line(record.to_dict()))
+        except ValueError as error:  # an infinite number in a field that nothing here reads
+            raise DataError(f"{record.image}: cannot be written as JSON: {error}") from error
         self.counts.add(record)
 
     def __enter__(self) -> AnnotationWriter:
