@@ -88,10 +88,9 @@ def test_a_broken_torch_is_a_finding_not_a_failure(monkeypatch: pytest.MonkeyPat
 def test_the_embedded_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, found: str | None
 ) -> None:
-    (tmp_path / "weights").mkdir()
     if content is not None:
-        (tmp_path / "weights" / "model.json").write_text(content)
-    monkeypatch.setattr(doctor, "files", lambda package: tmp_path)
+        (tmp_path / "model.json").write_text(content)
+    monkeypatch.setattr(regiontalk, "EMBEDDED", tmp_path)
     model = next(finding for finding in doctor.examine() if finding.name == "model")
     assert model.found == found
     assert found is not None or model.fix

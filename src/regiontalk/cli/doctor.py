@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
 import shutil
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 
 import click
 
 import regiontalk
 from regiontalk.cli import console
+from regiontalk.errors import DataError
+from regiontalk.files import read_json
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ def _cpu_threads() -> int:
 
 
 def _embedded_model() -> Finding:
-    description = files("regiontalk") / "weights" / "model.json"
+    description = regiontalk.EMBEDDED / "model.json"
     if not description.is_file():
         return Finding("model", "none yet", "this version carries no embedded model")
     try:
-        name = json.loads(description.read_text(encoding="utf-8")).get("name", "unnamed")
-    except (OSError, ValueError, AttributeError):
+        name = read_json(description)["name"]
+    except (DataError, LookupError, TypeError):
         return Finding("model", None, "model.json cannot be read", "pip install --force-reinstall regiontalk")
     return Finding("model", str(name), "embedded")
 

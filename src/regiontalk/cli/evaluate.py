@@ -13,7 +13,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.evaluate_alignment import alignment, grounding, magnitudes, print_ranking
-from regiontalk.errors import DataError, SkippedInputs
+from regiontalk.errors import SkippedInputs
 
 if TYPE_CHECKING:
     from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
@@ -149,10 +149,7 @@ def _write_report(
         return images.open_photo(shards.read(shard, name) if shard else read_file(folder / name))
 
     sizes = {name: (one.width, one.height) for name, one in evaluation.truths.items()}
-    try:
-        write_report(output, evaluation, result, read_predictions(predictions, sizes, Problems()), open_photo)
-    except OSError as error:
-        raise DataError(f"{output}: {error.strerror or error}") from error
+    write_report(output, evaluation, result, read_predictions(predictions, sizes, Problems()), open_photo)
 
 
 @command.command()

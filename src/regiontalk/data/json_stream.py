@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -25,21 +25,18 @@ _CUT_TOKEN = 16  # characters: an error nearer to the window's end may be a toke
 
 def stream_array(path: Path) -> Iterator[Any]:
     """The items of a file that is one JSON array."""
-    with open_file(path) as file:
-        window = _Window(path, file)
-        if window.peek() != "[":
-            window.fail(f"a JSON array is due here, not {window.peek()!r}")
-        yield from window.array()
-        window.expect_end()
+    return _stream(path, _Window.array)
 
 
 def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
     """The members of a file that is one JSON object: (key, value), an array as one (key, item) per item."""
+    return _stream(path, _Window.members)
+
+
+def _stream(path: Path, take: Callable[[_Window], Iterator[Any]]) -> Iterator[Any]:
     with open_file(path) as file:
         window = _Window(path, file)
-        if window.peek() != "{":
-            window.fail(f"a JSON object is due here, not {window.peek()!r}")
-        yield from window.members()
+        yield from take(window)
         window.expect_end()
 
 
@@ -73,7 +70,7 @@ class _Window:
         while self.peek() != "}":
             key = self.value()
             if not isinstance(key, str):
-                self.fail(f"a member's name is due here, not {key!r}")
+                self.fail(f"expected a member's name, found {key!r}")
             self._take(":")
             if self.peek() == "[":
                 for item in self.array():
@@ -96,7 +93,7 @@ class _Window:
             except ValueError as error:
                 self.fail(str(error))
             else:
-                # A number near the window's end may go on behind it: "1", "1." and "1e+" all scan as 1.
+                # A number near the window's end may go on after it: "1", "1." and "1e+" all scan as 1.
                 if end + 2 < len(self.text) or not self._read():
                     self.at = end
                     return value
@@ -122,7 +119,7 @@ class _Window:
     def _take(self, sign: str) -> None:
         found = self.peek()
         if found != sign:
-            self.fail(f"{sign!r} is due here, not {found!r}" if found else f"the file ends before {sign!r}")
+            self.fail(f"expected {sign!r}, found {found!r}" if found else f"the file ends before {sign!r}")
         self.at += 1
 
     def _read_on_or_fail(self, error: json.JSONDecodeError) -> None:

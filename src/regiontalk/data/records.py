@@ -62,7 +62,9 @@ class TrueRegion:
             out["sentences"] = list(self.sentences)
         if self.phrases:
             out["phrases"] = list(self.phrases)
-        return out | dict(self.more)
+        if self.more:
+            out |= self.more
+        return out
 
 
 @dataclass(frozen=True)
