@@ -18,6 +18,7 @@ SUFFIXES = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".bmp", ".tif", ".
 STDIN = "-"
 AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -121,13 +122,13 @@ def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) 
     return in_order(attempt, photos, workers)
 
 
-def in_order(work: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result]:
-    """`work` done in threads, a few photos ahead; results in the photos' order."""
+def in_order(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
+    """`work` done in threads, a few items ahead; results in the items' order."""
     pool = ThreadPoolExecutor(workers)
     under_way: deque[Future[Result]] = deque()
     try:
-        for photo in photos:
-            under_way.append(pool.submit(work, photo))
+        for item in items:
+            under_way.append(pool.submit(work, item))
             if len(under_way) >= AHEAD * workers:
                 yield under_way.popleft().result()
         while under_way:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk import images
+from regiontalk.data.merging import in_place
 from regiontalk.data.packing import Packer
-from regiontalk.data.photo_paths import in_place
 from regiontalk.data.records import Dataset, Record, TarShards, TrueRegion, stream_records
 from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description

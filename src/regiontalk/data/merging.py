@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk import boxes
-from regiontalk.data.photo_paths import in_place
+from regiontalk.data.photo_paths import join_paths
 from regiontalk.data.records import Record, TrueRegion, stream_records
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, UsageError
@@ -61,3 +61,11 @@ def merge_dataset(
         description["merged_from_regions"] = before
         write_description(working, description)
     return description
+
+
+def in_place(record: Record, folder: Path) -> Record:
+    """The record of a data set with its photo (or shard) named so that it is found from any other folder."""
+    root = str(folder.absolute())
+    if record.shard is None:
+        return replace(record, image=join_paths(root, record.image))
+    return replace(record, shard=join_paths(root, record.shard))

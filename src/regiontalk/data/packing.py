@@ -89,5 +89,11 @@ def _scaled(record: Record, width: int, height: int) -> Record:
     """The record of the photo resized to `width` × `height`."""
     x, y = width / record.width, height / record.height
     regions = tuple(scale_region(region, x, y) for region in record.regions)
-    more = {"original_width": record.width, "original_height": record.height} | dict(record.more)
-    return replace(record, width=width, height=height, regions=regions, more=more)
+    return replace(
+        record,
+        width=width,
+        height=height,
+        original_width=record.original_width or record.width,
+        original_height=record.original_height or record.height,
+        regions=regions,
+    )

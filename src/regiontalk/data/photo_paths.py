@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from PIL import ExifTags, Image
 
 from regiontalk import images
-from regiontalk.data.records import Record
 
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
@@ -39,14 +38,6 @@ class PhotoFinder:
 def join_paths(*parts: str) -> str:
     """Strings, not Paths: a data set has a hundred thousand of them."""
     return os.path.normpath(os.path.join(*parts))  # noqa: PTH118
-
-
-def in_place(record: Record, folder: Path) -> Record:
-    """The record of a data set with its photo (or shard) named so that it is found from any other folder."""
-    root = str(folder.absolute())
-    if record.shard is None:
-        return replace(record, image=join_paths(root, record.image))
-    return replace(record, shard=join_paths(root, record.shard))
 
 
 def upright_size(path: str) -> tuple[int, int]:

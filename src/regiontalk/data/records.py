@@ -83,6 +83,9 @@ class Record:
     """What its source calls the image (COCO's number, say); data sets are joined by it."""
     entity_sentences: tuple[str, ...] = ()
     """The sentences that regions' phrases come from: the same words as in `sentences`, maybe in another order."""
+    original_width: int | None = None
+    """Of the image before it was packed smaller."""
+    original_height: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
     """What else the source says; kept, and read by nothing here."""
 
@@ -92,7 +95,10 @@ class Record:
             out["shard"] = self.shard
         if self.id is not None:
             out["id"] = self.id
-        out |= {"width": self.width, "height": self.height, "split": self.split}
+        out |= {"width": self.width, "height": self.height}
+        if self.original_width is not None:
+            out |= {"original_width": self.original_width, "original_height": self.original_height}
+        out["split"] = self.split
         out["sentences"] = list(self.sentences)
         if self.entity_sentences:
             out["entity_sentences"] = list(self.entity_sentences)
