@@ -239,7 +239,7 @@ def test_the_examples_of_the_repository_are_sound(examples: Path) -> None:
     dataset = Dataset(examples)
     assert len(dataset) == 4
     for record in dataset:
-        assert images.open_photo(dataset.photo_path(record)).size == (record.width, record.height)
+        assert images.open_photo(examples / record.image).size == (record.width, record.height)
         assert record.sentences
         for region in record.regions:
             x0, y0, x1, y1 = region.xyxy

@@ -85,13 +85,10 @@ class Checker:
 
     def _photo_size(self, record: Record) -> tuple[int, int] | None:
         """The size of the decoded photo; None, once it is known to be there, when that is enough."""
-        if record.shard is not None:
-            data = self._shards.read(record.shard, record.image)
-            return None if self.quick else images.open_photo(data).size
-        path = self.folder / record.image
-        if self.quick and path.is_file():
+        stored = self._shards.photo(record)
+        if self.quick and (isinstance(stored, bytes) or stored.is_file()):
             return None
-        return images.open_photo(path).size
+        return images.open_photo(stored).size
 
 
 def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.region_boxes import union
-from regiontalk.data.sources import Format, Item, Source, add_to_split, as_size, read_lines, reading, split_of
+from regiontalk.data.sources import Format, Item, Source, as_size, read_lines, read_split_lists, reading
 from regiontalk.errors import DataError
 from regiontalk.files import read_file
 from regiontalk.types import BoxXYXY
@@ -30,7 +30,8 @@ def read(source: Source) -> Iterator[Item]:
     annotations = source.folder / "Annotations"
     if not annotations.is_dir():
         raise DataError(f"{annotations}: no such folder", hint="SOURCE holds Annotations/ and Sentences/")
-    source = source.with_lists(_read_lists(source.folder))
+    lists = {"train": "train.txt", "dev": "val.txt", "test": "test.txt"}
+    source = source.with_lists(read_split_lists({split: source.folder / name for split, name in lists.items()}))
     for path in sorted(annotations.glob("*.xml")):
         split = source.split_for(path.stem, f"{path.stem}.jpg", default="train")
         yield _item(path, source.folder / "Sentences" / f"{path.stem}.txt", split)
@@ -118,12 +119,3 @@ def _parse(path: Path) -> ElementTree.Element:
         return ElementTree.fromstring(read_file(path))
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # of the text, or of an encoding it names
         raise DataError(f"{path}: wrong XML: {error}") from error
-
-
-def _read_lists(folder: Path) -> dict[str, str]:
-    splits: dict[str, str] = {}
-    for name in ("train", "val", "test"):
-        path = folder / f"{name}.txt"
-        if path.exists():
-            add_to_split(splits, read_lines(path), split_of(name, str(path)), path)
-    return splits

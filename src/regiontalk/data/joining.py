@@ -61,8 +61,7 @@ def join_datasets(
             for record in track(stream_records(first)):
                 joined = in_place(join_record(record, _id_of(record, first), additions), first)
                 if packer is not None:
-                    stored = shards.read(record.shard, record.image) if record.shard else first / record.image
-                    joined = packer.pack(joined, images.open_photo(stored))
+                    joined = packer.pack(joined, images.open_photo(shards.photo(record)))
                 writer.write(joined)
         if not writer.counts["images"]:
             raise DataError(f"{first}: an empty data set")

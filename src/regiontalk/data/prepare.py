@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from PIL.Image import Image
-
 from regiontalk import images
 from regiontalk.data import (
     coco,
@@ -141,8 +139,10 @@ class RecordMaker:
         for item in items:
             try:
                 record = self._record(item)
+                if record is not None and self.packer is not None:
+                    record = self.packer.pack(record, images.open_photo(self._shards.photo(record)))
                 if record is not None:
-                    yield record if self.packer is None else self.packer.pack(record, self._open(record))
+                    yield record
             except ImageError as error:
                 self._skip(item, "unreadable photo", str(error))
 
@@ -195,11 +195,6 @@ class RecordMaker:
         if self.form.max_regions is not None and len(regions) > self.form.max_regions:
             return f"more than {self.form.max_regions} regions"
         return None if regions or sentences else "neither region nor sentence"
-
-    def _open(self, record: Record) -> Image:
-        if record.shard is None:
-            return images.open_photo(record.image)
-        return images.open_photo(self._shards.read(record.shard, record.image))
 
     def _skip(self, item: Item, kind: str, reason: str) -> None:
         self.report.skipped.append(Skipped(item.place, kind, reason))

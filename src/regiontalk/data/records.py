@@ -140,16 +140,11 @@ class Dataset:
 
     def read_photo(self, record: Record) -> bytes:
         """The stored bytes of a record's image."""
-        if record.shard is None:
-            return read_file(self.photo_path(record))
-        return self.shards.read(record.shard, record.image)
-
-    def photo_path(self, record: Record) -> Path:
-        """Where an image outside shards lies."""
-        return self.folder / record.image
+        stored = self._shards.photo(record)
+        return stored if isinstance(stored, bytes) else read_file(stored)
 
     @cached_property
-    def shards(self) -> TarShards:
+    def _shards(self) -> TarShards:
         return TarShards(self.folder)
 
     def _parse(self, line: bytes, number: int) -> Record:
@@ -157,11 +152,15 @@ class Dataset:
 
 
 class TarShards:
-    """Random access to the members of a folder's tar files, each indexed once."""
+    """Random access to the members of a data set's tar files, each indexed once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._members: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def photo(self, record: Record) -> Path | bytes:
+        """What `images.open_photo` takes: the image's path, or its bytes from a shard."""
+        return self.folder / record.image if record.shard is None else self.read(record.shard, record.image)
 
     def read(self, shard: str, member: str) -> bytes:
         places = self._members.get(shard)

@@ -115,6 +115,15 @@ def add_to_split(splits: dict[str, str], names: list[str], split: str, path: Pat
             raise DataError(f"{path}: {name} is in {splits[name]} and in {split}")
 
 
+def read_split_lists(paths: Mapping[str, Path]) -> dict[str, str]:
+    """The split of every name in lists of names, one a line; `paths` are by split, and may be missing."""
+    splits: dict[str, str] = {}
+    for split, path in paths.items():
+        if path.exists():
+            add_to_split(splits, read_lines(path), split, path)
+    return splits
+
+
 def read_text(path: Path) -> str:
     try:
         return read_file(path).decode("utf-8-sig")
