@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from regiontalk.errors import DataError
+from regiontalk.files import read_json_lines
 
 WIDTH, HEIGHT, GAP = 200, 110, 46
 COLUMNS = 4
@@ -21,16 +21,15 @@ Curve = list[tuple[float, float]]
 def read_curves(log: Path) -> dict[str, Curve]:
     """Every loss and, as `dev …`, every dev figure of a log, over steps."""
     curves: dict[str, Curve] = {}
-    for number, line in enumerate(log.read_text(encoding="utf-8").splitlines(), start=1):
+    for place, entry in read_json_lines(log):
         try:
-            entry = json.loads(line)
             step = float(entry["step"])
             values = {name: value for name, value in entry.items() if name not in NOT_CURVES}
             values |= {f"dev {name}": value for name, value in entry.get("dev", {}).items()}
             for name, value in values.items():
                 curves.setdefault(name, []).append((step, float(value)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{log}, line {number}: not an entry of a training log: {error}") from error
+            raise DataError(f"{place}: not an entry of a training log: {error}") from error
     return curves
 
 

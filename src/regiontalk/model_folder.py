@@ -14,15 +14,14 @@ import hashlib
 import json
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from regiontalk.calibration import UNCHANGED, Calibration
-from regiontalk.errors import ModelError, UsageError
+from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.files import new_folder, parse_object, to_dataclass
 from regiontalk.ranking import Ranking
 from regiontalk.vocabulary import Vocabulary
 
@@ -64,7 +63,6 @@ RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how o
 LARGEST_SIDE = 10_000  # in pixels, of a network's input
 
 _AGAIN = "get the folder again, or write it again with regiontalk export"
-_Plain = TypeVar("_Plain")
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,8 @@ class PredictionConfig:
             raise UsageError(f"caption_weight is {self.caption_weight}; it must be 0 or more")
         if self.score not in SCORES:
             raise UsageError(f"score is {self.score!r}; it may be {' or '.join(SCORES)}")
+        if min(self.calibration[:2]) < 0:
+            raise UsageError(f"calibration is {list(self.calibration)}: a and b must not be negative")
 
 
 @dataclass(frozen=True)
@@ -193,13 +193,13 @@ def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: st
 
 def _read_words(path: Path, data: bytes) -> Vocabulary:
     try:
-        return Vocabulary.from_dict(json.loads(data))
-    except ValueError as error:
-        raise ModelError(f"{path}: not a vocabulary: {error}") from error
+        return Vocabulary.from_dict(parse_object(data, str(path)), str(path))
+    except DataError as error:
+        raise _broken(error.message) from error
 
 
 def _read_head(path: Path, name: str, info: ModelInfo, files: Mapping[str, bytes]) -> Head:
-    described = _strictly(HeadInfo, info.heads[name], f"{path / INFO}: heads: {name}")
+    described = to_dataclass(HeadInfo, info.heads[name], f"{path / INFO}: heads.{name}", _broken)
     words = _read_words(path / _head_words(name), files[_head_words(name)])
     return Head(described, words, {graph: files[f"{graph}.onnx"] for graph in HEADS[name]})
 
@@ -215,7 +215,7 @@ def write_model_folder(
     graphs: Mapping[str, bytes],
     heads: Mapping[str, Head] | None = None,
 ) -> None:
-    """Writes the folder beside its place and renames it into it, so that nobody meets half of one."""
+    """Writes the folder, whole or not at all."""
     check_free(path)
     heads = heads or {}
     files = {f"{name}.onnx": graph for name, graph in graphs.items()}
@@ -230,18 +230,9 @@ def write_model_folder(
         files |= {f"{graph}.onnx": data for graph, data in head.graphs.items()}
         files[_head_words(name)] = _encode(head.words.to_dict())
     files[SUMS] = "".join(f"{_digest(files[name])}  {name}\n" for name in sorted(files)).encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            partial.chmod(0o755)  # mkdtemp makes it the owner's alone
-            for name, data in files.items():
-                _write(partial / name, data)
-            partial.rename(path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:
-        raise ModelError(f"{path}: the model could not be written: {error.strerror or error}") from error
+    with new_folder(path) as partial:
+        for name, data in files.items():
+            (partial / name).write_bytes(data)
 
 
 def check_free(path: Path) -> None:
@@ -281,25 +272,18 @@ def _read_sums(path: Path) -> dict[str, str]:
 
 def _read_info(path: Path, data: bytes) -> ModelInfo:
     try:
-        values = json.loads(data)
-    except ValueError as error:
-        raise ModelError(f"{path}: not JSON: {error}", hint=_AGAIN) from error
-    if not isinstance(values, dict):
-        raise ModelError(f"{path}: not a JSON object", hint=_AGAIN)
+        values = parse_object(data, str(path))
+    except DataError as error:
+        raise _broken(error.message) from error
     written = values.get("format")
     if isinstance(written, int) and written > FORMAT:
         raise ModelError(
             f"{path}: format {written}, this program reads {FORMAT}", hint="pip install --upgrade regiontalk"
         )
-    settings = values.get("prediction")
-    if isinstance(settings, dict):
-        settings["calibration"] = _read_calibration(path, settings.get("calibration", list(UNCHANGED)))
-        settings["ranking"] = _read_ranking(path, settings.get("ranking"))
-        try:
-            values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
-        except UsageError as error:
-            raise ModelError(f"{path}: prediction: {error.message}", hint=_AGAIN) from error
-    info = _strictly(ModelInfo, {"heads": {}} | values, str(path))
+    try:
+        info = to_dataclass(ModelInfo, values, str(path), _broken)
+    except UsageError as error:
+        raise _broken(f"{path}: prediction: {error.message}") from error
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(
             f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'",
@@ -307,61 +291,15 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
         )
     for key in ("input_size", "pad_to"):
         if not 1 <= getattr(info, key) <= LARGEST_SIDE:
-            raise ModelError(f"{path}: {key} is {getattr(info, key)}; it must be from 1 to {LARGEST_SIDE}", hint=_AGAIN)
-    for name, head in info.heads.items():
-        if name not in HEADS or not isinstance(head, dict):
+            raise _broken(f"{path}: {key} is {getattr(info, key)}; it must be from 1 to {LARGEST_SIDE}")
+    for name in info.heads:
+        if name not in HEADS:
             raise ModelError(f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk")
     return info
 
 
-def _read_calibration(path: Path, values: object) -> Calibration:
-    """Three numbers that keep the order of scores. The first folders had none, and their scores stay as they are."""
-    numbers = values if isinstance(values, list) and all(type(value) is float for value in values) else []
-    if len(numbers) != 3 or not all(map(math.isfinite, numbers)) or min(numbers[:2]) < 0:
-        raise ModelError(f"{path}: prediction: calibration is {values!r}, not a, b and c with a and b not negative")
-    a, b, c = numbers
-    return a, b, c
-
-
-def _read_ranking(path: Path, values: object) -> Ranking | None:
-    """None where there is none: in folders that were not ranked, or come from before there were rankings."""
-    if values is None:
-        return None
-    place = f"{path}: prediction: ranking"
-    if not isinstance(values, dict):
-        raise ModelError(f"{place} is {values!r}, not of type dict", hint=_AGAIN)
-    try:
-        return _strictly(Ranking, {name: _frozen(value) for name, value in values.items()}, place)
-    except UsageError as error:
-        raise ModelError(f"{place}: {error.message}", hint="regiontalk fit fits a new one") from error
-
-
-def _frozen(value: Any) -> Any:
-    """JSON's lists as tuples."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _strictly(kind: type[_Plain], values: Mapping[str, Any], place: str) -> _Plain:
-    """A dataclass of plain fields from JSON: every key known and there, every value of its type."""
-    types: dict[str, tuple[type, ...]] = {
-        "int": (int,),
-        "float": (float,),
-        "str": (str,),
-        "PredictionConfig": (PredictionConfig,),
-        "Calibration": (tuple,),
-        "Ranking | None": (Ranking, type(None)),
-    }
-    names = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
-    for key in values:
-        if key not in names:
-            raise ModelError(f"{place}: unknown key {key!r}", hint="it may need a newer regiontalk")
-    for name, item in names.items():
-        if name not in values:
-            raise ModelError(f"{place}: {name!r} is missing", hint=_AGAIN)
-        wanted = (tuple,) if str(item.type).startswith("tuple") else types.get(str(item.type), (dict,))
-        if type(values[name]) not in wanted:
-            raise ModelError(f"{place}: {name} is {values[name]!r}, not of type {wanted[0].__name__}", hint=_AGAIN)
-    return kind(**values)
+def _broken(message: str) -> ModelError:
+    return ModelError(message, hint=_AGAIN)
 
 
 def _encode(value: object) -> bytes:
@@ -377,10 +315,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}", hint=_AGAIN) from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

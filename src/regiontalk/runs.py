@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import regiontalk
-from regiontalk.data.records import annotations_path, open_annotations
+from regiontalk.data.records import annotations_path
 from regiontalk.errors import DataError
-from regiontalk.files import replacing
+from regiontalk.files import read_lines, replacing
 from regiontalk.model_folder import INFO, RUN_FILES, SUMS
 
 SCHEMA = "regiontalk-run/1"
@@ -75,7 +75,7 @@ class RunRecord:
         """A data set folder or a file of records; `images` were taken from it (None: all)."""
         path = annotations_path(source) if source.is_dir() else source
         if images is None and source.is_dir():
-            images = sum(1 for _ in open_annotations(source))
+            images = sum(1 for _ in read_lines(path))
         name = source.resolve().name
         self.values["data"].append({"name": name, "split": split, "images": images, "sha256": file_fingerprint(path)})
 

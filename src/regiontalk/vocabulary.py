@@ -1,22 +1,21 @@
-"""Words and numbers: the two papers' text cleaning, and the table between words and token ids.
+"""The two papers' text cleaning, and the table between words and token ids.
 
-Ids: 0 is END (also the padding behind it), 1 is `<UNK>`, then the words. A START token per style of text
-stands behind the words: it is only ever fed in, never predicted, so the output layer has `len(vocabulary)`
-classes and the input table `len(vocabulary) + len(styles)` rows.
+Ids: 0 is END (also the padding after it), 1 is `<UNK>`, then the words. After the words comes a START token for each
+style of text. It is only fed in, never predicted, so the output layer has `len(vocabulary)` classes and the input
+table `len(vocabulary) + len(styles)` rows.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from regiontalk.errors import ModelError
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.files import to_dataclass
 
 END, UNKNOWN = 0, 1
 SPECIAL = ("<END>", "<UNK>")
@@ -41,30 +40,27 @@ POSITION_WORDS = frozenset(
 MIRRORED_WORDS = frozenset({"left", "right", "leftmost", "rightmost", "lft", "rt", "lefthand", "righthand"})
 
 
-def plain_words(text: str) -> list[str]:
-    """Lower case, everything but letters, digits and spaces dropped (K&FF section 4)."""
-    return re.sub(r"[^a-z0-9 ]", "", text.lower().replace("\n", " ").replace("\t", " ")).split()
-
-
 def clean_karpathy(sentence: str) -> list[str]:
-    """K&FF section 4: lower case, non-alphanumerics dropped."""
-    return plain_words(sentence)
+    """K&FF section 4: lower case, everything but letters, digits and spaces dropped."""
+    return re.sub(r"[^a-z0-9 ]", "", sentence.lower().replace("\n", " ").replace("\t", " ")).split()
 
 
 def clean_densecap(phrase: str) -> list[str] | None:
     """DenseCap section 4: characters written out, punctuation and referring phrases dropped; None if too long."""
-    for character, plain in REPLACEMENTS.items():
-        phrase = phrase.replace(character, plain)
-    words = REFERRING.sub("", " ".join(plain_words(phrase)) + " ").split()
+    words = REFERRING.sub("", " ".join(_written_out(phrase)) + " ").split()
     return words if len(words) <= LONGEST_PHRASE else None
 
 
 def clean_release(phrase: str) -> list[str] | None:
     """The released DenseCap code: as the paper, but referring phrases stay."""
+    words = _written_out(phrase)
+    return words if len(words) <= LONGEST_PHRASE else None
+
+
+def _written_out(phrase: str) -> list[str]:
     for character, plain in REPLACEMENTS.items():
         phrase = phrase.replace(character, plain)
-    words = plain_words(phrase)
-    return words if len(words) <= LONGEST_PHRASE else None
+    return clean_karpathy(phrase)
 
 
 CLEANING: dict[str, Callable[[str], list[str] | None]] = {
@@ -98,6 +94,10 @@ class Vocabulary:
     words: tuple[str, ...]
     cleaning: str = "densecap"
     styles: tuple[str, ...] = ("phrase",)
+
+    def __post_init__(self) -> None:
+        if self.cleaning not in CLEANING:
+            raise UsageError(f"cleaning is {self.cleaning!r}; it may be {', '.join(CLEANING)}")
 
     @classmethod
     def build(
@@ -147,23 +147,5 @@ class Vocabulary:
         return {"cleaning": self.cleaning, "styles": list(self.styles), "words": list(self.words)}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Vocabulary:
-        if not isinstance(data, dict) or set(data) != {"cleaning", "styles", "words"} or not _are_words(data):
-            raise ModelError("not a vocabulary: it needs words, styles and a known cleaning")
-        return cls(tuple(data["words"]), data["cleaning"], tuple(data["styles"]))
-
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: Path) -> Vocabulary:
-        try:
-            return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, ModelError) as error:
-            raise ModelError(f"{path}: cannot be read as a vocabulary: {error}") from error
-
-
-def _are_words(data: dict[str, Any]) -> bool:
-    lists = (data["words"], data["styles"])
-    texts = all(isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists)
-    return texts and data["cleaning"] in list(CLEANING)
+    def from_dict(cls, data: object, place: str = "vocabulary") -> Vocabulary:
+        return to_dataclass(cls, data, place, ModelError)

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from regiontalk.cli.each_photo import attempts, put_all
-from regiontalk.errors import InputError, ModelError, RegionTalkError
-
-
-def test_a_photos_fault_is_a_result_and_a_models_fault_ends_it() -> None:
-    def ask(photo: str) -> str:
-        if photo == "broken":
-            raise InputError("broken: no photo")
-        if photo == "trap":
-            raise ModelError("the graph does not run")
-        return photo
-
-    first, second = attempts(ask, ["broken", "fine"], workers=1)
-    assert isinstance(first, InputError)
-    assert second == "fine"
-    with pytest.raises(ModelError):
-        list(attempts(ask, ["fine", "trap"], workers=2))
+from regiontalk.cli.each_photo import put_all
+from regiontalk.errors import InputError, RegionTalkError
 
 
 def test_failures_are_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,14 +112,14 @@ def test_problems_are_named_and_strict_fails(
 ) -> None:
     write(
         tmp_path / "p.jsonl",
-        prediction("a.png", *PERFECT, (LEFT, float("nan"), "x")),
+        prediction("a.png", *PERFECT, (LEFT, None, "x")),
         prediction("z.png"),
         prediction("a.png"),
         '{"path": "b.png", "reg',
     )
     assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", *strict]) == exit_code
     captured = capsys.readouterr()
-    for said in ("line 1, region 2: score", "line 2: 'z.png' is not", "line 3: 'a.png' has", "line 4: not JSON"):
+    for said in ("line 1, region 2: score", "line 2: 'z.png' is not", "line 3: 'a.png' has", "line 4: wrong JSON"):
         assert said in captured.err
     assert "no prediction for 1 of 2 images" in captured.err
     data = json.loads(captured.out)

@@ -29,26 +29,42 @@ def test_ranking_is_the_mean_of_the_best(alignment_run: Path, options: list[str]
     assert "sentence → image" in capsys.readouterr().out
 
 
-@pytest.fixture
-def phrased(untrained_run: Path, tmp_path: Path) -> Path:
-    """The data set of `untrained_run` with every phrase as a sentence of its own."""
-    shutil.copytree(untrained_run / "data", tmp_path / "data")
-    path = tmp_path / "data" / "annotations.jsonl"
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    for record in records:
-        record["entity_sentences"] = [region["phrase"] for region in record["regions"]]
-        for number, region in enumerate(record["regions"]):
-            region |= {"sentences": [number], "type": "shape"}
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return tmp_path / "data"
+def write_entities(scenes: Path, folder: Path) -> int:
+    """Drawn scenes as a download of Flickr30k Entities; how many phrases they have."""
+    (folder / "Annotations").mkdir(parents=True)
+    (folder / "Sentences").mkdir()
+    dataset = Dataset(scenes, "dev")
+    for record in dataset:
+        name = Path(record.image).stem
+        (folder / record.image).write_bytes(dataset.read_photo(record))
+        objects = [
+            f"<object><name>{number}</name><bndbox><xmin>{x0 + 1}</xmin><ymin>{y0 + 1}</ymin><xmax>{x1}</xmax>"
+            f"<ymax>{y1}</ymax></bndbox></object>"
+            for number, (x0, y0, x1, y1) in enumerate(region.xyxy for region in record.regions)
+        ]
+        (folder / "Annotations" / f"{name}.xml").write_text(
+            f"<annotation><filename>{record.image}</filename><size><width>{record.width}</width>"
+            f"<height>{record.height}</height></size>{''.join(objects)}</annotation>"
+        )
+        marked = [f"[/EN#{number}/other {region.phrase}]" for number, region in enumerate(record.regions)]
+        (folder / "Sentences" / f"{name}.txt").write_text(" and ".join(marked) + " .\n")
+    return sum(len(record.regions) for record in dataset)
 
 
-def test_grounding(alignment_run: Path, sentences_run: Path, phrased: Path, capsys) -> None:
-    options = ["--codes", str(sentences_run / "codes.npz"), "--truth", str(phrased), "--split", "dev"]
+def test_grounding_on_a_prepared_data_set(
+    alignment_run: Path, untrained_run: Path, tiny_model: Path, tmp_path: Path, capsys
+) -> None:
+    phrases = write_entities(untrained_run / "data", tmp_path / "entities")
+    data, codes = str(tmp_path / "data"), str(tmp_path / "codes.npz")
+    assert run(["data", "prepare", "flickr30k-entities", str(tmp_path / "entities"), data]) == 0
+    assert run(["data", "check", data]) == 0
+    assert run(["data", "codes", data, codes, "--model", str(tiny_model)]) == 0
+    capsys.readouterr()
+    options = ["--codes", codes, "--truth", data, "--split", "train"]
     assert run(["evaluate", "grounding", str(alignment_run), *options, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["mentions"] == sum(len(record.regions) for record in Dataset(phrased, "dev"))
-    assert set(found["types"]) == {"shape"}
+    assert found["mentions"] == phrases
+    assert set(found["types"]) == {"other"}
     assert run(["evaluate", "grounding", str(alignment_run), *options, "--beta", "0.1"]) == 0
     assert "centre box" in capsys.readouterr().out
 

@@ -39,6 +39,7 @@ def test_name_and_precision_are_passed_on(desk_with_run: Path, monkeypatch: pyte
     def spy(*arguments: Any) -> None:
         asked.append(arguments)
         arguments[1].mkdir()
+        (arguments[1] / "SHA256SUMS").touch()
 
     monkeypatch.setattr(detector, "export_model", spy)
     assert run(["export", "run", "out", "--name", "compact-1", "--precision", "int8", "-q"]) == 0

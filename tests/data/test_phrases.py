@@ -91,18 +91,18 @@ def test_a_phrase_is_placed_once(parse):
 
 
 def entities(*regions: TrueRegion) -> Record:
-    return Record("a.jpg", 60, 60, regions=regions, more={"entity_sentences": ["A brown dog sleeps"]})
+    return Record("a.jpg", 60, 60, regions=regions, entity_sentences=("A brown dog sleeps",))
 
 
 def chained(phrase: str, boxes=(), sentences=(0,)) -> TrueRegion:
-    return TrueRegion(SMALL, phrase, "animals", tuple(boxes), {"entity": "7", "sentences": list(sentences)})
+    return TrueRegion(SMALL, phrase, "animals", tuple(boxes), "7", tuple(sentences))
 
 
 def test_chains_place_shorter_and_longer_phrases_on_their_own_box(parse):
     lines = A_DOG + "\non IN prep sleeps\na DT det bed\nbed NN pobj on"
     derived = place_phrases(entities(chained("A brown dog")), [parse(lines)])
     assert texts(derived) == [("a dog", SMALL), ("a brown dog sleeping on a bed", SMALL)]
-    assert derived[0].more == {"entity": "7"}
+    assert (derived[0].entity, derived[0].sentences) == ("7", ())
 
 
 def test_a_chains_plural_keeps_its_boxes_and_a_singular_with_several_is_left_out(parse):
@@ -121,8 +121,6 @@ def test_words_that_stand_twice_or_not_at_all_are_left_out(parse):
 def test_broken_chains_are_named(parse):
     with pytest.raises(DataError, match=r"a\.jpg: 'A brown dog' is in sentence 3 of 1"):
         place_phrases(entities(chained("A brown dog", sentences=[3])), [parse(A_DOG)])
-    with pytest.raises(DataError, match="no list of sentences"):
-        sentences_of(Record("a.jpg", 9, 9, more={"entity_sentences": "A dog"}))
 
 
 def test_what_is_parsed():

@@ -86,12 +86,12 @@ def test_release_recipe_has_the_released_settings():
         ('[run]\nsteps = "many"\n[[data]]\npath = "x"\n', "'many'"),
         ('[run]\nsteps = 2.5\n[[data]]\npath = "x"\n', "2.5"),
         ('[run]\nsteps = true\n[[data]]\npath = "x"\n', "True"),
-        (SMALLEST + "[net.localization]\nanchors = [[1, 2, 3]]\n", "needs 2 values"),
+        (SMALLEST + "[net.localization]\nanchors = [[1, 2, 3]]\n", "anchors[0]: [1, 2, 3] is not a list of 2 values"),
         (SMALLEST + "[sampler]\nclip = 1\n", "bool"),
         (SMALLEST + "[anchor_sampler]\nadd_ground_truth = true\n", "'add_ground_truth'"),
         (SMALLEST + "[data.styles]\nobject = 3\n", "object"),
-        (SMALLEST + '[optimizer]\nbetas = "x"\n', "list"),
-        ("run = 3\n", "'data'"),
+        (SMALLEST + '[optimizer]\nbetas = "x"\n', "not a list"),
+        ("run = 3\n", "run: 3 is not of type dict"),
         ("data = []\n[run]\nsteps = 1\n", "no [[data]] set"),
         ("[run\n", "not TOML"),
     ],
@@ -187,13 +187,11 @@ def test_a_change_is_checked_like_the_file(recipe_file):
 
 
 def test_the_metrics_to_choose_by_are_those_that_are_reported(quick_recipe, scenes):
-    import torch
-
     from regiontalk.data.records import Dataset
     from regiontalk.training.detector.task import FCLNTask
 
     recipe = quick_recipe()
     task = FCLNTask.begin(recipe)
     net = task.net.eval()
-    metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1, torch.device("cpu"))
+    metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1)
     assert tuple(metrics) == FCLN_METRICS

@@ -71,8 +71,5 @@ def command(
 
 
 def _save(found: Alignment, output: Path) -> None:
-    try:
-        with replacing(output) as temporary:
-            found.draw().save(temporary)
-    except OSError as error:
-        raise UsageError(f"{output}: cannot be written: {error.strerror or error}") from error
+    with replacing(output) as temporary:
+        found.draw().save(temporary)

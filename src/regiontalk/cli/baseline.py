@@ -11,7 +11,7 @@ import click
 from regiontalk.cli import console
 from regiontalk.cli.predict import open_split, writing
 from regiontalk.data.records import SPLITS, Dataset
-from regiontalk.data.writing import encode_line
+from regiontalk.files import json_line
 from regiontalk.runs import recording
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -82,7 +82,7 @@ def region_ranking(
 
 
 def _write(output: Path, lines: Iterable[dict[str, Any]], quiet: bool) -> None:
-    encoded = [encode_line(line) for line in lines]
+    encoded = [json_line(line) for line in lines]
     with writing(output) as temporary:
         temporary.write_bytes(b"".join(encoded))
     console.message(f"{output}: {len(encoded)} photos", quiet)

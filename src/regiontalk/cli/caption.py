@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regiontalk.cli import outputs
+from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import Doing, answer_all, fail_if_strict, report_missing
 from regiontalk.cli.options import device_option, finite, load_model, max_megapixels_option, model_option
 from regiontalk.cli.render import EXPORTERS
 from regiontalk.errors import UsageError
-from regiontalk.photos import GivenBoxes, find_photos, read_boxes
+from regiontalk.photos import find_photos
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:

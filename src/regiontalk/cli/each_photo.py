@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from regiontalk.cli import console, outputs
-from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
-from regiontalk.photos import Photos, in_order
+from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
+from regiontalk.photos import Photos, attempts
 
 Result = TypeVar("Result")
 
@@ -31,18 +31,6 @@ def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
 
 
-def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:
-    """What `ask` says of every photo, in the photos' order; or, where it is the photo's fault, why not."""
-
-    def attempt(photo: str) -> Result | RegionTalkError:
-        try:
-            return ask(photo)
-        except (InputError, UsageError) as error:
-            return error
-
-    return in_order(attempt, photos, workers)
-
-
 def answer_all(
     ask: Callable[[str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing, workers: int, quiet: bool
 ) -> int:
@@ -53,7 +41,7 @@ def answer_all(
         watched = console.track(attempts(ask, photos.paths, workers), doing.now, count, not bar)
         failed = put_all(watched, put, count, doing.done)
     if wanted.output is not None:
-        console.message(f"{wanted.output}: {count - failed} photos", quiet)
+        console.message(f"{wanted.output}: {console.count(count - failed, 'photo')}", quiet)
     return failed + len(photos.skipped)
 
 

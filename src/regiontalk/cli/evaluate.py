@@ -14,7 +14,6 @@ import click
 from regiontalk.cli import console
 from regiontalk.cli.evaluate_alignment import alignment, grounding, print_ranking, vector_lengths
 from regiontalk.cli.measurement import Measurement, measured
-from regiontalk.cli.predict import writing
 from regiontalk.errors import SkippedInputs
 
 if TYPE_CHECKING:
@@ -130,9 +129,10 @@ def _write_report(
     output: Path, evaluation: DenseEvaluation, result: DenseResult, truth: Path, split: str | None, predictions: Path
 ) -> None:
     from regiontalk import images
-    from regiontalk.data.records import TarShards, read_file
+    from regiontalk.data.records import TarShards
     from regiontalk.evaluation.files import Problems, read_predictions, read_truth
     from regiontalk.evaluation.report import write_report
+    from regiontalk.files import read_file
 
     folder = truth if truth.is_dir() else truth.parent
     shards = TarShards(folder)
@@ -143,8 +143,7 @@ def _write_report(
         return images.open_photo(shards.read(shard, name) if shard else read_file(folder / name))
 
     found = read_predictions(predictions, evaluation.sizes, Problems())
-    with writing(output) as temporary:
-        write_report(temporary, evaluation, result, found, open_photo)
+    write_report(output, evaluation, result, found, open_photo)
 
 
 @command.command()

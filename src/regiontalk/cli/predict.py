@@ -11,9 +11,8 @@ import click
 from regiontalk.cli import console
 from regiontalk.cli.options import device_name, device_option, is_run, load_model
 from regiontalk.data.records import SPLITS, Dataset
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, UsageError
-from regiontalk.files import replacing
+from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
 from regiontalk.types import Description, ImageRegions
 
@@ -74,7 +73,7 @@ def command(
         record.uses("model", _checkpoint(model) if is_run(model) else model)
         record.uses_data(data, split, len(dataset))
         watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
-        lines = {photo.path: encode_line(photo.to_dict()) for photo in watched}
+        lines = {photo.path: json_line(photo.to_dict()) for photo in watched}
         temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
     console.message(f"{output}: {len(lines)} photos", quiet)
 

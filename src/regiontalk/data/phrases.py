@@ -93,12 +93,9 @@ def _parsed(records: Iterable[Record], parser: Parser, splits: Sequence[str]) ->
 
 def sentences_of(record: Record) -> list[Sentence]:
     """What is parsed: the words of `entity_sentences`, which chains refer to, else the sentences."""
-    chained = record.more.get("entity_sentences")
-    if chained is None:
-        return [_of_length(sentence.lower().strip()) for sentence in record.sentences]
-    if not isinstance(chained, list) or not all(isinstance(sentence, str) for sentence in chained):
-        raise DataError(f"{record.image}: 'entity_sentences' is no list of sentences")
-    return [_of_length(sentence.lower()).split() for sentence in chained]
+    if record.entity_sentences:
+        return [_of_length(sentence.lower()).split() for sentence in record.entity_sentences]
+    return [_of_length(sentence.lower().strip()) for sentence in record.sentences]
 
 
 def _of_length(sentence: str) -> str:
@@ -107,7 +104,7 @@ def _of_length(sentence: str) -> str:
 
 def place_phrases(record: Record, trees: Sequence[Tree]) -> list[TrueRegion]:
     """The phrases of a record's parsed sentences on its boxes, each once, and none that is there already."""
-    place = _by_entities if "entity_sentences" in record.more else _by_objects
+    place = _by_entities if record.entity_sentences else _by_objects
     seen = {(region.xyxy, region.phrase.lower()) for region in record.regions}
     derived: list[TrueRegion] = []
     for region in place(record, trees):
@@ -119,13 +116,13 @@ def place_phrases(record: Record, trees: Sequence[Tree]) -> list[TrueRegion]:
 
 def _by_entities(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
     for region in record.regions:
-        for number in region.more.get("sentences", ()):
-            if not isinstance(number, int) or not 0 <= number < len(trees):
-                raise DataError(f"{record.image}: {region.phrase!r} is in sentence {number!r} of {len(trees)}")
+        for number in region.sentences:
+            if not 0 <= number < len(trees):
+                raise DataError(f"{record.image}: {region.phrase!r} is in sentence {number} of {len(trees)}")
             noun = _entity_phrase(region, trees[number])
             if noun is not None and (noun.plural or not region.boxes_xyxy):  # "a dog" on two boxes is a mistake
                 for text in _texts(noun, trees[number]):
-                    yield replace(region, phrase=text, type=DERIVED, more={"entity": region.more.get("entity")})
+                    yield replace(region, phrase=text, type=DERIVED, sentences=(), more={})
 
 
 def _entity_phrase(region: TrueRegion, tree: Tree) -> NounPhrase | None:

@@ -19,7 +19,7 @@ from regiontalk.data.object_names import object_names, word_set
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
 from regiontalk.types import BoxXYXY, ImageRegions
-from regiontalk.vocabulary import plain_words
+from regiontalk.vocabulary import clean_karpathy
 
 SAME_BOX = 0.9
 PEOPLE = "person"
@@ -39,7 +39,7 @@ _GROUPS = word_set("group couple pair bunch herd flock team piece slice row stac
 
 def head_words(caption: str) -> list[str]:
     """The words of a caption up to and with its head noun."""
-    words = plain_words(caption)
+    words = clean_karpathy(caption)
     start = 0
     for place, word in enumerate(words):
         if word == "of" and place and words[place - 1] in _GROUPS:
@@ -88,10 +88,7 @@ def photos_with_objects(records: Iterable[Record], smallest: float = 0.0) -> Ite
 
 
 def _original_area(record: Record) -> float:
-    sides = record.more.get("original_width", record.width), record.more.get("original_height", record.height)
-    if not all(isinstance(side, int | float) and side > 0 for side in sides):
-        raise DataError(f"{record.image}: an original of {sides[0]!r} × {sides[1]!r} pixels")
-    return float(sides[0] * sides[1])
+    return float((record.original_width or record.width) * (record.original_height or record.height))
 
 
 @dataclass

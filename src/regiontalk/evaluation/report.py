@@ -22,6 +22,7 @@ from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
 from regiontalk.evaluation.matching import boxes_of
 from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.evaluation.reference_scores import label
+from regiontalk.files import replacing
 from regiontalk.types import ImageRegions, Region
 
 EXAMPLES = 4  # best and as many worst
@@ -77,11 +78,12 @@ def write_report(
         _gallery("Worst images", [examples[name] for name in worst], open_photo),
     ]
     title = "Dense captioning: evaluation"
-    path.write_text(
+    page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{STYLE}</style>"
-        f"<h1>{title}</h1>{''.join(parts)}</html>\n",
-        encoding="utf-8",
+        f"<h1>{title}</h1>{''.join(parts)}</html>\n"
     )
+    with replacing(path) as partial:
+        partial.write_text(page, encoding="utf-8")
 
 
 def _summary(result: DenseResult) -> str:

@@ -8,7 +8,6 @@ into it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from regiontalk.errors import ModelError
+from regiontalk.errors import DataError, ModelError, OutputError
+from regiontalk.files import new_folder, read_json
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
@@ -43,27 +43,15 @@ def save_checkpoint(
 ) -> Path:
     """Writes `tensors` (file name -> named tensors) and `state` as the checkpoint of a step."""
     final = folder / step_name(step)
-    partial = folder / f".{final.name}.partial"
-    try:
-        for left in folder.glob(".step-*"):  # by a process that was killed while it wrote
-            shutil.rmtree(left, ignore_errors=True)
-        partial.mkdir(parents=True)
+    with new_folder(final, replace=True) as partial:
         for name, values in tensors.items():
             plain = {key: value.detach().cpu().contiguous() for key, value in values.items()}
-            save_file(plain, partial / f"{name}.safetensors")
-            _flush(partial / f"{name}.safetensors")
+            try:
+                save_file(plain, partial / f"{name}.safetensors")
+            except SafetensorError as error:
+                raise OutputError(f"{final}: cannot be written: {error}", hint="earlier ones are whole") from error
         text = json.dumps({"format": FORMAT, "step": step, **state}, indent=1)
         (partial / "state.json").write_text(text + "\n", encoding="utf-8")
-        _flush(partial / "state.json")
-        if final.exists():
-            final.rename(folder / f".{final.name}.replaced")
-        partial.rename(final)
-        shutil.rmtree(folder / f".{final.name}.replaced", ignore_errors=True)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise ModelError(
-            f"{final}: the checkpoint could not be written: {error}", hint="earlier ones are whole"
-        ) from error
     return final
 
 
@@ -101,9 +89,9 @@ def drop_old(folder: Path, keep: int, spared: Collection[Path]) -> None:
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{checkpoint}: not a checkpoint: {error}") from error
+        state: dict[str, Any] = read_json(checkpoint / "state.json")
+    except DataError as error:
+        raise ModelError(f"{checkpoint}: not a checkpoint: {error.message}") from error
     if not isinstance(state, dict) or not {"format", "step", "kind"} <= set(state):
         raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks format, step or kind")
     if state["format"] != FORMAT:
@@ -215,8 +203,3 @@ def restore_optimizers(
 def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
     """A weight's moments in the weight's own layout (channels last, say), as fused optimisers need it."""
     return torch.empty_like(parameter).copy_(value) if value.dim() else value
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())

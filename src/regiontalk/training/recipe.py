@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-import types
-import typing
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from regiontalk.errors import UsageError
+from regiontalk.files import read_toml, to_dataclass
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.alignment import ENCODERS, SCORES, AlignmentConfig
 from regiontalk.nets.backbones import BACKBONES
@@ -395,17 +394,12 @@ def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:
 
     `changes` are `key.key=value` with TOML values (text without quotes is taken as a string).
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
+    data = read_toml(path, UsageError)
     for change in changes:
         _apply(data, change)
     kind = data.get("kind", "fcln")
     check_choice(str(path), "kind", kind, tuple(KINDS))
-    recipe: Recipe = from_dict(KINDS[kind], data, str(path))
+    recipe: Recipe = to_dataclass(KINDS[kind], data, str(path), UsageError)
     recipe.check(str(path))
     return recipe
 
@@ -450,56 +444,9 @@ def _apply(data: dict[str, Any], change: str) -> None:
         raise UsageError(f"--set {change}: there is no such place in the recipe") from error
 
 
-def from_dict(kind: type[Config], data: dict[str, Any], place: str) -> Config:
-    """A frozen dataclass from nested dictionaries, strictly."""
-    hints = typing.get_type_hints(kind)
-    names = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for key in data:
-        if key not in names:
-            raise UsageError(f"{place}: unknown key {key!r} (known: {', '.join(names)})")
-    for name, item in names.items():
-        required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-        if required and name not in data:
-            raise UsageError(f"{place}: {name!r} is missing")
-    values = {key: _convert(hints[key], value, f"{place}: {key}") for key, value in data.items()}
-    return kind(**values)
-
-
-def _convert(hint: Any, value: Any, place: str) -> Any:
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return None if value is None else _convert(next(p for p in parts if p is not type(None)), value, place)
-    if dataclasses.is_dataclass(hint):
-        return from_dict(hint, _expect(dict, value, place), place)  # type: ignore[arg-type]
-    if origin is tuple:
-        items = _expect(list, value, place)
-        kinds = [parts[0]] * len(items) if parts[-1] is Ellipsis else list(parts)
-        if len(items) != len(kinds):
-            raise UsageError(f"{place}: needs {len(kinds)} values, has {len(items)}")
-        return tuple(_convert(k, item, f"{place}[{n}]") for n, (k, item) in enumerate(zip(kinds, items, strict=True)))
-    if origin is dict:
-        return {key: _convert(parts[1], item, f"{place}.{key}") for key, item in _expect(dict, value, place).items()}
-    if hint is float and type(value) is int:
-        return float(value)
-    return _expect(hint, value, place)
-
-
-def _expect(kind: type, value: Any, place: str) -> Any:
-    if type(value) is not kind:
-        raise UsageError(f"{place}: {value!r} is not of type {kind.__name__}")
-    return value
-
-
 def from_stored(kind: type[Config], data: dict[str, Any], place: str) -> Config:
     """A recipe as `to_dict` and JSON left it; keys that came later have their defaults."""
-    return from_dict(kind, _without_nulls(data), place)
-
-
-def _without_nulls(value: Any) -> Any:
-    """JSON's null keys dropped, so that defaults stand in for them."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value
+    return to_dataclass(kind, data, place, UsageError)
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class TestPhrases:
     def phrases(self, records, **config) -> list[tuple[str, str]]:
         from regiontalk.data.records import Record, TrueRegion
 
-        record = Record("a.png", 64, 48, regions=tuple(TrueRegion.from_dict(item) for item in records))
+        record = Record("a.png", 64, 48, regions=tuple(TrueRegion(**item) for item in records))
         found = usable_phrases(record, DataConfig("x", **config), "densecap")
         return [(" ".join(phrase.words), phrase.style) for phrase in found]
 

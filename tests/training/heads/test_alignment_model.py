@@ -55,11 +55,11 @@ def test_mentions_carry_the_fits_of_their_sentence(
 ) -> None:
     net = AlignmentModel.load(alignment_run, coded)
     sentence = "a red square and " * 6
-    far = {"xyxy": [0, 0, 5, 5], "phrase": "a red square and a red", "type": "other", "sentences": [0, 1]}
+    far = TrueRegion((0, 0, 5, 5), "a red square and a red", "other", sentences=(0, 1))
     record = replace(
         records[0],
-        regions=(TrueRegion.from_dict(far),),
-        more={"entity_sentences": ["a red square and a red one", "one " * 22 + sentence]},
+        regions=(far,),
+        entity_sentences=("a red square and a red one", "one " * 22 + sentence),
     )
     (mention,) = net.mentions(coded, [record])
     place = coded.places[record.image]

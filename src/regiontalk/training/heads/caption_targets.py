@@ -6,7 +6,6 @@ A file of snippets is JSON lines: {"image": "a.jpg", "snippets": [{"row": 3, "te
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,9 +18,8 @@ from torch import Tensor
 from regiontalk import boxes as geometry
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
-from regiontalk.data.writing import encode_line
-from regiontalk.errors import DataError, UsageError
-from regiontalk.files import replacing
+from regiontalk.errors import DataError
+from regiontalk.files import json_line, read_json_lines, replacing, to_dataclass
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
 WHOLE_PHOTO = 0  # its row in the codes
@@ -108,35 +106,27 @@ def read_snippets(path: Path) -> dict[str, list[Snippet]]:
     """Snippets by photo."""
     found: dict[str, list[Snippet]] = {}
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                image, snippets = _parse(line, f"{path}, line {number}")
-                found[image] = snippets
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}", hint="regiontalk data snippets makes one") from error
+        for place, data in read_json_lines(path):
+            photo = to_dataclass(_PhotoInFile, data, place)
+            found[photo.image] = list(photo.snippets)
+    except DataError as error:
+        raise DataError(error.message, hint="regiontalk data snippets makes one") from error
     return found
 
 
-def _parse(line: bytes, place: str) -> tuple[str, list[Snippet]]:
-    try:
-        data = json.loads(line)
-        return str(data["image"]), [
-            Snippet(int(one["row"]), str(one["text"]), float(one["weight"])) for one in data["snippets"]
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{place}: not a photo with snippets: {error!r}") from error
+@dataclass(frozen=True)
+class _PhotoInFile:
+    image: str
+    snippets: tuple[Snippet, ...]
 
 
 def write_snippets(path: Path, photos: Iterable[tuple[str, Sequence[Snippet]]]) -> int:
     """Writes the snippets of photos; returns how many."""
     count = 0
-    try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            for image, snippets in photos:
-                count += len(snippets)
-                file.write(encode_line({"image": image, "snippets": [_to_dict(one) for one in snippets]}))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        for image, snippets in photos:
+            count += len(snippets)
+            file.write(json_line({"image": image, "snippets": [_to_dict(one) for one in snippets]}))
     return count
 
 

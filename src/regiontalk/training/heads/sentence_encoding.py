@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk.errors import DataError, MissingExtra
-from regiontalk.files import replacing
+from regiontalk.files import read_json, replacing
 from regiontalk.nets.alignment import AlignmentNet, Texts
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.checkpoints import Trained
@@ -152,13 +152,10 @@ def load_parses(path: Path, sentences: Iterable[str], cleaning: Vocabulary) -> d
 
 def _read_parses(path: Path) -> dict[str, Edges]:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            stored = json.load(file)
+        stored = read_json(path)
         return {sentence: [(r, h, d) for r, h, d in edges] for sentence, edges in stored.items()}
-    except (OSError, EOFError, ValueError, AttributeError, TypeError) as error:
-        raise DataError(
-            f"{path}: cannot be read as parses: {error}", hint="delete it: it will be made again"
-        ) from error
+    except (DataError, ValueError, AttributeError, TypeError) as error:
+        raise DataError(f"{path}: cannot be read as parses: {error}", hint="delete it, and it is made again") from error
 
 
 def _parse(sentences: Sequence[str], cleaning: Vocabulary) -> list[Edges]:

@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from regiontalk import images
-from regiontalk.data.photos import PhotoFinder, upright_size
+from regiontalk.data.photo_paths import PhotoFinder, upright_size
 from regiontalk.errors import ImageError, ImageTooLarge
 
 

@@ -1,4 +1,4 @@
-"""Regions fitted to their image: boxes cut at its borders, plural phrases given the union of their boxes."""
+"""Regions on an image of another size, or cut at its borders; a plural phrase has the union of its boxes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from dataclasses import replace
 from regiontalk.data.records import TrueRegion
 from regiontalk.types import BoxXYXY
 
-
-class Unfit(Exception):
-    """A region that cannot be used; the message is the reason, the same for all of a kind."""
-
-
 NO_PHRASE = "empty phrase"
 NO_AREA = "box without area inside the image"
 
 
-def fit_region(region: TrueRegion, width: int, height: int) -> TrueRegion:
+class Unusable(Exception):
+    """A region that cannot be used; the message is one of the reasons above."""
+
+
+def clamp_region(region: TrueRegion, width: int, height: int) -> TrueRegion:
     """The region with its boxes inside the image; the very same object where they are already."""
     if not region.phrase.strip():
-        raise Unfit(NO_PHRASE)
+        raise Unusable(NO_PHRASE)
     x0, y0, x1, y1 = region.xyxy
     if 0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height and not region.boxes_xyxy:
         return region
@@ -29,7 +28,7 @@ def fit_region(region: TrueRegion, width: int, height: int) -> TrueRegion:
         return _fit_plural(region, width, height)
     box = clamp(region.xyxy, width, height)
     if box is None:
-        raise Unfit(NO_AREA)
+        raise Unusable(NO_AREA)
     return replace(region, xyxy=box)
 
 
@@ -54,7 +53,16 @@ def _fit_plural(region: TrueRegion, width: int, height: int) -> TrueRegion:
     clamped = (clamp(box, width, height) for box in region.boxes_xyxy)
     boxes = tuple(box for box in clamped if box is not None)
     if not boxes:
-        raise Unfit(NO_AREA)
+        raise Unusable(NO_AREA)
     if boxes == region.boxes_xyxy:
         return region
     return replace(region, xyxy=union(boxes), boxes_xyxy=boxes if len(boxes) > 1 else ())
+
+
+def scale_region(region: TrueRegion, x: float, y: float) -> TrueRegion:
+    """The region on a photo that was resized by `x` and `y`."""
+
+    def scale(box: BoxXYXY) -> BoxXYXY:
+        return round(box[0] * x, 3), round(box[1] * y, 3), round(box[2] * x, 3), round(box[3] * y, 3)
+
+    return replace(region, xyxy=scale(region.xyxy), boxes_xyxy=tuple(scale(box) for box in region.boxes_xyxy))
