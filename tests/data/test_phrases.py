@@ -9,8 +9,8 @@ import pytest
 from regiontalk.data import phrases
 from regiontalk.data.phrases import add_phrases, place_phrases, sentences_of
 from regiontalk.data.records import Dataset, Record, TrueRegion
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, MissingExtra, UsageError
+from regiontalk.files import json_line
 
 SMALL, MIDDLE, LARGE = (0.0, 0.0, 10.0, 10.0), (0.0, 0.0, 20.0, 10.0), (10.0, 10.0, 50.0, 50.0)
 A_DOG = "a DT det dog\nbrown JJ amod dog\ndog NN nsubj sleeps\nsleeps VBZ ROOT sleeps"
@@ -135,7 +135,7 @@ def data(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     records = [photo(("dog", SMALL)), Record("b.jpg", 60, 60, "dev", sentences=("x",)), Record("c.jpg", 60, 60)]
-    (folder / "annotations.jsonl").write_bytes(b"".join(encode_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
     return folder
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from regiontalk.data.records import Dataset, Record
 from regiontalk.data.splitting import held_out, split_dataset
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError
+from regiontalk.files import json_line
 
 
 def photos(numbers, ending: str = "jpg", **fields) -> list[Record]:
@@ -19,7 +19,7 @@ def photos(numbers, ending: str = "jpg", **fields) -> list[Record]:
 
 def write(folder, records):
     folder.mkdir()
-    (folder / "annotations.jsonl").write_bytes(b"".join(encode_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
     return folder
 
 
