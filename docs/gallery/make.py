@@ -30,7 +30,7 @@ HEAD = """# Gallery
 What the model in the package (`{model}`) says of {count} freely licensed photos: its {shown} best regions
 of each, whatever they score. No photo was left out because of what was said of it. Most of them are unlike its
 training photos, which show people and dogs outdoors; [model-card.md](model-card.md) says what it does not know. A
-[score](captioning.md#scores) is about the place, not the words. Made by `python docs/gallery/make.py`.
+[score](your-photos.md#scores) is about the place, not the words. Made by `python docs/gallery/make.py`.
 
 """
 SENTENCES_HEAD = """# Gallery of sentences
