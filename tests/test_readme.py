@@ -18,7 +18,7 @@ from regiontalk.errors import MissingExtra
 from regiontalk.evaluation.language import open_meteor
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TRAINING = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
