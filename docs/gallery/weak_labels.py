@@ -26,8 +26,8 @@ PAGE = ROOT / "docs" / "gallery-weak-labels.md"
 
 HEAD = """# Regions from weak labels
 
-The regions that the [gallery](gallery.md) shows of {count} freely licensed photos, captioned by two models: the one in the
-package (`{model}`), which learned phrases on boxes, and the multimodal RNN of `recipes/sentences-regions.toml`,
+The regions that the [gallery](gallery.md) shows of {count} freely licensed photos, captioned by two models: the one in
+the package (`{model}`), which learned phrases on boxes, and the multimodal RNN of `recipes/sentences-regions.toml`,
 which never saw a box with its phrase: it learned snippets of sentences that an alignment net had given to regions
 (Karpathy & Fei-Fei, section 3.2; [sentences.md](sentences.md#regions-without-labels)). Its snippets are parts of
 sentences, so it may say "a dog runs" where the other says "a dog", or break off.

@@ -17,9 +17,9 @@ from regiontalk.photos import find_photos
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--beam", type=click.IntRange(1, 100), help="Sentences searched at a time; default 7, 1 is fastest.")
-@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="So many of the next best sentences too.")
+@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Number of next best sentences to add.")
 @click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
-@click.option("--seed", type=click.IntRange(min=0), help="Another seed, other draws; default 0.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed for --sample; default 0.")
 @click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
 @model_option
 @device_option
