@@ -98,6 +98,8 @@ class Vocabulary:
     words: tuple[str, ...]
     cleaning: str = "densecap"
     styles: tuple[str, ...] = ("phrase",)
+    lengths: int = 0
+    """START tokens for captions of 1, 2 … so many words (or more), beside those of the styles."""
 
     @classmethod
     def build(
@@ -106,6 +108,7 @@ class Vocabulary:
         cleaning: str = "densecap",
         smallest_count: int | None = None,
         styles: Sequence[str] = ("phrase",),
+        lengths: int = 0,
     ) -> Vocabulary:
         """The words that occur at least `smallest_count` times (default: the paper's), most frequent first."""
         clean = CLEANING[cleaning]
@@ -113,7 +116,7 @@ class Vocabulary:
         at_least = SMALLEST_COUNT[cleaning] if smallest_count is None else smallest_count
         kept = [word for word, count in counts.items() if count >= at_least]
         kept.sort(key=lambda word: (-counts[word], word))
-        return cls(tuple(kept), cleaning, tuple(styles))
+        return cls(tuple(kept), cleaning, tuple(styles), lengths)
 
     def __len__(self) -> int:
         """How many tokens can be predicted: END, `<UNK>` and the words."""
@@ -143,14 +146,26 @@ class Vocabulary:
         """The START token of a style (default: the first)."""
         return len(self) + (0 if style is None else self.styles.index(style))
 
+    def start_of_length(self, words: int) -> int:
+        """The START token of captions of so many words."""
+        assert self.lengths
+        return len(self) + len(self.styles) + min(words, self.lengths) - 1
+
+    @property
+    def starts(self) -> int:
+        """How many START tokens there are."""
+        return len(self.styles) + self.lengths
+
     def to_dict(self) -> dict[str, Any]:
-        return {"cleaning": self.cleaning, "styles": list(self.styles), "words": list(self.words)}
+        lengths = {"lengths": self.lengths} if self.lengths else {}
+        return {"cleaning": self.cleaning, "styles": list(self.styles), **lengths, "words": list(self.words)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Vocabulary:
-        if not isinstance(data, dict) or set(data) != {"cleaning", "styles", "words"} or not _are_words(data):
+        needed = {"cleaning", "styles", "words"}
+        if not isinstance(data, dict) or set(data) - {"lengths"} != needed or not _are_words(data):
             raise ModelError("not a vocabulary: it needs words, styles and a known cleaning")
-        return cls(tuple(data["words"]), data["cleaning"], tuple(data["styles"]))
+        return cls(tuple(data["words"]), data["cleaning"], tuple(data["styles"]), data.get("lengths", 0))
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
@@ -166,4 +181,5 @@ class Vocabulary:
 def _are_words(data: dict[str, Any]) -> bool:
     lists = (data["words"], data["styles"])
     texts = all(isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists)
-    return texts and data["cleaning"] in list(CLEANING)
+    lengths = data.get("lengths", 0)
+    return texts and data["cleaning"] in list(CLEANING) and type(lengths) is int and 0 <= lengths <= LONGEST_PHRASE

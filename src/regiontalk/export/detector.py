@@ -32,8 +32,8 @@ from torch import Tensor, nn
 
 from regiontalk.errors import ModelError
 from regiontalk.model_folder import Head, check_free, check_head, read_model_folder, write_model_folder
-from regiontalk.nets.backbones import STRIDE
 from regiontalk.nets.fcln import FCLN
+from regiontalk.nets.layers import STRIDE
 from regiontalk.runtime import PORTS
 from regiontalk.runtime.torch import Appear, Propose, Recognize, Step, describe
 from regiontalk.training.checkpoints import read_state

@@ -86,7 +86,7 @@ class FCLN(nn.Module):
 
     def forward(self, images: Tensor, sizes: Tensor, choose: Choose, caption: Caption) -> Output:
         """Images (N, 3, H, W) of which `sizes` (N, 2) = (width, height) is photo and the rest padding."""
-        features, deep = self.backbone.maps(images)
+        features, deep = self.backbone.maps(images, sizes)
         proposals = self.localization(features)
         chosen = choose(proposals)  # (N, B, 4)
         recognized = self.recognize(features, sizes, chosen)

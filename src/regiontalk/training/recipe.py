@@ -36,7 +36,8 @@ class DataConfig:
     """…and at the last (None: the same); in between it moves in a straight line."""
     styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
     """Region type -> style of text, each with a START token of its own; `*` is every type not named, and
-    `type:phrase` a single phrase of a type. Types that are not here are left out."""
+    `type:phrase` a single phrase of a type. Types that are not here are left out. The style `length` has no START token
+    but those of the phrases' lengths (`vocabulary.lengths`)."""
     articles: tuple[str, ...] = ()
     """Region types whose phrases are bare names and get an article: "cat" becomes "a cat"."""
     without_position_words: tuple[str, ...] = ()
@@ -74,6 +75,9 @@ class CodedDataConfig:
 class VocabularyConfig:
     cleaning: str = "densecap"
     smallest_count: int | None = None
+    lengths: int = 0
+    """START tokens for captions of 1, 2 … so many words (or more), so that a caption of a given length can be asked
+    for; 0: none."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,9 @@ class AugmentationConfig:
     """Photos are scaled by 1/zoom … zoom; what then sticks out is cropped at random."""
     colour: float = 0.0
     """Largest change of brightness, contrast and saturation."""
+    coarse: float = 0.0
+    """How often a photo is first reduced (to between half its size and all of it), so that sharp and coarse photos are
+    described alike."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,8 @@ class OptimizerConfig:
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
+    layer_decay: float = 1.0
+    """The rate of each block of a transformer, as a share of that of the block after it."""
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,18 @@ def random_view(
     """A mirrored, scaled, cropped, differently lit view; `random` decides."""
     zoom = float(np.exp(random.uniform(-1, 1) * np.log(config.zoom)))
     flips = random.random() < config.flip and may_flip
+    if config.coarse and random.random() < config.coarse:
+        photo = coarsen(photo, random)
     if config.colour:
         photo = relight(photo, config.colour, random)
     view = crop(plain_view(photo, boxes_xyxy, round(long_side * zoom)), long_side, random)
     return mirror(view) if flips else view
+
+
+def coarsen(photo: Image.Image, random: np.random.Generator) -> Image.Image:
+    """The photo with fewer pixels; it is enlarged again when it is resized for the net."""
+    factor = random.uniform(0.5, 1)
+    return photo.resize((max(1, round(photo.width * factor)), max(1, round(photo.height * factor))))
 
 
 def mirror(view: View) -> View:

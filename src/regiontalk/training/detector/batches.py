@@ -32,6 +32,7 @@ from regiontalk.vocabulary import END, Vocabulary
 
 Loaded = TypeVar("Loaded")
 
+LENGTH = "length"  # the style of phrases that only their length's START token begins
 WINDOW = 16  # so many batches are sorted by shape together, so that little is padding
 
 
@@ -276,15 +277,25 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
     valid = np.zeros((len(items), most), dtype=bool)
     tokens = np.full((len(items), most, longest), END, dtype=np.int64)
     starts = np.full((len(items), most), words.start(), dtype=np.int64)
-    for row, (view, phrases, *_) in enumerate(items):
+    for row, (view, phrases, seed, _) in enumerate(items):
+        random = np.random.default_rng([seed, 1])
         kept = np.flatnonzero(view.kept)
         boxes[row, : len(kept)] = view.boxes_xyxy[kept]
         valid[row, : len(kept)] = True
         for place, number in enumerate(kept):
             phrase = phrases[int(number)]
             tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
-            starts[row, place] = words.start(phrase.style)
+            starts[row, place] = _start(phrase, words, random)
     return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
+
+
+def _start(phrase: Phrase, words: Vocabulary, random: np.random.Generator) -> int:
+    """The START token of a phrase: its style's, or that of its length; captions learn both."""
+    if phrase.style == LENGTH:
+        return words.start_of_length(len(phrase.words))
+    if words.lengths and phrase.style == words.styles[0] and random.random() < 0.5:
+        return words.start_of_length(len(phrase.words))
+    return words.start(phrase.style)
 
 
 def loader(batches: Any, first_step: int, workers: int) -> Iterator[Any]:

@@ -16,9 +16,10 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN, Output, Recognized
 from regiontalk.nets.localization import Proposals
+from regiontalk.nets.vit import ViT
 from regiontalk.nets.weights import load_backbone
 from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
-from regiontalk.training.detector.batches import Batch, Plan, Source, TrainingBatches
+from regiontalk.training.detector.batches import LENGTH, Batch, Plan, Source, TrainingBatches
 from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
 from regiontalk.training.detector.losses import caption_loss, counted_words, final_losses, proposal_losses
 from regiontalk.training.detector.photo_sentences import SentencePicker, codes_in_use, finding_loss
@@ -32,7 +33,8 @@ COMPANION = "companion"  # the alignment net beside an FCLN that learns from sen
 
 def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
     """All styles in the order they are named; the first is what a caption is asked for in."""
-    return tuple(dict.fromkeys(style for data in recipe.data for style in data.styles.values()))
+    styles = (style for data in recipe.data for style in data.styles.values())
+    return tuple(dict.fromkeys(style for style in styles if style != LENGTH))
 
 
 @dataclass
@@ -60,12 +62,13 @@ class FCLNTask:
             recipe.vocabulary.cleaning,
             recipe.vocabulary.smallest_count,
             styles_of(recipe),
+            recipe.vocabulary.lengths,
         )
         torch.manual_seed(recipe.run.seed)
         if recipe.begin_from is not None:
             task = cls._go_on(recipe, recipe.begin_from, words, sources)
         else:
-            net = FCLN(recipe.net, len(words), len(words.styles))
+            net = FCLN(recipe.net, len(words), words.starts)
             if recipe.backbone_weights is not None:
                 load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
             task = cls(recipe, words, net, sources)
@@ -79,7 +82,7 @@ class FCLNTask:
 
         learned = load_learned(model)
         recipe, words = learned.adapt(recipe), learned.extend(words)
-        net = FCLN(recipe.net, len(words), len(words.styles))
+        net = FCLN(recipe.net, len(words), words.starts)
         learned.teach(net, words)
         return cls(recipe, words, net, sources)
 
@@ -112,16 +115,24 @@ class FCLNTask:
         return len(self.sources[0]) / (self.recipe.run.batch * shares[0] / sum(shares))
 
     def parameter_groups(self) -> dict[str, list[tuple[str, torch.nn.Parameter]]]:
-        """Backbone and the rest, which have optimisers of their own (DenseCap 3.3)."""
+        """Backbone and the rest, which have optimisers of their own (DenseCap 3.3).
+
+        What a transformer has on top of its pretrained layers learns with the rest.
+        """
+        new = ViT.new_layers if isinstance(self.net.backbone, ViT) else ()
         groups: dict[str, list[tuple[str, torch.nn.Parameter]]] = {"backbone": [], "rest": []}
         for name, parameter in self.net.named_parameters():
-            groups["backbone" if name.startswith("backbone.") else "rest"].append((name, parameter))
+            place, _, inner = name.partition(".")
+            pretrained = place == "backbone" and not inner.startswith(new)
+            groups["backbone" if pretrained else "rest"].append((name, parameter))
         return groups
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         groups = self.parameter_groups()
+        backbone = self.net.backbone
+        depth = (lambda name: backbone.depth(name.partition(".")[2])) if isinstance(backbone, ViT) else None
         return {
-            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer),
+            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer, depth),
             "rest": build_optimizer(groups["rest"], self.recipe.optimizer),
         }
 
@@ -264,7 +275,7 @@ def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, 
         raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not fcln")
     recipe = from_stored(FCLNRecipe, state["recipe"], str(checkpoint))
     words = Vocabulary.from_dict(state["vocabulary"])
-    net = FCLN(recipe.net, len(words), len(words.styles))
+    net = FCLN(recipe.net, len(words), words.starts)
     name = "mean" if (checkpoint / "mean.safetensors").exists() else "model"
     tensors = {key: value for key, value in read_tensors(checkpoint, name).items() if not key.startswith(COMPANION)}
     fill_net(net, tensors, checkpoint)
