@@ -22,21 +22,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
 
 import regiontalk
 from regiontalk.export.detector import trace
+from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model import Model
-from regiontalk.model_folder import ModelInfo, write_model_folder
+from regiontalk.model_folder import write_model_folder
 from regiontalk.nets.fcln import FCLN
-from regiontalk.runtime import OnnxRuntime
-from regiontalk.runtime.torch import TorchRuntime, describe
+from regiontalk.runtime.onnx import OnnxRuntime
+from regiontalk.runtime.torch import model_info
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import Vocabulary
+from turns import photo_bytes
 
 ROOT = Path(__file__).parents[1]
-PHOTO = ROOT / "examples" / "photos" / "coffee.jpg"
-SIZE = (640, 480)
 PROPOSALS = 100
 PAPER_WORDS = 10_497  # DenseCap section 4
 STAGES = ("propose", "recognize", "step")
@@ -72,25 +71,25 @@ def paper_model(folder: Path, longest: int) -> Path:
     words = Vocabulary(tuple(f"w{number}" for number in range(PAPER_WORDS)))
     torch.manual_seed(0)
     net = FCLN(recipe.net, len(words), len(words.styles)).eval()
-    info: ModelInfo = describe(net, recipe, "paper", "float32", {})
+    info = model_info(net, recipe.prediction, "paper", "float32", {})
     write_model_folder(folder, info, words, {name: graph.SerializeToString() for name, graph in trace(net).items()})
     return folder
 
 
-def take_turns(captioners: dict[str, Model], photo: bytes, repeats: int) -> dict[str, dict[str, float]]:
+def take_turns(models: dict[str, Model], photo: bytes, repeats: int) -> dict[str, dict[str, float]]:
     """Medians over the turns: milliseconds of a photo, and of each stage in it.
 
     Every turn has a photo before the timed one: what is measured is a photo after another photo, not after another
     network, which has filled the processor's caches.
     """
-    asked = {name: PROPOSALS if name != "paper" else None for name in captioners}
-    turns: dict[str, list[dict[str, float]]] = {name: [] for name in captioners}
+    asked = {name: PROPOSALS if name != "paper" else None for name in models}
+    turns: dict[str, list[dict[str, float]]] = {name: [] for name in models}
     for turn in range(repeats + 1):
-        for name, captioner in captioners.items():
-            captioner(photo, proposals=asked[name])
-            timed = Timed(captioner.runtime)
+        for name, model in models.items():
+            model(photo, proposals=asked[name])
+            timed = Timed(model.runtime)
             began = time.perf_counter()
-            found = replace(captioner, runtime=timed)(photo, proposals=asked[name])  # type: ignore[arg-type]
+            found = replace(model, runtime=timed)(photo, proposals=asked[name])  # type: ignore[arg-type]
             whole = time.perf_counter() - began
             seconds = {"photo": whole, **timed.seconds}
             figures = {key: 1e3 * value for key, value in seconds.items()} | {"regions": len(found.regions)}
@@ -134,15 +133,15 @@ def measure(model: Path, repeats: int, threads: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         photo = folder / "photo.jpg"
-        Image.open(PHOTO).convert("RGB").resize(SIZE).save(photo, quality=90)
+        photo.write_bytes(photo_bytes())
         figures: dict[str, Any] = processes(model, photo, min(repeats, 5))
         ours = OnnxRuntime(model, threads)
-        captioners = {
+        models = {
             "ours": Model(ours),
-            "torch": Model(TorchRuntime(model)),
+            "torch": Model(open_torch_runtime(model)),
             "paper": Model(OnnxRuntime(paper_model(folder / "paper", ours.info.prediction.longest), threads)),
         }
-        stages = take_turns(captioners, photo.read_bytes(), repeats)
+        stages = take_turns(models, photo.read_bytes(), repeats)
     warm = stages["ours"]["photo"]
     wordless = stages["paper"]["propose"] + stages["paper"]["recognize"]
     return {

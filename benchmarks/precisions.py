@@ -1,10 +1,10 @@
 """A checkpoint exported in every precision, side by side: size, time of a photo, and dense mAP on dev photos.
 
 The peer is float32. Times are medians of turns on one photo of 640×480 pixels with 100 proposals; mAP is that of
-`regiontalk evaluate dense` for what `regiontalk caption` says, with the proposals and settings of the model.
+`regiontalk evaluate dense` for what `regiontalk caption` says, with the recipe's prediction settings.
 Needs `regiontalk[train,evaluate]`.
 
-python benchmarks/precisions.py CHECKPOINT DATA --settings '{"score": "product"}' --photos 300 --json
+python benchmarks/precisions.py CHECKPOINT DATA --photos 300 --json
 """
 
 from __future__ import annotations
@@ -13,55 +13,38 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
-from caption import PHOTO, SIZE, take_turns
-from regiontalk.boxes import scale
-from regiontalk.data.records import Dataset
+from caption import take_turns
+from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import open_meteor
-from regiontalk.evaluation.matching import boxes_of
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.export.detector import export_model
 from regiontalk.model import Model
 from regiontalk.model_folder import PRECISIONS
-from regiontalk.runtime import OnnxRuntime
+from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.types import ImageRegions
-
-
-def predictions(captioner: Model, dataset: Dataset, numbers: Sequence[int]) -> Iterator[ImageRegions]:
-    """Regions in the records' pixels."""
-    for number in numbers:
-        record = dataset[number]
-        found = captioner(dataset.read_photo(record))
-        boxes = scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
-        regions = tuple(replace(one, xyxy=tuple(box)) for one, box in zip(found.regions, boxes.tolist(), strict=True))
-        yield ImageRegions(record.image, record.width, record.height, found.model, regions)
+from turns import photo_bytes
 
 
 def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    captioners = {}
+    models = {}
     sizes = {}
     for precision in PRECISIONS:
-        export_model(checkpoint, folder / precision, precision, precision, json.loads(options.settings))
-        captioners[precision] = Model(OnnxRuntime(folder / precision, options.threads))
+        export_model(checkpoint, folder / precision, precision, precision)
+        models[precision] = Model(OnnxRuntime(folder / precision, options.threads))
         sizes[precision] = sum(file.stat().st_size for file in (folder / precision).iterdir()) / 1e6
-    photo = folder / "photo.jpg"
-    Image.open(PHOTO).convert("RGB").resize(SIZE).save(photo, quality=90)
-    times = take_turns(captioners, photo.read_bytes(), options.repeats)
+    times = take_turns(models, photo_bytes(), options.repeats)
     dataset = Dataset(data, "dev")
-    count = min(options.photos, len(dataset))
-    numbers = [place * len(dataset) // count for place in range(count)]
+    numbers = evenly_spaced(len(dataset), options.photos)
     truth = [dataset[number] for number in numbers]
     rows = {}
     with open_meteor(workers=os.cpu_count() or 1) as scorer:
-        for precision, captioner in captioners.items():
-            result = evaluate_dense(truth, predictions(captioner, dataset, numbers), scorer, yardsticks=False)
+        for precision, model in models.items():
+            asked = DatasetModel(model, dataset)
+            result = evaluate_dense(truth, asked.each(asked.regions, numbers), scorer)
             rows[precision] = {
                 "mb": sizes[precision],
                 "milliseconds": times[precision],
@@ -70,15 +53,14 @@ def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: P
                 "map_strict": result.map_strict,
                 "detection_map": result.detection_map,
             }
-    return {"photos": count, "threads": options.threads, "precisions": rows}
+    return {"photos": len(numbers), "threads": options.threads, "precisions": rows}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--photos", type=int, default=200, help="dev photos for mAP, evenly spread")
-    parser.add_argument("--settings", default="{}", help="prediction settings as JSON; default: the recipe's")
+    parser.add_argument("--photos", type=int, default=200, help="dev photos for mAP, evenly spaced")
     parser.add_argument("--repeats", type=int, default=9, help="timed turns")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the JSON object alone")

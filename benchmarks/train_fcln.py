@@ -122,7 +122,7 @@ def main() -> None:
     )
     result = measure(recipe, device, options.repeats)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
-    result_with_place = {"recipe": options.recipe.name, "device": name, "batch": recipe.run.batch, **result}
+    result_with_place = {"recipe": str(options.recipe), "device": name, "batch": recipe.run.batch, **result}
     if not options.json:
         for key, value in result_with_place.items():
             print(f"{key:28s} {value}")

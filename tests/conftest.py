@@ -87,17 +87,17 @@ def shaken_checkpoint(untrained_run: Path) -> Path:
     """The checkpoint of `untrained_run` with weights at random, so that boxes, scores and words differ."""
     import torch
 
-    from regiontalk.training.checkpoints import latest_checkpoint, read_state, save_checkpoint
-    from regiontalk.training.detector.task import load_net
+    from regiontalk.training.checkpoints import latest_checkpoint, load_fcln, save_checkpoint
 
     checkpoint = latest_checkpoint(untrained_run / "run" / "checkpoints")
     assert checkpoint is not None
-    net, _, _ = load_net(checkpoint, torch.device("cpu"))
+    trained = load_fcln(checkpoint)
+    net = trained.net
     generator = torch.Generator().manual_seed(3)
     for name, weight in net.state_dict().items():
         if not name.startswith("backbone."):
             weight.add_(torch.randn(weight.shape, generator=generator) * (0.02 if "transform" in name else 0.2))
-    state = {key: value for key, value in read_state(checkpoint).items() if key not in ("format", "step", "best")}
+    state = {key: value for key, value in trained.state.items() if key not in ("format", "step", "best")}
     return save_checkpoint(untrained_run / "shaken", 7, {"model": net.state_dict()}, state)
 
 
@@ -113,7 +113,7 @@ def tiny_model(shaken_checkpoint: Path) -> Path:
 
 @dataclass(frozen=True)
 class StandIn:
-    """Opens a photo as the captioner does, then finds the same in each: the left half, and a third of it."""
+    """Opens a photo as the model does, then finds the same in each: the left half, and a third of it."""
 
     limits: Limits = field(default_factory=Limits)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -133,9 +133,9 @@ class StandIn:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """What `regiontalk.load` gives, whatever it is asked for."""
-    captioner = StandIn()
-    monkeypatch.setattr("regiontalk.load", lambda folder: captioner)
-    return captioner
+    model = StandIn()
+    monkeypatch.setattr("regiontalk.load", lambda folder: model)
+    return model
 
 
 RECIPES = Path(__file__).parents[1] / "recipes"

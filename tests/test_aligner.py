@@ -14,9 +14,9 @@ from regiontalk import maxsim
 from regiontalk.aligner import MOST_WORDS, piece_fits, read_sentence, region_vectors, word_vectors
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.model import Model
-from regiontalk.nets.alignment import LONGEST, Texts
-from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.alignment import load_alignment
+from regiontalk.nets.alignment import Texts
+from regiontalk.nets.sentence_encoders import LONGEST
+from regiontalk.training.checkpoints import find_checkpoint, load_alignment
 from regiontalk.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("a", "red", "square"), "karpathy")
@@ -53,7 +53,8 @@ class TestReading:
 
 
 def test_vectors_are_the_nets(model: Model, alignment_run: Path) -> None:
-    net, words, _, _ = load_alignment(find_checkpoint(alignment_run), torch.device("cpu"))
+    trained = load_alignment(find_checkpoint(alignment_run))
+    net, words = trained.net, trained.words
     codes = np.random.default_rng(0).normal(size=(5, 192)).astype(np.float32)
     with torch.no_grad():
         assert region_vectors(model.runtime, codes) == pytest.approx(
@@ -97,22 +98,22 @@ class TestAlign:
             assert len(segment.word_scores) == segment.words[1] - segment.words[0]
 
     def test_it_is_the_chain_of_eqs_10_to_12(self, model: Model, scene: Image.Image) -> None:
-        look = model.look(scene)
+        codes = model.codes(model.look(scene))
         words = model.runtime.head("words").words
         read = read_sentence("a red square", words)
-        fits = piece_fits(model.runtime, look, read)
+        fits = piece_fits(model.runtime, codes.codes, read)
         for beta in (0.0, 0.5, 100.0):
             chosen = maxsim.align_words(fits, beta)
             segments = model.align(scene, "a red square", beta=beta).segments
             assert [segment.words for segment in segments] == maxsim.segments(chosen)
             assert [segment.xyxy for segment in segments] == [
-                pytest.approx(look.boxes_xyxy[chosen[start]]) for start, _ in maxsim.segments(chosen)
+                pytest.approx(codes.boxes_xyxy[chosen[start]]) for start, _ in maxsim.segments(chosen)
             ]
         assert len(model.align(scene, "a red square", beta=100.0).segments) == 1
 
     def test_unknown_words_and_signs_have_no_say(self, model: Model, scene: Image.Image) -> None:
-        look, words = model.look(scene), model.runtime.head("words").words
-        fits = piece_fits(model.runtime, look, read_sentence("red zebra --", words))
+        codes, words = model.codes(model.look(scene)).codes, model.runtime.head("words").words
+        fits = piece_fits(model.runtime, codes, read_sentence("red zebra --", words))
         assert fits[0].any()
         assert not fits[1:].any()
 

@@ -1,24 +1,15 @@
-"""Calibration: no order changes, and scores become the shares they should be."""
+"""Calibration changes no order."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regiontalk.calibration import UNCHANGED, calibrated, fit
-from regiontalk.errors import DataError
+from regiontalk.calibration import UNCHANGED, calibrated
 
 scores = st.lists(st.floats(0, 1), min_size=2, max_size=30).map(lambda values: np.array(sorted(values)))
 numbers = st.tuples(st.floats(0, 20), st.floats(0, 20), st.floats(-20, 20))
-
-
-def drawn(count: int, truth: tuple[float, float, float], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, and verdicts that are right as often as the calibration `truth` says."""
-    generator = np.random.default_rng(seed)
-    values = generator.beta(0.5, 3, count)
-    return values, generator.random(count) < calibrated(values, truth)
 
 
 @given(scores, numbers)
@@ -31,34 +22,3 @@ def test_probabilities_keep_the_order(values: np.ndarray, calibration: tuple[flo
 @given(scores)
 def test_unchanged_is_unchanged(values: np.ndarray) -> None:
     assert calibrated(values, UNCHANGED) is values
-
-
-@pytest.mark.parametrize("truth", [(1.0, 1.0, 0.5), (0.4, 5.0, -2.0), (2.0, 0.0, 1.0)])
-def test_a_fit_finds_what_verdicts_were_drawn_from(truth: tuple[float, float, float]) -> None:
-    found = fit(*drawn(40_000, truth))
-    grid = np.linspace(0.01, 0.95, 50)
-    np.testing.assert_allclose(calibrated(grid, found), calibrated(grid, truth), atol=0.03)
-
-
-def test_scores_that_never_fail_stay_finite() -> None:
-    found = fit(np.array([0.1, 0.2, 0.8, 0.9]), np.array([False, False, True, True]))
-    assert np.isfinite(found).all()
-    low, high = calibrated(np.array([0.1, 0.9]), found)
-    assert low < 0.5 < high
-
-
-def test_zero_and_one_are_scores_too() -> None:
-    found = fit(np.array([0.0, 0.0, 0.5, 1.0, 1.0]), np.array([False, True, False, True, False]))
-    assert np.isfinite(calibrated(np.array([0.0, 1.0]), found)).all()
-
-
-@pytest.mark.parametrize(("verdict", "said"), [(True, "right"), (False, "wrong")])
-def test_verdicts_of_one_kind_are_refused(verdict: bool, said: str) -> None:
-    with pytest.raises(DataError, match=f"all of 3 regions are {said}"):
-        fit(np.array([0.1, 0.5, 0.9]), np.full(3, verdict))
-
-
-def test_scores_that_mislead_are_refused() -> None:
-    values, right = drawn(2000, (1.0, 1.0, 0.0))
-    with pytest.raises(DataError, match="do not tell right regions"):
-        fit(1 - values, right)

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import pytest
 
 from regiontalk.calibration import UNCHANGED
-from regiontalk.errors import ModelError, UsageError
+from regiontalk.errors import ModelError, OutputError, UsageError
 from regiontalk.model_folder import (
+    DETECTOR,
     FORMAT,
-    GRAPHS,
     HEADS,
     SUMS,
     Head,
@@ -48,7 +48,7 @@ VOCABULARY = Vocabulary(("a", "dog", "café"), styles=("phrase", "object"))
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "model"
-    write_model_folder(path, INFO, VOCABULARY, {name: name.encode() * 10 for name in GRAPHS})
+    write_model_folder(path, INFO, VOCABULARY, {name: name.encode() * 10 for name in DETECTOR})
     return path
 
 
@@ -76,7 +76,7 @@ def refusal(folder: Path) -> ModelError:
 def test_what_is_written_is_read_again(folder: Path) -> None:
     model = read_model_folder(folder)
     assert (model.info, model.words) == (INFO, VOCABULARY)
-    assert model.graphs == {name: name.encode() * 10 for name in GRAPHS}
+    assert model.graphs == {name: name.encode() * 10 for name in DETECTOR}
 
 
 def test_the_sums_are_those_of_sha256sum(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
         write_model_folder(tmp_path / "deep" / "model", INFO, VOCABULARY, {"propose": "no bytes"})  # type: ignore[dict-item]
     unwritable = tmp_path / "file"
     unwritable.write_text("")
-    with pytest.raises(ModelError, match="could not be written"):
+    with pytest.raises(OutputError, match="cannot be written"):
         write_model_folder(unwritable / "model", INFO, VOCABULARY, {})
     assert [item.name for item in tmp_path.rglob("*")] == ["file"]
 
@@ -155,14 +155,20 @@ def test_broken_sums_are_refused(folder: Path, line: str) -> None:
         (lambda info: info.update(colour="red"), "unknown key 'colour'"),
         (lambda info: info["prediction"].update(colour="red"), "prediction: unknown key 'colour'"),
         (lambda info: info.pop("pad_to"), "'pad_to' is missing"),
-        (lambda info: info["prediction"].pop("score"), "'score' is missing"),
-        (lambda info: info.update(input_size="448"), "input_size is '448'"),
-        (lambda info: info.update(prediction=[]), "prediction is []"),
-        (lambda info: info["prediction"].update(score="best"), "impossible"),
+        (lambda info: info.update(input_size="448"), "input_size: '448' is not of type int"),
+        (lambda info: info.update(prediction=[]), "prediction: [] is not of type dict"),
+        (lambda info: info["prediction"].update(score="best"), "prediction: score is 'best'"),
+        (lambda info: info["prediction"].update(candidates=-5), "prediction: candidates is -5"),
+        (lambda info: info["prediction"].update(proposals=-1), "prediction: proposals is -1"),
+        (lambda info: info["prediction"].update(longest=0), "prediction: longest is 0"),
+        (lambda info: info["prediction"].update(proposal_nms=1.5), "prediction: proposal_nms is 1.5"),
+        (lambda info: info["prediction"].update(final_nms=float("nan")), "NaN"),
+        (lambda info: info["prediction"].update(caption_weight=float("inf")), "Infinity"),
         (lambda info: info["prediction"].update(calibration=[1.0, -0.5, 0.0]), "calibration is [1.0, -0.5, 0.0]"),
-        (lambda info: info["prediction"].update(calibration=[1.0, 1.0]), "calibration is [1.0, 1.0]"),
-        (lambda info: info["prediction"].update(calibration="1 1 0"), "calibration is '1 1 0'"),
-        (lambda info: info.update(pad_to=0), "impossible"),
+        (lambda info: info["prediction"].update(calibration=[1.0, 1.0]), "calibration: [1.0, 1.0] is not"),
+        (lambda info: info["prediction"].update(calibration="1 1 0"), "calibration: '1 1 0' is not"),
+        (lambda info: info.update(pad_to=0), "pad_to is 0"),
+        (lambda info: info.update(input_size=10**6), "input_size is 1000000"),
         (lambda info: info.update(kind="align"), "kind 'align'"),
         (lambda info: info.update(format=0), "format 0"),
     ],
@@ -181,7 +187,7 @@ def test_folders_from_before_calibration_keep_their_scores(folder: Path) -> None
 def ranked(tmp_path: Path) -> Path:
     path = tmp_path / "ranked"
     info = replace(INFO, prediction=replace(SETTINGS, ranking=RANKING))
-    write_model_folder(path, info, VOCABULARY, {name: name.encode() * 10 for name in GRAPHS})
+    write_model_folder(path, info, VOCABULARY, {name: name.encode() * 10 for name in DETECTOR})
     return path
 
 
@@ -195,10 +201,10 @@ def test_a_ranking_is_read_as_it_was_written(ranked: Path, folder: Path) -> None
     [
         (lambda ranking: ranking["weights"].pop(), "ranking: weights, biases and outputs are not of shapes"),
         (lambda ranking: ranking["weights"][0].pop(), "ranking: weights, biases and outputs are not of shapes"),
-        (lambda ranking: ranking.update(biases=[0.0, "x"]), "ranking: a weight is not a finite number"),
-        (lambda ranking: ranking.update(biases=[0.0, float("nan")]), "ranking: a weight is not a finite number"),
-        (lambda ranking: ranking.update(biases=0.0), "ranking: biases is 0.0, not of type tuple"),
-        (lambda ranking: ranking.update(output_bias=None), "ranking: output_bias is None, not of type float"),
+        (lambda ranking: ranking.update(biases=[0.0, "x"]), "ranking.biases[1]: 'x' is not a finite number"),
+        (lambda ranking: ranking.update(biases=[0.0, None]), "ranking.biases[1]: None is not a finite number"),
+        (lambda ranking: ranking.update(biases=0.0), "ranking.biases: 0.0 is not a list"),
+        (lambda ranking: ranking.update(output_bias=None), "ranking.output_bias: None is not a finite number"),
         (lambda ranking: ranking.update(colour="red"), "ranking: unknown key 'colour'"),
         (lambda ranking: ranking.pop("outputs"), "ranking: 'outputs' is missing"),
         (lambda ranking: ranking["features"].reverse(), "ranking: made for other features"),
@@ -207,12 +213,12 @@ def test_a_ranking_is_read_as_it_was_written(ranked: Path, folder: Path) -> None
 def test_a_strange_ranking_is_refused(ranked: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
     change_info(ranked, lambda info: change(info["prediction"]["ranking"]))
     message = refusal(ranked).message
-    assert f"{ranked / 'model.json'}: prediction: {said}" in message
+    assert f"{ranked / 'model.json'}: prediction.{said}" in message
 
 
 def test_a_ranking_that_is_none_at_all_is_refused(ranked: Path) -> None:
     change_info(ranked, lambda info: info["prediction"].update(ranking=[1.0]))
-    assert "prediction: ranking is [1.0]" in refusal(ranked).message
+    assert "prediction.ranking: [1.0] is not of type dict" in refusal(ranked).message
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder: Path) -> None:
@@ -237,7 +243,7 @@ def test_no_folder_no_model(tmp_path: Path) -> None:
 class TestHeads:
     """A head's own files stand beside the model's."""
 
-    GRAPHS: ClassVar[dict[str, bytes]] = {name: name.encode() * 10 for name in GRAPHS}
+    GRAPHS: ClassVar[dict[str, bytes]] = {name: name.encode() * 10 for name in DETECTOR}
 
     def head(self, detector: str | None = None) -> Head:
         info = HeadInfo(detector or detector_fingerprint(self.GRAPHS), {"beta": 0.1}, {"size": 8}, {"step": 3})
@@ -273,9 +279,9 @@ class TestHeads:
         ("change", "said"),
         [
             (lambda heads: heads.update(feet={}), "unknown head 'feet'"),
-            (lambda heads: heads.update(words=[]), "unknown head 'words'"),
+            (lambda heads: heads.update(words=[]), "heads.words: [] is not of type dict"),
             (lambda heads: heads["words"].pop("detector"), "'detector' is missing"),
-            (lambda heads: heads["words"].update(detector=5), "detector is 5"),
+            (lambda heads: heads["words"].update(detector=5), "detector: 5 is not of type str"),
         ],
     )
     def test_a_strange_description(self, with_head: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:

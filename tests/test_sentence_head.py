@@ -17,8 +17,7 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.images import open_photo
 from regiontalk.model import Model
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
-from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.sentences import load_sentence_net
+from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
 
@@ -53,9 +52,10 @@ def test_a_beam_of_one_is_the_likeliest_word_each_time(
     model: Model, photos: list[Image.Image], sentences_run: Path
 ) -> None:
     """Against a plain loop over the net in torch, START to END."""
-    net, words, _, _ = load_sentence_net(find_checkpoint(sentences_run / "run"), torch.device("cpu"))
+    trained = load_sentence_net(find_checkpoint(sentences_run / "run"))
+    net, words = trained.net, trained.words
     for photo in photos[:4]:
-        look = model.glance(photo)
+        look = model.codes(model.look(photo))
         size = torch.tensor([*photo.size, *photo.size, 1.0])
         boxes = torch.tensor(look.boxes_xyxy, dtype=torch.float32)
         area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]) / (size[0] * size[1])
@@ -103,19 +103,6 @@ def test_where_it_came_from_and_how_it_is_drawn(model: Model, scene_path: Path) 
     (region,) = found.as_regions().regions
     assert region.xyxy == (0, 0, 96, 64)
     assert region.score == pytest.approx(np.exp(found.logprob))
-
-
-def test_a_look_at_given_boxes(model: Model, photos: list[Image.Image]) -> None:
-    width, height = photos[0].size
-    look = model.look_at(photos[0], [[1, 2, 30, 40], [5, 5, width, height]], surroundings=True)
-    assert look.boxes_xyxy.tolist() == [[0, 0, width, height], [1, 2, 30, 40], [5, 5, width, height]]
-    assert look.surroundings is not None
-    assert look.codes.shape == look.surroundings.shape
-    np.testing.assert_allclose(look.codes[0], look.surroundings[0], atol=1e-5)  # nothing surrounds a photo
-    assert np.abs(look.codes[1] - look.surroundings[1]).max() > 1e-3
-    whole = model.look(photos[0])
-    np.testing.assert_allclose(look.codes[0], whole.codes[0], atol=1e-4)
-    assert model.look_at(photos[0], []).codes.shape[0] == 1
 
 
 @pytest.mark.parametrize("options", [{"beam": 0}, {"beam": 1000}, {"alternatives": -1}, {"beam": 3, "alternatives": 3}])

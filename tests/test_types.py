@@ -60,10 +60,8 @@ def test_the_json_schema_of_a_photo() -> None:
 
 
 @given(photos)
-def test_a_photo_goes_through_json_and_back(photo: ImageRegions) -> None:
-    once = ImageRegions.from_dict(json.loads(json.dumps(photo.to_dict())))
-    assert once.to_dict() == photo.to_dict()
-    assert ImageRegions.from_dict(once.to_dict()) == once
+def test_any_photo_is_plain_json(photo: ImageRegions) -> None:
+    assert json.loads(json.dumps(photo.to_dict(), allow_nan=False)) == photo.to_dict()
 
 
 def test_an_alignment_and_a_hit_as_json() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -128,54 +129,37 @@ class TestNumbers:
         assert len(words) == 2 + 5
         assert words.encode(["a", "zebra", "the"]) == [2, UNKNOWN, 6]
 
-    def test_there_and_back(self, words):
-        assert words.decode(words.encode(["a", "red", "dog"])) == "a red dog"
-
-    def test_decoding_stops_at_end(self, words):
-        assert words.decode([2, 3, END, 4]) == "a dog"
-        assert words.decode([END]) == ""
-        assert words.decode([2, UNKNOWN]) == "a <UNK>"
-
-    def test_starts_stand_behind_all_words(self, words):
-        assert words.start() == words.start("phrase") == len(words)
-        assert words.start("name") == len(words) + 1
-        with pytest.raises(ValueError, match="tuple"):
-            words.start("poem")
-
-    def test_cleaning_goes_with_the_words(self, words):
-        assert words.clean("There is a dog!") == ["a", "dog"]
-
-
-class TestFile:
-    def test_there_and_back(self, words, tmp_path):
-        words.save(tmp_path / "words.json")
-        assert Vocabulary.load(tmp_path / "words.json") == words
-
     @pytest.mark.parametrize(
-        "content",
+        ("data", "said"),
         [
-            *("", "[]", "{}", "3", '{"words": [], "styles": []}'),
-            '{"words": [], "styles": [], "cleaning": "none"}',
-            '{"words": [], "styles": [], "cleaning": []}',
-            '{"words": [3], "styles": [], "cleaning": "karpathy"}',
-            '{"words": "abc", "styles": [], "cleaning": "karpathy"}',
+            ([], "[] is not of type dict"),
+            ({}, "'words' is missing"),
+            ({"words": [], "colour": 1}, "unknown key 'colour'"),
+            ({"words": [], "cleaning": "none"}, "cleaning is 'none'"),
+            ({"words": [], "cleaning": []}, "cleaning: [] is not"),
+            ({"words": [3]}, "words[0]: 3 is not"),
+            ({"words": "abc"}, "words: 'abc' is not a list"),
+            ({"words": [], "lengths": -1}, "lengths is -1"),
+            ({"words": [], "lengths": 2.0}, "lengths: 2.0 is not"),
         ],
     )
-    def test_broken(self, content, tmp_path):
-        (tmp_path / "words.json").write_text(content)
-        with pytest.raises(ModelError, match=r"words\.json"):
-            Vocabulary.load(tmp_path / "words.json")
-
-    def test_missing_or_not_text(self, tmp_path):
-        with pytest.raises(ModelError, match=r"none\.json"):
-            Vocabulary.load(tmp_path / "none.json")
-        (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-        with pytest.raises(ModelError, match=r"binary\.json"):
-            Vocabulary.load(tmp_path / "binary.json")
+    def test_broken(self, data, said):
+        with pytest.raises(ModelError) as caught:
+            Vocabulary.from_dict(data, "words.json")
+        assert caught.value.message.startswith(f"words.json: {said}")
 
     def test_plain_values(self, words):
         assert json.loads(json.dumps(words.to_dict())) == words.to_dict()
         assert Vocabulary.from_dict(words.to_dict()) == words
+
+    def test_lengths_have_start_tokens_after_those_of_the_styles(self, words):
+        by_length = replace(words, lengths=4)
+        assert [words.start("phrase"), words.start("name")] == [7, 8]
+        assert [by_length.start_of_length(count) for count in (1, 2, 4, 9)] == [9, 10, 12, 12]
+        assert (words.starts, by_length.starts) == (2, 6)
+        assert Vocabulary.from_dict(by_length.to_dict()) == by_length
+        assert "lengths" not in words.to_dict()
+        assert Vocabulary.from_dict(words.to_dict()).lengths == 0
 
 
 def test_position_words():

@@ -15,13 +15,12 @@ import torch
 from make import ROOT, SHOWN, name, read_sources
 
 import regiontalk
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.model import Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
-from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.caption_targets import Subject
+from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
+from regiontalk.training.heads.caption_targets import CaptionTarget
 from regiontalk.training.heads.sentence_decoding import Describer
-from regiontalk.training.heads.sentences import load_sentence_net
 
 PAGE = ROOT / "docs" / "gallery-weak-labels.md"
 
@@ -29,34 +28,40 @@ HEAD = """# Regions from weak labels
 
 The regions that the [gallery](gallery.md) shows of {count} freely licensed photos, in two voices: the model in the
 package (`{model}`), which learned phrases on boxes, and the multimodal RNN of `recipes/sentences-regions.toml`,
-which learned from whole photos and their sentences alone, through snippets that an alignment net had laid over
-regions (Karpathy & Fei-Fei, section 3.2; [sentences.md](sentences.md#regions-without-labels)). Its snippets are
-parts of sentences, so it may say "a dog runs" where the other says "a dog", or stop short. Both read the same
-codes. No region was left out because of what was said of it. Made by `python docs/gallery/weak_labels.py RUN`.
+which never saw a box with its phrase: it learned snippets of sentences that an alignment net had laid over regions
+(Karpathy & Fei-Fei, section 3.2; [sentences.md](sentences.md#regions-without-labels)). Its snippets are parts of
+sentences, so it may say "a dog runs" where the other says "a dog", or stop short.
+
+**Not from sentences alone:** both read the same region codes, and the detector that makes these codes was taught
+phrases on boxes. What the RNN and the alignment net learned from sentences is which words belong to which codes.
+
+No region was left out because of what was said of it. Made by `python docs/gallery/weak_labels.py RUN`.
 
 """
 
 
 def main() -> None:
     sources, model = read_sources(), regiontalk.load()
-    net, words, recipe, state = load_sentence_net(find_checkpoint(Path(sys.argv[1])), torch.device("cpu"))
+    trained = load_sentence_net(find_checkpoint(Path(sys.argv[1])))
     detector = detector_fingerprint(read_model_folder(regiontalk.EMBEDDED).graphs)
-    if state["detector"] != detector:
+    if trained.state["detector"] != detector:
         raise SystemExit(f"{sys.argv[1]}: trained on the codes of another detector than the package's")
     parts = [HEAD.format(count=len(sources["photos"]), model=model.runtime.info.name)]
     for photo in sources["photos"]:
         captions, coded = look(model, photo, detector)
-        describer = Describer(net, words, coded, torch.device("cpu"), recipe.prediction.longest)
-        said = describer([Subject(0, 1 + row, ()) for row in range(len(captions))])
-        rows = "".join(f"| {ours} | {words.decode(one.tokens)} |\n" for ours, one in zip(captions, said, strict=True))
-        parts.append(f"## {name(photo)}\n\n| from phrases on boxes | from sentences alone |\n|---|---|\n{rows}\n")
+        describer = Describer(trained.net, trained.words, coded, torch.device("cpu"), trained.recipe.prediction.longest)
+        said = describer([CaptionTarget(0, 1 + row) for row in range(len(captions))])
+        rows = "".join(
+            f"| {ours} | {trained.words.decode(one.tokens)} |\n" for ours, one in zip(captions, said, strict=True)
+        )
+        parts.append(f"## {name(photo)}\n\n| from phrases on boxes | from snippets of sentences |\n|---|---|\n{rows}\n")
     PAGE.write_text("".join(parts).rstrip() + "\n", encoding="utf-8")
 
 
 def look(model: Model, photo: dict[str, Any], detector: str) -> tuple[list[str], CodedPhotos]:
     """The captions that the gallery shows, and the codes of their regions."""
     regions = model(ROOT / photo["file"], top=SHOWN).regions
-    seen = model.look_at(ROOT / photo["file"], [region.xyxy for region in regions])
+    seen = model.codes(model.look(ROOT / photo["file"], boxes=[region.xyxy for region in regions]))
     coded = CodedPhotos(
         (name(photo),),
         np.array([len(seen.codes)]),

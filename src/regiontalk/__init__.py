@@ -36,7 +36,7 @@ def load(folder: str | Path | None = None, *, threads: int | None = None) -> Mod
     `threads`: how many cores it may use (default: the environment's REGIONTALK_THREADS, else all).
     """
     from regiontalk.model import Model
-    from regiontalk.runtime import OnnxRuntime
+    from regiontalk.runtime.onnx import OnnxRuntime
 
     if folder is None and not EMBEDDED.is_dir():
         raise ModelError(

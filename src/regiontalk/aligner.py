@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import maxsim
 from regiontalk.errors import UsageError
-from regiontalk.images import PhotoSource
 from regiontalk.runtime import Floats, Runtime
-from regiontalk.types import Alignment, Segment
+from regiontalk.types import Segment
 from regiontalk.vocabulary import UNKNOWN, Vocabulary
-
-if TYPE_CHECKING:
-    from regiontalk.model import Look, Model
 
 HEAD = "words"
 MOST_WORDS = 10_000
@@ -66,28 +60,34 @@ def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
     return read
 
 
-def align(captioner: Model, source: PhotoSource, sentence: str, beta: float | None = None) -> Alignment:
-    """Lays a sentence over a photo's best regions; `beta` is eq. 12's (default: the model's)."""
-    head = captioner.runtime.head(HEAD)
-    if beta is None:
-        beta = float(head.info.settings["beta"])
-    elif not 0 <= beta < np.inf:
-        raise UsageError(f"beta is {beta}; it must be 0 or more")
-    read = read_sentence(sentence, head.words)
-    look = captioner.look(source)
-    fits = piece_fits(captioner.runtime, look, read)
-    return Alignment(
-        str(source) if isinstance(source, str | Path) else "",
-        sentence,
-        tuple(_segments(read, look, fits, maxsim.align_words(fits, beta))),
-        read.unknown,
-        look.photo,
-    )
+@dataclass(frozen=True)
+class AlignmentHead:
+    """The head `words` of a model."""
+
+    runtime: Runtime
+
+    def read(self, sentence: str) -> ReadSentence:
+        return read_sentence(sentence, self.runtime.head(HEAD).words)
+
+    def beta(self, given: float | None) -> float:
+        """Eq. 12's β; where none is given, the model's."""
+        if given is None:
+            return float(self.runtime.head(HEAD).info.settings["beta"])
+        if not 0 <= given < np.inf:
+            raise UsageError(f"beta is {given}; it must be 0 or more")
+        return given
+
+    def segments(
+        self, sentence: ReadSentence, codes: Floats, boxes_xyxy: NDArray[np.float64], beta: float
+    ) -> tuple[Segment, ...]:
+        """The sentence laid over regions with codes (B, D) and boxes (B, 4)."""
+        fits = piece_fits(self.runtime, codes, sentence)
+        return tuple(_segments(sentence, boxes_xyxy, fits, maxsim.align_words(fits, beta)))
 
 
-def piece_fits(runtime: Runtime, look: Look, read: ReadSentence) -> NDArray[np.float64]:
-    """How well each piece fits each region, (pieces, 1 + R); 0 for pieces that say nothing to the model."""
-    vectors = region_vectors(runtime, look.codes)
+def piece_fits(runtime: Runtime, codes: Floats, read: ReadSentence) -> NDArray[np.float64]:
+    """How well each piece fits each region, (pieces, B); 0 for pieces that say nothing to the model."""
+    vectors = region_vectors(runtime, codes)
     words = word_vectors(runtime, read.tokens)
     fits = np.zeros((len(read.pieces), len(vectors)))
     fits[list(read.places)] = maxsim.similarities(vectors[None], words)[0].T
@@ -99,7 +99,7 @@ def piece_fits(runtime: Runtime, look: Look, read: ReadSentence) -> NDArray[np.f
 
 def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
     """codes (B, D) -> vectors (B, h); eq. 1."""
-    (vectors,) = runtime.run_head("vectors", codes)
+    (vectors,) = runtime.run("vectors", codes)
     return np.asarray(vectors)
 
 
@@ -123,11 +123,13 @@ def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: i
     part = tokens[start : start + longest]
     padded, mask = np.zeros((1, longest), dtype=np.int64), np.zeros((1, longest), dtype=np.float32)
     padded[0, : len(part)], mask[0, : len(part)] = part, 1
-    (vectors,) = runtime.run_head("words", padded, mask)
+    (vectors,) = runtime.run("words", padded, mask)
     return np.asarray(vectors)
 
 
-def _segments(read: ReadSentence, look: Look, fits: NDArray[np.float64], chosen: NDArray[np.integer]) -> list[Segment]:
+def _segments(
+    read: ReadSentence, boxes_xyxy: NDArray[np.float64], fits: NDArray[np.float64], chosen: NDArray[np.integer]
+) -> list[Segment]:
     """Stretches of pieces with the same region; a stretch's score is the mean fit of its known words."""
     says = np.zeros(len(read.pieces), dtype=bool)
     says[[place for place, token in zip(read.places, read.tokens, strict=True) if token != UNKNOWN]] = True
@@ -136,7 +138,7 @@ def _segments(read: ReadSentence, look: Look, fits: NDArray[np.float64], chosen:
         region = int(chosen[start])
         scores = fits[start:end, region]
         known = says[start:end]
-        x0, y0, x1, y1 = look.boxes_xyxy[region].tolist()
+        x0, y0, x1, y1 = boxes_xyxy[region].tolist()
         found.append(
             Segment(
                 " ".join(read.pieces[start:end]),

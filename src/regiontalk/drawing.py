@@ -74,13 +74,7 @@ def draw_regions(
     texts = list(captions)
     if scores is not None:
         texts = [f"{caption} {score:.2f}" for caption, score in zip(captions, scores, strict=True)]
-    pencil = ImageDraw.Draw(picture)
-    thickness = max(1, round(max(picture.size) / 300))
-    # the largest first, so that no outline hides a smaller one
-    for number in sorted(range(len(outlines)), key=lambda n: -outlines[n].width * outlines[n].height):
-        box = outlines[number]
-        corners = (box.left, box.top, box.right - 1, box.bottom - 1)
-        pencil.rectangle(corners, outline=_colour(number), width=thickness)
+    _draw_boxes(picture, outlines)
     _draw_labels(picture, outlines, texts)
     return picture
 
@@ -96,11 +90,7 @@ def draw_alignment(
     if len(outlines) != len(segments):
         raise UsageError(f"{len(outlines)} boxes need as many segments, not {len(segments)}")
     regions = list(dict.fromkeys(outlines))  # two segments may share a region, and so a colour
-    pencil = ImageDraw.Draw(picture)
-    thickness = max(1, round(max(picture.size) / 300))
-    for box in sorted(regions, key=lambda box: -box.width * box.height):
-        corners = (box.left, box.top, box.right - 1, box.bottom - 1)
-        pencil.rectangle(corners, outline=_colour(regions.index(box)), width=thickness)
+    _draw_boxes(picture, regions)
     strongest = max((score for words in segments for _, score in words), default=0.0)
     words = [
         (word, _faded(_colour(regions.index(box)), score / strongest if strongest > 0 else 0.0))
@@ -210,6 +200,16 @@ def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:
         left, top = min(x0, width - 1), min(y0, height - 1)
         outlines.append(Rectangle(left, top, max(x1 - left, 1), max(y1 - top, 1)))
     return outlines
+
+
+def _draw_boxes(picture: Image.Image, outlines: Sequence[Rectangle]) -> None:
+    """The largest first, so that no outline hides a smaller one."""
+    pencil = ImageDraw.Draw(picture)
+    thickness = max(1, round(max(picture.size) / 300))
+    for number in sorted(range(len(outlines)), key=lambda n: -outlines[n].width * outlines[n].height):
+        box = outlines[number]
+        corners = (box.left, box.top, box.right - 1, box.bottom - 1)
+        pencil.rectangle(corners, outline=_colour(number), width=thickness)
 
 
 def _draw_labels(picture: Image.Image, outlines: Sequence[Rectangle], texts: Sequence[str]) -> None:

@@ -1,7 +1,12 @@
-"""One tree of errors. Each class carries exit code and HTTP status; each error may carry a mending hint.
+"""One tree of errors. Each class carries exit code and HTTP status; each error may carry a hint how to fix it.
 
 The library raises these; only `cli/` and `serve/` translate them.
 """
+
+
+def one_line(text: str) -> str:
+    """Names and texts come from outside: a line break or a control character in them is written out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 class RegionTalkError(Exception):
@@ -21,6 +26,12 @@ class UsageError(RegionTalkError):
 
     exit_code = 2
     http_status = 422
+
+
+class OutputError(UsageError):
+    """A result cannot be written to the place that was asked for."""
+
+    http_status = 507
 
 
 class SkippedInputs(RegionTalkError):

@@ -1,45 +1,423 @@
-"""Where files that can be made again are kept, and how they are written so that nobody sees half of one."""
+"""Files: written whole or not at all, read with limits, and read into dataclasses strictly."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import gzip
+import json
+import math
 import os
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+import shutil
+import tomllib
+import types
+import typing
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeVar
+
+from regiontalk.errors import DataError, OutputError, RegionTalkError, UsageError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+Loaded = TypeVar("Loaded")
+
+LONGEST_LINE = 1 << 24  # bytes: a broken or hostile file must not fill the memory
+LARGEST_JSON = 1 << 28  # bytes of a JSON file that is read as one value
+REST = {"rest": True}
+"""`field(metadata=REST)` marks the field of a dataclass that takes the keys it does not know."""
+
+_PARTIAL = ".regiontalk-*.partial*"
+_BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged (compressed) file raises
 
 
 def cache_folder() -> Path:
     """`REGIONTALK_CACHE`, or `regiontalk` in the system's place for caches. It may not exist yet."""
+    import platformdirs
+
     chosen = os.environ.get("REGIONTALK_CACHE")
-    return Path(chosen) if chosen else _system_cache_folder() / "regiontalk"
+    return Path(chosen) if chosen else platformdirs.user_cache_path("regiontalk", appauthor=False)
 
 
-def _system_cache_folder() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
-def _umask() -> int:
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
+# Writing
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and goes when not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
+    """A new file beside `path` that takes its place when the block ends well, and goes when not."""
+    with _writing(path):
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{path}: cannot be written: not a file")
+        with _partial(path, _create_file) as partial:
+            yield partial
+            _flush(partial)
+            partial.replace(path)
+
+
+@contextmanager
+def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
+    """A new folder beside `path` that takes its place when the block ends well, and goes when not.
+
+    A folder that is there already is replaced if it is empty, or if `replace` says so and it is still as it was at the
+    beginning. One that appears in the meantime is never replaced.
+    """
+    with _writing(path):
+        _restore(path)
+        before = _state(path)
+        if before is not None and not replace:
+            raise UsageError(f"{path}: is there already", hint="give another name, or delete it first")
+        with _partial(path, Path.mkdir) as partial:
+            yield partial
+            for file in partial.rglob("*"):
+                if file.is_file():
+                    _flush(file)
+            _put_in_place(partial, path, before)
+
+
+def json_line(value: Mapping[str, Any]) -> bytes:
+    """One line of JSON. A lone surrogate, which UTF-8 cannot encode, is escaped."""
     try:
-        yield temporary
-        temporary.replace(path)
+        return (_encode(value) + "\n").encode()
+    except UnicodeEncodeError:
+        return (_encode_ascii(value) + "\n").encode()
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Says which file could not be written, whatever the reason. A closed pipe is somebody else's."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _partial(path: Path, create: Callable[[Path], object]) -> Iterator[Path]:
+    """A new file or folder beside `path`, locked so that other processes do not take it for a leftover."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(path.parent)
+    while True:
+        partial = path.with_name(f".regiontalk-{secrets.token_hex(6)}.partial{path.suffix[:16]}")
+        create(partial)
+        lock = _lock(partial)
+        if partial.exists():  # unless another process was quicker than the lock
+            break
+    try:
+        yield partial
     finally:
-        temporary.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+        _remove(partial)
+
+
+def _create_file(path: Path) -> None:
+    path.touch(exist_ok=False)
+
+
+@functools.cache
+def _remove_leftovers(folder: Path) -> None:
+    """Deletes what killed processes left in a folder, once in a process."""
+    for partial in folder.glob(_PARTIAL) if fcntl else ():
+        with suppress(OSError):
+            lock = _lock(partial, wait=False)  # fails if its process lives
+            _remove(partial)
+            os.close(lock)
+
+
+def _lock(path: Path, wait: bool = True) -> Any:
+    """An open handle that holds the lock, None where the system has no such locks."""
+    if not fcntl:
+        return None
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """What changes when a folder is another one or gets other files; None for no folder or an empty one."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return None
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.replaced")
+
+
+def _restore(path: Path) -> None:
+    """Tidies up after a process that was killed while it replaced the folder."""
+    if _aside(path).exists():
+        if path.exists():
+            _remove(_aside(path))
+        else:
+            _aside(path).rename(path)
+
+
+def _put_in_place(partial: Path, path: Path, before: tuple[int, int] | None) -> None:
+    now = _state(path)
+    if now is not None and now != before:
+        raise UsageError(f"{path}: another program wrote it in the meantime; it was not replaced")
+    if now is not None:
+        path.rename(_aside(path))
+    elif path.is_dir():
+        path.rmdir()
+    partial.rename(path)
+    _remove(_aside(path))
+
+
+# Reading
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A file to read; a folder, a pipe or a device in its place is refused, not waited for."""
+    try:
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path}: a {'folder' if path.is_dir() else 'device'}, not a file")
+        return path.open("rb")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def read_file(path: Path) -> bytes:
+    with open_file(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise DataError(f"{path}: {error.strerror or error}") from error
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, numbered from 1; a `.gz` file is decompressed."""
+    with open_file(path) as file:
+        number = 0
+        try:
+            unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            while line := unpacked.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise DataError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB")
+                if not line.isspace():
+                    yield number, line
+        except _BROKEN as error:
+            raise DataError(f"{path}, after line {number}: the file is cut off or damaged: {error}") from error
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a file of JSON lines, each with its place ("FILE, line 3")."""
+    for number, line in read_lines(path):
+        place = f"{path}, line {number}"
+        yield place, parse_object(line, place)
+
+
+def read_json(path: Path) -> Any:
+    """The value of a whole JSON file; a `.gz` file is decompressed."""
+    with open_file(path) as file:
+        try:
+            unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            data = unpacked.read(LARGEST_JSON + 1)
+        except _BROKEN as error:
+            raise DataError(f"{path}: {error}") from error
+    if len(data) > LARGEST_JSON:
+        raise DataError(f"{path}: more than {LARGEST_JSON >> 20} MiB of JSON")
+    return parse_json(data, str(path))
+
+
+def read_toml(path: Path, error: type[RegionTalkError] = DataError) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_file(path).decode())
+    except DataError as problem:
+        raise error(problem.message) from problem
+    except (ValueError, RecursionError) as problem:  # not UTF-8, wrong TOML, nested too deeply
+        raise error(f"{path}: not TOML: {problem}") from problem
+
+
+def parse_json(data: bytes, place: str) -> Any:
+    """The value of a JSON text; NaN and infinity, which JSON does not have, are refused."""
+    try:
+        return json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{place}: wrong JSON at character {error.pos + 1}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deeply
+        raise DataError(f"{place}: wrong JSON: {error}") from error
+
+
+def parse_object(data: bytes, place: str) -> dict[str, Any]:
+    value = parse_json(data, place)
+    if type(value) is not dict:
+        raise DataError(f"{place}: {shorten(value)} is not a JSON object")
+    return value
+
+
+def refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def shorten(value: object) -> str:
+    """A value for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+# Typed values. Ours, because cattrs and the like convert more than they refuse ("5" is an int to them) and know no
+# place for unknown keys; a check that names the key in one line would be as long on top of them.
+
+
+def to_dataclass(kind: type[Loaded], data: object, place: str, error: Callable[[str], Exception] = DataError) -> Loaded:
+    """A dataclass from the plain values of JSON or TOML: every key known and of its type, every number finite.
+
+    A key may be missing if its field has a default. The `error` names the place and the key in one line.
+    """
+    try:
+        loaded: Loaded = _reader(kind)(data)  # type: ignore[arg-type]
+        return loaded
+    except _Wrong as wrong:
+        raise error(": ".join(part for part in (place, wrong.key, wrong.problem) if part)) from None
+
+
+class _Wrong(Exception):
+    """What is wrong, and under which key (`net.anchors[2]`)."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.key = ""
+
+    def inside(self, key: str) -> _Wrong:
+        self.key = key + ("." if self.key and self.key[0] != "[" else "") + self.key
+        return self
+
+
+@functools.cache
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """What turns a plain value into one of a type, or raises `_Wrong`."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return lambda value: value
+    if hint is float:
+        return _read_float
+    if origin in (typing.Union, types.UnionType):
+        (inner,) = (_reader(part) for part in parts if part is not type(None))
+        return lambda value: None if value is None else inner(value)
+    if dataclasses.is_dataclass(hint):
+        return _dataclass_reader(hint)
+    if origin is tuple:
+        return _tuple_reader(parts)
+    if origin in (dict, Mapping):
+        return _dict_reader(_reader(parts[1]))
+    return functools.partial(_expect, hint)
+
+
+def _expect(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise _Wrong(f"{shorten(value)} is not of type {kind.__name__}")
+    return value
+
+
+def _read_float(value: Any) -> float:
+    try:
+        number = float(value) if type(value) is int else value
+    except OverflowError:
+        number = None
+    if type(number) is not float or not math.isfinite(number):
+        raise _Wrong(f"{shorten(value)} is not a finite number")
+    return number
+
+
+def _tuple_reader(parts: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if parts[-1] is Ellipsis:
+        inner = _reader(parts[0])
+        length = None
+    else:
+        inners = [_reader(part) for part in parts]
+        length = len(parts)
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if type(value) not in (list, tuple):
+            raise _Wrong(f"{shorten(value)} is not a list")
+        if length is not None and len(value) != length:
+            raise _Wrong(f"{shorten(value)} is not a list of {length} values")
+        number, done = 0, []
+        try:
+            for number, item in enumerate(value):
+                done.append((inner if length is None else inners[number])(item))
+        except _Wrong as wrong:
+            raise wrong.inside(f"[{number}]") from None
+        return tuple(done)
+
+    return read
+
+
+def _dict_reader(inner: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    def read(value: Any) -> dict[str, Any]:
+        done = {}
+        for key, item in _expect(dict, value).items():
+            try:
+                done[key] = inner(item)
+            except _Wrong as wrong:
+                raise wrong.inside(key) from None
+        return done
+
+    return read
+
+
+def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
+    hints = typing.get_type_hints(kind)
+    fields = dataclasses.fields(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields if "rest" not in field.metadata}
+    rest = next((field.name for field in fields if field.name not in readers), None)
+    missing = dataclasses.MISSING
+    required = [field.name for field in fields if field.default is missing and field.default_factory is missing]
+
+    def read(value: Any) -> Any:
+        values: dict[str, Any] = {}
+        unknown = {}
+        for key, item in _expect(dict, value).items():
+            if key not in readers:
+                unknown[key] = item
+                continue
+            try:
+                values[key] = readers[key](item)
+            except _Wrong as wrong:
+                raise wrong.inside(key) from None
+        for name in required:
+            if name not in values:
+                raise _Wrong(f"{name!r} is missing")
+        if unknown and rest is None:
+            raise _Wrong(f"unknown key {next(iter(unknown))!r} (known: {', '.join(readers)})")
+        if unknown:
+            values[str(rest)] = unknown
+        try:
+            return kind(**values)
+        except RegionTalkError as error:
+            raise _Wrong(error.message) from None
+
+    return read

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageCms, UnidentifiedImageError
 
-from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError
+from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
 
 PhotoSource = str | Path | bytes | Image.Image | NDArray[Any]
 
@@ -127,7 +127,7 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _from_path(path: str | Path, limits: Limits) -> Image.Image:
-    name = _one_line(str(path))
+    name = _short_line(str(path))
     if _URL.match(str(path)):
         raise ImageError(f"{name}: an address, not a file; nothing is ever fetched", hint="download the photo first")
     with _open_regular_file(path, name, limits) as file:
@@ -197,9 +197,9 @@ def _decode(source: IO[bytes] | Image.Image, name: str, limits: Limits) -> Image
         except ImageError:
             raise
         except Image.DecompressionBombError as error:
-            raise ImageTooLarge(f"{name}: {_one_line(str(error))}") from error
+            raise ImageTooLarge(f"{name}: {_short_line(str(error))}") from error
         except Exception as error:  # given hostile bytes, decoders raise nearly anything
-            reason = _one_line(str(error)) or type(error).__name__
+            reason = _short_line(str(error)) or type(error).__name__
             raise ImageError(f"{name}: a broken photo: {reason}") from error
 
 
@@ -379,9 +379,9 @@ def _through_profile(image: Image.Image, data: bytes | None) -> Image.Image | No
         return None
 
 
-def _one_line(text: str) -> str:
+def _short_line(text: str) -> str:
     """Names and messages come from outside: no line breaks, no control characters, not too long."""
-    printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    printable = one_line(text)
     return printable if len(printable) <= 300 else printable[:300] + "…"
 
 

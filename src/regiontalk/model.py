@@ -1,9 +1,12 @@
-"""A photo in, regions and captions out: the inference algorithm (DenseCap 3.1, test time)."""
+"""A photo in; regions with captions, a sentence, or an alignment out.
+
+There is one way to look at a photo, `Model.look`. Captions are read off what it finds (`regions`), and codes, which
+sentences and alignments are read off (`Model.codes`).
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack, overload
@@ -13,22 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from regiontalk import boxes as geometry
-from regiontalk import decoding, images, ranking
-from regiontalk.calibration import calibrated
+from regiontalk import images
+from regiontalk import regions as rules
+from regiontalk.aligner import AlignmentHead
+from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.errors import UsageError
 from regiontalk.images import Limits, PhotoSource
-from regiontalk.model_folder import PredictionConfig
-from regiontalk.ranking import Evidence
-from regiontalk.runtime import Floats, Proposed, Runtime, State
-from regiontalk.sentence_head import Speaker
+from regiontalk.regions import Detections, Frame, Rows
+from regiontalk.runtime import Floats, Proposed, Runtime
+from regiontalk.sentence_head import SentenceHead
 from regiontalk.types import Alignment, Description, ImageRegions, Region
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
 SURROUNDINGS = 2.0  # times as wide and high as a region: as much of the photo as tells what it belongs to
-GLANCED = 1000  # proposals that go into the suppression of a quick look
-SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
-ARTICLES = ("a", "an", "the")
-BOXES_AT_ONCE = 300  # of given boxes; bounds the memory that thousands of them take
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
 
@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
     top: int | None
     """So many regions at most (default: all)."""
     proposals: int | None
-    """So many proposals are looked at closely (default: the model's setting)."""
+    """So many proposals are recognised (default: the model's setting)."""
     boxes: ArrayLike | None
     """Caption these boxes (B, 4), `xyxy` in pixels of the upright photo, instead of finding some. All of them
     are in the answer, in their order: `threshold`, `top` and `proposals` do not apply."""
@@ -51,56 +51,42 @@ class Options(TypedDict, total=False):
     """The long side, in pixels, that the photo is resized to (default: the model's)."""
 
 
-class _Input(NamedTuple):
-    """A photo on its way into the network."""
+class Look(NamedTuple):
+    """What one pass over a photo finds: regions without words, by falling score, or the given boxes in their order."""
 
     photo: Image.Image
-    image: Floats  # (1, 3, H, W)
-    size: tuple[int, int]  # width and height without the padding
-    scale: tuple[float, float]  # from the upright photo's pixels to the input's
+    """Upright."""
+    frame: Frame
+    proposed: Proposed
+    detections: Detections
+    rows: Rows
+    """(R,) which of the detections are regions: those that survive NMS, or all of the given boxes."""
+    boxes_xyxy: NDArray[np.float64]
+    """(R, 4) in pixels of the upright photo."""
+    scores: Scores
+    """(R,) the network's own: neither ranked nor calibrated."""
+    given: bool
+    """Whether the boxes were given."""
 
 
-class _Found(NamedTuple):
-    """Regions still without words, in input pixels, by falling score."""
-
-    boxes_xyxy: Floats
-    scores: NDArray[np.float64]
-    logits: Floats
-    votes: NDArray[np.intp]
-    codes: Floats
-    state: State
-
-
-class Look(NamedTuple):
-    """The whole photo (row 0) and its best regions, each with its code."""
+class Codes(NamedTuple):
+    """The whole photo (row 0) and its best regions, or the given boxes, each with its code (K&FF 3.1.1)."""
 
     boxes_xyxy: NDArray[np.float64]
     """(1 + R, 4) pixels of the upright photo."""
-    scores: NDArray[np.float64]
+    scores: Scores
     """(1 + R,)"""
     codes: Floats
-    """(1 + R, D + A): the recognition network's, and behind it the appearance."""
+    """(1 + R, D + A): the recognition network's code, the appearance appended."""
     surroundings: Floats | None
     """(1 + R, D + A) codes of the boxes made `SURROUNDINGS` times as wide and high, where they were asked for."""
-    photo: Image.Image
-    """Upright."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """Captions photos through a `Runtime`.
-
-    `tidy` keeps captions from stuttering, and leaves out regions that say again what a better one in about
-    the same place has said, or nothing; without it the answer is the bare network's.
-
-    Differs from `nets.prediction.rank` where the model has a caption weight: there every proposal is captioned
-    and the captions' sureness helps to choose between overlapping regions; here, for speed, only regions that
-    were kept are captioned, and sureness changes their scores and order. A learned ranking (`ranking`) is used
-    here alone.
-    """
+    """Captions, describes and aligns photos through a `Runtime`."""
 
     runtime: Runtime
-    tidy: bool = True
     limits: Limits = field(default_factory=Limits)
 
     @overload
@@ -133,97 +119,80 @@ class Model:
         beam: int = 1,
         size: int | None = None,
     ) -> ImageRegions:
-        _check(threshold, top=top, proposals=proposals, beam=beam)
-        given = self._prepare(source, size)
-        if boxes is not None:
-            regions = self._caption_boxes(given, _as_boxes(boxes, given.photo), beam)
-        else:
-            settings = self.runtime.info.prediction
-            regions = self.regions(self._evidence(given, proposals or settings.proposals, threshold, beam), settings)
-            regions = [region for region in regions if region.score >= threshold][:top]
-        path = str(source) if isinstance(source, str | Path) else ""
-        width, height = given.photo.size
-        return ImageRegions(path, width, height, self.runtime.info.name, tuple(regions), given.photo)
+        if not 0 <= threshold <= 1:
+            raise UsageError(f"threshold is {threshold}; a score is a probability from 0 to 1")
+        _at_least_one(top=top, beam=beam)
+        look = self.look(source, boxes=boxes, proposals=proposals, size=size)
+        found = self.regions(look, beam, threshold)
+        found = found if look.given else found[:top]
+        return ImageRegions(_path(source), *look.photo.size, self.runtime.info.name, tuple(found), look.photo)
 
-    def _prepare(self, source: PhotoSource, size: int | None) -> _Input:
-        info = self.runtime.info
+    def look(
+        self,
+        source: PhotoSource,
+        *,
+        boxes: ArrayLike | None = None,
+        proposals: int | None = None,
+        size: int | None = None,
+    ) -> Look:
+        """Finds the regions of a photo, or looks at given `boxes` of it; the options are those of a call."""
+        _at_least_one(proposals=proposals)
+        info, settings = self.runtime.info, self.runtime.info.prediction
         photo = images.open_photo(source, self.limits)
         resized = images.resize(photo, info.input_size if size is None else size)
         height, width = resized.pixels.shape[:2]
-        image = images.to_input(resized.pixels, info.pad_to)[None]
-        return _Input(photo, image, (width, height), (resized.scale_x, resized.scale_y))
+        frame = Frame(photo.size, (width, height), (resized.scale_x, resized.scale_y))
+        given = None if boxes is None else _as_boxes(boxes, photo)
+        proposed = self.runtime.propose(images.to_input(resized.pixels, info.pad_to)[None], frame.size)
+        if given is not None:
+            detections = rules.detect_given(self.runtime, proposed, frame, given)
+            rows = np.arange(len(given))
+            return Look(photo, frame, proposed, detections, rows, given, sigmoid(detections.logits), True)
+        detections = rules.detect(self.runtime, proposed, frame, settings, proposals or settings.proposals)
+        rows = rules.survivors(detections, settings)
+        boxes_xyxy, scores = frame.to_photo(detections.boxes_xyxy[rows]), rules.raw_scores(detections, settings)[rows]
+        return Look(photo, frame, proposed, detections, rows, boxes_xyxy, scores, False)
 
-    def evidence(self, photo: PhotoSource) -> Evidence:
-        """What the regions of a photo are scored by: for fitting a ranking."""
-        return self._evidence(self._prepare(photo, None), self.runtime.info.prediction.proposals, 0.0, 1)
+    def regions(self, look: Look, beam: int = 1, threshold: float = 0.0) -> list[Region]:
+        """The found regions with captions, by falling score; or the given boxes with captions, in their order."""
+        return self._given_regions(look, beam) if look.given else self._found_regions(look, beam, threshold)
 
-    def regions(self, evidence: Evidence, settings: PredictionConfig) -> list[Region]:
-        """The regions by falling score, as `settings` score them."""
-        scores = calibrated(_scores(evidence, settings), settings.calibration)
-        regions = self._to_regions(evidence.boxes_xyxy, scores, evidence.captions)
-        regions.sort(key=lambda region: -region.score)
-        return _without_repeats(regions) if self.tidy else regions
+    def _found_regions(self, look: Look, beam: int, threshold: float) -> list[Region]:
+        settings, rows = self.runtime.info.prediction, look.rows
+        if settings.ranking is None:  # then captions can only lower a score
+            rows = rows[calibrated(look.scores, settings.calibration) >= threshold]
+        captions = rules.caption(self.runtime, look.detections.states(rows), beam)
+        evidence = rules.evidence_of(look.detections, rows, captions, look.frame, settings)
+        regions = rules.rank(evidence, settings, self.runtime.words)
+        return [region for region in regions if region.score >= threshold]
 
-    def look(
-        self, photo: PhotoSource, regions: int = BEST_REGIONS, size: int | None = None, surroundings: bool = False
-    ) -> Look:
-        """What sentences are laid over (K&FF 3.1.1): the `regions` best regions and the whole photo, in one pass."""
-        _check(0.0, regions=regions)
-        given = self._prepare(photo, size)
-        proposed = self.runtime.propose(given.image, given.size)
-        found = self._find(given, proposed, self.runtime.info.prediction.proposals, 0.0)
-        input_frame = np.array([[0, 0, *given.size]], dtype=np.float32)
-        whole = self.runtime.recognize(proposed.features, given.size, input_frame)
-        input_boxes = np.concatenate([input_frame, found.boxes_xyxy[:regions]])
-        codes = np.concatenate([whole.codes, found.codes[:regions]])
+    def _given_regions(self, look: Look, beam: int) -> list[Region]:
+        """Neither ranked nor calibrated, for that belongs to found regions."""
+        captions = rules.caption(self.runtime, look.detections.state, beam)
+        scores = rules.weigh_captions(look.scores, captions, self.runtime.info.prediction)
+        return rules.to_regions(look.boxes_xyxy, scores, captions, self.runtime.words)
+
+    def codes(self, look: Look, surroundings: bool = False) -> Codes:
+        """What heads read: the whole photo and its `BEST_REGIONS` best regions, or all of the given boxes."""
+        count = len(look.rows) if look.given else BEST_REGIONS
+        rows, frame, proposed = look.rows[:count], look.frame, look.proposed
+        whole = self.runtime.recognize(proposed.features, frame.size, frame.whole_xyxy)
+        input_boxes = np.concatenate([frame.whole_xyxy, look.detections.boxes_xyxy[rows]])
+        own = np.concatenate([whole.codes, look.detections.codes[rows]])
         around = None
         if surroundings:
-            wider = geometry.clip(geometry.enlarge(input_boxes, SURROUNDINGS), *given.size).astype(np.float32)
-            seen = self.runtime.recognize(proposed.features, given.size, wider)
+            wider = geometry.clip(geometry.enlarge(input_boxes, SURROUNDINGS), *frame.size).astype(np.float32)
+            seen = self.runtime.recognize(proposed.features, frame.size, wider)
             around = self._with_appearance(proposed, seen.codes, wider)
-        frame = np.array([[0, 0, *given.photo.size]], dtype=np.float64)
-        return Look(
-            np.concatenate([frame, self._to_photo(given, found.boxes_xyxy[:regions])]),
-            np.concatenate([_sigmoid(whole.logits), found.scores[:regions]]),
-            self._with_appearance(proposed, codes, input_boxes),
+        return Codes(
+            np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[:count]]),
+            np.concatenate([sigmoid(whole.logits), look.scores[:count]]),
+            self._with_appearance(proposed, own, input_boxes),
             around,
-            given.photo,
         )
 
-    def look_at(
-        self, photo: PhotoSource, boxes: ArrayLike, size: int | None = None, surroundings: bool = False
-    ) -> Look:
-        """The whole photo and given boxes (B, 4), `xyxy` in pixels of the upright photo."""
-        given = self._prepare(photo, size)
-        proposed = self.runtime.propose(given.image, given.size)
-        own = np.array([[0, 0, *given.photo.size], *_as_boxes(boxes, given.photo)], dtype=np.float64)
-        scaled = geometry.scale(own, *given.scale).astype(np.float32)
-        wider = geometry.clip(geometry.enlarge(scaled, SURROUNDINGS), *given.size).astype(np.float32)
-        looked_at = np.concatenate([scaled, wider][: 1 + surroundings])
-        recognized = self.runtime.recognize(proposed.features, given.size, looked_at)
-        seen = self._with_appearance(proposed, recognized.codes, looked_at)
-        codes, around = seen[: len(own)], seen[len(own) :]
-        scores = _sigmoid(recognized.logits[: len(own)])
-        return Look(own, scores, codes, around if surroundings else None, given.photo)
-
-    def glance(self, photo: PhotoSource, size: int | None = None) -> Look:
-        """As `look`, in a fraction of the time: the likeliest proposals as they are, without a second choice."""
-        given = self._prepare(photo, size)
-        proposed = self.runtime.propose(given.image, given.size)
-        boxes, logits = proposed.boxes_xyxy, proposed.logits
-        ranked = np.argsort(-logits, kind="stable")[:GLANCED]
-        threshold = self.runtime.info.prediction.final_nms
-        chosen = ranked[geometry.nms(boxes[ranked], logits[ranked], threshold, BEST_REGIONS)]
-        frame = np.array([[0, 0, *given.size]], dtype=np.float32)
-        recognized = self.runtime.recognize(proposed.features, given.size, np.concatenate([frame, boxes[chosen]]))
-        refined = np.concatenate([frame, recognized.boxes_xyxy[1:]])
-        codes = self._with_appearance(proposed, recognized.codes, refined)
-        return Look(self._to_photo(given, refined), _sigmoid(recognized.logits), codes, None, given.photo)
-
-    def _with_appearance(
-        self, proposed: Proposed, codes: NDArray[np.float32], boxes_xyxy: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        """Codes (B, D) of input boxes (B, 4) as heads read them: what a region looks like behind what it is."""
+    def _with_appearance(self, proposed: Proposed, codes: Floats, boxes_xyxy: Floats) -> Floats:
+        """Codes (B, D) of input boxes (B, 4) as heads read them: what a region is, then what it looks like."""
         return np.concatenate([codes, self.runtime.appear(proposed.deep, boxes_xyxy)], axis=1)
 
     def describe(
@@ -240,113 +209,32 @@ class Model:
         `beam`: sentences searched at a time (default: the model's); 1 takes the likeliest word each time. With a
         `seed`, words are drawn by their probability instead.
         """
-        speaker = Speaker(self.runtime)
-        speaker.check(beam, alternatives)
-        look = self.glance(photo, size)
-        best, *others = speaker.sentences(look.codes, look.boxes_xyxy, beam, alternatives, seed)
-        path = str(photo) if isinstance(photo, str | Path) else ""
-        width, height = look.photo.size
+        head = SentenceHead(self.runtime)
+        head.check(beam, alternatives)
+        look = self.look(photo, size=size)
+        codes = self.codes(look)
+        best, *others = head.sentences(codes.codes, codes.boxes_xyxy, beam, alternatives, seed)
         name = self.runtime.info.name
-        return Description(path, width, height, name, best.sentence, best.logprob, tuple(others), look.photo)
+        return Description(_path(photo), *look.photo.size, name, best.sentence, best.logprob, tuple(others), look.photo)
 
     def align(self, photo: PhotoSource, sentence: str, *, beta: float | None = None) -> Alignment:
         """Which words of a sentence belong to which region (K&FF 3.1.4). `beta`: how much words hold together."""
-        from regiontalk.aligner import align
-
-        return align(self, photo, sentence, beta)
-
-    def _find(self, given: _Input, proposed: Proposed, proposals: int, threshold: float) -> _Found:
-        """Suppression, recognition, suppression."""
-        settings = self.runtime.info.prediction
-        boxes, logits = proposed.boxes_xyxy, proposed.logits
-        ranked = np.argsort(-logits, kind="stable")[: settings.candidates]
-        chosen = ranked[geometry.nms(boxes[ranked], logits[ranked], settings.proposal_nms, proposals)]
-        recognized = self.runtime.recognize(proposed.features, given.size, boxes[chosen])
-        scores = _sigmoid(recognized.logits)
-        if settings.score == "product":
-            scores = scores * _sigmoid(logits[chosen])
-        kept = geometry.nms(recognized.boxes_xyxy, scores, settings.final_nms)
-        if settings.ranking is None:  # then unsure words can only lower a score
-            kept = kept[calibrated(scores[kept], settings.calibration) >= threshold]
-        refined, logits, codes = recognized.boxes_xyxy[kept], recognized.logits[kept], recognized.codes[kept]
-        # As many voters as when the ranking was fitted, however many proposals are asked for.
-        votes = ranking.votes(refined, recognized.boxes_xyxy[: settings.proposals])
-        return _Found(refined, scores[kept], logits, votes, codes, tuple(part[kept] for part in recognized.state))
-
-    def _caption_boxes(self, given: _Input, boxes_xyxy: NDArray[np.float64], beam: int) -> list[Region]:
-        """Captions of the user's own boxes, which stay as they are."""
-        features = self.runtime.propose(given.image, given.size).features
-        regions: list[Region] = []
-        for start in range(0, len(boxes_xyxy), BOXES_AT_ONCE):
-            boxes = boxes_xyxy[start : start + BOXES_AT_ONCE]
-            scaled = geometry.scale(boxes, *given.scale).astype(np.float32)
-            recognized = self.runtime.recognize(features, given.size, scaled)
-            captions = self._speak(recognized.state, beam)
-            scores = _with_sureness(_sigmoid(recognized.logits), captions, self.runtime.info.prediction)
-            regions += self._to_regions(boxes, scores, captions)
-        return regions
-
-    def _evidence(self, given: _Input, proposals: int, threshold: float, beam: int) -> Evidence:
-        """Found regions in the photo's own pixels, with words."""
-        proposed = self.runtime.propose(given.image, given.size)
-        found = self._find(given, proposed, proposals, threshold)
-        boxes, captions = self._to_photo(given, found.boxes_xyxy), self._speak(found.state, beam)
-        return Evidence(given.photo.size, boxes, found.scores, found.logits.astype(np.float64), found.votes, captions)
-
-    @staticmethod
-    def _to_photo(given: _Input, boxes_xyxy: Floats) -> NDArray[np.float64]:
-        """Boxes of the input as boxes of the upright photo."""
-        scale_x, scale_y = given.scale
-        boxes = geometry.scale(boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
-        return geometry.clip(boxes, *given.photo.size).astype(np.float64)
-
-    def _speak(self, state: State, beam: int) -> list[decoding.Caption]:
-        """A caption for every row."""
-        settings, start, stutter = self.runtime.info.prediction, self.runtime.words.start(), not self.tidy
-        if beam == 1:
-            return decoding.greedy(self.runtime.step, state, start, settings.longest, stutter)
-        found = decoding.beam_search(self.runtime.step, state, start, settings.longest, beam, stutter=stutter)
-        return [best for (best,) in found]
-
-    def _to_regions(
-        self, boxes_xyxy: NDArray[np.floating], scores: NDArray[np.float64], captions: Sequence[decoding.Caption]
-    ) -> list[Region]:
-        return [
-            Region((x0, y0, x1, y1), score, self.runtime.words.decode(caption.tokens), caption.logprob)
-            for (x0, y0, x1, y1), score, caption in zip(boxes_xyxy.tolist(), scores.tolist(), captions, strict=True)
-        ]
+        head = AlignmentHead(self.runtime)
+        read, beta = head.read(sentence), head.beta(beta)
+        look = self.look(photo)
+        codes = self.codes(look)
+        segments = head.segments(read, codes.codes, codes.boxes_xyxy, beta)
+        return Alignment(_path(photo), sentence, segments, read.unknown, look.photo)
 
 
-def _scores(evidence: Evidence, settings: PredictionConfig) -> NDArray[np.float64]:
-    """By the learned ranking where there is one, else by the rules of the settings."""
-    if settings.ranking is not None:
-        return ranking.scores(ranking.features(evidence), settings.ranking)
-    return _with_sureness(evidence.scores, evidence.captions, settings)
+def _path(source: PhotoSource) -> str:
+    return str(source) if isinstance(source, str | Path) else ""
 
 
-def _with_sureness(
-    scores: NDArray[np.float64], captions: Sequence[decoding.Caption], settings: PredictionConfig
-) -> NDArray[np.float64]:
-    """The scores, lowered where the words are unsure."""
-    sureness = np.array([caption.mean_logprob for caption in captions])
-    return scores * np.exp(settings.caption_weight * sureness)
-
-
-def _without_repeats(regions: Sequence[Region]) -> list[Region]:
-    """Of regions with the same words, articles apart, in about the same place the first; none without words or
-    without area."""
-    boxes = np.array([region.xyxy for region in regions])
-    close = geometry.iou(boxes, boxes) > SAME_PLACE
-    kept: dict[tuple[str, ...], list[int]] = {}  # by their words
-    for number, (region, area) in enumerate(zip(regions, geometry.area(boxes), strict=True)):
-        rivals = kept.setdefault(_without_articles(region.caption), [])
-        if region.caption and area > 0 and not close[number, rivals].any():
-            rivals.append(number)
-    return [regions[number] for number in sorted(itertools.chain(*kept.values()))]
-
-
-def _without_articles(caption: str) -> tuple[str, ...]:
-    return tuple(word for word in caption.split() if word not in ARTICLES)
+def _at_least_one(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise UsageError(f"{name} is {count}; it must be at least 1")
 
 
 def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:
@@ -368,15 +256,3 @@ def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:
                 hint="left, top, right, bottom",
             )
     return clipped
-
-
-def _check(threshold: float, **counts: int | None) -> None:
-    if not 0 <= threshold <= 1:
-        raise UsageError(f"threshold is {threshold}; a score is a probability from 0 to 1")
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise UsageError(f"{name} is {count}; it must be at least 1")
-
-
-def _sigmoid(logits: Floats) -> NDArray[np.float64]:
-    return 1 / (1 + np.exp(-np.clip(logits.astype(np.float64), -500, 500)))

@@ -1,10 +1,10 @@
 """A model folder: graphs, words, `model.json` and `SHA256SUMS`, read whole and checked before anything runs.
 
-propose.onnx, recognize.onnx,            the network's stages (see `runtime`)
+propose.onnx, recognize.onnx,            the detector's graphs (`DETECTOR`)
 step.onnx, appear.onnx
 vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
-HEAD_vocabulary.json, its graphs         of each head in model.json (see `HEADS`)
+HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 """
 
@@ -14,51 +14,96 @@ import hashlib
 import json
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from regiontalk.calibration import UNCHANGED, Calibration
-from regiontalk.errors import ModelError, UsageError
+from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.files import new_folder, parse_object, to_dataclass
 from regiontalk.ranking import Ranking
 from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 2
-GRAPHS = ("propose", "recognize", "step", "appear")
-HEADS = {"words": ("vectors", "words"), "sentence": ("sentence_begin", "sentence_step")}
-"""What reads region codes further, and its graphs: `words` aligns sentences, `sentence` describes photos."""
+
+
+class Graph(NamedTuple):
+    """The names of what a graph takes and gives, in order. `runtime` says what they mean and how they are shaped."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+DETECTOR = {
+    "propose": Graph(("image", "size"), ("features", "deep", "boxes_xyxy", "logits")),
+    "recognize": Graph(("features", "size", "boxes_xyxy"), ("refined_xyxy", "logits", "codes", "h", "c", "seen")),
+    "step": Graph(("tokens", "h", "c", "seen"), ("logprobs", "next_h", "next_c")),
+    "appear": Graph(("deep", "boxes_xyxy"), ("appearance",)),
+}
+HEADS = {
+    "words": {
+        "vectors": Graph(("codes",), ("vectors",)),
+        "words": Graph(("tokens", "mask"), ("vectors",)),
+    },
+    "sentence": {
+        "sentence_begin": Graph(("views", "regions", "places"), ("h", "c", "bias", "memory", "absent")),
+        "sentence_step": Graph(
+            ("tokens", "h", "c", "bias", "memory", "absent"), ("logprobs", "next_h", "next_c", "next_bias")
+        ),
+    },
+}
+"""What is read off region codes: `words` aligns sentences with regions, `sentence` describes photos."""
+GRAPHS = DETECTOR | HEADS["words"] | HEADS["sentence"]
+"""Every graph there is."""
 SCORES = ("final", "product")
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
+RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `runs`
+LARGEST_SIDE = 10_000  # in pixels, of a network's input
 
 _AGAIN = "get the folder again, or write it again with regiontalk export"
-_Plain = TypeVar("_Plain")
 
 
 @dataclass(frozen=True)
 class PredictionConfig:
-    """How regions are chosen in use; to be chosen on dev. The defaults are the paper's and the release's."""
+    """How regions are chosen at inference; `regiontalk fit` fits it on dev photos. The defaults are the paper's and
+    the release's."""
 
     proposals: int = 300
+    """So many proposals survive the first NMS and are recognised."""
     candidates: int = 6000
-    """So many of the best proposals go into suppression."""
+    """So many of the best proposals go into the first NMS."""
     proposal_nms: float = 0.7
+    """IoU above which the first NMS drops the worse proposal."""
     final_nms: float = 0.3
+    """The same of the second NMS, over recognised regions."""
     longest: int = 15
     """Words in a caption, at most."""
     score: str = "final"
     """`final`: the recognition network's score. `product`: times the proposal's."""
     caption_weight: float = 0.0
-    """The score is multiplied with exp(this · mean log-probability of the caption's words). Where there is a ranking,
-    it matters for given boxes alone."""
+    """The score of a region that survives NMS is multiplied with exp(this · mean log-probability of its caption's
+    words). Where there is a ranking, it matters for given boxes alone."""
     calibration: Calibration = UNCHANGED
-    """a, b and c that lead from the score to a probability (see `calibration`); `regiontalk calibrate` fits them."""
+    """a, b and c that turn the score into a probability (see `calibration`)."""
     ranking: Ranking | None = None
-    """What scores the regions that outlast suppression, in place of `score` and `caption_weight`; `regiontalk rank`
-    fits it. Given boxes are scored without it."""
+    """What scores the regions that survive NMS, in place of `score` and `caption_weight`. Given boxes are scored
+    without it."""
+
+    def __post_init__(self) -> None:
+        for name in ("proposals", "candidates", "longest"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("proposal_nms", "final_nms"):
+            if not 0 <= getattr(self, name) <= 1:  # written so that NaN fails too
+                raise UsageError(f"{name} is {getattr(self, name)}; an IoU is from 0 to 1")
+        if not 0 <= self.caption_weight < math.inf:
+            raise UsageError(f"caption_weight is {self.caption_weight}; it must be 0 or more")
+        if self.score not in SCORES:
+            raise UsageError(f"score is {self.score!r}; it may be {' or '.join(SCORES)}")
+        if min(self.calibration[:2]) < 0:
+            raise UsageError(f"calibration is {list(self.calibration)}: a and b must not be negative")
 
 
 @dataclass(frozen=True)
@@ -69,14 +114,14 @@ class ModelInfo:
     kind: str
     """`fcln` is the only one so far."""
     precision: str
-    """How the weights are stored; see `training.export`."""
+    """How the weights are stored; see `export.detector`."""
     input_size: int
     """The photo's long side in pixels."""
     pad_to: int
     """Both sides of the input are multiples of this."""
     prediction: PredictionConfig
     net: dict[str, Any]
-    """The network's configuration as in a recipe, for training to go on from these weights."""
+    """The network's configuration as in a recipe, so that training can start from these weights."""
     training: dict[str, Any] = field(default_factory=dict)
     """What is known of how it was trained."""
     heads: dict[str, Any] = field(default_factory=dict)
@@ -124,13 +169,13 @@ def read_model_folder(path: Path) -> ModelFolder:
     """Everything in the folder, its sums checked on the very bytes that are returned."""
     files = _read_checked(path)
     info = _read_info(path / INFO, files[INFO])
-    wanted = {INFO, WORDS, *(f"{name}.onnx" for name in GRAPHS)}
+    wanted = {INFO, WORDS, *(f"{name}.onnx" for name in DETECTOR)}
     for head in info.heads:
         wanted |= {_head_words(head), *(f"{name}.onnx" for name in HEADS[head])}
     if set(files) != wanted:
         wrong = sorted(set(files) ^ wanted)[0]
         raise ModelError(f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}", hint=_AGAIN)
-    graphs = {name: files[f"{name}.onnx"] for name in GRAPHS}
+    graphs = {name: files[f"{name}.onnx"] for name in DETECTOR}
     heads = {name: _read_head(path, name, info, files) for name in info.heads}
     for name, read in heads.items():
         check_head(name, read.info, graphs, str(path))
@@ -148,13 +193,13 @@ def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: st
 
 def _read_words(path: Path, data: bytes) -> Vocabulary:
     try:
-        return Vocabulary.from_dict(json.loads(data))
-    except ValueError as error:
-        raise ModelError(f"{path}: not a vocabulary: {error}") from error
+        return Vocabulary.from_dict(parse_object(data, str(path)), str(path))
+    except DataError as error:
+        raise _broken(error.message) from error
 
 
 def _read_head(path: Path, name: str, info: ModelInfo, files: Mapping[str, bytes]) -> Head:
-    described = _strictly(HeadInfo, info.heads[name], f"{path / INFO}: heads: {name}")
+    described = to_dataclass(HeadInfo, info.heads[name], f"{path / INFO}: heads.{name}", _broken)
     words = _read_words(path / _head_words(name), files[_head_words(name)])
     return Head(described, words, {graph: files[f"{graph}.onnx"] for graph in HEADS[name]})
 
@@ -170,7 +215,7 @@ def write_model_folder(
     graphs: Mapping[str, bytes],
     heads: Mapping[str, Head] | None = None,
 ) -> None:
-    """Writes the folder beside its place and renames it into it, so that nobody meets half of one."""
+    """Writes the folder, whole or not at all."""
     check_free(path)
     heads = heads or {}
     files = {f"{name}.onnx": graph for name, graph in graphs.items()}
@@ -185,18 +230,9 @@ def write_model_folder(
         files |= {f"{graph}.onnx": data for graph, data in head.graphs.items()}
         files[_head_words(name)] = _encode(head.words.to_dict())
     files[SUMS] = "".join(f"{_digest(files[name])}  {name}\n" for name in sorted(files)).encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            partial.chmod(0o755)  # mkdtemp makes it the owner's alone
-            for name, data in files.items():
-                _write(partial / name, data)
-            partial.rename(path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:
-        raise ModelError(f"{path}: the model could not be written: {error.strerror or error}") from error
+    with new_folder(path) as partial:
+        for name, data in files.items():
+            (partial / name).write_bytes(data)
 
 
 def check_free(path: Path) -> None:
@@ -210,9 +246,8 @@ def _read_checked(path: Path) -> dict[str, bytes]:
     if not path.is_dir():
         raise ModelError(f"{path}: no such model folder", hint="regiontalk export makes one from a checkpoint")
     sums = _read_sums(path / SUMS)
-    extra = sorted(
-        item.name for item in path.iterdir() if item.name not in sums and item.name != SUMS and item.name[0] != "."
-    )
+    known = {SUMS, *sums, *RUN_FILES}
+    extra = sorted(item.name for item in path.iterdir() if item.name not in known and item.name[0] != ".")
     if extra:
         raise ModelError(f"{path / extra[0]}: not named in {SUMS}", hint=_AGAIN)
     files = {name: _read(path / name) for name in sums}
@@ -237,83 +272,34 @@ def _read_sums(path: Path) -> dict[str, str]:
 
 def _read_info(path: Path, data: bytes) -> ModelInfo:
     try:
-        values = json.loads(data)
-    except ValueError as error:
-        raise ModelError(f"{path}: not JSON: {error}", hint=_AGAIN) from error
-    if not isinstance(values, dict):
-        raise ModelError(f"{path}: not a JSON object", hint=_AGAIN)
+        values = parse_object(data, str(path))
+    except DataError as error:
+        raise _broken(error.message) from error
     written = values.get("format")
     if isinstance(written, int) and written > FORMAT:
         raise ModelError(
             f"{path}: format {written}, this program reads {FORMAT}", hint="pip install --upgrade regiontalk"
         )
-    settings = values.get("prediction")
-    if isinstance(settings, dict):
-        settings["calibration"] = _read_calibration(path, settings.get("calibration", list(UNCHANGED)))
-        settings["ranking"] = _read_ranking(path, settings.get("ranking"))
-        values["prediction"] = _strictly(PredictionConfig, settings, f"{path}: prediction")
-    info = _strictly(ModelInfo, {"heads": {}} | values, str(path))
+    try:
+        info = to_dataclass(ModelInfo, values, str(path), _broken)
+    except UsageError as error:
+        raise _broken(f"{path}: prediction: {error.message}") from error
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(
             f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'",
             hint="regiontalk export makes it again from its checkpoint",
         )
-    if info.prediction.score not in SCORES or min(info.input_size, info.pad_to, info.prediction.longest) < 1:
-        raise ModelError(f"{path}: impossible settings", hint=_AGAIN)
-    for name, head in info.heads.items():
-        if name not in HEADS or not isinstance(head, dict):
+    for key in ("input_size", "pad_to"):
+        if not 1 <= getattr(info, key) <= LARGEST_SIDE:
+            raise _broken(f"{path}: {key} is {getattr(info, key)}; it must be from 1 to {LARGEST_SIDE}")
+    for name in info.heads:
+        if name not in HEADS:
             raise ModelError(f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk")
     return info
 
 
-def _read_calibration(path: Path, values: object) -> Calibration:
-    """Three numbers that keep the order of scores. The first folders had none, and their scores stay as they are."""
-    numbers = values if isinstance(values, list) and all(type(value) is float for value in values) else []
-    if len(numbers) != 3 or not all(map(math.isfinite, numbers)) or min(numbers[:2]) < 0:
-        raise ModelError(f"{path}: prediction: calibration is {values!r}, not a, b and c with a and b not negative")
-    a, b, c = numbers
-    return a, b, c
-
-
-def _read_ranking(path: Path, values: object) -> Ranking | None:
-    """None where there is none: in folders that were not ranked, or come from before there were rankings."""
-    if values is None:
-        return None
-    place = f"{path}: prediction: ranking"
-    if not isinstance(values, dict):
-        raise ModelError(f"{place} is {values!r}, not of type dict", hint=_AGAIN)
-    try:
-        return _strictly(Ranking, {name: _frozen(value) for name, value in values.items()}, place)
-    except UsageError as error:
-        raise ModelError(f"{place}: {error.message}", hint="fit it again: regiontalk rank") from error
-
-
-def _frozen(value: Any) -> Any:
-    """JSON's lists as tuples."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _strictly(kind: type[_Plain], values: Mapping[str, Any], place: str) -> _Plain:
-    """A dataclass of plain fields from JSON: every key known and there, every value of its type."""
-    types: dict[str, tuple[type, ...]] = {
-        "int": (int,),
-        "float": (float,),
-        "str": (str,),
-        "PredictionConfig": (PredictionConfig,),
-        "Calibration": (tuple,),
-        "Ranking | None": (Ranking, type(None)),
-    }
-    names = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
-    for key in values:
-        if key not in names:
-            raise ModelError(f"{place}: unknown key {key!r}", hint="it may need a newer regiontalk")
-    for name, item in names.items():
-        if name not in values:
-            raise ModelError(f"{place}: {name!r} is missing", hint=_AGAIN)
-        wanted = (tuple,) if str(item.type).startswith("tuple") else types.get(str(item.type), (dict,))
-        if type(values[name]) not in wanted:
-            raise ModelError(f"{place}: {name} is {values[name]!r}, not of type {wanted[0].__name__}", hint=_AGAIN)
-    return kind(**values)
+def _broken(message: str) -> ModelError:
+    return ModelError(message, hint=_AGAIN)
 
 
 def _encode(value: object) -> bytes:
@@ -329,10 +315,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}", hint=_AGAIN) from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

@@ -1,7 +1,7 @@
 """Which of a photo's regions come first: a small net that looks at a region's place, score, words and rivals.
 
 DenseCap ranks by a product of scores and leaves "a trained suppression in place of NMS" to future work. Here the
-greedy suppression stays, and what outlasts it is scored anew by a net with one hidden layer:
+greedy NMS stays, and what survives it is scored anew by a net with one hidden layer:
 
 p = σ(v · max(0, W x + b) + c), with x the features of a region (`FEATURES`).
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import boxes as geometry
+from regiontalk.calibration import sigmoid
 from regiontalk.decoding import Caption
 from regiontalk.errors import UsageError
 
@@ -45,7 +46,7 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Ranking:
-    """The net's weights, with the features' means and spreads already in them."""
+    """The net's weights, with the features' means and standard deviations already in them."""
 
     features: tuple[str, ...]
     """`FEATURES` of the program that fitted it; the weights mean nothing to any others."""
@@ -60,7 +61,7 @@ class Ranking:
 
     def __post_init__(self) -> None:
         if self.features != FEATURES:
-            raise UsageError("made for other features than this program's", hint="fit it again: regiontalk rank")
+            raise UsageError("made for other features than this program's", hint="regiontalk fit fits a new one")
         hidden, width = len(self.biases), len(FEATURES)
         whole = all(isinstance(row, tuple) and len(row) == width for row in self.weights)
         if not whole or not hidden or {len(self.weights), len(self.outputs)} != {hidden}:
@@ -71,14 +72,14 @@ class Ranking:
 
 
 class Evidence(NamedTuple):
-    """What is known of the regions of a photo that outlasted suppression."""
+    """What is known of the regions of a photo that survive NMS."""
 
     size: tuple[int, int]
     """The photo's width and height."""
     boxes_xyxy: Floats
     """(R, 4) in the photo's pixels."""
     scores: Floats
-    """(R,) by which they were suppressed: a region is better than another where its score is higher."""
+    """(R,) what the NMS went by: a region is better than another where its score is higher."""
     logits: Floats
     """(R,) the recognition network's."""
     votes: NDArray[np.intp]
@@ -110,8 +111,7 @@ def scores(values: Floats, ranking: Ranking) -> Floats:
     # Sums row by row, not products of matrices, where equal rows may come out unequal.
     hidden = (values[:, None] * np.array(ranking.weights)).sum(axis=2) + np.array(ranking.biases)  # (R, H)
     logits = (np.maximum(hidden, 0) * np.array(ranking.outputs)).sum(axis=1) + ranking.output_bias
-    probabilities: Floats = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
-    return probabilities
+    return sigmoid(logits)
 
 
 def _rivalry(evidence: Evidence) -> tuple[Floats, Floats, Floats]:

@@ -22,11 +22,13 @@ WIDEST = 100  # beams
 
 
 @dataclass(frozen=True)
-class Speaker:
+class SentenceHead:
+    """The head `sentence` of a model."""
+
     runtime: Runtime
 
     def check(self, beam: int | None, alternatives: int) -> None:
-        """Says before any work what cannot be asked for, or that the model cannot speak."""
+        """Says before any work what cannot be asked for, or that the model has no such head."""
         self.runtime.head("sentence")
         if beam is not None and not 1 <= beam <= WIDEST:
             raise UsageError(f"beam is {beam}; it may be from 1 to {WIDEST}")
@@ -56,8 +58,8 @@ class Speaker:
     def _begin(self, codes: Floats, boxes_xyxy: NDArray[np.float64]) -> decoding.State:
         views = np.repeat(codes[None, :1], VIEWS, axis=1)  # (1, N, D)
         places = geometry.places(boxes_xyxy, boxes_xyxy[0, 2:]).astype(np.float32)
-        return tuple(self.runtime.run_head("sentence_begin", views, codes[None], places[None]))
+        return tuple(self.runtime.run("sentence_begin", views, codes[None], places[None]))
 
     def _step(self, tokens: decoding.Integers, state: decoding.State) -> tuple[decoding.Floats, decoding.State]:
-        logprobs, h, c, bias = self.runtime.run_head("sentence_step", tokens, *state)
+        logprobs, h, c, bias = self.runtime.run("sentence_step", tokens, *state)
         return logprobs, (h, c, bias, *state[3:])

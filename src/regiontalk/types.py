@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,17 +33,6 @@ class Region:
             out["logprob"] = round(self.logprob, 4)
         return out
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Region:
-        x0, y0, x1, y1 = (float(value) for value in data["xyxy"])
-        logprob = data.get("logprob")
-        return cls(
-            xyxy=(x0, y0, x1, y1),
-            score=float(data["score"]),
-            caption=str(data["caption"]),
-            logprob=None if logprob is None else float(logprob),
-        )
-
 
 @dataclass(frozen=True)
 class ImageRegions:
@@ -66,16 +54,6 @@ class ImageRegions:
             "model": self.model,
             "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
         }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ImageRegions:
-        return cls(
-            path=str(data["path"]),
-            width=int(data["width"]),
-            height=int(data["height"]),
-            model=str(data.get("model", "")),
-            regions=tuple(Region.from_dict(region) for region in data["regions"]),
-        )
 
     def draw(self) -> Image.Image:
         """The photo with its regions and captions drawn on it."""

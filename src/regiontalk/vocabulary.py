@@ -1,25 +1,25 @@
-"""Words and numbers: the two papers' text cleaning, and the table between words and token ids.
+"""The two papers' text cleaning, and the table between words and token ids.
 
-Ids: 0 is END (also the padding behind it), 1 is `<UNK>`, then the words. A START token per style of text
-stands behind the words: it is only ever fed in, never predicted, so the output layer has `len(vocabulary)`
-classes and the input table `len(vocabulary) + len(styles)` rows.
+Ids: 0 is END (also the padding after it), 1 is `<UNK>`, then the words. After the words comes a START token for each
+style of text, and then one for each length of caption that can be asked for, if there are any. They are only fed in,
+never predicted, so the output layer has `len(vocabulary)` classes and the input table `len(vocabulary) + starts` rows.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from regiontalk.errors import ModelError
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.files import to_dataclass
 
 END, UNKNOWN = 0, 1
 SPECIAL = ("<END>", "<UNK>")
+LENGTH_STYLE = "length"  # of phrases that start with the START token of their length; it has none of its own
 
 # DenseCap's released preprocessing writes these characters out.
 REPLACEMENTS = {"½": "half", "—": "-", "™": "", "¢": "cent", "ç": "c", "û": "u", "é": "e", "°": " degree"}
@@ -41,30 +41,27 @@ POSITION_WORDS = frozenset(
 MIRRORED_WORDS = frozenset({"left", "right", "leftmost", "rightmost", "lft", "rt", "lefthand", "righthand"})
 
 
-def plain_words(text: str) -> list[str]:
-    """Lower case, everything but letters, digits and spaces dropped (K&FF section 4)."""
-    return re.sub(r"[^a-z0-9 ]", "", text.lower().replace("\n", " ").replace("\t", " ")).split()
-
-
 def clean_karpathy(sentence: str) -> list[str]:
-    """K&FF section 4: lower case, non-alphanumerics dropped."""
-    return plain_words(sentence)
+    """K&FF section 4: lower case, everything but letters, digits and spaces dropped."""
+    return re.sub(r"[^a-z0-9 ]", "", sentence.lower().replace("\n", " ").replace("\t", " ")).split()
 
 
 def clean_densecap(phrase: str) -> list[str] | None:
     """DenseCap section 4: characters written out, punctuation and referring phrases dropped; None if too long."""
-    for character, plain in REPLACEMENTS.items():
-        phrase = phrase.replace(character, plain)
-    words = REFERRING.sub("", " ".join(plain_words(phrase)) + " ").split()
+    words = REFERRING.sub("", " ".join(_written_out(phrase)) + " ").split()
     return words if len(words) <= LONGEST_PHRASE else None
 
 
 def clean_release(phrase: str) -> list[str] | None:
     """The released DenseCap code: as the paper, but referring phrases stay."""
+    words = _written_out(phrase)
+    return words if len(words) <= LONGEST_PHRASE else None
+
+
+def _written_out(phrase: str) -> list[str]:
     for character, plain in REPLACEMENTS.items():
         phrase = phrase.replace(character, plain)
-    words = plain_words(phrase)
-    return words if len(words) <= LONGEST_PHRASE else None
+    return clean_karpathy(phrase)
 
 
 CLEANING: dict[str, Callable[[str], list[str] | None]] = {
@@ -99,7 +96,14 @@ class Vocabulary:
     cleaning: str = "densecap"
     styles: tuple[str, ...] = ("phrase",)
     lengths: int = 0
-    """START tokens for captions of 1, 2 … so many words (or more), beside those of the styles."""
+    """How many START tokens there are for captions of 1, 2 … words, the last one for this many or more; they follow
+    those of the styles."""
+
+    def __post_init__(self) -> None:
+        if self.cleaning not in CLEANING:
+            raise UsageError(f"cleaning is {self.cleaning!r}; it may be {', '.join(CLEANING)}")
+        if self.lengths < 0:
+            raise UsageError(f"lengths is {self.lengths}; it may not be negative")
 
     @classmethod
     def build(
@@ -147,8 +151,9 @@ class Vocabulary:
         return len(self) + (0 if style is None else self.styles.index(style))
 
     def start_of_length(self, words: int) -> int:
-        """The START token of captions of so many words."""
+        """The START token of captions of this many words (at least 1)."""
         assert self.lengths
+        assert words >= 1
         return len(self) + len(self.styles) + min(words, self.lengths) - 1
 
     @property
@@ -157,29 +162,9 @@ class Vocabulary:
         return len(self.styles) + self.lengths
 
     def to_dict(self) -> dict[str, Any]:
-        lengths = {"lengths": self.lengths} if self.lengths else {}
+        lengths = {"lengths": self.lengths} if self.lengths else {}  # version 0.1.0 does not know the key
         return {"cleaning": self.cleaning, "styles": list(self.styles), **lengths, "words": list(self.words)}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Vocabulary:
-        needed = {"cleaning", "styles", "words"}
-        if not isinstance(data, dict) or set(data) - {"lengths"} != needed or not _are_words(data):
-            raise ModelError("not a vocabulary: it needs words, styles and a known cleaning")
-        return cls(tuple(data["words"]), data["cleaning"], tuple(data["styles"]), data.get("lengths", 0))
-
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: Path) -> Vocabulary:
-        try:
-            return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, ModelError) as error:
-            raise ModelError(f"{path}: cannot be read as a vocabulary: {error}") from error
-
-
-def _are_words(data: dict[str, Any]) -> bool:
-    lists = (data["words"], data["styles"])
-    texts = all(isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists)
-    lengths = data.get("lengths", 0)
-    return texts and data["cleaning"] in list(CLEANING) and type(lengths) is int and 0 <= lengths <= LONGEST_PHRASE
+    def from_dict(cls, data: object, place: str = "vocabulary") -> Vocabulary:
+        return to_dataclass(cls, data, place, ModelError)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from regiontalk.baselines.region_ranking import caption_truths, training_pieces
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
+from regiontalk.training.heads.sentence_encoding import WordReader
 from regiontalk.training.heads.snippets import Snippets
 from regiontalk.vocabulary import Vocabulary
 
@@ -19,9 +18,9 @@ THINGS = {"dog": 1, "ball": 2}  # word -> the row of its region
 
 
 class Aligner:
-    """In place of `WordNet`: a word's vector points to its region's, a word that is no thing's nowhere."""
+    """In place of `AlignmentModel`: a word's vector points to its region's, a word that is no thing's nowhere."""
 
-    reader = SimpleNamespace(words=Vocabulary((), "karpathy"))
+    reader = WordReader(Vocabulary((), "karpathy"))
 
     def words(self, sentence: str) -> NDArray[np.float32]:
         rows = [THINGS.get(word) for word in self.reader.words.clean(sentence)]

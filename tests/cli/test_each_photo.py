@@ -2,44 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from regiontalk.cli.each_photo import attempts, in_order, put_all
-from regiontalk.errors import InputError, ModelError, RegionTalkError
-
-
-def test_results_keep_their_order_and_work_is_bounded() -> None:
-    gate = threading.Event()
-    started: list[str] = []
-
-    def work(photo: str) -> str:
-        started.append(photo)
-        if photo == "0":
-            gate.wait(10)
-        return photo
-
-    results = in_order(work, map(str, range(50)), workers=2)
-    threading.Timer(0.05, gate.set).start()
-    assert next(results) == "0"
-    assert len(started) <= 4
-    assert list(results) == [str(n) for n in range(1, 50)]
-
-
-def test_a_photos_fault_is_a_result_and_a_models_fault_ends_it() -> None:
-    def ask(photo: str) -> str:
-        if photo == "broken":
-            raise InputError("broken: no photo")
-        if photo == "trap":
-            raise ModelError("the graph does not run")
-        return photo
-
-    first, second = attempts(ask, ["broken", "fine"], workers=1)
-    assert isinstance(first, InputError)
-    assert second == "fine"
-    with pytest.raises(ModelError):
-        list(attempts(ask, ["fine", "trap"], workers=2))
+from regiontalk.cli.each_photo import put_all
+from regiontalk.errors import InputError, RegionTalkError
 
 
 def test_failures_are_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:

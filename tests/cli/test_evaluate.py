@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import regiontalk
 from regiontalk.cli.main import run
 from regiontalk.errors import MissingExtra
 from regiontalk.evaluation import meteor
+from regiontalk.runs import fingerprint, measured_models, read_looks, recording
 
 LEFT, RIGHT = [0, 0, 40, 40], [50, 10, 90, 60]
 NO_METEOR = ["--without", "meteor"]
@@ -68,17 +71,17 @@ def test_dense_with_meteor(files: list[str], tables: None, capsys: pytest.Captur
     assert {"map", "map_strict", "detection_map", "meteor", "ap", "images", "protocol"} <= set(data)
     assert (data["map"], data["meteor"], data["images"], data["protocol"]) == (1, 1, 2, "densecap")
     assert len(data["ap"]) == 30
-    assert data["yardsticks"]["constant"]["map"] < 1
+    assert data["reference_scores"]["constant"]["map"] < 1
 
 
 def test_dense_protocols(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", "--protocol", "joint"]) == 0
     data = printed(capsys)
     assert (data["map"], data["protocol"]) == (pytest.approx(0.99), "joint")
-    assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", "--last-truth-slip", "--no-yardsticks"]) == 0
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", "--last-truth-slip", "--no-reference-scores"]) == 0
     data = printed(capsys)
     assert data["protocol"] == "densecap with last-truth slip"
-    assert data["yardsticks"] == {}
+    assert data["reference_scores"] == {}
 
 
 def test_dense_table_names_the_stand_in(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,8 +101,9 @@ def test_dense_report_with_photos(files: list[str], tmp_path: Path) -> None:
 
 
 def test_a_report_that_cannot_be_written(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["evaluate", "dense", *files, *NO_METEOR, "-o", str(tmp_path / "no" / "r.html")]) == 4
-    assert "r.html" in capsys.readouterr().err
+    (tmp_path / "no").write_text("")
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "-o", str(tmp_path / "no" / "r.html")]) == 2
+    assert "r.html: cannot be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("strict", "exit_code"), [([], 0), (["--strict"], 3)])
@@ -108,14 +112,14 @@ def test_problems_are_named_and_strict_fails(
 ) -> None:
     write(
         tmp_path / "p.jsonl",
-        prediction("a.png", *PERFECT, (LEFT, float("nan"), "x")),
+        prediction("a.png", *PERFECT, (LEFT, None, "x")),
         prediction("z.png"),
         prediction("a.png"),
         '{"path": "b.png", "reg',
     )
     assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", *strict]) == exit_code
     captured = capsys.readouterr()
-    for said in ("line 1, region 2: score", "line 2: 'z.png' is not", "line 3: 'a.png' has", "line 4: not JSON"):
+    for said in ("line 1, region 2: score", "line 2: 'z.png' is not", "line 3: 'a.png' has", "line 4: wrong JSON"):
         assert said in captured.err
     assert "no prediction for 1 of 2 images" in captured.err
     data = json.loads(captured.out)
@@ -217,15 +221,67 @@ def test_retrieval_from_queries_to_figures(
     assert (data["r1"], data["median_rank"], data["median_iou"], data["queries"]) == (100, 1, 1, 3)
 
 
-def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path / "runs" / "first" / "metrics.json", {"kind": "dense", "map": 0.25, "map_strict": 0.125})
-    page = tmp_path / "results.md"
-    arguments = ["evaluate", "tables", str(tmp_path / "runs"), str(page)]
-    assert run([*arguments, "--check"]) == 4
-    assert "out of date" in capsys.readouterr().err
-    assert run(arguments) == 0
-    assert "25.00" in page.read_text(encoding="utf-8")
-    assert run([*arguments, "--check"]) == 0
+@pytest.fixture
+def made(files: list[str], tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder; `files` holds its predictions, with their record."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_model, tmp_path / "model")
+    with recording("predict", tmp_path / "p.jsonl", boxes="true") as record:
+        record.uses("model", Path("model"))
+        record.uses_data(tmp_path / "data", "test", 2)
+    return tmp_path / "model"
+
+
+def test_figures_are_kept_with_their_record(
+    files: list[str], made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = ["--record", str(tmp_path / "runs" / "mine"), "--note", "a remark"]
+    assert run(["evaluate", "dense", *files, *NO_METEOR, *kept, "--json"]) == 0
+    figures = printed(capsys)
+    stored = json.loads((tmp_path / "runs" / "mine" / "metrics.json").read_text())
+    assert figures.items() <= stored.items()
+    assert "record" not in figures
+    assert (stored["kind"], stored["data"], stored["note"]) == ("dense", "data, test (2 photos)", "a remark")
+    assert stored["settings"] == {"boxes": "true"}
+    (model,) = measured_models(stored["record"])
+    assert model["sha256"] == fingerprint(made)
+    assert len(read_looks(tmp_path / "runs" / "mine")) == 1
+
+
+def test_looks_at_test_are_counted_in_the_models_folder(files: list[str], made: Path) -> None:
+    for _ in range(2):
+        assert run(["evaluate", "regions", *files, *NO_METEOR, "-q"]) == 0
+    assert [look["kind"] for look in read_looks(made)] == ["regions", "regions"]
+    assert run(["evaluate", "regions", *files[:-1], "train", *NO_METEOR, "-q"]) == 4  # no prediction for train
+    regiontalk.load(made)  # the log does no harm
+    assert len(read_looks(made)) == 2
+
+
+def test_a_look_that_cannot_be_counted_is_named(
+    files: list[str], made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(made)
+    assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0
+    assert "not counted: model keeps no log; --record DIR" in capsys.readouterr().err
+
+
+def test_predictions_of_other_data_are_named(
+    files: list[str], made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "data" / "annotations.jsonl", record("a.png"), record("b.png"))
+    assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0
+    assert "made from another version of the data: data" in capsys.readouterr().err
+
+
+def test_figures_without_any_record_are_kept_too(files: list[str], tmp_path: Path) -> None:
+    assert run(["evaluate", "dense", *files, *NO_METEOR, "-q", "--record", str(tmp_path / "mine")]) == 0
+    stored = json.loads((tmp_path / "mine" / "metrics.json").read_text())
+    assert stored["recipe"] is None
+    assert len(read_looks(tmp_path / "mine")) == 1
+    np.save(tmp_path / "scores.npy", np.repeat(np.eye(4), 5, axis=1))
+    assert run(["evaluate", "ranking", str(tmp_path / "scores.npy"), "--record", str(tmp_path / "ranked")]) == 0
+    stored = json.loads((tmp_path / "ranked" / "metrics.json").read_text())
+    assert stored["record"]["inputs"][0]["sha256"] == fingerprint(tmp_path / "scores.npy")
 
 
 @pytest.mark.parametrize(
@@ -245,3 +301,31 @@ def test_usage_errors(arguments: list[str]) -> None:
 def test_an_unknown_split(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", "dense", *files[:-1], "dev", *NO_METEOR]) == 4
     assert "there are test: 2, train: 1" in capsys.readouterr().err
+
+
+def test_names_of_objects(tmp_path, capsys):
+    objects = [{"xyxy": LEFT, "phrase": "dog", "type": "object"}, {"xyxy": RIGHT, "phrase": "person", "type": "object"}]
+    truth = write(tmp_path / "t.jsonl", record("a.png") | {"regions": objects})
+    found = write(tmp_path / "p.jsonl", prediction("a.png", (LEFT, 0.5, "a puppy on a bed"), (RIGHT, 0.5, "a bed")))
+    arguments = ["evaluate", "names", "--truth", str(truth), "--predictions", str(found)]
+    assert run([*arguments, "--json", "--classes"]) == 0
+    figures = printed(capsys)
+    assert (figures["right"], figures["right_without_people"], figures["objects"]) == (0.5, 1.0, 2)
+    assert figures["classes"]["person"] == {"right": 0.0, "objects": 1}
+    assert run([*arguments, "--classes"]) == 0
+    assert "50.00" in capsys.readouterr().out
+    assert run([*arguments, "--smallest", "42", "--json"]) == 0
+    assert printed(capsys)["objects"] == 1  # the dog's box has 40 × 40 pixels
+    assert run([*arguments, "--smallest", "500"]) == 4
+    assert "no object to name" in capsys.readouterr().err
+
+
+def test_objects_without_captions_are_told_of(tmp_path, capsys):
+    objects = [{"xyxy": LEFT, "phrase": "dog", "type": "object"}]
+    truth = write(tmp_path / "t.jsonl", record("a.png") | {"regions": objects})
+    found = write(tmp_path / "p.jsonl", prediction("a.png", (RIGHT, 0.5, "a dog")))
+    arguments = ["evaluate", "names", "--truth", str(truth), "--predictions", str(found), "--json"]
+    assert run([*arguments, "--strict"]) == 3
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["missing"] == 1
+    assert "no caption for 1 objects" in captured.err

@@ -22,30 +22,28 @@ def test_a_checkpoint_becomes_a_model(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = ["--score", "final", "--final-nms", "0.25", "--proposals", "33", "--caption-weight", "0.5"]
-    assert run(["export", str(shaken_checkpoint), "models/mine", *settings]) == 0
+    assert run(["export", str(shaken_checkpoint), "models/mine"]) == 0
     out, err = capsys.readouterr()
     assert out == ""
     assert "models/mine" in err
     assert "step-00000007" in err
     model = read_model_folder(Path("models/mine"))
     assert (model.info.name, model.info.precision) == ("mine", "float32")
-    assert (model.info.prediction.score, model.info.prediction.final_nms) == ("final", 0.25)
-    assert (model.info.prediction.proposals, model.info.prediction.caption_weight) == (33, 0.5)
     assert [item.name for item in Path("models").iterdir()] == ["mine"]
     assert model.graphs == read_model_folder(tiny_model).graphs, "exporting twice gives other bytes"
 
 
-def test_name_and_settings_are_passed_on_only_where_given(desk_with_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_and_precision_are_passed_on(desk_with_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
 
     def spy(*arguments: Any) -> None:
         asked.append(arguments)
         arguments[1].mkdir()
+        (arguments[1] / "SHA256SUMS").touch()
 
     monkeypatch.setattr(detector, "export_model", spy)
     assert run(["export", "run", "out", "--name", "compact-1", "--precision", "int8", "-q"]) == 0
-    assert asked == [(Path("run/checkpoints/step-00000000"), Path("out"), "compact-1", "int8", {}, {})]
+    assert asked == [(Path("run/checkpoints/step-00000000"), Path("out"), "compact-1", "int8", {})]
 
 
 def test_a_folder_that_is_there_stays_as_it_is(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,9 +57,8 @@ def test_what_is_no_checkpoint_is_a_models_fault(desk_with_run: Path, capsys: py
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("option", [["--precision", "int4"], ["--score", "best"], ["--proposals", "0"]])
-def test_impossible_options_are_refused(desk_with_run: Path, option: list[str]) -> None:
-    assert run(["export", "run", "out", *option]) == 2
+def test_an_impossible_precision_is_refused(desk_with_run: Path) -> None:
+    assert run(["export", "run", "out", "--precision", "int4"]) == 2
 
 
 def test_without_torch_the_extra_is_named(desk_with_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,12 +78,11 @@ class TestHeads:
         assert set(model.heads) == {"words"}
         assert (model.info.name, model.info.precision) == ("out", "float32")
 
-    def test_other_options_do_not_go_with_a_model_folder(
+    def test_the_precision_of_a_model_folder_stays(
         self, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        for option in (["--precision", "int8"], ["--proposals", "5"]):
-            assert run(["export", str(tiny_model), str(tmp_path / "out"), *option]) == 2
-            assert "only --name, --add and --beta" in capsys.readouterr().err
+        assert run(["export", str(tiny_model), str(tmp_path / "out"), "--precision", "int8"]) == 2
+        assert "whose precision stays as it is" in capsys.readouterr().err
 
     def test_what_is_no_head(self, tiny_model: Path, shaken_checkpoint: Path, tmp_path: Path) -> None:
         assert run(["export", str(tiny_model), str(tmp_path / "out"), "--add", str(shaken_checkpoint)]) == 6

@@ -119,7 +119,7 @@ def test_what_cannot_be_written_is_said(
     monkeypatch.setattr(Image.Image, "save", fail)
     before = files(desk)
     assert run(["caption", "one", "-o", "out"]) == 2
-    assert capsys.readouterr().err == "regiontalk: out: cannot be written: No space left on device\n"
+    assert capsys.readouterr().err == "regiontalk: out/x.jpg: cannot be written: No space left on device\n"
     assert run(["caption", "one", "-o", "page.html"]) == 2
     assert files(desk) == before
 

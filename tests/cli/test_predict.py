@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.main import run
 from regiontalk.data.merging import merge_regions
@@ -62,20 +63,37 @@ def test_the_evaluator_takes_the_output(desk_with_run: Path, capsys: pytest.Capt
     assert result["detections"] == sum(len(photo["regions"]) for photo in photos), "none was refused"
 
 
-def test_batches_and_workers_change_nothing_but_speed(desk_with_run: Path) -> None:
-    one_by_one = predicted("--batch", "1")
-    assert predicted("--batch", "1", "-j", "1") == one_by_one
+def test_workers_change_nothing_but_speed(desk_with_run: Path) -> None:
+    assert predicted("-j", "3") == predicted()
 
 
-def test_settings_that_are_given_overrule_the_recipe(desk_with_run: Path) -> None:
-    few = predicted("--proposals", "3", "--final-nms", "1")
-    assert [len(photo["regions"]) for photo in few] == [3] * 4
-    loose, tight = (predicted("--final-nms", value) for value in ("0.9", "0.1"))
-    assert sum(map(len, scores_of(tight))) < sum(map(len, scores_of(loose)))
-    final, product = (predicted("--final-nms", "1", "--score", rule) for rule in ("final", "product"))
-    assert all(sum(a) > sum(b) for a, b in zip(scores_of(final), scores_of(product), strict=True))
-    unsure = predicted("--final-nms", "1", "--score", "final", "--caption-weight", "1")
-    assert all(sum(a) > sum(b) for a, b in zip(scores_of(final), scores_of(unsure), strict=True))
+def test_a_model_folder_and_its_checkpoint_give_the_same(
+    desk_with_run: Path, shaken_checkpoint: Path, tiny_model: Path
+) -> None:
+    for options in ([], ["--on-truths"], ["--beam", "3"]):
+        photos = []
+        for place in (shaken_checkpoint, tiny_model):
+            assert run(["predict", str(place), *ON_DEV[2:], "-q", *options]) == 0
+            photos.append([json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()])
+        for ours, theirs in zip(*photos, strict=True):
+            found = [[region["caption"] for region in photo["regions"]] for photo in (ours, theirs)]
+            assert found[0] == found[1]
+            for key, tolerance in (("xyxy", 0.02), ("score", 1e-4), ("logprob", 2e-3)):
+                values = ([region[key] for region in photo["regions"]] for photo in (ours, theirs))
+                np.testing.assert_allclose(*values, atol=tolerance)
+
+
+def test_sentences_are_those_of_describe(desk_with_run: Path, speaking_model: Path) -> None:
+    assert run(["predict", str(speaking_model), *ON_DEV[2:], "-q", "--sentences", "--beam", "2"]) == 0
+    found = {line["path"]: line for line in map(json.loads, Path("out.jsonl").read_text(encoding="utf-8").splitlines())}
+    dataset, model = Dataset("data", "dev"), regiontalk.load(speaking_model)
+    assert set(found) == {record.image for record in dataset}
+    for record in dataset:
+        expected = model.describe(dataset.read_photo(record), beam=2)
+        assert (found[record.image]["sentence"], found[record.image]["logprob"]) == (
+            expected.sentence,
+            round(expected.logprob, 4),
+        )
 
 
 def test_on_truths_the_boxes_are_the_merged_true_ones(desk_with_run: Path) -> None:
@@ -86,25 +104,6 @@ def test_on_truths_the_boxes_are_the_merged_true_ones(desk_with_run: Path) -> No
         assert all(isinstance(region["caption"], str) for region in photo["regions"])
 
 
-def test_what_is_described_gives_the_same_regions_again(desk_with_run: Path) -> None:
-    from regiontalk.fitting.settings import load_described
-    from regiontalk.model_folder import PredictionConfig
-    from regiontalk.training.predictions import ranked_regions
-    from regiontalk.vocabulary import Vocabulary
-
-    everything = ["--final-nms", "1", "--score", "final"]
-    plain = predicted(*everything)
-    assert predicted(*everything, "--described", "all.npz") == plain
-    state = json.loads(Path("run", "checkpoints", STEP, "state.json").read_text())
-    words = Vocabulary.from_dict(state["vocabulary"])
-    kept = {photo.record.image: photo for photo in load_described(Path("all.npz"), Dataset("data", "dev"))}
-    for photo in plain:
-        again = ranked_regions(kept.pop(photo["path"]), words, PredictionConfig(final_nms=1.0, score="final"))
-        scores = [region.score for region in again.regions]
-        np.testing.assert_allclose(scores, [region["score"] for region in photo["regions"]], atol=0.002)
-    assert not kept
-
-
 def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> None:
     checkpoints = Path("run", "checkpoints")
     shutil.copytree(checkpoints / STEP, checkpoints / "step-00000007")
@@ -113,9 +112,9 @@ def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> No
     assert find_checkpoint(checkpoints / STEP).name == STEP
     newest = checkpoints / "step-00000007" / "state.json"
     state = json.loads(newest.read_text())
-    newest.write_text(json.dumps(state | {"best": {"step": 0, "metric": "dense_map", "value": 0.5}}))
+    newest.write_text(json.dumps(state | {"best": [{"step": 0, "value": 0.5}]}))
     assert find_checkpoint(Path("run")).name == STEP
-    newest.write_text(json.dumps(state | {"best": {"step": 3, "metric": "dense_map", "value": 0.5}}))
+    newest.write_text(json.dumps(state | {"best": [{"step": 3, "value": 0.5}]}))
     assert find_checkpoint(Path("run")).name == "step-00000007", "the best one was deleted"
     with pytest.raises(ModelError, match="no checkpoint here"):
         find_checkpoint(Path("data"))
@@ -124,16 +123,15 @@ def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["none", "data", "--split", "dev", "-o", "out.jsonl"], 6, "none: no checkpoint here"),
+        (["none", "data", "--split", "dev", "-o", "out.jsonl"], 6, "none: no such model folder"),
         (["run", "none", "-o", "out.jsonl"], 4, "none: no data set here"),
         (["run", "data", "-o", "out.jsonl"], 4, "data: no image in split test"),
         (["run", "data"], 2, "Missing option '-o'"),
         (["run", "data", "-o", "data"], 2, "is a directory"),
         (["run", "data", "--split", "dev", "-o", "data/annotations.jsonl/x"], 2, "cannot be written"),
-        (["run", "data", "-o", "out.jsonl", "--described", "all.zip"], 2, "must end in .npz"),
-        (["run", "data", "-o", "out.jsonl", "--described", "all.npz", "--on-truths"], 2, "does not go with"),
-        (["run", "data", "-o", "out.jsonl", "--final-nms", "7"], 2, "not in the range"),
-        (["run", "data", "-o", "out.jsonl", "--proposals", "0"], 2, "not in the range"),
+        (["run", "data", "--split", "dev", "-o", "out.jsonl", "--codes", "x.npz"], 2, "--codes is for runs of kind"),
+        (["run", "data", "-o", "out.jsonl", "--on-truths", "--sentences"], 2, "give one"),
+        (["run", "data", "--split", "dev", "-o", "out.jsonl", "--sentences"], 4, "no head 'sentence'"),
     ],
 )
 def test_a_failure_is_one_line_an_exit_code_and_nothing_written(

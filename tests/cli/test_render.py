@@ -71,12 +71,14 @@ def test_coco() -> None:
 
 def test_coco_is_read_by_our_own_reader(tmp_path: Path) -> None:
     (tmp_path / "out.json").write_text(json.dumps(render.to_coco(PHOTOS)))
-    items = list(read_coco(Source(tmp_path / "out.json")))
-    assert [(item.image, item.size) for item in items] == [
+    records = [item.record for item in read_coco(Source(tmp_path / "out.json"))]
+    assert [(record.image, (record.width, record.height)) for record in records] == [
         ("a.jpg", (200, 100)),
         ("deep/b.jpg", (50, 40)),
         ("c.jpg", (100, 100)),
     ]
+    captions = [[region.caption for region in photo.regions] for photo in PHOTOS]
+    assert [[region.phrase for region in record.regions] for record in records] == captions
 
 
 def test_visual_genome() -> None:

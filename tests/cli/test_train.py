@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -45,7 +43,9 @@ def test_a_run_in_its_default_folder(train, tmp_path):
     assert out == ""
     folder = tmp_path / "runs" / "tiny"
     assert (folder / "checkpoints" / "step-00000006" / "state.json").is_file()
-    assert json.loads((folder / "recipe.json").read_text())["run"]["batch"] == 2
+    record = json.loads((folder / "run.json").read_text())
+    assert record["recipe"]["as_used"]["run"]["batch"] == 2
+    assert "run.batch=2" in record["recipe"]["overrides"]
     assert "step 6/6" in err  # plain lines where stderr is no terminal
     assert "photos/s" in err
     assert "dense_map" in err
@@ -132,7 +132,7 @@ def break_checkpoint(folder: Path, file: str, content: bytes) -> None:
     (checkpoint / file).write_bytes(content)
 
 
-@pytest.mark.parametrize("file", ["state.json", "model.safetensors", "optimizer.safetensors", "mean.safetensors"])
+@pytest.mark.parametrize("file", ["state.json", "model.safetensors", "optimizer.safetensors", "ema.safetensors"])
 def test_a_corrupt_checkpoint(train, file, tmp_path):
     train("-q", "-o", "run", "--minutes", "0")
     break_checkpoint(tmp_path / "run", file, b"rubbish")
@@ -167,7 +167,7 @@ def test_a_checkpoint_that_cannot_be_written(train, tmp_path, monkeypatch):
     from regiontalk.training import checkpoints
 
     monkeypatch.setattr(checkpoints, "save_file", no_space)
-    refused(train("-q", "-o", "run"), 6, "No space left on device", "earlier ones are whole")
+    refused(train("-q", "-o", "run"), 2, "cannot be written: No space left on device")
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
 
 
@@ -175,13 +175,3 @@ def test_without_torch(train, monkeypatch):
     original = console.importlib.util.find_spec
     monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None if name == "torch" else original(name))
     refused(train(), 7, "torch", "pip install 'regiontalk[train]'")
-
-
-def test_help_needs_no_torch():
-    code = (
-        "import sys; from regiontalk.cli.main import run\n"
-        "assert run(['train', '--help']) == 0; assert 'torch' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "--resume" in done.stdout

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from regiontalk.codes import build
-from regiontalk.codes.build import ROWS, CodedPhotos, Origin, compute_codes
+from regiontalk.codes.build import ROWS, Origin, compute_codes
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError, UsageError
+from regiontalk.evaluation.merged_truth import truth_of
 from regiontalk.model import Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
-from regiontalk.runtime import OnnxRuntime
+from regiontalk.runtime.onnx import OnnxRuntime
 
 
 def plainly(numbers: Iterable[int], _: int) -> Iterable[int]:
@@ -40,15 +42,15 @@ def same(a: CodedPhotos, b: CodedPhotos) -> bool:
     return a.names == b.names and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
-def test_codes_are_what_the_captioner_sees(data: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_codes_are_what_the_model_sees(data: Path, tiny_model: Path, tmp_path: Path) -> None:
     coded = compute(data, tiny_model, tmp_path / "codes.npz", surroundings=True)
     dataset = Dataset(data)
     assert coded.names == tuple(record.image for record in dataset)
     assert coded.detector == detector_fingerprint(read_model_folder(tiny_model).graphs)
     assert coded.codes.shape == (len(dataset), ROWS, 128 + 64)
-    captioner = Model(OnnxRuntime(tiny_model))
+    model = Model(OnnxRuntime(tiny_model))
     for place, record in enumerate(dataset):
-        look = captioner.look(dataset.read_photo(record), surroundings=True)
+        look = model.codes(model.look(dataset.read_photo(record)), surroundings=True)
         count = len(look.codes)
         assert coded.counts[place] == coded.mask[place].sum() == count
         assert np.array_equal(coded.boxes_xyxy[place, :count], look.boxes_xyxy.astype(np.float32))
@@ -63,25 +65,30 @@ def test_codes_are_what_the_captioner_sees(data: Path, tiny_model: Path, tmp_pat
 def test_photos_may_be_looked_at_in_another_size(data: Path, tiny_model: Path, tmp_path: Path) -> None:
     small = compute_codes(Origin(tiny_model, data, size=48), tmp_path / "small.npz", 1, plainly)
     record = Dataset(data)[0]
-    look = Model(OnnxRuntime(tiny_model)).look(Dataset(data).read_photo(record), size=48)
+    model = Model(OnnxRuntime(tiny_model))
+    look = model.codes(model.look(Dataset(data).read_photo(record), size=48))
     assert np.array_equal(small.codes[0, : len(look.codes)], look.codes.astype(np.float16))
     assert not same(small, compute(data, tiny_model, tmp_path / "codes.npz"))
 
 
-def test_a_file_comes_back(data: Path, tiny_model: Path, tmp_path: Path) -> None:
-    coded = compute(data, tiny_model, tmp_path / "codes.npz", surroundings=True)
-    again = CodedPhotos.load(tmp_path / "codes.npz")
-    assert same(coded, again)
-    assert again.detector == coded.detector
-    assert again.surroundings is not None
-    assert CodedPhotos.load(tmp_path / "codes.npz", surroundings=False).surroundings is None
+def test_of_the_true_boxes(data: Path, tiny_model: Path, tmp_path: Path) -> None:
+    """The evaluation's merged ones, as the model looks at given boxes."""
+    coded = compute_codes(Origin(tiny_model, data, on_truths=True), tmp_path / "truths.npz", 1, plainly)
+    dataset, model = Dataset(data), Model(OnnxRuntime(tiny_model))
+    for place, record in enumerate(dataset):
+        boxes = truth_of(record).boxes_xyxy
+        look = model.codes(model.look(dataset.read_photo(record), boxes=boxes))
+        count = 1 + len(boxes)
+        assert coded.counts[place] == count
+        np.testing.assert_allclose(coded.boxes_xyxy[place, 1:count], boxes, rtol=1e-6)
+        assert np.array_equal(coded.codes[place, :count], look.codes.astype(np.float16))
 
 
 def test_what_was_done_is_not_done_again(
     data: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    original = build._look
+    original = build.Looking.codes
 
     def look(looking: build.Looking, number: int) -> object:
         seen.append(number)
@@ -93,7 +100,7 @@ def test_what_was_done_is_not_done_again(
                 raise KeyboardInterrupt
             yield number
 
-    monkeypatch.setattr(build, "_look", look)
+    monkeypatch.setattr(build.Looking, "codes", look)
     out = tmp_path / "codes.npz"
     with pytest.raises(KeyboardInterrupt):
         compute_codes(Origin(tiny_model, data), out, 1, until_the_fifth)
@@ -141,17 +148,3 @@ def test_refusals(data: Path, tiny_model: Path, tmp_path: Path) -> None:
         compute(data, tiny_model, tmp_path / "codes")
     with pytest.raises(DataError, match="no photo in split test"):
         compute_codes(Origin(tiny_model, data, "test"), tmp_path / "codes.npz", 1, plainly)
-    (tmp_path / "wrong.npz").write_bytes(b"x")
-    for name in ("wrong.npz", "none.npz"):
-        with pytest.raises(DataError, match="not a file of codes"):
-            CodedPhotos.load(tmp_path / name)
-
-
-def test_a_photo_without_codes_is_named(data: Path, tiny_model: Path, tmp_path: Path, scenes: Path) -> None:
-    coded = compute(data, tiny_model, tmp_path / "codes.npz")
-    records = list(Dataset(data))
-    assert coded.find(records[::-1], "here").tolist() == list(range(len(records)))[::-1]
-    from dataclasses import replace
-
-    with pytest.raises(DataError, match=r"here: no codes of the photo 'stranger\.png'"):
-        coded.find([records[0], replace(records[1], image="stranger.png")], "here")

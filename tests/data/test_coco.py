@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from regiontalk.cli import render
 from regiontalk.data.prepare import Settings, prepare
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, TrueRegion
 from regiontalk.errors import DataError
+from regiontalk.types import ImageRegions, Region
 
 CATEGORIES = [
     {"supercategory": "animal", "id": 18, "name": "dog"},
@@ -69,7 +71,7 @@ def test_a_sample_becomes_records(source, tmp_path):
     done = prepare("coco", source, tmp_path / "out")
     train, dev = Dataset(tmp_path / "out")
     assert train.image == str(source / "train2017" / "000000000009.jpg")
-    assert (train.width, train.height, train.split, train.more) == (96, 64, "train", {"id": 9})
+    assert (train.width, train.height, train.split, train.id) == (96, 64, "train", "9")
     assert train.sentences == ("A dog at a light.", "Two dogs.")
     assert [(r.xyxy, r.phrase, r.type) for r in train.regions] == [
         ((1.5, 2.25, 21.61, 32.85), "dog", "object"),
@@ -120,7 +122,7 @@ def test_the_same_photos_in_two_years_are_an_error(source, tmp_path):
         ({"images": [image(1)], "annotations": [{"image_id": 1}]}, "annotations item 1: there is no 'bbox'"),
         ({"images": [{"id": 1}]}, "images item 1: there is no 'file_name'"),
         ({"images": [image(1) | {"width": 0}]}, "images item 1: an image of 0×64 pixels"),
-        ({"images": ["x"]}, "images item 1: a JSON object is due here"),
+        ({"images": ["x"]}, "images item 1: 'x' is not a JSON object"),
         ({}, "an empty data set"),
     ],
 )
@@ -134,3 +136,13 @@ def test_bad_input_is_named_with_file_and_place(tmp_path, members, problem):
 def test_a_folder_without_coco_files_is_named(tmp_path):
     with pytest.raises(DataError, match="neither captions"):
         prepare("coco", tmp_path, tmp_path / "out")
+
+
+def test_a_box_with_a_caption_is_a_region(tmp_path, scene):
+    said = ImageRegions("scene.jpg", 96, 64, "tiny", (Region((1, 2, 30, 40), 0.9, "a house"),))
+    scene.save(tmp_path / "scene.jpg")
+    (tmp_path / "said.json").write_text(json.dumps(render.to_coco([said])))
+    prepare("coco", tmp_path / "said.json", tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert record.regions == (TrueRegion((1, 2, 30, 40), "a house"),)
+    assert record.sentences == ()

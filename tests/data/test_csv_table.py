@@ -113,5 +113,5 @@ def test_bad_input_is_named_with_file_and_line(photos, tmp_path, text, problem):
 
 
 def test_a_folder_is_no_table(photos, tmp_path):
-    with pytest.raises(DataError, match="a folder where a file is due"):
+    with pytest.raises(DataError, match="a folder, not a file"):
         prepare("csv", photos, tmp_path / "out")

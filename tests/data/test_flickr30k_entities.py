@@ -116,7 +116,7 @@ def test_records_written_in_the_original_format_come_back_the_same(source, tmp_p
 
 def write_in_original_format(folder: Path, record: Record) -> None:
     name = Path(record.image).stem
-    boxes = {region.more["entity"]: region.boxes_xyxy or (region.xyxy,) for region in record.regions}
+    boxes = {region.entity: region.boxes_xyxy or (region.xyxy,) for region in record.regions}
     objects = "".join(
         f"<object><name>{entity}</name><bndbox><xmin>{x0 + 1:g}</xmin><ymin>{y0 + 1:g}</ymin>"
         f"<xmax>{x1:g}</xmax><ymax>{y1:g}</ymax></bndbox></object>"
@@ -126,10 +126,10 @@ def write_in_original_format(folder: Path, record: Record) -> None:
     (folder / "Annotations" / f"{name}.xml").write_text(annotation(name, objects, (record.width, record.height)))
     sentences = list(record.sentences)
     for region in record.regions:
-        for number in region.more["sentences"]:
+        for number in region.sentences:
             start = sentences[number].lower().index(region.phrase.lower())
             end = start + len(region.phrase)
-            mark = f"[/EN#{region.more['entity']}/{region.type} {sentences[number][start:end]}]"
+            mark = f"[/EN#{region.entity}/{region.type} {sentences[number][start:end]}]"
             sentences[number] = sentences[number][:start] + mark + sentences[number][end:]
     (folder / "Sentences" / f"{name}.txt").write_text("\n".join(sentences))
 
@@ -197,3 +197,16 @@ def test_missing_files_and_folders_are_named(tmp_path):
 
 def test_the_marks_of_phrases_go_from_a_sentence():
     assert plain_sentence("[/EN#1/people A man] and [/EN#2/people/other his  dog]") == "A man and his  dog"
+
+
+@pytest.mark.parametrize("text", ["[/EN#1/x" * 20_000, "[/EN#1/x" + " " * 200_000, "[/EN#1/" + "x" * 200_000])
+def test_a_hostile_sentence_is_read_in_linear_time(text):
+    assert plain_sentence(text) == text
+
+
+@pytest.mark.parametrize("encoding", ["nope", "shift_jis"])
+def test_an_encoding_that_xml_does_not_have_is_named(tmp_path, encoding):
+    source = write_source(tmp_path / "entities", ["1"])
+    (source / "Annotations" / "1.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?>' + annotation("1"))
+    with pytest.raises(DataError, match=r"1\.xml: wrong XML"):
+        prepare("flickr30k-entities", source, tmp_path / "out")

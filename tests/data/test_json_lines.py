@@ -20,13 +20,14 @@ def write(folder: Path, *entries: Any) -> Path:
 
 
 def test_our_own_records_come_back_as_they_were(tmp_path, scene_path):
-    region = TrueRegion((1, 2, 30, 40), "two dogs", "animals", ((1, 2, 3, 4), (5, 6, 30, 40)), {"entity": "7"})
-    record = Record(str(scene_path), 96, 64, "dev", None, ("Two dogs .",), (region,), {"id": 5})
+    region = TrueRegion((1, 2, 30, 40), "two dogs", "animals", ((1, 2, 3, 4), (5, 6, 30, 40)), "7", (0,))
+    said = ("Two dogs .",)
+    record = Record(str(scene_path), 96, 64, "dev", None, said, (region,), "5", said, 192, 128, {"licence": 5})
     prepare("jsonl", write(tmp_path, record.to_dict()), tmp_path / "out")
     assert list(Dataset(tmp_path / "out")) == [record]
 
 
-def test_what_the_captioner_prints_can_be_mended_and_learnt_from(tmp_path, scene_path):
+def test_what_the_captioner_prints_can_be_corrected_and_learnt_from(tmp_path, scene_path):
     said = ImageRegions(str(scene_path), 96, 64, "compact-1", (Region((1, 2, 30, 40), 0.9, "a house", -3.0),))
     prepare("jsonl", write(tmp_path, said.to_dict()), tmp_path / "out")
     [record] = Dataset(tmp_path / "out")
@@ -76,16 +77,19 @@ GOOD = {"image": "scene.png", "sentences": ["A house."]}
     ("line", "problem"),
     [
         ("{oops}", "line 2: wrong JSON at character 2"),
-        ('{"image": "scene.png", "width": NaN, "height": 5}', "line 2: NaN is not JSON"),
-        ([1], "line 2: a JSON object is due here"),
-        ({"sentences": []}, "line 2: there is no 'path'"),
-        ({"image": 5}, "line 2: image is not text: 5"),
+        ('{"image": "scene.png", "width": NaN, "height": 5}', "line 2: wrong JSON: NaN"),
+        ([1], r"line 2: \[1\] is not a JSON object"),
+        ({"sentences": []}, "line 2: image: None is not of type str"),
+        ({"image": 5}, "line 2: image: 5 is not of type str"),
         ({"image": "scene.png", "width": 9}, "line 2: there is no 'height'"),
         ({"image": "scene.png", "shard": "images-00000.tar"}, "line 2: there is no 'width'"),
-        ({"image": "scene.png", "split": 3}, "line 2: split is not text"),
-        ({"image": "scene.png", "regions": [{"xyxy": [1, 2, 3], "phrase": "x"}]}, "line 2: "),
-        ({"image": "scene.png", "regions": [{"phrase": "x"}]}, "line 2: there is no 'xyxy'"),
-        ({"image": "scene.png", "regions": [{"xyxy": [1, 2, 3, 4]}]}, "line 2: there is no 'caption'"),
+        ({"image": "scene.png", "split": 3}, "line 2: split: 3 is not of type str"),
+        (
+            {"image": "scene.png", "regions": [{"xyxy": [1, 2, 3], "phrase": "x"}]},
+            r"line 2: regions\[0\]\.xyxy: \[1, 2, 3\]",
+        ),
+        ({"image": "scene.png", "regions": [{"phrase": "x"}]}, r"line 2: regions\[0\]: 'xyxy' is missing"),
+        ({"image": "scene.png", "regions": [{"xyxy": [1, 2, 3, 4]}]}, r"line 2: regions\[0\]: 'phrase' is missing"),
         (
             {"image": "b.png", "width": 9, "height": 9, "regions": [{"xyxy": [5, 5, 5, 9], "phrase": "x"}]},
             "line 2, region 1: box without area",

@@ -1,7 +1,6 @@
 """Large JSON files item by item."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regiontalk.data import json_stream
-from regiontalk.data.json_stream import load_json, stream_array, stream_members
+from regiontalk.data.json_stream import stream_array, stream_members
 from regiontalk.errors import DataError
 
 values = st.recursive(
@@ -66,9 +65,9 @@ def test_a_file_that_breaks_off_is_never_taken_for_whole(tmp_path, items, chunk,
         ('[{"x": NaN}]', "NaN is not JSON"),
         ('[{"x": -Infinity}]', "-Infinity is not JSON"),
         ("[1, 2] 3", "character 8: text after the end"),
-        ("[1 2]", "character 4: ']' is due here"),
-        ("", "an array is due|a JSON array is due"),
-        ('{"a": 1}', "a JSON array is due here, not '{'"),
+        ("[1 2]", "character 4: expected ']'"),
+        ("", r"the file ends before '\['"),
+        ('{"a": 1}', r"expected '\[', found '{'"),
         ("[" * 100_000, "nested too deeply"),
         (b'["\xff"]', "not UTF-8"),
         (b'["abc\xe2\x82', "not UTF-8"),
@@ -99,18 +98,11 @@ def test_an_item_without_end_is_given_up(tmp_path, monkeypatch):
 
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path):
-    assert load_json(write(tmp_path, b"\xef\xbb\xbf{}")) == {}
+    assert list(stream_members(write(tmp_path, b"\xef\xbb\xbf{}"))) == []
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
     with pytest.raises(DataError, match=r"none\.json: No such file"):
-        load_json(tmp_path / "none.json")
-    with pytest.raises(DataError, match="a folder where a file is due"):
+        list(stream_array(tmp_path / "none.json"))
+    with pytest.raises(DataError, match="a folder, not a file"):
         list(stream_members(tmp_path))
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-def test_a_pipe_is_refused_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(DataError, match="where a file is due"):
-        load_json(tmp_path / "pipe.json")

@@ -68,8 +68,8 @@ def test_a_split_file_takes_the_place_of_the_files_own_splits(source, tmp_path):
         ('{"images": [{"filename": "a.jpg"}]}', r"dataset_coco\.json, image 1: there is no 'sentences'"),
         (json.dumps({"images": [entry("a.jpg", "later", "x")]}), "image 1: unknown split 'later'"),
         ('{"images": [', "wrong JSON at character 13"),
-        ("[]", "a JSON object is due here"),
-        ('{"images": [5]}', "image 1: a JSON object is due here, not 5"),
+        ("[]", r"expected '{', found '\['"),
+        ('{"images": [5]}', "image 1: 5 is not a JSON object"),
         ("{}", "an empty data set"),
     ],
 )

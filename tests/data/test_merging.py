@@ -14,8 +14,8 @@ from regiontalk.data.merging import merge_dataset, merge_regions
 from regiontalk.data.packing import Packer
 from regiontalk.data.prepare import Settings, prepare
 from regiontalk.data.records import Dataset, Record, TrueRegion
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError, UsageError
+from regiontalk.files import json_line
 
 corner = st.integers(0, 30)
 regions = st.builds(
@@ -30,14 +30,14 @@ def test_boxes_are_averaged_and_phrases_kept():
         100,
         100,
         regions=(
-            TrueRegion((0, 0, 10, 10), "a dog", "animals", more={"entity": "1"}),
+            TrueRegion((0, 0, 10, 10), "a dog", "animals", entity="1"),
             TrueRegion((50, 50, 60, 60), "a cat", "animals"),
             TrueRegion((0, 0, 10, 12), "the dog", "animals"),
         ),
     )
     dog, cat = merge_regions(record).regions
-    assert dog == TrueRegion((0, 0, 10, 11), "a dog", "animals", more={"phrases": ["a dog", "the dog"]})
-    assert cat.more == {"phrases": ["a cat"]}
+    assert dog == TrueRegion((0, 0, 10, 11), "a dog", "animals", phrases=("a dog", "the dog"))
+    assert cat.phrases == ("a cat",)
 
 
 def test_a_type_is_kept_where_all_agree():
@@ -49,9 +49,9 @@ def test_a_type_is_kept_where_all_agree():
 def test_every_phrase_stays_and_every_merged_box_is_close_to_its_own(several, threshold):
     record = Record("a.jpg", 60, 60, regions=tuple(several))
     merged = merge_regions(record, threshold)
-    phrases = [phrase for region in merged.regions for phrase in region.more["phrases"]]
+    phrases = [phrase for region in merged.regions for phrase in region.phrases]
     assert sorted(phrases) == sorted(region.phrase for region in several)
-    assert all(region.phrase == region.more["phrases"][0] for region in merged.regions)
+    assert all(region.phrase == region.phrases[0] for region in merged.regions)
     groups = boxes.merge_groups([region.xyxy for region in several], threshold)
     for region, group in zip(merged.regions, groups, strict=True):
         np.testing.assert_allclose(region.xyxy, np.mean([several[n].xyxy for n in group], axis=0))
@@ -59,7 +59,7 @@ def test_every_phrase_stays_and_every_merged_box_is_close_to_its_own(several, th
 
 def test_merging_again_loses_no_phrase():
     record = Record("a.jpg", 9, 9, regions=tuple(TrueRegion((0, 0, 9, 9), phrase) for phrase in "xyz"))
-    assert merge_regions(merge_regions(record)).regions[0].more["phrases"] == ["x", "y", "z"]
+    assert merge_regions(merge_regions(record)).regions[0].phrases == ("x", "y", "z")
 
 
 def test_a_data_set_is_merged_with_its_photos_in_place(tmp_path, scene):
@@ -71,7 +71,7 @@ def test_a_data_set_is_merged_with_its_photos_in_place(tmp_path, scene):
     packed = packer.pack(Record("b.jpg", 96, 64, regions=twice), scene)
     packer.close()
     plain = Record("photos/a.png", 96, 64, "dev", regions=twice)
-    (folder / "annotations.jsonl").write_bytes(b"".join(encode_line(r.to_dict()) for r in (plain, packed)))
+    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(r.to_dict()) for r in (plain, packed)))
     description = merge_dataset(folder, tmp_path / "merged")
     assert (description["merged_from_regions"], description["regions"]) == (4, 2)
     assert json.loads((tmp_path / "merged" / "dataset.json").read_text()) == description

@@ -96,7 +96,7 @@ def test_packed_photos_are_resized_and_boxes_with_them(source, tmp_path):
     ]
     assert [(record.width, record.height) for record in dataset] == [(48, 32), (32, 48), (40, 40)]
     assert dataset[0].regions[0].xyxy == (0, 3, 25.25, 32)
-    assert (dataset[0].more["original_width"], dataset[0].more["original_height"]) == (96, 64)
+    assert (dataset[0].original_width, dataset[0].original_height) == (96, 64)
     for record in dataset:
         assert images.open_photo(dataset.read_photo(record)).size == (record.width, record.height)
 

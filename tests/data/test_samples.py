@@ -5,12 +5,12 @@ import pytest
 
 from regiontalk.data import samples
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError
+from regiontalk.files import json_line
 
 
 def write(folder, records):
-    (folder / "annotations.jsonl").write_bytes(b"".join(encode_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
     return folder
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regiontalk.data.sources import Source, as_size, read_split_file, reading, split_of, xywh_box
+from regiontalk.data.sources import NO_SPLIT, Source, as_size, read_split_file, reading, split_of, xywh_box
 from regiontalk.errors import DataError
 
 
@@ -15,7 +15,7 @@ def test_a_split_file_names_images_by_number_or_name(tmp_path):
     assert splits == {"1": "train", "2": "train", "3": "dev", "a.jpg": "test"}
     source = Source(tmp_path, splits=splits)
     assert source.split_for("a.jpg", "77", default="train") == "test"
-    assert source.split_for("b.jpg", default="train") is None
+    assert source.split_for("b.jpg", default="train") == NO_SPLIT
     assert Source(tmp_path).split_for("b.jpg", default="train") == "train"
 
 

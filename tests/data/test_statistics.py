@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.statistics import count_dataset, frequent, summary
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import DataError
+from regiontalk.files import json_line
 
 
 def write(folder: Path, *records: Record) -> Path:
-    (folder / "annotations.jsonl").write_bytes(b"".join(encode_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
     return folder
 
 
@@ -51,7 +51,7 @@ def test_one_split_alone(dataset):
 def test_a_broken_line_is_named(dataset):
     with (dataset / "annotations.jsonl").open("a") as file:
         file.write("{oops\n")
-    with pytest.raises(DataError, match="line 3: not a record"):
+    with pytest.raises(DataError, match="line 3: wrong JSON"):
         count_dataset(dataset)
 
 

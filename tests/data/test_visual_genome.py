@@ -63,7 +63,7 @@ def test_a_sample_becomes_records(source, tmp_path):
     done = prepare("visual-genome", source, tmp_path / "out", ALL)
     first, second, third = Dataset(tmp_path / "out")
     assert first.image == str(source / "VG_100K_2" / "1.jpg")
-    assert (first.width, first.height, first.split, first.more) == (96, 64, "train", {"id": 1})
+    assert (first.width, first.height, first.split, first.id) == (96, 64, "train", "1")
     assert [(r.xyxy, r.phrase) for r in first.regions] == [
         ((10, 5, 40, 25), "the clock is green in colour"),
         ((80, 50, 96, 64), "A sign  on the facade. "),
@@ -108,8 +108,17 @@ def test_images_with_fewer_than_20_or_more_than_50_regions_are_left_out(tmp_path
     descriptions.append({"id": 20, "regions": [region(n, (0, 0, 9, 9), "a dog") for n in range(19)] + [long]})
     folder = write_source(tmp_path / "vg", [image(number) for number in (1, 2, 3, 4, 20)], descriptions)
     done = prepare("visual-genome", folder, tmp_path / "out")
-    assert [record.more["id"] for record in Dataset(tmp_path / "out")] == [2, 3]
+    assert [record.id for record in Dataset(tmp_path / "out")] == ["2", "3"]
     assert done.description["left_out_images"] == {"fewer than 20 regions": 2, "more than 50 regions": 1}
+
+
+def test_photos_of_coco_are_read_under_its_ids(tmp_path):
+    images = [image(1) | {"coco_id": 77}, image(2) | {"coco_id": None}]
+    descriptions = [{"id": number, "regions": [region(1, (0, 0, 9, 9), "a dog")]} for number in (1, 2)]
+    prepare("visual-genome-coco", write_source(tmp_path / "vg", images, descriptions), tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert record.id == "77"
+    assert record.regions == (TrueRegion((0, 0, 9, 9), "a dog", "phrase"),)
 
 
 def test_version_1_0_names_images_and_regions_by_id(tmp_path):
@@ -117,8 +126,8 @@ def test_version_1_0_names_images_and_regions_by_id(tmp_path):
     old_region = {"id": 1, "image": 7, "x": 1, "y": 2, "width": 3, "height": 4, "phrase": "a cup"}
     folder = write_source(tmp_path / "vg", [old_image], [{"id": 7, "regions": [old_region]}])
     [item] = read(Source(folder))
-    assert item.size == (50, 40)
-    assert item.regions == (TrueRegion((1, 2, 4, 6), "a cup"),)
+    assert (item.record.width, item.record.height) == (50, 40)
+    assert item.record.regions == (TrueRegion((1, 2, 4, 6), "a cup", "phrase"),)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +153,7 @@ def test_ten_words_are_counted_after_densecaps_cleaning(phrase, dropped):
         ([image(1)], [{"id": 1, "regions": [region(1, ("1", 1, 2, 2), "x")]}], "item 1: "),
         ([image(1)], [{"id": 1, "regions": [region(1, (1, 1, 2, 2), 5)]}], "item 1: phrase is not text: 5"),
         ([image(1)], [{"id": 1, "regions": [region(1, (10**400, 1, 2, 2), "x")]}], "item 1, region 1: "),
-        ([image(1)], [7], "item 1: a JSON object is due here, not 7"),
+        ([image(1)], [7], "item 1: 7 is not a JSON object"),
         ([{"image_id": 1, "url": "x/1.jpg", "width": 0, "height": 5}], [], r"image_data\.json, item 1: .*0×5"),
         ([image(1)], [], "an empty data set"),
     ],

@@ -1,26 +1,10 @@
 """Data sets on their way to disk."""
 
-import json
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from regiontalk.data.records import Record
-from regiontalk.data.writing import Counts, encode_line, new_dataset
+from regiontalk.data.writing import Counts, new_dataset
 from regiontalk.errors import RegionTalkError, UsageError
-
-
-@given(st.text())
-def test_any_text_comes_back_from_its_line(text):
-    line = encode_line({"phrase": text})
-    assert json.loads(line) == {"phrase": text}
-    assert line.count(b"\n") == 1
-
-
-def test_a_lone_surrogate_is_escaped():
-    assert encode_line({"phrase": "é\ud800"}) == b'{"phrase":"\\u00e9\\ud800"}\n'
-    assert encode_line({"phrase": "é"}) == '{"phrase":"é"}\n'.encode()
 
 
 def test_counts_are_kept_per_split():

@@ -19,9 +19,11 @@ import torch
 from regiontalk import boxes
 from regiontalk.data.drawn import draw_scene
 from regiontalk.data.records import Dataset
+from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.export.torch_runtime import open_torch_runtime
+from regiontalk.model import Model
 from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors
-from regiontalk.training.detector.task import FCLNTask, load_net
-from regiontalk.training.predictions import DatasetPredictor
+from regiontalk.training.detector.task import FCLNTask
 
 TINY = Path(__file__).parents[2] / "recipes" / "tiny.toml"
 PROGRAM = str(Path(sys.executable).with_name("regiontalk"))
@@ -154,10 +156,9 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_tiny_learns_its_scenes_by_heart(learned):
     """Every caption right, every box at IoU > 0.9, and nothing ranked before them."""
     checkpoint = latest_checkpoint(learned / "runs" / "tiny" / "checkpoints")
-    net, words, recipe = load_net(checkpoint, torch.device("cpu"))
     dataset = Dataset(learned / "data" / "drawn", "train")
-    predictor = DatasetPredictor(net, words, recipe.prediction, torch.device("cpu"))
-    found = {photo.path: photo for photo in predictor.regions(dataset, range(len(dataset)))}
+    asked = DatasetModel(Model(open_torch_runtime(checkpoint)), dataset)
+    found = {photo.path: photo for photo in asked.each(asked.regions)}
     assert len(dataset) == len(found) == 8
     for record in dataset:
         best = found[record.image].regions[: len(record.regions)]
@@ -172,7 +173,7 @@ def test_tiny_learns_its_scenes_by_heart(learned):
 @pytest.mark.slow
 def test_tiny_leaves_log_curves_and_pictures(learned):
     run = learned / "runs" / "tiny"
-    steps = json.loads((run / "recipe.json").read_text())["run"]["steps"]
+    steps = json.loads((run / "run.json").read_text())["recipe"]["as_used"]["run"]["steps"]
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     captions = [entry["caption"] for entry in entries if "caption" in entry]
     assert captions[-1] < 0.1 * captions[0]
@@ -180,4 +181,4 @@ def test_tiny_leaves_log_curves_and_pictures(learned):
     assert set(entries[-1]["dev"]) >= {"dense_map", "recall_50"}
     assert list((run / "tensorboard").glob("events.*"))
     assert (run / "pictures" / f"step-{steps:08d}.jpg").stat().st_size > 10_000
-    assert (run / "checkpoints" / f"step-{steps:08d}" / "mean.safetensors").is_file()
+    assert (run / "checkpoints" / f"step-{steps:08d}" / "ema.safetensors").is_file()

@@ -46,7 +46,7 @@ def test_one_image_by_hand() -> None:
     # A is found first with language .12, then a miss, then B with language 1; C is not found.
     truth = [record("a", (A, "x"), (B, "y"), (C, "z"))]
     found = [image("a", (A, 0.9, "0.12"), ((70, 70, 90, 90), 0.8, "x"), (B, 0.7, "y"))]
-    result = evaluate(truth, found, yardsticks=False)
+    result = evaluate(truth, found)
     # recall 1/3 at precision 1 (levels 0..33), 2/3 at 2/3 (34..66)
     both = (34 * 1 + 33 * 2 / 3) / 101
     # above .12 only B counts: rank 3, precision 1/3 for levels 0..33
@@ -129,7 +129,7 @@ def test_results_carry_the_name_of_their_language_metric() -> None:
 
 def test_the_json_keys() -> None:
     data = evaluate([record("a", (A, "x"), (B, "x"))], [image("a", (A, 1, "x"))]).to_dict()
-    assert {"map", "map_strict", "detection_map", "spoken", "ap", "images", "protocol", "yardsticks"} <= set(data)
+    assert {"map", "map_strict", "detection_map", "spoken", "ap", "images", "protocol", "reference_scores"} <= set(data)
     assert len(data["ap"]) == 30
     assert {"0.3@0", "0.3@0.05", "0.7@0.25"} <= set(data["ap"])
 
@@ -181,7 +181,7 @@ def test_image_maps_rank_the_images() -> None:
     evaluation = DenseEvaluation([record(n, (A, "x")) for n in "ab"] + [record("e")], Spoken(), RULES["densecap"])
     for one in [image("a", (A, 1, "x")), image("b", (C, 1, "x")), image("e", (C, 1, "x"))]:
         evaluation.add(one)
-    evaluation.result(yardsticks=False)
+    evaluation.result()
     assert evaluation.image_maps() == {"a": 1, "b": 0}
 
 
@@ -206,7 +206,7 @@ def build(scene: list) -> tuple[list[Record], list[ImageRegions]]:
 
 
 def figures(truth: list[Record], found: list[ImageRegions], protocol: str = "densecap") -> DenseResult:
-    return evaluate_dense(truth, found, UnigramF1(), protocol, yardsticks=False, check_boxes=False)
+    return evaluate_dense(truth, found, UnigramF1(), protocol, check_boxes=False)
 
 
 @given(scenes, st.randoms(use_true_random=False), st.sampled_from(["densecap", "joint"]))
@@ -292,7 +292,7 @@ def plain_evaluation(scene: list, iou: float, language: float, slip: bool) -> fl
 @settings(deadline=None, max_examples=60)
 def test_equals_a_plain_evaluation(scene: list, slip: bool) -> None:
     truth, found = build(scene)
-    options = {"last_truth_slip": slip, "yardsticks": False, "check_boxes": False}
+    options = {"last_truth_slip": slip, "check_boxes": False}
     result = evaluate_dense(truth, found, UnigramF1(), **options)
     for i, iou in enumerate((0.3, 0.4, 0.5, 0.6, 0.7)):
         for j, language in enumerate((0, 0.05, 0.1, 0.15, 0.2, 0.25)):

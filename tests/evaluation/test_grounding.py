@@ -24,14 +24,20 @@ def mention(fits: list[list[float]], xyxy: tuple[float, ...], types: tuple[str, 
 
 
 def test_mentions_are_phrases_in_the_sentences_that_have_them() -> None:
-    region = {"xyxy": [1, 2, 3, 4], "phrase": "A dog", "type": "animals/other", "sentences": [0, 1, 2]}
-    sentences = ["Look , a dog !", "Two dogs .", "A dog on a dog ."]
-    record = Record("a.jpg", 10, 10, regions=(TrueRegion.from_dict(region),), more={"entity_sentences": sentences})
+    region = TrueRegion((1, 2, 3, 4), "A dog", "animals/other", sentences=(0, 1, 2))
+    sentences = ("Look , a dog !", "Two dogs .", "A dog on a dog .")
+    record = Record("a.jpg", 10, 10, regions=(region,), entity_sentences=sentences)
     found = list(true_mentions(record))
     assert [one.words for one in found] == [(1, 3), (0, 2)]
     assert [one.sentence for one in found] == [sentences[0], sentences[2]]
     assert found[0].types == ("animals", "other")
     assert found[0].xyxy == (1, 2, 3, 4)
+
+
+def test_a_sentence_that_is_not_there_is_named() -> None:
+    record = Record("a.jpg", 10, 10, regions=(TrueRegion((1, 2, 3, 4), "A dog", sentences=(0,)),))
+    with pytest.raises(DataError, match=r"a\.jpg: 'A dog' is said to be in sentence 0 of 0"):
+        list(true_mentions(record))
 
 
 def test_records_without_such_phrases_have_none() -> None:

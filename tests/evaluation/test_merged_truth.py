@@ -5,15 +5,15 @@ import pytest
 
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.evaluation.merged_truth import truth_of, truths_by_path
+from regiontalk.evaluation.merged_truth import true_boxes, truth_of, truths_by_path
 
 
 def record(*regions: TrueRegion) -> Record:
     return Record(image="a.jpg", width=100, height=100, regions=regions)
 
 
-def region(x0: float, y0: float, x1: float, y1: float, phrase: str = "x", **more: object) -> TrueRegion:
-    return TrueRegion(xyxy=(x0, y0, x1, y1), phrase=phrase, more=more)
+def region(x0: float, y0: float, x1: float, y1: float, phrase: str = "x", *phrases: str) -> TrueRegion:
+    return TrueRegion(xyxy=(x0, y0, x1, y1), phrase=phrase, phrases=phrases)
 
 
 def test_overlapping_boxes_become_their_mean_with_all_references() -> None:
@@ -40,7 +40,7 @@ def test_plus_one_decides_at_the_edge() -> None:
 
 
 def test_merged_truth_is_taken_as_it_is() -> None:
-    merged = record(region(0, 0, 10, 10, "a", phrases=["a", "b"]), region(0, 0, 10, 10, "c", phrases=["c"]))
+    merged = record(region(0, 0, 10, 10, "a", "a", "b"), region(0, 0, 10, 10, "c", "c"))
     truth = truth_of(merged)
     assert truth.references == (("a", "b"), ("c",))
 
@@ -63,11 +63,12 @@ def test_an_image_without_regions() -> None:
     assert np.isfinite(truth.boxes_xyxy).all()
 
 
-def test_phrases_that_are_no_list_are_an_error() -> None:
-    with pytest.raises(DataError, match="phrases"):
-        truth_of(record(region(0, 0, 1, 1, "a", phrases="a dog")))
-
-
 def test_an_image_may_stand_in_the_truth_once() -> None:
     with pytest.raises(DataError, match="twice"):
         truths_by_path([truth_of(record()), truth_of(record())])
+
+
+def test_true_boxes_are_the_merged_ones_that_lie_in_the_photo() -> None:
+    inside, twice, outside = region(0, 0, 10, 10, "a"), region(0, 0, 10, 12, "b"), region(500, 0, 600, 10, "c")
+    assert true_boxes(record(inside, twice, outside, region(5, 5, 5, 9, "d"))).tolist() == [[0, 0, 10, 11]]
+    assert true_boxes(record()).shape == (0, 4)

@@ -127,7 +127,7 @@ def test_bad_owners(tmp_path: Path, owners: list[int]) -> None:
         ("s.npy", b"not numpy", "numpy"),
         ("s.npz", b"PK\x03\x04 broken", "numpy"),
         ("s.jsonl", b'{"scores": [1, 2]}\n{"scores": [1]}\n', "line 2: 1 scores, 2 in the first"),
-        ("s.jsonl", b'{"scores": [1, 2]}\n{"score', "line 2: not an image"),
+        ("s.jsonl", b'{"scores": [1, 2]}\n{"score', "line 2: wrong JSON"),
         ("s.jsonl", b'{"path": "a"}\n', "line 1"),
         ("s.jsonl", b"", "empty"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from regiontalk.evaluation.average_precision import RULES
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.evaluation.merged_truth import TruthImage
-from regiontalk.evaluation.reference_scores import best_constant_caption, leave_one_out, measure_yardsticks
+from regiontalk.evaluation.reference_scores import best_constant_caption, leave_one_out, measure_references
 
 RULE = RULES["densecap"]
 
@@ -32,8 +32,8 @@ def test_each_person_is_left_out_in_turn() -> None:
     ]
 
 
-def test_both_yardsticks_by_hand() -> None:
-    found = measure_yardsticks([truth("b", ("x", "x")), truth("a", ("y", "x"))], UnigramF1(), RULE)
+def test_both_scores_by_hand() -> None:
+    found = measure_references([truth("b", ("x", "x")), truth("a", ("y", "x"))], UnigramF1(), RULE)
     # by path: truth "a" first. "x" is right everywhere.
     assert found["constant"] == {"caption": "x", "map": 1, "map_strict": 1}
     # person 0 of "a" says "y" against "x": wrong; person 1 of "b" says "x" against "x": right.
@@ -42,9 +42,9 @@ def test_both_yardsticks_by_hand() -> None:
     assert found["human"]["map"] == pytest.approx(51 / 101 / 2)
 
 
-def test_truths_without_words_give_no_yardstick() -> None:
-    assert measure_yardsticks([truth("a", ()), truth("b")], UnigramF1(), RULE) == {}
+def test_truths_without_words_give_no_score() -> None:
+    assert measure_references([truth("a", ()), truth("b")], UnigramF1(), RULE) == {}
 
 
 def test_one_reference_each_gives_no_human() -> None:
-    assert set(measure_yardsticks([truth("a", ("x",), ())], UnigramF1(), RULE)) == {"constant"}
+    assert set(measure_references([truth("a", ("x",), ())], UnigramF1(), RULE)) == {"constant"}

@@ -5,7 +5,7 @@ import pytest
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
 from regiontalk.evaluation.files import Problems
-from regiontalk.evaluation.regions import evaluate_regions, references_by_box
+from regiontalk.evaluation.regions import evaluate_regions
 from regiontalk.types import BoxXYXY, ImageRegions, Region
 
 A: BoxXYXY = (0.0, 0.0, 30.0, 30.0)
@@ -23,10 +23,14 @@ def predicted(*regions: tuple[BoxXYXY, str]) -> ImageRegions:
 TRUTH = record(TrueRegion(A, "a red dog"), TrueRegion(B, "green grass"), TrueRegion(A, "the dog"))
 
 
-def test_phrases_on_the_same_box_are_references_of_one_region() -> None:
-    assert references_by_box(TRUTH) == {A: ["a red dog", "the dog"], B: ["green grass"]}
-    merged = record(TrueRegion(A, "x", more={"phrases": ["x", "y"]}), TrueRegion(B, " "))
-    assert references_by_box(merged) == {A: ["x", "y"]}
+def test_phrases_on_about_the_same_box_are_references_of_one_region() -> None:
+    """True boxes are merged as `evaluate dense` merges them."""
+    near = (0.0, 0.0, 30.0, 34.0)
+    truth = record(TrueRegion(A, "a red dog"), TrueRegion(near, "the dog"), TrueRegion(B, " "))
+    for said in ("a red dog", "the dog"):
+        scores = evaluate_regions([truth], [predicted(((0.0, 0.0, 30.0, 32.0), said))])
+        assert scores.bleu[0] == pytest.approx(1)
+        assert scores.to_dict()["sentences"] == 1
 
 
 def test_captions_are_found_by_their_box() -> None:

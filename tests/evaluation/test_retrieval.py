@@ -83,7 +83,7 @@ def test_too_few_regions_for_a_query() -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"images": []}', '{"images": ["a"], "queries": [{"query": 1}]}'])
 def test_broken_queries(tmp_path: Path, text: str) -> None:
     (tmp_path / "q.json").write_text(text)
-    with pytest.raises(DataError, match="not a set of queries") as caught:
+    with pytest.raises(DataError, match=r"q\.json") as caught:
         read_queries(tmp_path / "q.json")
     assert "evaluate queries" in str(caught.value.hint)
 
@@ -109,13 +109,16 @@ def test_scores_and_rankings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "not JSON"),
+        ("{", "wrong JSON"),
         ({"query": "9", "ranking": ["a"]}, "'9' is unknown"),
         ({"query": "0", "ranking": ["a"]}, "'0' is repeated"),
         ({"query": "1"}, "neither"),
-        ({"query": "1", "scores": {"a": float("nan")}}, "score of a is not a finite number"),
+        ({"query": "1", "scores": {"a": float("nan")}}, "wrong JSON: NaN"),
         ({"query": "1", "ranking": ["a", "b", "c"], "groundings": [list(BOX)]}, "1 groundings for 2 captions"),
-        ({"query": "1", "ranking": ["a", "b", "c"], "groundings": [list(BOX), [1, 2]]}, "four numbers"),
+        (
+            {"query": "1", "ranking": ["a", "b", "c"], "groundings": [list(BOX), [1, 2]]},
+            "groundings[1]: [1, 2] is not a list of 4 values",
+        ),
     ],
 )
 def test_bad_answers_are_named(tmp_path: Path, line: Any, reason: str) -> None:

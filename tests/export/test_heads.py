@@ -1,22 +1,33 @@
-"""Heads in model folders: added, stored small, and refused where they do not belong."""
+"""Heads in model folders: exported, added, stored small, and refused where they do not belong."""
 
 from __future__ import annotations
 
+import copy
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+import torch
 
 from regiontalk.aligner import region_vectors, word_vectors
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.export import detector
 from regiontalk.export.detector import add_heads, export_model
-from regiontalk.export.heads import head_name, load_heads
-from regiontalk.model_folder import read_model_folder, write_model_folder
-from regiontalk.runtime import OnnxRuntime
+from regiontalk.export.graphs import shrink
+from regiontalk.export.heads import BETA, load_heads, trace_sentence_net, words_head
+from regiontalk.model_folder import GRAPHS, read_model_folder, write_model_folder
+from regiontalk.nets.alignment import AlignmentConfig, AlignmentNet
+from regiontalk.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig
+from regiontalk.nets.sentence_encoders import LONGEST
+from regiontalk.runtime.onnx import OnnxRuntime
+from regiontalk.training.checkpoints import find_checkpoint, read_state, save_checkpoint
+
+CODE, TOKENS = 10, 12
+SMALL = MultimodalRNNConfig(embedding=16, hidden=16)
 
 
 def test_a_copy_with_a_head_is_the_model_and_the_head(tiny_model: Path, aligning_model: Path) -> None:
@@ -82,7 +93,7 @@ def test_two_heads_of_one_kind(alignment_run: Path) -> None:
 
 def test_what_is_no_head(shaken_checkpoint: Path) -> None:
     with pytest.raises(ModelError, match="kind 'fcln' is no head"):
-        head_name(shaken_checkpoint)
+        load_heads([shaken_checkpoint], "float32")
 
 
 def test_a_head_is_replaced_by_a_newer_one(aligning_model: Path, alignment_run: Path, tmp_path: Path) -> None:
@@ -98,3 +109,60 @@ def test_a_damaged_head_is_found(aligning_model: Path, tmp_path: Path) -> None:
     (model / "words.onnx").write_bytes(data)
     with pytest.raises(ModelError, match=r"words\.onnx: damaged"):
         read_model_folder(model)
+
+
+def test_a_words_head_says_how_it_is_used(alignment_run: Path) -> None:
+    checkpoint = find_checkpoint(alignment_run)
+    assert words_head(checkpoint, "float32", beta=0.3).info.settings["beta"] == 0.3
+    head = words_head(checkpoint, "float32")
+    assert head.info.settings == {"beta": BETA["sum"], "longest": LONGEST, "score": "sum"}
+    assert head.info.net["words"] == "brnn"
+    assert set(head.graphs) == {"vectors", "words"}
+    assert "square" in head.words.words
+
+
+def test_edges_cannot_be_a_head(alignment_run: Path, tmp_path: Path) -> None:
+    state = read_state(find_checkpoint(alignment_run))
+    state["recipe"]["net"]["words"] = "edges"
+    state["recipe"]["parses"] = str(tmp_path / "parses.json.gz")
+    state["relations"] = ["", "det"]
+    config = AlignmentConfig(words="edges", size=16, hidden=12, embedding=8, train_embedding=True, dropout=0.0)
+    tokens = len(state["vocabulary"]["words"]) + 2
+    net = AlignmentNet(config, state["code"], tokens, 2)
+    kept = {key: value for key, value in state.items() if key not in ("format", "step")}
+    checkpoint = save_checkpoint(tmp_path, 1, {"model": net.state_dict()}, kept)
+    with pytest.raises(ModelError, match="dependency trees"):
+        words_head(checkpoint, "float32")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [SMALL, replace(SMALL, cell="lstm", attention=16, heads=2, views=3), replace(SMALL, feed="always", attention=8)],
+    ids=["paper", "best", "always"],
+)
+def test_the_graphs_of_a_sentence_net_say_what_it_says(config: MultimodalRNNConfig) -> None:
+    torch.manual_seed(0)
+    net = MultimodalRNN(CODE, TOKENS, 1, config).eval()
+    for parameter in net.parameters():
+        parameter.data = torch.randn(parameter.shape) * 0.3
+    traced = trace_sentence_net(net, CODE)
+    for precision, tolerance in (("float32", 1e-4), ("float16", 5e-2), ("int8-stored", 0.3)):
+        graphs = {name: shrink(copy.deepcopy(graph), precision) for name, graph in traced.items()}
+        sessions = {name: onnxruntime.InferenceSession(graph.SerializeToString()) for name, graph in graphs.items()}
+        compare(net, sessions, tolerance)
+
+
+@torch.no_grad()
+def compare(net: MultimodalRNN, sessions: dict[str, onnxruntime.InferenceSession], tolerance: float) -> None:
+    for rows, regions in ((1, 20), (7, 3)):  # neither is what the graphs were traced with
+        scene = (torch.randn(rows, 3, CODE), torch.randn(rows, regions, CODE), torch.rand(rows, regions, 5))
+        state = net.begin(net.look(*scene))
+        given = dict(zip(GRAPHS["sentence_begin"][0], (part.numpy() for part in scene), strict=True))
+        arrays = sessions["sentence_begin"].run(None, given)
+        for token in (TOKENS, 3, 5):
+            tokens = torch.full((rows,), token)
+            expected, state = net.step(tokens, state)
+            given = dict(zip(GRAPHS["sentence_step"][0], (tokens.numpy(), *arrays), strict=True))
+            logprobs, *changed = sessions["sentence_step"].run(None, given)
+            arrays = [*changed, *arrays[3:]]
+            np.testing.assert_allclose(logprobs, expected.numpy(), atol=tolerance)

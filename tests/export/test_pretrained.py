@@ -19,13 +19,14 @@ from regiontalk.cli.main import run
 from regiontalk.data.drawn import write_scenes
 from regiontalk.errors import ModelError
 from regiontalk.export import detector
-from regiontalk.export.pretrained import load_learned
+from regiontalk.export.graphs import serialize
+from regiontalk.export.pretrained import load_pretrained
 from regiontalk.model_folder import ModelInfo, PredictionConfig, read_model_folder, write_model_folder
 from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig
 from regiontalk.nets.recognition import RecognitionConfig
-from regiontalk.runtime import OnnxRuntime
+from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.runtime.torch import Propose, Recognize, Step
 from regiontalk.training.checkpoints import read_state, read_tensors, save_checkpoint
 from regiontalk.training.recipe import load_recipe, to_dict
@@ -68,8 +69,8 @@ def test_a_net_comes_back_out_of_its_folder(
     graphs = read_model_folder(tiny_model).graphs
     monkeypatch.setattr(detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs})
     detector.export_model(shaken_checkpoint, tmp_path / "model", "model", precision)
-    learned = load_learned(str(tmp_path / "model"))
-    assert_same_outputs(learned.net, OnnxRuntime(tmp_path / "model", threads=1), 96, tolerance)
+    pretrained = load_pretrained(str(tmp_path / "model"))
+    assert_same_outputs(pretrained.net, OnnxRuntime(tmp_path / "model", threads=1), 96, tolerance)
 
 
 def test_so_does_one_that_multiplies_integers(
@@ -79,14 +80,15 @@ def test_so_does_one_that_multiplies_integers(
     graphs = read_model_folder(tiny_model).graphs
     monkeypatch.setattr(detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs})
     detector.export_model(shaken_checkpoint, tmp_path / "model", "model", "int8")
-    whole, learned = load_learned(str(tiny_model)).net, load_learned(str(tmp_path / "model")).net
+    whole, pretrained = load_pretrained(str(tiny_model)).net, load_pretrained(str(tmp_path / "model")).net
     for name, weight in whole.state_dict().items():
-        assert (learned.state_dict()[name] - weight).abs().max() <= 0.01 * weight.abs().max(), name
+        assert (pretrained.state_dict()[name] - weight).abs().max() <= 0.01 * weight.abs().max(), name
 
 
-def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backbone", ["efficientnet-lite0", pytest.param("vit-s", marks=pytest.mark.slow)])
+def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path, backbone: str) -> None:
     config = FCLNConfig(
-        backbone="efficientnet-lite0",
+        backbone=backbone,
         channels=16,
         input_size=64,
         initialization="he",
@@ -103,14 +105,16 @@ def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path) -> None
             for values in (module.bias, module.running_mean):
                 nn.init.normal_(values, std=0.3)  # type: ignore[arg-type]
             nn.init.uniform_(module.running_var, 0.5, 2.0)  # type: ignore[arg-type]
+    for name, weight in net.named_parameters():
+        if name in ("backbone.positions", "backbone.class_token"):
+            nn.init.normal_(weight, std=0.1)
+        elif name.startswith("backbone.") and weight.dim() == 1:
+            nn.init.normal_(weight, 1.0, std=0.1)  # equal ones would be stored once
     info = ModelInfo("lite", "fcln", "float16", 64, 32, PredictionConfig(), to_dict(config))
-    graphs = {
-        name: detector.shrink(graph, "float16").SerializeToString() for name, graph in detector.trace(net).items()
-    }
-    write_model_folder(tmp_path / "lite", info, words, graphs)
-    learned = load_learned(str(tmp_path / "lite"))
-    assert learned.folded
-    assert_same_outputs(learned.net, OnnxRuntime(tmp_path / "lite", threads=1), 64, 1e-3)
+    write_model_folder(tmp_path / "lite", info, words, serialize(detector.trace(net), "float16"))
+    pretrained = load_pretrained(str(tmp_path / "lite"))
+    assert pretrained.folded
+    assert_same_outputs(pretrained.net, OnnxRuntime(tmp_path / "lite", threads=1), 64, 1e-3)
 
 
 def test_equal_weights_are_not_lost(untrained_run: Path, tmp_path: Path) -> None:
@@ -121,21 +125,21 @@ def test_equal_weights_are_not_lost(untrained_run: Path, tmp_path: Path) -> None
     weights["language.lstm.bias_hh_l0"] = weights["language.lstm.bias_ih_l0"].clone()
     saved = save_checkpoint(tmp_path / "checkpoints", 1, {"model": weights}, state)
     detector.export_model(saved, tmp_path / "new", "new")
-    found = load_learned(str(tmp_path / "new")).net.state_dict()
+    found = load_pretrained(str(tmp_path / "new")).net.state_dict()
     for name, weight in weights.items():
         assert torch.equal(found[name], weight), name
 
 
-def test_known_words_keep_their_weights_and_new_ones_begin_as_unknown(tiny_model: Path) -> None:
-    learned = load_learned(str(tiny_model))
-    known = learned.words
+def test_known_words_keep_their_weights_and_new_ones_start_as_unknown(tiny_model: Path) -> None:
+    pretrained = load_pretrained(str(tiny_model))
+    known = pretrained.words
     mine = Vocabulary(("zebra", known.words[3], "quagga"), styles=("sketch", *known.styles))
-    words = learned.extend(mine)
+    words = pretrained.extend(mine)
     assert words.words == (*known.words, "zebra", "quagga")
     assert words.styles == mine.styles
-    net = FCLN(learned.net.config, len(words), len(words.styles))
-    learned.teach(net, words)
-    old, new = learned.net.language, net.language
+    net = FCLN(pretrained.net.config, len(words), len(words.styles))
+    pretrained.fill(net, words)
+    old, new = pretrained.net.language, net.language
     number, zebra = known.encode([known.words[3]])[0], words.encode(["zebra"])[0]
     for before, after in ((old.embedding.weight, new.embedding.weight), (old.output.weight, new.output.weight)):
         assert torch.equal(after[number], before[number])
@@ -144,11 +148,27 @@ def test_known_words_keep_their_weights_and_new_ones_begin_as_unknown(tiny_model
         assert torch.equal(new.embedding.weight[words.start(style)], old.embedding.weight[place])
 
 
+def test_start_tokens_of_lengths_start_as_the_first_style_and_are_kept_afterwards(tiny_model: Path) -> None:
+    pretrained = load_pretrained(str(tiny_model))
+    words = replace(pretrained.words, lengths=3)
+    net = FCLN(pretrained.net.config, len(words), words.starts)
+    pretrained.fill(net, words)
+    first = pretrained.net.language.embedding.weight[pretrained.words.start()]
+    assert torch.equal(net.language.embedding.weight[words.start_of_length(1)], first)
+    nn.init.normal_(net.language.embedding.weight)
+    more = replace(words, lengths=5)
+    longer = FCLN(net.config, len(more), more.starts)
+    replace(pretrained, net=net, words=words).fill(longer, more)
+    old, new = net.language.embedding.weight, longer.language.embedding.weight
+    for length, same_as in ((1, 1), (3, 3), (5, 3)):
+        assert torch.equal(new[more.start_of_length(length)], old[words.start_of_length(same_as)])
+
+
 def test_the_recipe_says_how_often_blocks_are_skipped(tiny_model: Path) -> None:
-    learned = load_learned(str(tiny_model))
+    pretrained = load_pretrained(str(tiny_model))
     recipe = load_recipe(RECIPES / "compact-sentences.toml")
     assert recipe.net.skip > 0
-    assert learned.adapt(recipe).net == replace(learned.net.config, skip=recipe.net.skip)
+    assert pretrained.adapt(recipe).net == replace(pretrained.net.config, skip=recipe.net.skip)
 
 
 def test_a_folder_of_another_net_is_refused(tiny_model: Path, tmp_path: Path) -> None:
@@ -158,9 +178,9 @@ def test_a_folder_of_another_net_is_refused(tiny_model: Path, tmp_path: Path) ->
         folder = tmp_path / next(iter(change))
         write_model_folder(folder, info, model.words, model.graphs)
         with pytest.raises(ModelError, match=said):
-            load_learned(str(folder))
+            load_pretrained(str(folder))
     with pytest.raises(ModelError, match="no such model folder or run"):
-        load_learned(str(tmp_path / "nowhere"))
+        load_pretrained(str(tmp_path / "nowhere"))
 
 
 def losses_of(folder: Path) -> list[float]:
@@ -191,18 +211,19 @@ def test_fine_tuning_starts_ahead_of_a_new_net(train: Callable[..., int], tmp_pa
     new, tuned = losses_of(tmp_path / "new"), losses_of(tmp_path / "tuned")
     assert len(new) == len(tuned) == 10
     assert max(tuned) < min(new)
-    recipe: dict[str, Any] = json.loads((tmp_path / "tuned" / "recipe.json").read_text())
-    assert (recipe["begin_from"], recipe["net"]["channels"]) == (str(tmp_path / "model"), 8)
+    *_, checkpoint = sorted((tmp_path / "tuned" / "checkpoints").iterdir())
+    recipe: dict[str, Any] = json.loads((checkpoint / "state.json").read_text())["recipe"]
+    assert (recipe["init_from"], recipe["net"]["channels"]) == (str(tmp_path / "model"), 8)
 
 
-def test_going_on_needs_the_same_beginning(
+def test_resuming_needs_the_same_model_to_start_from(
     train: Callable[..., int], tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    beginning = ["--from", str(tiny_model)]
-    assert train(tmp_path / "run", "--set", "run.steps=2", *beginning) == 0
-    assert train(tmp_path / "run", "--set", "run.steps=2", "--resume", *beginning) == 0
+    start = ["--from", str(tiny_model)]
+    assert train(tmp_path / "run", "--set", "run.steps=2", *start) == 0
+    assert train(tmp_path / "run", "--set", "run.steps=2", "--resume", *start) == 0
     assert train(tmp_path / "run", "--set", "run.steps=2", "--resume") == 2
-    assert "begun with begin_from" in capsys.readouterr().err
+    assert "started with init_from" in capsys.readouterr().err
 
 
 def test_embedded_is_the_model_in_the_package(
@@ -210,7 +231,7 @@ def test_embedded_is_the_model_in_the_package(
 ) -> None:
     shutil.copytree(tiny_model, tmp_path / "weights")
     monkeypatch.setattr("regiontalk.EMBEDDED", tmp_path / "weights")
-    assert load_learned("embedded").words == read_model_folder(tiny_model).words
+    assert load_pretrained("embedded").words == read_model_folder(tiny_model).words
     monkeypatch.setattr("regiontalk.EMBEDDED", tmp_path / "nothing")
     with pytest.raises(ModelError, match="no such model folder"):
-        load_learned("embedded")
+        load_pretrained("embedded")

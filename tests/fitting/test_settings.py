@@ -1,81 +1,58 @@
-"""Prediction settings tried on what a net said once: kept on disk in little space, and ranked anew."""
+"""Settings tried on photos that were looked at once, best first."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
-from regiontalk.data.records import Dataset
-from regiontalk.errors import DataError
+import regiontalk
+from regiontalk.data.records import Dataset, TrueRegion
+from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
-from regiontalk.fitting.settings import load_described, save_described, settings, tune
-from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.predictions import DatasetPredictor, DescribedPhoto, ranked_regions
+from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.fitting.photos import SeenPhoto, look_at
+from regiontalk.fitting.settings import settings_to_try, try_settings
+from regiontalk.model_folder import PredictionConfig
 from regiontalk.vocabulary import Vocabulary
 
-
-@pytest.fixture(scope="module")
-def dataset(scenes) -> Dataset:
-    return Dataset(scenes, "dev")
+BASE = PredictionConfig(proposals=60, final_nms=0.5)
+TRIED = [BASE, replace(BASE, proposals=1), replace(BASE, caption_weight=1.0)]
 
 
 @pytest.fixture(scope="module")
-def predictor(quick_recipe) -> DatasetPredictor:
-    recipe = quick_recipe()
-    task = FCLNTask.begin(recipe)
-    generator = torch.Generator().manual_seed(1)
-    for name, weight in task.net.named_parameters():
-        if not name.startswith("backbone."):
-            weight.data += torch.randn(weight.shape, generator=generator) * 0.2
-    return DatasetPredictor(task.net.eval(), task.words, recipe.prediction, torch.device("cpu"))
+def words(tiny_model: Path) -> Vocabulary:
+    return regiontalk.load(tiny_model).runtime.words
 
 
 @pytest.fixture(scope="module")
-def described(predictor, dataset) -> list[DescribedPhoto]:
-    return list(predictor.described(dataset, range(len(dataset))))
+def photos(tiny_model: Path, untrained_run: Path) -> list[SeenPhoto]:
+    """What is true is what the model finds with `BASE`."""
+    asked = DatasetModel(regiontalk.load(tiny_model, threads=1), Dataset(untrained_run / "data", "dev"))
+    seen = [look_at(asked, record, TRIED) for record in asked.dataset]
+    truths = [photo.regions(BASE, asked.model.runtime.words).regions for photo in seen]
+    return [
+        replace(photo, record=replace(photo.record, regions=tuple(TrueRegion(one.xyxy, one.caption) for one in found)))
+        for photo, found in zip(seen, truths, strict=True)
+    ]
 
 
-def test_kept_on_disk(described, predictor, dataset, tmp_path):
-    save_described(tmp_path / "kept.npz", described)
-    back = load_described(tmp_path / "kept.npz", dataset)
-    assert [photo.record for photo in back] == [photo.record for photo in described]
-    for a, b in zip(described, back, strict=True):
-        kept = int(a.described.counts)
-        assert a.scale == pytest.approx(b.scale)
-        assert int(b.described.counts) == kept
-        np.testing.assert_allclose(
-            b.described.boxes_xyxy[0, :kept], a.described.boxes_xyxy[0, :kept], atol=1 / 16 + 1e-6
-        )
-        np.testing.assert_allclose(b.described.logits[0, :kept], a.described.logits[0, :kept], rtol=1e-3, atol=1e-3)
-        assert torch.equal(b.described.tokens[0, :kept], a.described.tokens[0, :kept])
-        ranked = [ranked_regions(photo, predictor.words, predictor.config) for photo in (a, b)]
-        assert {region.caption for region in ranked[0].regions} == {region.caption for region in ranked[1].regions}
-
-
-def test_photos_of_another_data_set_are_refused(described, tmp_path, scenes):
-    save_described(tmp_path / "kept.npz", described)
-    with pytest.raises(DataError, match="is not in"):
-        load_described(tmp_path / "kept.npz", Dataset(scenes, "train"))
-
-
-def test_settings_are_all_different_and_complete(predictor):
-    tried = list(settings(predictor.config))
+def test_settings_are_all_different_and_complete() -> None:
+    tried = list(settings_to_try(BASE))
     assert len(set(tried)) == len(tried) == 2 * 4 * 2 * 3
-    assert {config.longest for config in tried} == {predictor.config.longest}
+    assert {settings.longest for settings in tried} == {BASE.longest}
 
 
-def test_the_best_setting_comes_first(described, predictor):
-    base = replace(predictor.config, final_nms=0.5)
-    results = tune(described, predictor.words, [base, replace(base, proposals=1)], UnigramF1())
+def test_the_best_setting_comes_first(photos: list[SeenPhoto], words: Vocabulary) -> None:
+    results = try_settings(photos, words, TRIED, UnigramF1())
     maps = [result.map for _, result in results]
     assert maps == sorted(maps, reverse=True)
-    assert {config.proposals for config, _ in results} == {1, base.proposals}
+    assert {settings.proposals for settings, _ in results} == {1, 60}
+    assert results[-1][0].proposals == 1, "one proposal finds least"
 
 
-def test_a_setting_is_only_ranked_anew(described, predictor):
-    few = ranked_regions(described[0], predictor.words, replace(predictor.config, proposals=2))
-    assert 1 <= len(few.regions) <= 2
-    assert isinstance(predictor.words, Vocabulary)
+def test_the_figures_are_those_of_the_evaluation(photos: list[SeenPhoto], words: Vocabulary) -> None:
+    ((_, result),) = try_settings(photos, words, [BASE], UnigramF1())
+    found = [photo.regions(BASE, words) for photo in photos]
+    assert result.map == evaluate_dense([photo.record for photo in photos], found, UnigramF1()).map

@@ -15,7 +15,7 @@ from regiontalk.nets.recognition import RecognitionConfig
 from regiontalk.training.detector.batches import Batch
 from regiontalk.training.detector.targets import Truths
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.recipe import FCLNRecipe, LossConfig, RunConfig, SamplerConfig
+from regiontalk.training.recipe import FCLNRecipe, LossConfig, ProposalSamplerConfig, RunConfig
 from regiontalk.vocabulary import Vocabulary
 
 CELLS = 3
@@ -59,7 +59,7 @@ def test_decoding_and_encoding():
     assert gradcheck(encode_boxes, (anchors, boxes.requires_grad_()))
 
 
-def make_task(sampler: SamplerConfig, losses: LossConfig | None = None) -> FCLNTask:
+def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None) -> FCLNTask:
     """A tiny net whose boxes have moved a little off their anchors; no data."""
     config = FCLNConfig(
         backbone="tiny",
@@ -72,7 +72,7 @@ def make_task(sampler: SamplerConfig, losses: LossConfig | None = None) -> FCLNT
     )
     recipe = FCLNRecipe(RunConfig(1), (), net=config, sampler=sampler, losses=losses or LossConfig())
     torch.manual_seed(0)
-    net = FCLN(config, tokens=6, styles=1)
+    net = FCLN(config, tokens=6, starts=1)
     torch.nn.init.normal_(net.localization.transforms.weight, std=0.02)
     return FCLNTask(recipe, Vocabulary(("a", "b", "c", "d")), net, [])
 
@@ -108,7 +108,7 @@ def moved_by(task: FCLNTask, loss: str) -> dict[str, bool]:
 
 def test_captions_alone_move_the_proposals():
     """What DenseCap replaces RoI pooling for (3.1.2), with the paper's sampler."""
-    moved = moved_by(make_task(SamplerConfig()), "caption")
+    moved = moved_by(make_task(ProposalSamplerConfig()), "caption")
     assert moved["localization.transforms"]
     assert moved["language"]
     assert moved["backbone"]
@@ -118,7 +118,7 @@ def test_captions_alone_move_the_proposals():
 
 
 def test_a_step_down_the_caption_loss_changes_the_boxes_and_lowers_it():
-    task, batch = make_task(SamplerConfig()), make_batch()
+    task, batch = make_task(ProposalSamplerConfig()), make_batch()
     before = task.losses(batch)["caption"]
     (gradient,) = torch.autograd.grad(before, [task.net.localization.transforms.weight])
     with torch.no_grad():
@@ -127,7 +127,7 @@ def test_a_step_down_the_caption_loss_changes_the_boxes_and_lowers_it():
 
 
 def test_the_gradient_to_the_boxes_can_be_cut():
-    moved = moved_by(make_task(SamplerConfig(through_boxes=False)), "caption")
+    moved = moved_by(make_task(ProposalSamplerConfig(box_gradients=False)), "caption")
     assert not moved["localization.transforms"]
     assert moved["language"]
     assert moved["backbone"]
@@ -143,7 +143,7 @@ def test_the_gradient_to_the_boxes_can_be_cut():
     ],
 )
 def test_detection_losses_move_their_own_heads(loss, own, strangers):
-    task = make_task(SamplerConfig())
+    task = make_task(ProposalSamplerConfig())
     torch.nn.init.normal_(task.net.recognition.transform.weight, std=0.1)
     torch.nn.init.normal_(task.net.recognition.score.weight, std=0.1)
     moved = moved_by(task, loss)
@@ -155,7 +155,7 @@ def test_detection_losses_move_their_own_heads(loss, own, strangers):
 
 
 def test_a_score_is_pushed_up_for_positives_and_down_for_negatives():
-    task = make_task(SamplerConfig(), LossConfig())
+    task = make_task(ProposalSamplerConfig(), LossConfig())
     outputs = []
     original = task.net.localization.forward
 
@@ -184,7 +184,7 @@ def _iou(a, b):
 
 def test_weights_of_losses_scale_their_gradients():
     """The engine multiplies each loss with the recipe's weight (DenseCap 3.2: 0.1 four times, 1.0 for captions)."""
-    task = make_task(SamplerConfig())
+    task = make_task(ProposalSamplerConfig())
     assert [task.weight(name) for name in ("proposal_score", "proposal_box", "final_score", "final_box")] == [0.1] * 4
     assert task.weight("caption") == 1.0
     heavier = replace(task.recipe, losses=replace(task.recipe.losses, caption=3.0))

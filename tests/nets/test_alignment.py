@@ -1,4 +1,4 @@
-"""The alignment net: the paper's equations, padding that changes nothing, and every encoder in use."""
+"""The alignment net: the paper's scores, padding that changes nothing, every encoder, and the baseline of edges."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
 
 from regiontalk.nets.alignment import (
-    LONGEST,
     AlignmentConfig,
     AlignmentNet,
-    Brnn,
-    Gru,
+    EdgeVectors,
     RegionVectors,
     Texts,
+    fragment_scores,
+    instance_loss,
     sum_sentences,
 )
+from regiontalk.nets.sentence_encoders import LONGEST
 
-SMALL = AlignmentConfig(size=6, hidden=8, embedding=5, train_embedding=True, dropout=0.0, heads=2)
+SMALL = AlignmentConfig(size=6, hidden=8, embedding=5, train_embedding=True, dropout=0.0)
+EDGES = AlignmentConfig(words="edges", size=6, embedding=5, dropout=0.0)
 
 
 def small_net(**changes: object) -> AlignmentNet:
@@ -33,33 +34,6 @@ def texts(*lengths: int, width: int | None = None) -> Texts:
     for row, length in zip(tokens, lengths, strict=True):
         row[:length] = torch.randint(1, 20, (length,), generator=generator)
     return Texts(tokens, torch.tensor(lengths))
-
-
-def test_the_brnn_is_equations_3_to_5() -> None:
-    torch.manual_seed(0)
-    net = Brnn(5, 8)
-    x = torch.randn(1, 4, 5)
-    e = torch.relu(x[0] @ net.enter.weight.T + net.enter.bias)
-    forwards, backwards = torch.zeros(5, 8), torch.zeros(6, 8)
-    for t in range(4):
-        forwards[t + 1] = torch.relu(e[t] + net.forwards.weight @ forwards[t] + net.forwards.bias)
-    for t in reversed(range(4)):
-        backwards[t] = torch.relu(e[t] + net.backwards.weight @ backwards[t + 1] + net.backwards.bias)
-    assert torch.allclose(net(x, torch.ones(1, 4))[0], forwards[1:] + backwards[:4], atol=1e-6)
-
-
-def test_the_gru_is_torchs_own() -> None:
-    torch.manual_seed(0)
-    net, own = Gru(5, 8), nn.GRU(5, 8, batch_first=True, bidirectional=True)
-    for direction, suffix in enumerate(("", "_reverse")):
-        for ours, theirs in ((net.enter, "ih"), (net.recur, "hh")):
-            layer = ours[direction]
-            assert isinstance(layer, nn.Linear)
-            getattr(own, f"weight_{theirs}_l0{suffix}").data = layer.weight.data
-            getattr(own, f"bias_{theirs}_l0{suffix}").data = layer.bias.data
-    x = torch.randn(3, 6, 5)
-    forwards, backwards = own(x)[0].chunk(2, dim=-1)
-    assert torch.allclose(net(x, torch.ones(3, 6)), forwards + backwards, atol=1e-6)
 
 
 @pytest.mark.parametrize("words", ["brnn", "gru", "transformer"])
@@ -119,14 +93,6 @@ def test_word_vectors_stay_or_learn_as_told() -> None:
         assert (table.grad is not None) == learns
 
 
-def test_a_hidden_layer_stands_beside_eq_1() -> None:
-    plain, beside = RegionVectors(7, SMALL), RegionVectors(7, replace(SMALL, region_hidden=9))
-    codes = torch.randn(3, 7)
-    assert torch.allclose(plain(codes), plain.linear(codes))
-    assert beside.beside is not None
-    assert torch.allclose(beside(codes), beside.linear(codes) + beside.beside(codes))
-
-
 def test_weighed_words_keep_their_directions_and_a_mean_weight_of_one() -> None:
     plain, weighed = small_net(score="cosine"), small_net(score="cosine", weigh_words=True)
     weighed.load_state_dict(plain.state_dict(), strict=False)
@@ -158,3 +124,38 @@ def test_scores_are_not_rounded_under_autocast() -> None:
         sums = sum_sentences(values, torch.tensor([2, 0, 4]))
     assert sums.dtype == torch.float32
     assert sums[0].tolist() == pytest.approx([20.001, 0, 40.014])
+
+
+def test_every_edge_goes_through_its_relations_weights() -> None:
+    torch.manual_seed(0)
+    net = EdgeVectors(10, 3, EDGES)
+    edges = torch.tensor([[2, 1, 4], [0, 3, 3], [2, 5, 6], [1, 9, 0]])
+    found = net(edges)
+    for row, (relation, head, dependent) in enumerate(edges.tolist()):
+        x = torch.cat([net.table.weight[head], net.table.weight[dependent]])
+        assert torch.allclose(found[row], torch.relu(x @ net.weights[relation] + net.biases[relation]), atol=1e-6)
+
+
+def test_no_edges_no_vectors() -> None:
+    assert EdgeVectors(10, 3, EDGES)(torch.zeros(0, 3, dtype=torch.long)).shape == (0, 6)
+
+
+def test_eq_7_sums_what_is_positive() -> None:
+    torch.manual_seed(0)
+    vectors, words = torch.randn(2, 3, 4), torch.randn(3, 4)
+    used = torch.tensor([[True, True, True], [True, True, False]])
+    found = fragment_scores(vectors, words, used, torch.tensor([1, 2]))
+    for photo, regions in ((0, 3), (1, 2)):
+        for sentence, own in ((0, [0]), (1, [1, 2])):
+            total = sum(max(0.0, float(vectors[photo, i] @ words[t])) for i in range(regions) for t in own)
+            assert float(found[photo, sentence]) == pytest.approx(total / (regions * (len(own) + 5)), abs=1e-5)
+
+
+def test_a_word_has_at_least_one_region_of_its_own_photo() -> None:
+    """All products are negative: the best region alone is pulled up, all others are pushed down."""
+    vectors = torch.tensor([[[-1.0], [-0.2]], [[-0.5], [-0.1]]], requires_grad=True)
+    used = torch.ones(2, 2, dtype=torch.bool)
+    instance_loss(vectors, torch.ones(1, 1), used, torch.tensor([0])).backward()
+    assert vectors.grad is not None
+    signs = vectors.grad.sign().flatten().tolist()
+    assert signs == [0.0, -1.0, 1.0, 1.0]  # the first is below −1 + margin already

@@ -1,4 +1,4 @@
-"""The language model (DenseCap 3.1.4): stepping equals teacher forcing, and the rules of START, END and <UNK>."""
+"""The language model (DenseCap 3.1.4): stepping equals teacher forcing, and so does decoding over its steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from regiontalk import decoding
 from regiontalk.nets.language import LanguageConfig, LanguageModel
 from regiontalk.vocabulary import END, UNKNOWN
 
@@ -64,6 +65,17 @@ def test_counted_words_alone_have_the_same_logits(feed):
     torch.testing.assert_close(model(seen, fed, counted), model(seen, fed)[counted])
 
 
+def steps(model: LanguageModel) -> decoding.Step:
+    """What `decoding` drives, over the net itself."""
+
+    def step(tokens: decoding.Integers, state: decoding.State) -> tuple[decoding.Floats, decoding.State]:
+        with torch.inference_mode():
+            logprobs, h, c = model.step(torch.from_numpy(tokens), *map(torch.from_numpy, state))
+        return logprobs.numpy(), (h.numpy(), c.numpy(), state[2])
+
+    return step
+
+
 @pytest.mark.parametrize("feed", FEEDS)
 def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
     model = make_model(feed)
@@ -73,38 +85,18 @@ def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
             model.output.bias[UNKNOWN] = -50.0  # so that the rule about <UNK> changes nothing here
             model.output.bias[END] = pull_to_end
             seen = see(model, codes(32))
-            tokens, logprobs = model.greedy(seen, START, 6)
-            fed = torch.cat([torch.full((32, 1), START), tokens[:, :-1]], dim=1)
-            forced = torch.log_softmax(model(seen, fed), dim=2)
-        ended = (tokens == END).cumsum(dim=1) - (tokens == END).long() > 0  # behind the first END
-        best = forced.max(dim=2)
-        assert torch.equal(tokens[~ended], best.indices[~ended])
-        assert (tokens[ended] == END).all()
-        torch.testing.assert_close(logprobs, (best.values * ~ended).sum(dim=1))
-        lengths |= set((tokens != END).sum(dim=1).tolist())
+            state = tuple(part.numpy() for part in (*model.begin(seen), seen))
+            captions = decoding.greedy(steps(model), state, START, 6, stutter=True)
+            for row, caption in enumerate(captions):
+                ended = len(caption.tokens) < 6
+                words = torch.tensor([*caption.tokens, *([END] if ended else [])])
+                fed = torch.tensor([[START, *caption.tokens]])[:, : len(words)]
+                forced = torch.log_softmax(model(seen[row : row + 1], fed), dim=2)[0]
+                best = forced.max(dim=1)
+                assert best.indices.tolist() == words.tolist()
+                assert caption.logprob == pytest.approx(best.values.sum().item(), abs=1e-4)
+                lengths.add(len(caption.tokens))
     assert len(lengths) > 1, "captions of different lengths are what END is about"
-
-
-def test_unknown_is_never_said():
-    model = make_model()
-    with torch.no_grad():
-        model.output.bias[UNKNOWN] = 50.0
-        tokens, _ = model.greedy(see(model, codes(16)), START, 5)
-    assert not (tokens == UNKNOWN).any()
-
-
-def test_a_caption_may_be_empty_and_is_cut_at_the_longest():
-    model = make_model()
-    seen = see(model, codes())
-    with torch.no_grad():
-        model.output.bias[END] = 50.0
-        tokens, logprobs = model.greedy(seen, START, 5)
-        assert (tokens == END).all()
-        assert (logprobs.abs() < 1e-3).all()
-        model.output.bias[END] = -50.0
-        tokens, _ = model.greedy(seen, START, 5)
-    assert tokens.shape == (4, 5)
-    assert not (tokens == END).any()
 
 
 def test_what_follows_the_code_itself_is_ignored():

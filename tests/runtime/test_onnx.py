@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.runtime import THREADS, OnnxRuntime
+from regiontalk.runtime.onnx import THREADS, OnnxRuntime
 
 
 @pytest.fixture

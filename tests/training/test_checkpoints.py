@@ -13,13 +13,17 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from regiontalk.errors import ModelError
+from regiontalk.errors import ModelError, OutputError
 from regiontalk.training import checkpoints
 from regiontalk.training.checkpoints import (
+    best_checkpoints,
     drop_old,
     fill_net,
     find_checkpoint,
     latest_checkpoint,
+    load_alignment,
+    load_fcln,
+    load_sentence_net,
     optimizer_tensors,
     read_state,
     read_tensors,
@@ -29,7 +33,7 @@ from regiontalk.training.checkpoints import (
 from regiontalk.training.optimizers import build_optimizer
 from regiontalk.training.recipe import OptimizerConfig
 
-STATE = {"kind": "fcln", "best": {}}
+STATE = {"kind": "fcln", "best": []}
 
 
 def save(folder: Path, step: int, value: float = 1.0, **state: Any) -> Path:
@@ -47,7 +51,7 @@ def test_there_and_back(tmp_path):
     assert place == tmp_path / "step-00000012" == latest_checkpoint(tmp_path)
     back = read_tensors(place, "model")
     assert all(torch.equal(back[name], weights[name]) for name in weights)
-    assert read_state(place) == {"format": 1, "step": 12, **STATE, "more": {"x": 0.1}}
+    assert read_state(place) == {"format": 2, "step": 12, **STATE, "more": {"x": 0.1}}
     assert sorted(path.name for path in place.iterdir()) == ["model.safetensors", "state.json"]
 
 
@@ -66,9 +70,8 @@ def test_a_failed_save_leaves_the_older_one_and_nothing_else(error, files_writte
     monkeypatch.setattr(checkpoints, "save_file", failing)
     for step in (1, 2):  # over the older one, and beside it
         calls.clear()
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(OutputError) as caught:
             save(tmp_path, step, 2.0)
-        assert caught.value.exit_code == 6
         assert f"step-0000000{step}" in caught.value.message
         assert "space" in caught.value.message.lower()
         assert "\n" not in caught.value.message
@@ -85,25 +88,15 @@ def test_a_disk_that_is_really_full(tmp_path):
     program = (
         "import resource, sys, torch; from pathlib import Path\n"
         "from regiontalk.training.checkpoints import save_checkpoint\n"
-        "from regiontalk.errors import ModelError\n"
+        "from regiontalk.errors import OutputError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))\n"
         "try: save_checkpoint(Path(sys.argv[1]), 2, {'model': {'w': torch.zeros(1 << 20)}}, {})\n"
-        "except ModelError as error: print(error.message); sys.exit(error.exit_code)\n"
+        "except OutputError as error: print(error.message); sys.exit(error.exit_code)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 6, done.stderr
-    assert "could not be written" in done.stdout
+    assert done.returncode == 2, done.stderr
+    assert "cannot be written" in done.stdout
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_rubble_of_a_killed_save_is_no_checkpoint_and_goes(tmp_path):
-    save(tmp_path, 1)
-    rubble = tmp_path / ".step-00000005.partial"
-    rubble.mkdir()
-    (rubble / "model.safetensors").write_bytes(b"half")
-    assert latest_checkpoint(tmp_path) == tmp_path / "step-00000001"
-    save(tmp_path, 2)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000001", "step-00000002"]
 
 
 def test_the_same_step_again_replaces_it(tmp_path):
@@ -134,15 +127,22 @@ class TestFind:
 
     def test_of_a_run_the_best_one(self, tmp_path):
         best = save(tmp_path / "checkpoints", 3)
-        save(tmp_path / "checkpoints", 9, best={"step": 3, "value": 0.5})
+        save(tmp_path / "checkpoints", 9, best=[{"step": 3, "value": 0.5}])
         assert find_checkpoint(tmp_path) == best
         assert find_checkpoint(tmp_path / "checkpoints") == best
+
+    def test_of_several_best_ones_those_that_are_there(self, tmp_path):
+        best = [{"step": step, "value": 0.5} for step in (9, 3, 5)]
+        places = [save(tmp_path / "checkpoints", step) for step in (3, 9)]
+        save(tmp_path / "checkpoints", 12, best=best)
+        assert best_checkpoints(tmp_path) == places[::-1]
+        assert best_checkpoints(places[0]) == [places[0]]
 
     def test_without_evaluation_the_newest(self, tmp_path):
         save(tmp_path / "checkpoints", 3)
         newest = save(tmp_path / "checkpoints", 9)
         assert find_checkpoint(tmp_path) == newest
-        save(tmp_path / "checkpoints", 12, best={"step": 7, "value": 0.5})  # which someone has deleted
+        save(tmp_path / "checkpoints", 12, best=[{"step": 7, "value": 0.5}])  # which someone has deleted
         assert find_checkpoint(tmp_path).name == "step-00000012"
 
     def test_nothing_there(self, tmp_path):
@@ -159,11 +159,11 @@ def test_a_broken_state_is_named(text, tmp_path):
     assert str(place) in caught.value.message
 
 
-def test_a_newer_format_is_refused(tmp_path):
+def test_another_format_is_refused(tmp_path):
     place = save(tmp_path, 1)
-    state = json.loads((place / "state.json").read_text()) | {"format": 2}
+    state = json.loads((place / "state.json").read_text()) | {"format": 1}
     (place / "state.json").write_text(json.dumps(state))
-    with pytest.raises(ModelError, match="format 2"):
+    with pytest.raises(ModelError, match="format 1"):
         read_state(place)
 
 
@@ -182,8 +182,21 @@ def test_broken_weights_are_named(content, tmp_path):
 
 
 def test_missing_weights_are_named(tmp_path):
-    with pytest.raises(ModelError, match=r"mean\.safetensors"):
-        read_tensors(save(tmp_path, 1), "mean")
+    with pytest.raises(ModelError, match=r"ema\.safetensors"):
+        read_tensors(save(tmp_path, 1), "ema")
+
+
+LOADERS = {"fcln": load_fcln, "alignment": load_alignment, "sentences": load_sentence_net}
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_a_net_is_loaded_from_its_kind_of_checkpoint_alone(kind, tmp_path):
+    with pytest.raises(ModelError, match=f"kind 'brnn', not {kind}"):
+        LOADERS[kind](save(tmp_path, 1, kind="brnn"))
+    with pytest.raises(ModelError, match=r"state\.json lacks recipe"):
+        LOADERS[kind](save(tmp_path, 1, kind=kind))
+    with pytest.raises(ModelError, match="not a checkpoint"):
+        LOADERS[kind](tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -212,15 +225,15 @@ def train(net: nn.Module, optimizer: torch.optim.Optimizer, steps: range) -> Non
 
 
 @pytest.mark.parametrize("kind", ["sgd", "adam", "adamw", "rmsprop"])
-def test_an_optimizer_goes_on_bit_for_bit(kind, tmp_path):
+def test_an_optimizer_resumes_bit_for_bit(kind, tmp_path):
     config = OptimizerConfig(kind, 0.05, weight_decay=0.01)
     torch.manual_seed(0)
     net, copy, stranger = (nn.Linear(3, 2) for _ in range(3))
     optimizer, other = (build_optimizer(which.named_parameters(), config) for which in (net, stranger))
     train(net, optimizer, range(3))
     train(stranger, other, range(5))
-    memory, numbers = optimizer_tensors({"rest": optimizer, "backbone": other})
-    tensors = {"model": net.state_dict(), "optimizer": memory}
+    moments, numbers = optimizer_tensors({"rest": optimizer, "backbone": other})
+    tensors = {"model": net.state_dict(), "optimizer": moments}
     place = save_checkpoint(tmp_path, 3, tensors, {**STATE, "optimizer": numbers})
     copy.load_state_dict(read_tensors(place, "model"))
     restored = build_optimizer(copy.named_parameters(), config)
@@ -231,7 +244,7 @@ def test_an_optimizer_goes_on_bit_for_bit(kind, tmp_path):
     assert torch.equal(net.bias, copy.bias)
 
 
-def test_an_optimizer_that_has_not_moved_yet_has_no_memory(tmp_path):
+def test_an_optimizer_without_a_step_has_no_state(tmp_path):
     optimizer = build_optimizer(nn.Linear(3, 2).named_parameters(), OptimizerConfig("adam"))
     assert optimizer_tensors({"rest": optimizer}) == ({}, {})
     restore_optimizers({"rest": optimizer}, {}, {})

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors
-from regiontalk.training.detector.task import FCLNTask, load_net
+from regiontalk.training.checkpoints import latest_checkpoint, load_fcln, read_state, read_tensors
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import (
     Engine,
     Processes,
@@ -120,9 +120,9 @@ def test_stopped_and_resumed_is_as_if_never_stopped(kind, make_engine):
     assert part.step == 1
     part.train()
     assert same(weights(whole), weights(part))
-    assert whole.mean is not None
-    assert part.mean is not None
-    assert same(whole.mean.values, part.mean.values)
+    assert whole.ema is not None
+    assert part.ema is not None
+    assert same(whole.ema.values, part.ema.values)
     last = [read_tensors(latest_checkpoint(e.checkpoint_folder), "optimizer") for e in (whole, part)]
     assert same(*last)
     steps = [entry["step"] for entry in log_of(part) if "caption" in entry]
@@ -146,7 +146,7 @@ def test_a_finished_run_stays_finished(make_engine):
 class TestRefusals:
     def test_another_recipe(self, make_engine):
         make_engine().train(seconds=0)
-        with pytest.raises(UsageError, match=r"begun with optimizer\.rate = 0\.002, now 0\.5"):
+        with pytest.raises(UsageError, match=r"started with optimizer\.rate = 0\.002, now 0\.5"):
             make_engine("optimizer.rate=0.5").resume()
         with pytest.raises(UsageError, match=r"net\.localization\.anchors\.0\.0"):
             make_engine("net.localization.anchors=[[17,16],[28,28]]").resume()
@@ -332,29 +332,29 @@ def test_losses_are_weighted(make_engine):
     assert "localization.transforms" in changed
 
 
-def test_the_running_mean_is_what_is_evaluated_and_loaded(make_engine):
+def test_the_moving_average_is_what_is_evaluated_and_loaded(make_engine):
     engine = make_engine("schedule.ema=0.9")
     engine.train()
-    assert engine.mean is not None
+    assert engine.ema is not None
     averaged = engine.averaged_net()
     assert not averaged.training
-    assert same(averaged.state_dict(), engine.mean.values)
+    assert same(averaged.state_dict(), engine.ema.values)
     assert not same(averaged.state_dict(), weights(engine))
-    net, words, recipe = load_net(latest_checkpoint(engine.checkpoint_folder), CPU)
-    assert same(net.state_dict(), engine.mean.values)
-    assert words == engine.task.words
-    assert recipe == engine.recipe
+    trained = load_fcln(latest_checkpoint(engine.checkpoint_folder))
+    assert same(trained.net.state_dict(), engine.ema.values)
+    assert trained.words == engine.task.words
+    assert trained.recipe == engine.recipe
 
 
-def test_without_a_running_mean_the_weights_themselves(quick_recipe, tmp_path):
+def test_without_a_moving_average_the_weights_themselves(quick_recipe, tmp_path):
     from dataclasses import replace
 
     recipe = quick_recipe()
     recipe = replace(recipe, schedule=replace(recipe.schedule, ema=None))
     engine = Engine(FCLNTask.begin(recipe), tmp_path, CPU, Onlooker())
     engine.train(seconds=0)
-    assert engine.mean is None
-    net, _, _ = load_net(latest_checkpoint(engine.checkpoint_folder), CPU)
+    assert engine.ema is None
+    net = load_fcln(latest_checkpoint(engine.checkpoint_folder)).net
     assert same(net.state_dict(), weights(engine))
 
 
@@ -368,7 +368,7 @@ class TestBest:
 
     def test_the_best_checkpoint_is_kept_beside_the_newest(self, make_engine):
         engine = self.train(make_engine, [0.1, 0.5, 0.3, 0.5, 0.2, 0.1])
-        assert engine.best == {"step": 2, "metric": "recall_50", "value": 0.5}
+        assert engine.best == [{"step": 2, "value": 0.5}]
         assert checkpoint_names(engine) == ["step-00000002", "step-00000006"]
         assert read_state(latest_checkpoint(engine.checkpoint_folder))["best"] == engine.best
 
@@ -377,9 +377,9 @@ class TestBest:
         assert checkpoint_names(engine) == ["step-00000004", "step-00000006"]
 
     def test_no_number_is_never_best(self, make_engine):
-        assert self.train(make_engine, [math.nan, 0.1, math.nan, 0.0, 0.0, 0.0]).best["step"] == 2
+        assert self.train(make_engine, [math.nan, 0.1, math.nan, 0.0, 0.0, 0.0]).best[0]["step"] == 2
 
-    def test_it_is_remembered_when_the_run_goes_on(self, make_engine):
+    def test_it_is_remembered_when_the_run_resumes(self, make_engine):
         engine = make_engine("run.evaluate_every=1", "run.keep=1")
         engine.task.evaluate = lambda *_: {"dense_map": 0.7}
         engine.train(seconds=0)
@@ -387,34 +387,24 @@ class TestBest:
         again.task.evaluate = lambda *_: {"dense_map": 0.2}
         assert again.resume()
         again.train()
-        assert again.best["step"] == 1
+        assert again.best[0]["step"] == 1
         assert checkpoint_names(again) == ["step-00000001", "step-00000006"]
 
     def test_several_are_kept_where_the_recipe_asks(self, make_engine):
         engine = self.train(make_engine, [0.1, 0.5, 0.3, 0.5, 0.2, 0.1], "run.keep_best=3")
-        assert [one["step"] for one in engine.best_few] == [2, 4, 3]
+        assert [one["step"] for one in engine.best] == [2, 4, 3]
         assert checkpoint_names(engine) == [f"step-0000000{step}" for step in (2, 3, 4, 6)]
-        assert read_state(latest_checkpoint(engine.checkpoint_folder))["best_few"] == engine.best_few
+        assert read_state(latest_checkpoint(engine.checkpoint_folder))["best"] == engine.best
 
     def test_of_some_metrics_the_smallest_is_the_best(self, make_engine, monkeypatch):
         monkeypatch.setattr(FCLNTask, "lower_is_better", ("recall_50",))
-        assert self.train(make_engine, [0.4, 0.2, 0.3, 0.2, 0.5, 0.6]).best["step"] == 2
-
-    def test_checkpoints_from_before_there_were_several(self, make_engine):
-        engine = self.train(make_engine, [0.1, 0.5, 0.3, 0.5, 0.2, 0.1])
-        place = latest_checkpoint(engine.checkpoint_folder)
-        state = read_state(place)
-        del state["best_few"], state["recipe"]["kind"], state["recipe"]["run"]["keep_best"]
-        (place / "state.json").write_text(json.dumps(state))
-        again = make_engine("run.evaluate_every=1", "run.keep=1", "run.metric=recall_50")
-        assert again.resume()
-        assert again.best["step"] == 2
+        assert self.train(make_engine, [0.4, 0.2, 0.3, 0.2, 0.5, 0.6]).best[0]["step"] == 2
 
     def test_without_dev_photos_there_is_no_best(self, make_engine):
         engine = make_engine()
         engine.task.evaluate = lambda *_: {}
         engine.train()
-        assert engine.best == {}
+        assert engine.best == []
 
 
 def test_so_many_checkpoints_are_kept(make_engine):

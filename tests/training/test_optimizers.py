@@ -1,4 +1,4 @@
-"""Optimisers as the recipe names them, rates over time, and the running mean of the weights."""
+"""Optimisers as the recipe names them, rates over time, and the running ema of the weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from regiontalk.training.optimizers import LAST_RATE, RunningMean, build_optimizer, rate_factor
+from regiontalk.training.optimizers import EMA, LAST_RATE, build_optimizer, rate_factor
 from regiontalk.training.recipe import OptimizerConfig, ScheduleConfig
 
 
@@ -41,6 +41,19 @@ def test_settings_of_the_paper_arrive():
     assert sgd.param_groups[0]["lr"] == adam.param_groups[1]["lr"] == 1e-6
 
 
+def test_rates_fall_towards_the_first_layers():
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 1))
+    config = OptimizerConfig("adamw", 0.1, weight_decay=0.3, layer_decay=0.5)
+    optimizer = build_optimizer(net.named_parameters(), config, lambda name: 2 - int(name[0]))
+    groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+    for layer, rate in zip(net, (0.025, 0.05, 0.1), strict=True):
+        assert groups[id(layer.weight)]["lr"] == groups[id(layer.bias)]["lr"] == pytest.approx(rate)
+        assert groups[id(layer.weight)]["weight_decay"] == 0.3
+        assert groups[id(layer.bias)]["weight_decay"] == 0
+    alike = build_optimizer(net.named_parameters(), config)
+    assert {group["lr"] for group in alike.param_groups} == {0.1}
+
+
 def test_rates_over_time():
     constant = ScheduleConfig()
     assert [rate_factor(step, 100, constant) for step in (0, 50, 99)] == [1, 1, 1]
@@ -55,37 +68,37 @@ def test_rates_over_time():
     assert rate_factor(0, 1, cosine) == 1
 
 
-def test_running_mean_follows_the_weights():
+def test_the_moving_average_follows_the_weights():
     net = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(net.weight)
-    mean = RunningMean(net, 0.9)
+    ema = EMA(net, 0.9)
     nn.init.ones_(net.weight)
     expected = 0.0
     for step in range(200):
-        mean.update(net, step)
+        ema.update(net, step)
         decay = min(0.9, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay)
-        assert float(mean.values["weight"]) == pytest.approx(expected, rel=1e-5)
-    assert float(mean.values["weight"]) > 0.99
+        assert float(ema.values["weight"]) == pytest.approx(expected, rel=1e-5)
+    assert float(ema.values["weight"]) > 0.99
     assert float(net.weight.detach()) == 1.0  # the net itself is left alone
 
 
-def test_running_mean_takes_buffers_along():
+def test_the_moving_average_includes_buffers():
     net = nn.BatchNorm1d(2)
-    mean = RunningMean(net, 0.5)
+    ema = EMA(net, 0.5)
     net(torch.randn(8, 2) + 3)
-    mean.update(net, 1000)
-    assert int(mean.values["num_batches_tracked"]) == 1
-    torch.testing.assert_close(mean.values["running_mean"], net.running_mean / 2)
+    ema.update(net, 1000)
+    assert int(ema.values["num_batches_tracked"]) == 1
+    torch.testing.assert_close(ema.values["running_mean"], net.running_mean / 2)
 
 
-def test_a_long_mean_starts_quickly():
+def test_a_slow_average_starts_quickly():
     """The start must not linger: after 100 steps with decay 0.9999 hardly anything of it is left."""
     net = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(net.weight)
-    mean = RunningMean(net, 0.9999)
+    ema = EMA(net, 0.9999)
     nn.init.ones_(net.weight)
     for step in range(100):
-        mean.update(net, step)
-    assert 1 - float(mean.values["weight"]) < 0.01
+        ema.update(net, step)
+    assert 1 - float(ema.values["weight"]) < 0.01
     assert math.isclose(0.9999**100, 0.99, abs_tol=1e-3)  # what it would be otherwise

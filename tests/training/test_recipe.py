@@ -9,8 +9,7 @@ import pytest
 
 from regiontalk.errors import UsageError
 from regiontalk.training.detector.evaluation import evaluate_net
-from regiontalk.training.kinds import task_class
-from regiontalk.training.recipe import METRICS, from_stored, load_recipe, to_dict
+from regiontalk.training.recipe import FCLN_METRICS, KINDS, from_stored, load_recipe, to_dict
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALLEST = '[run]\nsteps = 5\n[[data]]\npath = "somewhere"\n'
@@ -35,7 +34,7 @@ def refused(path: Path, *changes: str) -> str:
 def test_recipes_of_the_repository_load_and_come_back_from_json(path):
     recipe = load_recipe(path)
     stored = json.loads(json.dumps(to_dict(recipe)))
-    assert from_stored(task_class(recipe.kind).recipe_class, stored, "checkpoint") == recipe
+    assert from_stored(KINDS[recipe.kind], stored, "checkpoint") == recipe
 
 
 def test_defaults_are_the_papers(recipe_file):
@@ -56,9 +55,9 @@ def test_paper_recipe_follows_section_3():
     assert recipe.schedule.backbone_from_epoch == 1.0
     assert recipe.schedule.freeze_first_layers
     assert (recipe.run.batch, recipe.net.input_size, recipe.prediction.proposals) == (1, 720, 300)
-    assert recipe.sampler.through_boxes
+    assert recipe.sampler.box_gradients
     assert recipe.anchor_sampler is None
-    departures = ("clip", "drop_crossing", "balance", "truths")
+    departures = ("clip", "drop_crossing", "balance", "add_ground_truth", "inference_proposals")
     assert not any(getattr(recipe.sampler, name) for name in departures)
 
 
@@ -67,7 +66,7 @@ def test_release_recipe_has_the_released_settings():
     assert recipe.net.localization.score_ways == 2
     assert recipe.net.initialization == "released"
     assert recipe.sampler.drop_crossing
-    assert (recipe.losses.proposal_box, recipe.losses.transform_square) == (0.05, 5e-5)
+    assert (recipe.losses.proposal_box, recipe.losses.transform_decay) == (0.05, 5e-5)
     assert recipe.losses.separate_means
     assert recipe.losses.largest_target == 10
     assert recipe.losses.sum_over_time
@@ -87,11 +86,12 @@ def test_release_recipe_has_the_released_settings():
         ('[run]\nsteps = "many"\n[[data]]\npath = "x"\n', "'many'"),
         ('[run]\nsteps = 2.5\n[[data]]\npath = "x"\n', "2.5"),
         ('[run]\nsteps = true\n[[data]]\npath = "x"\n', "True"),
-        (SMALLEST + "[net.localization]\nanchors = [[1, 2, 3]]\n", "needs 2 values"),
+        (SMALLEST + "[net.localization]\nanchors = [[1, 2, 3]]\n", "anchors[0]: [1, 2, 3] is not a list of 2 values"),
         (SMALLEST + "[sampler]\nclip = 1\n", "bool"),
+        (SMALLEST + "[anchor_sampler]\nadd_ground_truth = true\n", "'add_ground_truth'"),
         (SMALLEST + "[data.styles]\nobject = 3\n", "object"),
-        (SMALLEST + '[optimizer]\nbetas = "x"\n', "list"),
-        ("run = 3\n", "'data'"),
+        (SMALLEST + '[optimizer]\nbetas = "x"\n', "not a list"),
+        ("run = 3\n", "run: 3 is not of type dict"),
         ("data = []\n[run]\nsteps = 1\n", "no [[data]] set"),
         ("[run\n", "not TOML"),
     ],
@@ -187,13 +187,20 @@ def test_a_change_is_checked_like_the_file(recipe_file):
 
 
 def test_the_metrics_to_choose_by_are_those_that_are_reported(quick_recipe, scenes):
-    import torch
-
     from regiontalk.data.records import Dataset
     from regiontalk.training.detector.task import FCLNTask
 
     recipe = quick_recipe()
     task = FCLNTask.begin(recipe)
     net = task.net.eval()
-    metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1, torch.device("cpu"))
-    assert tuple(metrics) == METRICS
+    metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1)
+    assert tuple(metrics) == FCLN_METRICS
+
+
+def test_the_style_length_needs_lengths_and_another_style(recipe_file):
+    by_length = 'data=[{path="x", styles={derived="length", "*"="phrase"}}]'
+    assert "needs vocabulary.lengths" in refused(recipe_file, by_length)
+    assert load_recipe(recipe_file, (by_length, "vocabulary.lengths=10")).vocabulary.lengths == 10
+    alone = 'data=[{path="x", styles={derived="length"}}]'
+    assert "no style but 'length'" in refused(recipe_file, alone, "vocabulary.lengths=10")
+    assert "may not be negative" in refused(recipe_file, "vocabulary.lengths=-1")

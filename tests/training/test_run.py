@@ -6,11 +6,13 @@ import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.runs import find_record, fingerprint, recipe_fingerprint
 from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine
 from regiontalk.training.run import start_run
@@ -37,19 +39,47 @@ def begin(quick_changes, tmp_path):
     return start
 
 
-def test_a_run_says_what_it_has_and_keeps_its_recipe(begin, tmp_path):
+def record_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return record
+
+
+def test_a_run_says_what_it_has_and_records_itself(begin, scenes, tmp_path):
     watcher = begin()
     assert any("words, 8 photos of" in text for text in watcher.said)
-    stored = json.loads((tmp_path / "run" / "recipe.json").read_text())
-    assert stored["run"]["steps"] == 6
-    assert (tmp_path / "run" / "checkpoints" / "step-00000006").is_dir()
+    record = record_of(tmp_path / "run")
+    assert record["recipe"]["file"] == str(TINY)
+    assert "run.steps=6" in record["recipe"]["overrides"]
+    assert record["recipe"]["as_used"]["run"]["steps"] == 6
+    assert record["recipe"]["sha256"] == recipe_fingerprint(record["recipe"]["as_used"])
+    assert (record["data"][0]["name"], record["data"][0]["images"]) == (scenes.name, 12)
+    assert record["seed"] == 1
+    checkpoint = tmp_path / "run" / "checkpoints" / "step-00000006"
+    assert record["output"] == {"path": checkpoint.name, "sha256": fingerprint(checkpoint)}
+    assert find_record(checkpoint) == record
 
 
 def test_a_run_goes_on_where_it_was(begin, tmp_path):
     begin(minutes=0)
     assert (tmp_path / "run" / "checkpoints" / "step-00000001").is_dir()
+    first = record_of(tmp_path / "run")
     assert "resumed at step 1" in begin(resume=True).said
     assert (tmp_path / "run" / "checkpoints" / "step-00000006").is_dir()
+    (earlier,) = record_of(tmp_path / "run")["earlier"]
+    assert (earlier["started"], earlier["seconds"]) == (first["started"], first["seconds"])
+
+
+def test_a_run_that_breaks_off_has_a_record_too(begin, tmp_path, monkeypatch):
+    monkeypatch.setattr(Engine, "train", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        begin()
+    assert record_of(tmp_path / "run")["seconds"] is None
+
+
+def test_a_run_from_a_model_names_it(begin, tiny_model, tmp_path):
+    begin(f"init_from={tiny_model}", "run.steps=1")
+    (model,) = record_of(tmp_path / "run")["inputs"]
+    assert (model["role"], model["sha256"]) == ("model", fingerprint(tiny_model))
 
 
 def test_no_room_is_noticed_before_the_first_step(begin, tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
-"""K&FF's retrieval baseline: a photo gets a sentence of the training photo that is most like it.
-
-"Like" is the L2 distance of the whole photos' codes; of the neighbour's sentences the first one is taken.
+"""K&FF's nearest-neighbour baseline: a photo gets the first sentence of the training photo nearest to it, by the L2
+distance of the whole photos' codes.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.training.heads.caption_targets import WHOLE_PHOTO
 
 AT_ONCE = 256  # photos
+WHOLE_PHOTO = 0  # row of a photo's codes
 
 
 def nearest(queries: NDArray[np.float32], known: NDArray[np.float32]) -> NDArray[np.intp]:
-    """The row of `known` (P, D) that has the smallest L2 distance to each of `queries` (Q, D); the first of equals."""
+    """The row of `known` (P, D) at the smallest L2 distance from each of `queries` (Q, D); the first of equals."""
     lengths = (known * known).sum(axis=1)
     parts = [queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE)]
     # |q − k|² = |q|² − 2 q·k + |k|², and |q|² is the same for every k

@@ -1,7 +1,7 @@
 """K&FF's ranking baseline for regions: a region gets the piece of a training sentence that fits it best.
 
-The pieces are the segments that the alignment net itself cuts training sentences into; a piece fits a region as
-well as the sum over its words says (eq. 8, with the one region).
+The pieces are the segments into which the alignment net cuts training sentences; how well one fits a region is the sum
+over its words (eq. 8 with a single region).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.training.heads.alignment_model import WordNet
+from regiontalk.training.heads.alignment_model import AlignmentModel
 from regiontalk.training.heads.snippets import Snippets
 from regiontalk.types import ImageRegions, Region
 
@@ -58,7 +58,7 @@ def _pieces(
 
 
 def caption_truths(
-    pieces: Pieces, aligner: WordNet, truths: CodedPhotos, records: Sequence[Record]
+    pieces: Pieces, aligner: AlignmentModel, truths: CodedPhotos, records: Sequence[Record]
 ) -> Iterator[ImageRegions]:
     """The records' true boxes, each with the piece that fits it best."""
     for record, place in zip(records, truths.find(records, "codes").tolist(), strict=True):

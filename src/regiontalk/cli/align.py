@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.each_photo import finite, load_model, max_megapixels_option
+from regiontalk.cli.options import device_option, finite, load_model, max_megapixels_option, model_option
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
 from regiontalk.types import Alignment
@@ -25,7 +25,8 @@ MOST_NAMED = 10  # unknown words
     callback=finite,
     help="How much neighbouring words hold together; 0: each goes to its best region. Default: the model's.",
 )
-@click.option("--model", metavar="DIR", help="A model folder made by regiontalk export; default: the package's own.")
+@model_option
+@device_option
 @click.option(
     "-o",
     "--output",
@@ -41,6 +42,7 @@ def command(
     sentence: str,
     beta: float | None,
     model: str | None,
+    device: str,
     output: Path | None,
     as_json: bool,
     max_megapixels: float,
@@ -53,7 +55,7 @@ def command(
     """
     if output is not None and output.suffix.lower() not in PICTURES:
         raise UsageError(f"{output}: a picture must end in {', '.join(PICTURES)}")
-    found = load_model(model, "cpu", max_megapixels).align(photo, sentence, beta=beta)
+    found = load_model(model, device, max_megapixels).align(photo, sentence, beta=beta)
     if output is not None:
         _save(found, output)
     if as_json:
@@ -69,8 +71,5 @@ def command(
 
 
 def _save(found: Alignment, output: Path) -> None:
-    try:
-        with replacing(output) as temporary:
-            found.draw().save(temporary)
-    except OSError as error:
-        raise UsageError(f"{output}: cannot be written: {error.strerror or error}") from error
+    with replacing(output) as temporary:
+        found.draw().save(temporary)

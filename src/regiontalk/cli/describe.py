@@ -8,14 +8,8 @@ from typing import Any
 import click
 
 from regiontalk.cli import outputs
-from regiontalk.cli.each_photo import (
-    Doing,
-    answer_all,
-    fail_if_strict,
-    load_model,
-    max_megapixels_option,
-    report_missing,
-)
+from regiontalk.cli.each_photo import Doing, answer_all, fail_if_strict, report_missing
+from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
 from regiontalk.errors import UsageError
 from regiontalk.photos import find_photos
 
@@ -27,7 +21,8 @@ from regiontalk.photos import find_photos
 @click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
 @click.option("--seed", type=click.IntRange(min=0), help="Another seed, other draws; default 0.")
 @click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
-@click.option("--model", metavar="DIR", help="A model folder made by regiontalk export; default: the package's own.")
+@model_option
+@device_option
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
 @click.option(
     "-o",
@@ -43,6 +38,7 @@ def command(
     *,
     paths: tuple[str, ...],
     model: str | None,
+    device: str,
     workers: int,
     output: Path | None,
     as_json: bool,
@@ -58,13 +54,11 @@ def command(
     """
     wanted = outputs.Wanted(output, as_json, None)
     asked_for = _options(**options)
-    if model is not None and not Path(model).is_dir():
-        raise UsageError(f"{model}: no such model folder", hint="regiontalk export makes one from a checkpoint")
     photos = find_photos(paths, leave_out=wanted.folder)
     report_missing(photos, paths, quiet)
-    captioner = load_model(model, "cpu", max_megapixels)
+    loaded = load_model(model, device, max_megapixels)
     skipped = answer_all(
-        lambda photo: captioner.describe(photo, **asked_for),
+        lambda photo: loaded.describe(photo, **asked_for),
         photos,
         wanted,
         Doing("Describing", "described"),

@@ -1,36 +1,36 @@
-"""`regiontalk doctor`: what is installed, which device, which model, and how to mend what is missing."""
+"""`regiontalk doctor`: what is installed, which device, which model, and how to fix what is missing."""
 
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
 import shutil
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 
 import click
 
 import regiontalk
 from regiontalk.cli import console
+from regiontalk.errors import DataError
+from regiontalk.files import read_json
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: what was found (None: it is missing) and the command that mends it."""
+    """One thing looked at: what was found (None: it is missing) and the command that fixes it."""
 
     name: str
     found: str | None
     purpose: str = ""
-    mend: str | None = None
+    fix: str | None = None
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a list.")
 def command(as_json: bool) -> None:
-    """What is installed, which device, which model, what is missing and how to mend it."""
+    """What is installed, which device, which model, what is missing and how to fix it."""
     findings = examine()
     missing = [finding for finding in findings if finding.found is None]
     if as_json:
@@ -47,9 +47,9 @@ def command(as_json: bool) -> None:
         state = finding.found or "missing"
         click.echo(f"{finding.name:<{width}}  {state}" + (f"  ({finding.purpose})" if finding.purpose else ""))
     if missing:
-        click.echo("\nTo mend what is missing:")
+        click.echo("\nTo fix what is missing:")
     for finding in missing:
-        click.echo(f"{finding.name:<{width}}  {finding.mend}")
+        click.echo(f"{finding.name:<{width}}  {finding.fix}")
 
 
 def examine() -> list[Finding]:
@@ -79,12 +79,12 @@ def _cpu_threads() -> int:
 
 
 def _embedded_model() -> Finding:
-    description = files("regiontalk") / "weights" / "model.json"
+    description = regiontalk.EMBEDDED / "model.json"
     if not description.is_file():
         return Finding("model", "none yet", "this version carries no embedded model")
     try:
-        name = json.loads(description.read_text(encoding="utf-8")).get("name", "unnamed")
-    except (OSError, ValueError, AttributeError):
+        name = read_json(description)["name"]
+    except (DataError, LookupError, TypeError):
         return Finding("model", None, "model.json cannot be read", "pip install --force-reinstall regiontalk")
     return Finding("model", str(name), "embedded")
 

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
-import click
-
-import regiontalk
 from regiontalk.cli import console, outputs
-from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
-from regiontalk.images import Limits
-from regiontalk.photos import Photos
-
-if TYPE_CHECKING:
-    from regiontalk.model import Model
+from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
+from regiontalk.photos import Photos, attempts
 
 Result = TypeVar("Result")
-
-AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
 
 class Doing(NamedTuple):
@@ -31,23 +17,6 @@ class Doing(NamedTuple):
 
     now: str
     done: str
-
-
-def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    """Click's ranges let nan through."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number to work with", param=parameter)
-    return value
-
-
-max_megapixels_option = click.option(
-    "--max-megapixels",
-    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
-    callback=finite,
-    default=Limits().megapixels,
-    show_default=True,
-    help="Refuse larger photos.",
-)
 
 
 def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
@@ -62,48 +31,6 @@ def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
 
 
-def load_model(model: str | None, device: str, megapixels: float) -> Model:
-    captioner = _load_on_cuda(model) if device == "cuda" else regiontalk.load(model)
-    return replace(captioner, limits=Limits(megapixels=megapixels))
-
-
-def _load_on_cuda(model: str | None) -> Model:
-    console.need("train", "--device cuda", "torch", "safetensors", "onnx")
-    from regiontalk.model import Model
-    from regiontalk.runtime.torch import TorchRuntime
-    from regiontalk.training.engine import pick_device
-
-    device = str(pick_device("cuda"))
-    return Model(TorchRuntime(regiontalk.EMBEDDED if model is None else Path(model), device))
-
-
-def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:
-    """What `ask` says of every photo, in the photos' order; or, where it is the photo's fault, why not."""
-
-    def attempt(photo: str) -> Result | RegionTalkError:
-        try:
-            return ask(photo)
-        except (InputError, UsageError) as error:
-            return error
-
-    return in_order(attempt, photos, workers)
-
-
-def in_order(work: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result]:
-    """`work` done in threads, a few photos ahead; results in the photos' order."""
-    pool = ThreadPoolExecutor(workers)
-    under_way: deque[Future[Result]] = deque()
-    try:
-        for photo in photos:
-            under_way.append(pool.submit(work, photo))
-            if len(under_way) >= AHEAD * workers:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
 def answer_all(
     ask: Callable[[str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing, workers: int, quiet: bool
 ) -> int:
@@ -114,7 +41,7 @@ def answer_all(
         watched = console.track(attempts(ask, photos.paths, workers), doing.now, count, not bar)
         failed = put_all(watched, put, count, doing.done)
     if wanted.output is not None:
-        console.message(f"{wanted.output}: {count - failed} photos", quiet)
+        console.message(f"{wanted.output}: {console.count(count - failed, 'photo')}", quiet)
     return failed + len(photos.skipped)
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.evaluate_alignment import alignment, grounding, magnitudes, print_ranking
-from regiontalk.errors import DataError, SkippedInputs
+from regiontalk.cli.evaluate_alignment import alignment, grounding, print_ranking, vector_lengths
+from regiontalk.cli.measurement import Measurement, measured
+from regiontalk.errors import SkippedInputs
 
 if TYPE_CHECKING:
     from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
@@ -62,10 +63,13 @@ def _meteor_options(command: Decorated) -> Decorated:
 
 @click.group()
 def command() -> None:
-    """The papers' metrics, on files of truth and predictions; those of alignments, on a run."""
+    """The papers' metrics, on files of truth and predictions; those of alignment, on a run.
+
+    --record DIR keeps figures and how they came about. A look at a test split is counted in the model's folder.
+    """
 
 
-for _verb in (alignment, grounding, magnitudes):
+for _verb in (alignment, grounding, vector_lengths):
     command.add_command(_verb)
 
 
@@ -74,11 +78,12 @@ for _verb in (alignment, grounding, magnitudes):
 @click.option("--protocol", type=click.Choice(["densecap", "joint"]), default="densecap", show_default=True)
 @click.option("--last-truth-slip", is_flag=True, help="Repeat the slip of DenseCap's released evaluator.")
 @click.option("--no-box-check", is_flag=True, help="Take the boxes as they are, whatever they look like.")
-@click.option("--no-yardsticks", is_flag=True, help="Leave out the constant caption and the left-out person.")
+@click.option("--no-reference-scores", is_flag=True, help="Leave out the constant caption and the held-out person.")
 @_meteor_options
-@click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR; as many as there are cores.")
+@click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR (default: one per core).")
 @click.option("-o", "--output", type=OUTPUT, help="Also write an HTML report here.")
 @_output_options
+@measured("dense")
 def dense(
     *,
     truth: Path,
@@ -87,11 +92,12 @@ def dense(
     protocol: str,
     last_truth_slip: bool,
     no_box_check: bool,
-    no_yardsticks: bool,
+    no_reference_scores: bool,
     meteor: str,
     without: str | None,
     workers: int | None,
     output: Path | None,
+    measurement: Measurement,
     as_json: bool,
     strict: bool,
     quiet: bool,
@@ -102,42 +108,31 @@ def dense(
     from regiontalk.evaluation.files import read_predictions, read_truth
 
     rules = rules_named(protocol, last_truth_slip)
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems, _sentence_scorer(meteor, without, workers, quiet) as scorer:
-        records = console.track(read_truth(truth, split, problems), "truth", quiet=quiet)
+        records = console.track(measurement.count(read_truth(truth, split, problems)), "truth", quiet=quiet)
         evaluation = DenseEvaluation(records, scorer, rules, not no_box_check)
-        sizes = {name: (one.width, one.height) for name, one in evaluation.truths.items()}
-        images = read_predictions(predictions, sizes, problems)
-        for image in console.track(images, "images", len(sizes), quiet):
+        images = read_predictions(predictions, evaluation.sizes, problems)
+        for image in console.track(images, "images", len(evaluation.sizes), quiet):
             evaluation.add(image)
-        result = evaluation.result(not no_yardsticks)
+        result = evaluation.result(not no_reference_scores)
         if as_json:
             console.print_json(result.to_dict())
         else:
             _print_dense(result)
+        measurement.finish(truth, result.to_dict())
         if output is not None:
-            _write_report(
-                output=output,
-                evaluation=evaluation,
-                result=result,
-                truth=truth,
-                split=split,
-                predictions=predictions,
-            )
+            _write_report(output, evaluation, result, truth, split, predictions)
 
 
 def _write_report(
-    *,
-    output: Path,
-    evaluation: DenseEvaluation,
-    result: DenseResult,
-    truth: Path,
-    split: str | None,
-    predictions: Path,
+    output: Path, evaluation: DenseEvaluation, result: DenseResult, truth: Path, split: str | None, predictions: Path
 ) -> None:
     from regiontalk import images
-    from regiontalk.data.records import TarShards, read_file
+    from regiontalk.data.records import TarShards
     from regiontalk.evaluation.files import Problems, read_predictions, read_truth
     from regiontalk.evaluation.report import write_report
+    from regiontalk.files import read_file
 
     folder = truth if truth.is_dir() else truth.parent
     shards = TarShards(folder)
@@ -147,11 +142,8 @@ def _write_report(
         shard = shard_of[name]
         return images.open_photo(shards.read(shard, name) if shard else read_file(folder / name))
 
-    sizes = {name: (one.width, one.height) for name, one in evaluation.truths.items()}
-    try:
-        write_report(output, evaluation, result, read_predictions(predictions, sizes, Problems()), open_photo)
-    except OSError as error:
-        raise DataError(f"{output}: {error.strerror or error}") from error
+    found = read_predictions(predictions, evaluation.sizes, Problems())
+    write_report(output, evaluation, result, found, open_photo)
 
 
 @command.command()
@@ -159,6 +151,7 @@ def _write_report(
 @_meteor_options
 @click.option("--training", type=FILE, help="Records; says how many sentences stand in their train split.")
 @_output_options
+@measured("captions")
 def captions(
     *,
     truth: Path,
@@ -167,6 +160,7 @@ def captions(
     meteor: str,
     without: str | None,
     training: Path | None,
+    measurement: Measurement,
     as_json: bool,
     strict: bool,
     quiet: bool,
@@ -175,21 +169,25 @@ def captions(
     from regiontalk.evaluation.captions import evaluate_captions, share_found
     from regiontalk.evaluation.files import read_sentences, read_truth
 
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems, _corpus_scorer(meteor, without, quiet) as scorer:
-        records = {one.image: one.sentences for one in read_truth(truth, split, problems) if one.sentences}
-        found = read_sentences(predictions, records, problems)
-        result = evaluate_captions([(found[path], records[path]) for path in records if path in found], scorer)
-        out = result.to_dict()
+        records = measurement.count(read_truth(truth, split, problems))
+        references = {one.image: one.sentences for one in records if one.sentences}
+        found = read_sentences(predictions, references, problems)
+        pairs = [(found[path], more) for path, more in references.items() if path in found]
+        figures = evaluate_captions(pairs, scorer).to_dict()
         if training is not None:
             known = (one for record in read_truth(training, "train", problems) for one in record.sentences)
-            out["in_training"] = share_found(found.values(), known)
-        _print_figures("Sentences", out, as_json)
+            figures["in_training"] = share_found(found.values(), known)
+        _print_figures("Sentences", figures, as_json)
+        measurement.finish(truth, figures)
 
 
 @command.command()
 @_truth_options
 @_meteor_options
 @_output_options
+@measured("regions")
 def regions(
     *,
     truth: Path,
@@ -197,6 +195,7 @@ def regions(
     split: str | None,
     meteor: str,
     without: str | None,
+    measurement: Measurement,
     as_json: bool,
     strict: bool,
     quiet: bool,
@@ -205,38 +204,111 @@ def regions(
     from regiontalk.evaluation.files import read_predictions, read_truth
     from regiontalk.evaluation.regions import evaluate_regions
 
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems, _corpus_scorer(meteor, without, quiet) as scorer:
+        records = list(measurement.count(read_truth(truth, split, problems)))
+        sizes = {record.image: (record.width, record.height) for record in records}
+        images = console.track(read_predictions(predictions, sizes, problems), "images", len(sizes), quiet)
+        figures = evaluate_regions(records, images, scorer, problems).to_dict()
+        _print_figures("Captions of given regions", figures, as_json)
+        measurement.finish(truth, figures)
+
+
+@command.command()
+@_truth_options
+@click.option(
+    "--smallest",
+    type=click.FloatRange(min=0),
+    default=32,
+    show_default=True,
+    metavar="PX",
+    help="Leave out objects of less than PX × PX original pixels.",
+)
+@click.option("--classes", is_flag=True, help="Also the share of every class.")
+@_output_options
+def names(
+    *,
+    truth: Path,
+    predictions: Path,
+    split: str | None,
+    smallest: float,
+    classes: bool,
+    as_json: bool,
+    strict: bool,
+    quiet: bool,
+) -> None:
+    """Captions of given boxes: how many name the object in them (docs/phrases.md)."""
+    from regiontalk.evaluation.files import read_predictions, read_truth
+    from regiontalk.evaluation.names import evaluate_names
+
+    with _problems(strict, quiet) as problems:
         records = list(read_truth(truth, split, problems))
         sizes = {record.image: (record.width, record.height) for record in records}
         images = console.track(read_predictions(predictions, sizes, problems), "images", len(sizes), quiet)
-        result = evaluate_regions(records, images, scorer, problems)
-        _print_figures("Captions of given regions", result.to_dict(), as_json)
+        figures = evaluate_names(records, images, smallest).to_dict()
+        if figures["missing"]:
+            problems.add(str(predictions), f"no caption for {figures['missing']} objects; they count as wrong")
+        shares = figures.pop("classes")
+        if as_json:
+            console.print_json(figures | {"classes": shares} if classes else figures)
+            return
+        console.print_table(
+            f"{figures['objects']} objects, named in %",
+            ["", "right"],
+            [
+                ["right", _percent(figures["right"])],
+                ["right_without_people", _percent(figures["right_without_people"])],
+                ["class_mean", _percent(figures["class_mean"])],
+            ],
+        )
+        if classes:
+            rows = [[name, _percent(one["right"]), one["objects"]] for name, one in shares.items()]
+            console.print_table("", ["class", "right", "objects"], rows)
 
 
 @command.command()
 @click.argument("scores", type=FILE, nargs=-1, required=True)
 @click.option("--first", type=click.IntRange(min=1), help="Only the first images and their sentences.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
-def ranking(scores: tuple[Path, ...], first: int | None, as_json: bool) -> None:
+@measured("ranking")
+def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measurement, as_json: bool) -> None:
     """Images by sentences and back: R@1/5/10, median rank (K&FF table 1); several files: their mean."""
     from regiontalk.evaluation.ranking import evaluate_ranking, load_scores
 
-    models = (load_scores(path) for path in scores)
-    print_ranking(evaluate_ranking(model if first is None else model.first(first) for model in models), as_json)
+    models = []
+    for path in scores:
+        measurement.record.uses("scores", path)
+        model = load_scores(path)
+        models.append(model if first is None else model.first(first))
+    result = evaluate_ranking(models)
+    print_ranking(result, as_json)
+    measurement.finish(None, result.to_dict())
 
 
 @command.command()
 @click.option("--queries", type=FILE, required=True, help="A file of `evaluate queries`.")
 @click.option("--predictions", type=FILE, required=True, help="Answers, JSON lines.")
 @_output_options
-def retrieval(queries: Path, predictions: Path, as_json: bool, strict: bool, quiet: bool) -> None:
+@measured("retrieval")
+def retrieval(
+    *,
+    queries: Path,
+    predictions: Path,
+    measurement: Measurement,
+    as_json: bool,
+    strict: bool,
+    quiet: bool,
+) -> None:
     """Photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2)."""
     from regiontalk.evaluation.retrieval import evaluate_retrieval, read_answers, read_queries
 
+    measurement.record.uses("queries", queries)
+    measurement.record.uses("predictions", predictions)
     with _problems(strict, quiet) as problems:
         asked = read_queries(queries)
-        result = evaluate_retrieval(asked, read_answers(predictions, asked, problems))
-        _print_figures("Retrieval", result.to_dict(), as_json)
+        figures = evaluate_retrieval(asked, read_answers(predictions, asked, problems)).to_dict()
+        _print_figures("Retrieval", figures, as_json)
+        measurement.finish(None, figures)
 
 
 @command.command()
@@ -254,17 +326,6 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
     with _problems(strict=False, quiet=False) as problems:
         records = list(read_truth(truth, split, problems))
         console.print_json(sample_queries(records, images, count, captions, seed).to_dict())
-
-
-@command.command()
-@click.argument("runs", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("page", type=OUTPUT)
-@click.option("--check", is_flag=True, help="Write nothing; fail (exit 4) when the page is out of date.")
-def tables(runs: Path, page: Path, check: bool) -> None:
-    """Write the results page from the runs kept under a folder (NAME/metrics.json)."""
-    from regiontalk.evaluation.tables import update_page
-
-    update_page(runs, page, check)
 
 
 @contextmanager
@@ -302,14 +363,13 @@ def _corpus_scorer(meteor: str, without: str | None, quiet: bool) -> AbstractCon
 
 def _print_dense(result: DenseResult) -> None:
     from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS
+    from regiontalk.evaluation.reference_scores import label
 
     rows: list[list[object]] = [
         ["predictions", _percent(result.map), _percent(result.map_strict), _percent(result.detection_map)]
     ]
-    names = {"constant": "yardstick: best constant caption", "human": "yardstick: left-out person"}
-    for name, values in result.yardsticks.items():
-        said = f" “{values['caption']}”" if "caption" in values else ""
-        rows.append([names[name] + said, _percent(values["map"]), _percent(values["map_strict"]), ""])
+    for name, values in result.reference_scores.items():
+        rows.append([f"true boxes: {label(name, values)}", _percent(values["map"]), _percent(values["map_strict"]), ""])
     metric = result.metric
     title = f"{result.images} images, protocol {result.protocol}, {metric} {result.language:.3f}"
     console.print_table(title, ["", "mAP", f"{metric} ≥ 0.1", "boxes alone"], rows)

@@ -16,17 +16,15 @@ from regiontalk.errors import RegionTalkError
 VERBS = {
     "align": "Which words of a sentence belong to which region of a photo.",
     "baseline": "The papers' comparison systems, on a data set.",
-    "calibrate": "Make a model's scores probabilities, fitted on dev photos.",
     "caption": "Regions and captions of photos, folders or globs.",
-    "data": "Turn other people's data sets into records; check, count and merge them.",
+    "data": "Turn other people's data sets into records; check, count, join and merge them.",
     "describe": "One sentence for each whole photo.",
-    "doctor": "What is installed, which device, which model, what is missing and how to mend it.",
+    "doctor": "What is installed, which device, which model, what is missing and how to fix it.",
     "evaluate": "The papers' metrics, on files of predictions.",
     "export": "Turn a trained checkpoint into a model folder that runs without torch.",
-    "predict": "A trained checkpoint's regions and captions for the photos of a data set.",
-    "rank": "Learn from dev photos which regions of a model come first.",
+    "fit": "Fit a model's settings, ranking and probabilities to dev photos.",
+    "predict": "A model's regions and captions for the photos of a data set.",
     "train": "Train a model from a recipe.",
-    "tune": "Try a checkpoint's prediction settings on dev photos, best first.",
 }
 
 

@@ -13,9 +13,8 @@ from typing import Any
 from PIL import ExifTags, Image
 
 from regiontalk.cli import console, render
-from regiontalk.data.writing import encode_line
 from regiontalk.errors import UsageError
-from regiontalk.files import replacing
+from regiontalk.files import json_line, replacing
 from regiontalk.page import writing_page
 from regiontalk.types import Description, ImageRegions
 
@@ -104,23 +103,18 @@ def _writing(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
         return
     targets = _targets(wanted, photos)
     _spare_originals(list(targets.values()) or [wanted.output], photos)
-    try:
-        if wanted.page is not None:
-            with writing_page(wanted.page) as put:
-                yield lambda photo: put(photo if isinstance(photo, ImageRegions) else photo.as_regions())
-        elif wanted.data is not None:
-            with (
-                replacing(wanted.data) as temporary,
-                temporary.open("wb") as file,
-                _encoding(wanted.export, lambda value: file.write(encode_line(value))) as put,
-            ):
-                yield put
-        else:
-            yield lambda photo: _save_picture(photo, targets[photo.path])
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise UsageError(f"{wanted.output}: cannot be written: {error.strerror or error}") from error
+    if wanted.page is not None:
+        with writing_page(wanted.page) as put:
+            yield lambda photo: put(photo if isinstance(photo, ImageRegions) else photo.as_regions())
+    elif wanted.data is not None:
+        with (
+            replacing(wanted.data) as partial,
+            partial.open("wb") as file,
+            _encoding(wanted.export, lambda value: file.write(json_line(value))) as put,
+        ):
+            yield put
+    else:
+        yield lambda photo: _save_picture(photo, targets[photo.path])
 
 
 @contextmanager
@@ -204,5 +198,5 @@ def _may_be_replaced(target: Path) -> bool:
 def _save_picture(photo: Result, target: Path) -> None:
     exif = Image.Exif()
     exif[ExifTags.Base.Software] = MARK
-    with replacing(target) as temporary:
-        photo.draw().save(temporary, exif=exif, quality=92)
+    with replacing(target) as partial:
+        photo.draw().save(partial, exif=exif, quality=92)

@@ -15,6 +15,7 @@ from rich.text import Text
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.drawing import PALETTE
+from regiontalk.errors import one_line
 from regiontalk.types import BoxXYXY, Description, ImageRegions, Region, Sentence
 
 LINES = ("hf",)  # formats of one object a line instead of one whole
@@ -22,7 +23,7 @@ LINES = ("hf",)  # formats of one object a line instead of one whole
 
 def print_result(photo: ImageRegions | Description) -> None:
     """A table of a photo's regions or sentences."""
-    heading = Text(console.one_line(photo.path), style="bold")
+    heading = Text(one_line(photo.path), style="bold")
     heading.append(f"  {photo.width}×{photo.height}", style="not bold dim")
     console.out().print(heading)
     if isinstance(photo, ImageRegions):
@@ -36,7 +37,7 @@ def _print_sentences(photo: Description) -> None:
     table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for said in (Sentence(photo.sentence, photo.logprob), *photo.alternatives):
-        table.add_row(f"{said.logprob:.2f}", Text(console.one_line(said.sentence)))
+        table.add_row(f"{said.logprob:.2f}", Text(one_line(said.sentence)))
     console.out().print(table)
 
 
@@ -50,7 +51,7 @@ def _print_regions(photo: ImageRegions) -> None:
     for number, region in enumerate(photo.regions):
         key = Text("■", style="rgb({},{},{})".format(*PALETTE[number % len(PALETTE)]))
         box = " ".join(f"{side:.0f}" for side in region.xyxy)
-        table.add_row(key, f"{region.score:.2f}", Text(console.one_line(region.caption)), box)
+        table.add_row(key, f"{region.score:.2f}", Text(one_line(region.caption)), box)
     console.out().print(table if photo.regions else Text("  nothing found", style="dim"))
 
 

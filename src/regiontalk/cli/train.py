@@ -50,19 +50,19 @@ class ProgressWatcher:
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key: --set run.steps=500")
 @click.option(
     "--from",
-    "begin_from",
+    "init_from",
     metavar="MODEL",
-    help="Go on from this model's weights: embedded (the package's own), a model folder, or another run.",
+    help="Start from this model's weights: embedded (the one in the package), a model folder, or another run.",
 )
-@click.option("--resume", is_flag=True, help="Go on from the run's newest checkpoint, if there is one.")
-@click.option("--minutes", type=float, help="Stop with a checkpoint after so long; --resume goes on.")
+@click.option("--resume", is_flag=True, help="Resume from the run's newest checkpoint, if there is one.")
+@click.option("--minutes", type=float, help="Stop with a checkpoint after this time; --resume continues.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
 def command(
     recipe: Path,
     output: Path | None,
     changes: tuple[str, ...],
-    begin_from: str | None,
+    init_from: str | None,
     resume: bool,
     minutes: float | None,
     device: str,
@@ -70,17 +70,18 @@ def command(
 ) -> None:
     """Train a model from RECIPE, a TOML file (see recipes/).
 
-    Under torchrun, every process takes its share of each batch.
+    The run's folder gets checkpoints, a log, and run.json: the recipe as used, data, commit, device and seed. Under
+    torchrun, every process takes its share of each batch.
     """
     console.need("train", "training", "torch", "safetensors", "tensorboard")
     from regiontalk.training.run import start_run
 
     folder = output if output is not None else Path("runs") / recipe.stem
     if not resume and (folder / "checkpoints").exists():
-        raise UsageError(f"{folder} holds a run already", hint="--resume goes on with it, -o names another folder")
-    if begin_from is not None:
+        raise UsageError(f"{folder} holds a run already", hint="--resume continues it, -o names another folder")
+    if init_from is not None:
         console.need("train", "--from", "onnx")
-        changes = (*changes, f"begin_from={json.dumps(begin_from)}")
+        changes = (*changes, f"init_from={json.dumps(init_from)}")
     watcher = ProgressWatcher(quiet)
     with watcher.bar:
         start_run(recipe, changes, folder, resume, minutes, device, watcher)

@@ -1,7 +1,7 @@
-"""Region codes of a data set's photos, computed once, so that heads train in minutes.
+"""Computes the region codes of a data set's photos once, so that heads train in minutes.
 
-A file of codes is an `.npz` with the arrays of `CodedPhotos`. While it is being made, finished parts lie in a folder
-beside it (`FILE.parts`), so that a run that was killed goes on where it was.
+While a file of codes is being made, finished parts lie in a folder beside it (`FILE.parts`), so that a run that was
+killed continues where it was.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hashlib
 import json
 import shutil
 import signal
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -22,18 +21,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regiontalk import boxes as geometry
-from regiontalk.data.records import Dataset, Record
+from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError, RegionTalkError, UsageError
+from regiontalk.evaluation.merged_truth import true_boxes
+from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.files import replacing
-from regiontalk.model import BEST_REGIONS, Look, Model
+from regiontalk.model import BEST_REGIONS, Codes, Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
-from regiontalk.runtime import OnnxRuntime
-from regiontalk.types import BoxXYXY
+from regiontalk.runtime.onnx import OnnxRuntime
 
 ROWS = 1 + BEST_REGIONS
 PART = 32  # photos in a part
-ARRAYS = ("counts", "boxes_xyxy", "scores", "codes")
 
 Track = Callable[[Iterable[int], int], Iterable[int]]
 """Looks on as numbers of photos are done, of so many."""
@@ -58,81 +57,19 @@ class Origin(NamedTuple):
 class Looking:
     """What is looked at, with what."""
 
-    captioner: Model
-    dataset: Dataset
+    photos: DatasetModel
     origin: Origin
 
     @cached_property
     def rows(self) -> int:
         """Of every photo: the whole photo and its regions."""
-        return 1 + max(len(true_boxes(record)) for record in self.dataset) if self.origin.on_truths else ROWS
+        if not self.origin.on_truths:
+            return ROWS
+        return 1 + max(len(true_boxes(record)) for record in self.photos.dataset)
 
-    def look(self, record: Record) -> Look:
-        photo, size, surroundings = self.dataset.read_photo(record), self.origin.size, self.origin.surroundings
-        if self.origin.on_truths:
-            return self.captioner.look_at(photo, true_boxes(record), size, surroundings)
-        return self.captioner.look(photo, size=size, surroundings=surroundings)
-
-
-@dataclass(frozen=True)
-class CodedPhotos:
-    """P photos; row 0 of each is the whole photo, then its best regions by falling score (or its true boxes); the
-    rest is zero."""
-
-    names: tuple[str, ...]
-    counts: NDArray[np.int64]
-    """(P,) rows in use, at least 1."""
-    boxes_xyxy: NDArray[np.float32]
-    """(P, 20, 4) pixels of the upright photo."""
-    scores: NDArray[np.float32]
-    """(P, 20)"""
-    codes: NDArray[np.float16]
-    """(P, 20, D)"""
-    detector: str
-    """`model_folder.detector_fingerprint` of the network that made them."""
-    surroundings: NDArray[np.float16] | None = None
-    """(P, 20, D) codes of the enlarged boxes (`captioner.SURROUNDINGS`), where they were asked for."""
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """Name -> place."""
-        return {name: place for place, name in enumerate(self.names)}
-
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        """(P, 20) the rows in use."""
-        return np.arange(self.codes.shape[1]) < self.counts[:, None]
-
-    def find(self, records: Iterable[Record], place: str) -> NDArray[np.int64]:
-        """Where each record's photo stands."""
-        found = [self.places.get(record.image, -1) for record in records]
-        if -1 in found:
-            name = list(records)[found.index(-1)].image
-            raise DataError(f"{place}: no codes of the photo {name!r}", hint="regiontalk data codes computes them")
-        return np.array(found, dtype=np.int64)
-
-    def save(self, path: Path) -> None:
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        if self.surroundings is not None:
-            arrays["surroundings"] = self.surroundings
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, names=np.array(self.names), detector=np.array(self.detector), **arrays)
-
-    @classmethod
-    def load(cls, path: Path, surroundings: bool = True) -> CodedPhotos:
-        """Reads a file; without `surroundings` they stay on the disk."""
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in ARRAYS}
-                if surroundings and "surroundings" in stored.files:
-                    arrays["surroundings"] = stored["surroundings"]
-                return cls(tuple(stored["names"].tolist()), detector=str(stored["detector"]), **arrays)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise DataError(f"{path}: not a file of codes: {reason}", hint="regiontalk data codes makes one") from error
+    def codes(self, number: int) -> Codes:
+        look = self.photos.look(self.photos.dataset[number], self.origin.on_truths, self.origin.size)
+        return self.photos.model.codes(look, self.origin.surroundings)
 
 
 def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> CodedPhotos:
@@ -157,13 +94,6 @@ def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> Code
     coded.save(out)
     shutil.rmtree(parts)
     return coded
-
-
-def true_boxes(record: Record) -> list[BoxXYXY]:
-    """The different boxes of a record, as far as they lie in the photo, in their order."""
-    boxes = dict.fromkeys(region.xyxy for region in record.regions)
-    kept = geometry.clip(list(boxes), record.width, record.height) if boxes else np.zeros((0, 4))
-    return [box for box, (x0, y0, x1, y1) in zip(boxes, kept, strict=True) if x1 > x0 and y1 > y0]
 
 
 def _digest(dataset: Dataset) -> str:
@@ -219,42 +149,38 @@ def _make_parts(parts: Path, missing: Sequence[range], made_from: Origin, worker
 def _start_worker(made_from: Origin, threads: int | None) -> None:
     if threads is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    captioner = Model(OnnxRuntime(made_from.model, threads))
-    _of_this_worker.append(Looking(captioner, Dataset(made_from.dataset, made_from.split), made_from))
+    model, dataset = Model(OnnxRuntime(made_from.model, threads)), Dataset(made_from.dataset, made_from.split)
+    _of_this_worker.append(Looking(DatasetModel(model, dataset), made_from))
 
 
 def _make_part(job: tuple[Path, range]) -> range | RegionTalkError:
     """Looks at a share of the photos and saves what was seen."""
     path, share = job
     try:
-        looks = [_look(_of_this_worker[0], number) for number in share]
+        looking = _of_this_worker[0]
+        photos = [_to_arrays(looking.codes(number), looking.rows) for number in share]
     except RegionTalkError as error:
         return error  # raised in the parent: an error's keywords do not survive the way between processes
-    arrays = {name: np.stack([look[name] for look in looks]) for name in looks[0]}
+    arrays = {name: np.stack([photo[name] for photo in photos]) for name in photos[0]}
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
     return share
 
 
-def _look(looking: Looking, number: int) -> dict[str, NDArray[Any]]:
-    dataset = looking.dataset
-    record = dataset[number]
-    try:
-        look = looking.look(record)
-    except RegionTalkError as error:
-        raise DataError(f"{dataset.folder}: {record.image}: {error.message}") from error
-    count, size = look.codes.shape
-    coded = {
+def _to_arrays(found: Codes, rows: int) -> dict[str, NDArray[Any]]:
+    """The arrays of `CodedPhotos` for one photo, filled up to `rows` with zeros."""
+    count, size = found.codes.shape
+    coded: dict[str, NDArray[Any]] = {
         "counts": np.array(count),
-        "boxes_xyxy": np.zeros((looking.rows, 4), dtype=np.float32),
-        "scores": np.zeros(looking.rows, dtype=np.float32),
-        "codes": np.zeros((looking.rows, size), dtype=np.float16),
+        "boxes_xyxy": np.zeros((rows, 4), dtype=np.float32),
+        "scores": np.zeros(rows, dtype=np.float32),
+        "codes": np.zeros((rows, size), dtype=np.float16),
     }
-    coded["boxes_xyxy"][:count], coded["scores"][:count] = look.boxes_xyxy, look.scores
-    coded["codes"][:count] = look.codes
-    if look.surroundings is not None:
+    coded["boxes_xyxy"][:count], coded["scores"][:count] = found.boxes_xyxy, found.scores
+    coded["codes"][:count] = found.codes
+    if found.surroundings is not None:
         coded["surroundings"] = np.zeros_like(coded["codes"])
-        coded["surroundings"][:count] = look.surroundings
+        coded["surroundings"][:count] = found.surroundings
     return coded
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regiontalk import images
-from regiontalk.data.records import SPLITS, Record, TarShards, TrueRegion, open_annotations, parse_record
+from regiontalk.data.records import SPLITS, Record, TarShards, TrueRegion, annotations_path, parse_record
 from regiontalk.errors import DataError, InputError
+from regiontalk.files import read_lines
 from regiontalk.types import BoxXYXY
 
 ROUNDING = 0.5  # pixels that a box may stand over the border: coordinates of resized photos are rounded
@@ -47,10 +47,10 @@ class Checker:
         self._shards = TarShards(self.folder)
 
     def problems(self, track: Callable[[Iterable[Line]], Iterable[Line]] = iter) -> Iterator[Problem]:
-        for number, line in track(open_annotations(self.folder)):
+        for number, line in track(read_lines(annotations_path(self.folder))):
             self.records += 1
             try:
-                record = parse_record(line, lambda: "")
+                record = parse_record(line, "")
             except DataError as error:
                 yield Problem(number, None, error.message.removeprefix(": "))
                 continue
@@ -65,7 +65,7 @@ class Checker:
             yield f"the same image as in line {first}"
         if record.split not in SPLITS:
             yield f"split is {record.split!r}, not one of {', '.join(SPLITS)}"
-        if not all(sentence.strip() for sentence in record.sentences):
+        if not all(sentence.strip() for sentence in (*record.sentences, *record.entity_sentences)):
             yield "an empty sentence"
         if min(record.width, record.height) < 1:
             yield f"an image of {record.width}×{record.height} pixels"
@@ -85,18 +85,19 @@ class Checker:
 
     def _photo_size(self, record: Record) -> tuple[int, int] | None:
         """The size of the decoded photo; None, once it is known to be there, when that is enough."""
-        if record.shard is not None:
-            data = self._shards.read(record.shard, record.image)
-            return None if self.quick else images.open_photo(data).size
-        path = self.folder / record.image
-        if self.quick and path.is_file():
+        stored = self._shards.photo(record)
+        if self.quick and (isinstance(stored, bytes) or stored.is_file()):
             return None
-        return images.open_photo(path).size
+        return images.open_photo(stored).size
 
 
 def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:
-    if not region.phrase.strip():
+    if not all(phrase.strip() for phrase in (region.phrase, *region.phrases)):
         yield "an empty phrase"
+    if region.phrases and region.phrase != region.phrases[0]:
+        yield "phrase is not the first of phrases"
+    if not all(0 <= number < len(record.entity_sentences) for number in region.sentences):
+        yield f"sentences {list(region.sentences)} of {len(record.entity_sentences)} entity_sentences"
     for box in dict.fromkeys((region.xyxy, *region.boxes_xyxy)):
         problem = box_problem(box, record.width, record.height)
         if problem is not None:
@@ -105,8 +106,6 @@ def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:
 
 def box_problem(box: BoxXYXY, width: int, height: int) -> str | None:
     x0, y0, x1, y1 = box
-    if not all(math.isfinite(value) for value in box):
-        return "a coordinate that is not a number"
     if x0 >= x1 or y0 >= y1:
         return "a box without area"
     if min(x0, y0) < -ROUNDING or x1 > width + ROUNDING or y1 > height + ROUNDING:

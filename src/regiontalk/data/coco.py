@@ -1,20 +1,21 @@
 """COCO (Lin et al. 2014): `captions_*.json` and/or `instances_*.json`, and any single file of that form.
 
-A caption is a sentence of the photo; an instance is a region whose phrase is the name of its category, with
-type "object". Crowds are skipped. The split comes from the file's name (train2017, val2014).
+A caption is a sentence of the photo. An instance is a region of type "object" whose phrase is the name of its category;
+one with a caption of its own (as `regiontalk caption --format coco` writes them) has that as its phrase, and no type.
+Crowds are skipped. The split comes from the file's name (train2017, val2014).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from regiontalk.data.json_stream import stream_members
-from regiontalk.data.records import TrueRegion
+from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import (
     Format,
     Item,
@@ -32,15 +33,38 @@ from regiontalk.types import BoxXYXY
 _PART = re.compile(r"(?:captions|instances)_(?P<part>(?:train|val|test)\d*)\.json")
 
 
+class Photo(NamedTuple):
+    """An entry of `images`."""
+
+    name: str
+    width: int
+    height: int
+
+
+def photo_of(entry: Mapping[str, Any]) -> Photo:
+    return Photo(as_text(entry["file_name"], "file_name"), *as_size(entry["width"], entry["height"]))
+
+
+def take_entries(path: Path, takes: Mapping[str, Callable[[Mapping[str, Any], str], None]]) -> None:
+    """Gives every entry of a file's lists, and its place, to the function of the list's name."""
+    numbers: Counter[str] = Counter()
+    for key, entry in stream_members(path):
+        if key in takes:
+            numbers[key] += 1
+            place = f"{path}, {key} item {numbers[key]}"
+            with reading(place):
+                takes[key](as_object(entry), place)
+
+
 @dataclass
-class _Photo:
+class _Described:
     """What the files of one part say of a photo."""
 
     place: str
-    name: str | None = None
-    size: tuple[int, int] | None = None
+    photo: Photo | None = None
     sentences: list[str] = field(default_factory=list)
-    objects: list[tuple[BoxXYXY, int]] = field(default_factory=list)
+    objects: list[tuple[BoxXYXY, int | str]] = field(default_factory=list)
+    """Boxes, each with the number of its category or with its caption."""
 
 
 @dataclass
@@ -48,56 +72,52 @@ class _Part:
     """The photos of train2017, val2017 or another part, from one or several files."""
 
     name: str
-    photos: dict[int, _Photo] = field(default_factory=dict)
+    photos: dict[int, _Described] = field(default_factory=dict)
     categories: dict[int, str] = field(default_factory=dict)
 
     def read(self, path: Path) -> None:
-        takes = {"images": self._take_image, "annotations": self._take_annotation}
-        takes["categories"] = self._take_category
-        numbers: Counter[str] = Counter()
-        for key, entry in stream_members(path):
-            if key in takes:
-                numbers[key] += 1
-                place = f"{path}, {key} item {numbers[key]}"
-                with reading(place):
-                    takes[key](as_object(entry), place)
+        takes = {"images": self._take_image, "annotations": self._take_annotation, "categories": self._take_category}
+        take_entries(path, takes)
 
     def _take_image(self, entry: Mapping[str, Any], place: str) -> None:
-        photo = self.photos.setdefault(int(entry["id"]), _Photo(place))
-        photo.name = as_text(entry["file_name"], "file_name")
-        photo.size = as_size(entry["width"], entry["height"])
+        self.photos.setdefault(int(entry["id"]), _Described(place)).photo = photo_of(entry)
 
     def _take_annotation(self, entry: Mapping[str, Any], place: str) -> None:
-        photo = self.photos.setdefault(int(entry["image_id"]), _Photo(place))
+        described = self.photos.setdefault(int(entry["image_id"]), _Described(place))
         if entry.get("iscrowd"):
             return
-        if "caption" in entry:
-            sentence = as_text(entry["caption"], "caption").strip()
-            photo.sentences += [sentence] if sentence else []
-        else:
-            photo.objects.append((xywh_box(*entry["bbox"]), int(entry["category_id"])))
+        caption = as_text(entry["caption"], "caption").strip() if "caption" in entry else None
+        if caption is None or "bbox" in entry:
+            box = xywh_box(*entry["bbox"])
+            described.objects.append((box, int(entry["category_id"]) if caption is None else caption))
+        elif caption:
+            described.sentences.append(caption)
 
     def _take_category(self, entry: Mapping[str, Any], place: str) -> None:  # noqa: ARG002
         self.categories[int(entry["id"])] = as_text(entry["name"], "name")
 
-    def item(self, identity: int, photo: _Photo, source: Source) -> Item:
-        if photo.name is None:
-            raise DataError(f"{photo.place}: no image has the id {identity}")
-        default = split_of(self.name.rstrip("0123456789"), photo.place) if self.name else "train"
-        return Item(
-            photo.place,
+    def item(self, identity: int, described: _Described, source: Source) -> Item:
+        photo = described.photo
+        if photo is None:
+            raise DataError(f"{described.place}: no image has the id {identity}")
+        default = split_of(self.name.rstrip("0123456789"), described.place) if self.name else "train"
+        record = Record(
             f"{self.name}/{photo.name}" if self.name else photo.name,
-            photo.size,
+            photo.width,
+            photo.height,
             source.split_for(str(identity), photo.name, default=default),
-            sentences=tuple(photo.sentences),
-            regions=tuple(TrueRegion(box, self._category(name, photo), "object") for box, name in photo.objects),
-            more={"id": identity},
+            sentences=tuple(described.sentences),
+            regions=tuple(self._region(box, said, described.place) for box, said in described.objects),
+            id=str(identity),
         )
+        return Item(described.place, record)
 
-    def _category(self, identity: int, photo: _Photo) -> str:
-        if identity not in self.categories:
-            raise DataError(f"{photo.place}: no category has the id {identity} of one of its objects")
-        return self.categories[identity]
+    def _region(self, box: BoxXYXY, said: int | str, place: str) -> TrueRegion:
+        if isinstance(said, str):
+            return TrueRegion(box, said)
+        if said not in self.categories:
+            raise DataError(f"{place}: no category has the id {said} of one of its objects")
+        return TrueRegion(box, self.categories[said], "object")
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from regiontalk.data.records import TrueRegion
+from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, read_text, reading, split_of, xywh_box
 from regiontalk.errors import DataError
 from regiontalk.types import BoxXYXY
@@ -38,14 +38,9 @@ def read(source: Source) -> Iterator[Item]:
         with reading(place):
             _add(photos, place, row)
     for path, photo in photos.items():
-        yield Item(
-            photo.place,
-            path,
-            split=source.split_for(path, Path(path).name, default=photo.split),
-            sentences=tuple(photo.sentences),
-            regions=tuple(photo.regions),
-            region_places=tuple(photo.region_places),
-        )
+        split = source.split_for(path, Path(path).name, default=photo.split)
+        record = Record(path, 0, 0, split, sentences=tuple(photo.sentences), regions=tuple(photo.regions))
+        yield Item(photo.place, record, tuple(photo.region_places))
 
 
 FORMAT = Format(read, own=True)

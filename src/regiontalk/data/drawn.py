@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from regiontalk import boxes
+from regiontalk.data.packing import add_member
 from regiontalk.data.records import Record, TrueRegion
+from regiontalk.data.writing import AnnotationWriter, write_description
 from regiontalk.types import BoxXYXY
 
 COLOURS = {"red": (214, 40, 40), "green": (40, 160, 60), "blue": (40, 80, 210), "yellow": (240, 200, 30)}
 SHAPES = ("circle", "square", "triangle", "ring")
 GROUND = (225, 228, 232)
 MOST_OVERLAP = 0.1
+SHARD = "images-00.tar"
 
 
 def draw_scene(
@@ -39,32 +42,26 @@ def draw_scene(
     return picture, regions
 
 
-def write_scenes(out: Path, train: int, dev: int, seed: int = 0, long_side: int = 128, shapes: int = 3) -> None:
-    """A data set of drawn scenes in one tar shard; the same bytes for the same seed."""
+def write_scenes(
+    out: Path, train: int, dev: int, seed: int = 0, long_side: int = 128, shapes: int = 3
+) -> dict[str, Any]:
+    """A data set of drawn scenes in one tar shard, the same bytes for the same seed; returns its description."""
     out.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
-    with (
-        tarfile.open(out / "images-00.tar", "w") as tar,
-        (out / "annotations.jsonl").open("w", encoding="utf-8", newline="\n") as annotations,
-    ):
+    with tarfile.open(out / SHARD, "w") as tar, AnnotationWriter(out, out) as writer:
         for number in range(train + dev):
             height = int(random.integers(long_side * 2 // 3, long_side + 1))
             width, height = (long_side, height) if random.random() < 0.5 else (height, long_side)
             picture, regions = draw_scene(random, width, height, shapes)
             name = f"scene-{number:05d}.png"
-            _add(tar, name, picture)
+            add_member(tar, name, _png(picture))
             split = "train" if number < train else "dev"
             sentence = " and ".join(region.phrase for region in regions)
-            record = Record(name, width, height, split, "images-00.tar", (sentence,), tuple(regions))
-            annotations.write(json.dumps(record.to_dict()) + "\n")
-    settings = {
-        "source": "drawn",
-        "images": train + dev,
-        "seed": seed,
-        "long_side": long_side,
-        "shapes": shapes,
-    }
-    (out / "dataset.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+            writer.write(Record(name, width, height, split, SHARD, (sentence,), tuple(regions)))
+    settings = {"seed": seed, "long_side": long_side, "shapes": shapes}
+    description = {"source": "drawn", "settings": settings} | writer.counts.to_dict()
+    write_description(out, description)
+    return description
 
 
 def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: BoxXYXY, colour: tuple[int, int, int]) -> None:
@@ -79,10 +76,7 @@ def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: BoxXYXY, colour: tupl
         pen.ellipse(box, outline=colour, width=max(3, int(x1 - x0) // 6))
 
 
-def _add(tar: tarfile.TarFile, name: str, picture: Image.Image) -> None:
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG")
-    member = tarfile.TarInfo(name)
-    member.size = buffer.tell()
-    buffer.seek(0)
-    tar.addfile(member, buffer)
+def _png(picture: Image.Image) -> bytes:
+    data = io.BytesIO()
+    picture.save(data, "PNG")
+    return data.getvalue()

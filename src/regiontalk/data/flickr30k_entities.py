@@ -15,21 +15,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from regiontalk.data.fitting import union
-from regiontalk.data.records import TrueRegion, read_file
-from regiontalk.data.sources import Format, Item, Source, add_to_split, as_size, read_lines, reading, split_of
+from regiontalk.data.records import Record, TrueRegion
+from regiontalk.data.region_boxes import union
+from regiontalk.data.sources import Format, Item, Source, as_size, read_lines, read_split_lists, reading
 from regiontalk.errors import DataError
+from regiontalk.files import read_file
 from regiontalk.types import BoxXYXY
 
 PHOTO_FOLDERS = ("", "flickr30k-images", "flickr30k_images", "images")
-_PHRASE = re.compile(r"\[/EN#(?P<entity>\d+)/(?P<type>\S+)\s+(?P<phrase>[^\[\]]+)\]")
+_PHRASE = re.compile(r"\[/EN#(?P<entity>\d+)/(?P<type>[^\s\[\]]+)\s(?P<phrase>[^\[\]]+)\]")
 
 
 def read(source: Source) -> Iterator[Item]:
     annotations = source.folder / "Annotations"
     if not annotations.is_dir():
         raise DataError(f"{annotations}: no such folder", hint="SOURCE holds Annotations/ and Sentences/")
-    source = source.with_lists(_read_lists(source.folder))
+    lists = {"train": "train.txt", "dev": "val.txt", "test": "test.txt"}
+    source = source.with_lists(read_split_lists({split: source.folder / name for split, name in lists.items()}))
     for path in sorted(annotations.glob("*.xml")):
         split = source.split_for(path.stem, f"{path.stem}.jpg", default="train")
         yield _item(path, source.folder / "Sentences" / f"{path.stem}.txt", split)
@@ -38,20 +40,24 @@ def read(source: Source) -> Iterator[Item]:
 FORMAT = Format(read, PHOTO_FOLDERS)
 
 
-def _item(path: Path, sentence_path: Path, split: str | None) -> Item:
+def _item(path: Path, sentence_path: Path, split: str) -> Item:
     root = _parse(path)
     marked = _read_sentences(sentence_path)
     with reading(str(path)):
-        image = root.findtext("filename") or f"{path.stem}.jpg"
         size = root.find("size")
-        return Item(
-            str(path),
-            image,
-            None if size is None else as_size(size.findtext("width"), size.findtext("height")),
+        width, height = (0, 0) if size is None else as_size(size.findtext("width"), size.findtext("height"))
+        sentences = tuple(plain_sentence(line) for line in marked)
+        record = Record(
+            root.findtext("filename") or f"{path.stem}.jpg",
+            width,
+            height,
             split,
-            sentences=tuple(plain_sentence(line) for line in marked),
+            sentences=sentences,
             regions=tuple(_regions(marked, _entity_boxes(root))),
+            id=path.stem,
+            entity_sentences=sentences,
         )
+        return Item(str(path), record)
 
 
 def plain_sentence(marked: str) -> str:
@@ -76,7 +82,8 @@ def _regions(marked_sentences: list[str], boxes: Mapping[str, list[BoxXYXY]]) ->
             match["phrase"].strip(),
             match["type"],
             tuple(own) if len(own) > 1 else (),
-            more={"entity": match["entity"], "sentences": list(dict.fromkeys(numbers[key]))},
+            entity=match["entity"],
+            sentences=tuple(dict.fromkeys(numbers[key])),
         )
 
 
@@ -110,14 +117,5 @@ def _number(bounds: ElementTree.Element, name: str) -> float:
 def _parse(path: Path) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(read_file(path))
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # of the text, or of an encoding it names
         raise DataError(f"{path}: wrong XML: {error}") from error
-
-
-def _read_lists(folder: Path) -> dict[str, str]:
-    splits: dict[str, str] = {}
-    for name in ("train", "val", "test"):
-        path = folder / f"{name}.txt"
-        if path.exists():
-            add_to_split(splits, read_lines(path), split_of(name, str(path)), path)
-    return splits

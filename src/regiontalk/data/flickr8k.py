@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from regiontalk.data.records import SPLITS
-from regiontalk.data.sources import Format, Item, Source, add_to_split, read_lines, read_text
+from regiontalk.data.records import SPLITS, Record
+from regiontalk.data.sources import Format, Item, Source, read_split_lists, read_text
 from regiontalk.errors import DataError
 
 TOKENS = "Flickr8k.token.txt"
@@ -22,13 +22,20 @@ _LINE = re.compile(r"(?P<image>[^#\t]+?\.jpg)(?:\.\d+)?#(?P<number>\d+)\t(?P<sen
 
 def read(source: Source) -> Iterator[Item]:
     path = source.path if source.path.is_file() else _in_text_folder(source.path, TOKENS)
-    source = source.with_lists(_read_lists(path.parent))
+    lists = {split: path.with_name(f"Flickr_8k.{split}Images.txt") for split in SPLITS}
+    source = source.with_lists(read_split_lists(lists))
     for image, (line, sentences) in _read_tokens(path).items():
         split = source.split_for(image, Path(image).stem, default="train")
-        yield Item(f"{path}, line {line}", image, split=split, sentences=sentences)
+        record = Record(image, 0, 0, split, sentences=sentences, id=flickr_id(image))
+        yield Item(f"{path}, line {line}", record)
 
 
 FORMAT = Format(read, PHOTO_FOLDERS)
+
+
+def flickr_id(image: str) -> str:
+    """Flickr's number of a photo: 1000268201_693b08cb0e.jpg is 1000268201.jpg in Flickr30k."""
+    return Path(image).stem.partition("_")[0]
 
 
 def _in_text_folder(folder: Path, name: str) -> Path:
@@ -51,12 +58,3 @@ def _read_tokens(path: Path) -> dict[str, tuple[int, tuple[str, ...]]]:
         image: (line, tuple(sentences[number] for number in sorted(sentences) if sentences[number]))
         for image, (line, sentences) in found.items()
     }
-
-
-def _read_lists(folder: Path) -> dict[str, str]:
-    splits: dict[str, str] = {}
-    for split in SPLITS:
-        path = folder / f"Flickr_8k.{split}Images.txt"
-        if path.exists():
-            add_to_split(splits, read_lines(path), split, path)
-    return splits

@@ -1,93 +1,60 @@
 """A user's own lines of JSON: records as we write them, or what `regiontalk caption --json` prints.
 
-`image` (or `path`), `regions` with `xyxy` (or `xywh`) and `phrase` (or `caption`), `sentences`; `split`,
-`width` and `height` may be left out. SOURCE is a file (`.gz` too) or the folder of a prepared data set.
+`image` (or `path`), `regions` with `xyxy` (or `xywh`) and `phrase` (or `caption`), `sentences`; `split`, `width` and
+`height` may be left out. SOURCE is a file (`.gz` too) or the folder of a prepared data set.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any
 
-from regiontalk.data.json_stream import refuse_constant
-from regiontalk.data.records import BROKEN_FILE, TrueRegion, annotations_path, open_file
-from regiontalk.data.sources import (
-    Format,
-    Item,
-    Source,
-    as_object,
-    as_size,
-    as_text,
-    reading,
-    split_of,
-    xywh_box,
-)
-from regiontalk.errors import DataError
+from regiontalk.data.records import Record, annotations_path
+from regiontalk.data.sources import Format, Item, Source, as_object, as_size, reading, split_of, xywh_box
+from regiontalk.files import read_json_lines, to_dataclass
 
 # What a prediction carries beside path, size and regions: no part of a record.
 _OF_PREDICTIONS = {"schema", "model"}
-_KNOWN = {"image", "path", "width", "height", "split", "shard", "sentences", "regions"} | _OF_PREDICTIONS
-_KNOWN_OF_REGIONS = {"xyxy", "xywh", "phrase", "caption", "type", "boxes_xyxy", "id", "score", "logprob"}
+_OF_PREDICTED_REGIONS = {"id", "score", "logprob", "confidence"}
 
 
 def read(source: Source) -> Iterator[Item]:
     path = annotations_path(source.path) if source.path.is_dir() else source.path
-    for number, line in enumerate(_lines(path), start=1):
-        if line.strip():
-            place = f"{path}, line {number}"
-            with reading(place):
-                item = _item(_parse(line, place), source, place)
-            yield item
+    for place, entry in read_json_lines(path):
+        with reading(place):
+            plain = _plain(entry)
+        yield Item(place, _completed(to_dataclass(Record, plain, place), source, place))
 
 
 FORMAT = Format(read, own=True)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    with open_file(path) as file:
-        try:
-            yield from gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-        except BROKEN_FILE as error:
-            raise DataError(f"{path}: {error}") from error
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A line in the words of records; 0 for a size that it does not have."""
+    plain = {key: value for key, value in entry.items() if key not in {"path", *_OF_PREDICTIONS}}
+    plain.setdefault("image", entry.get("path"))
+    plain["regions"] = [_plain_region(as_object(region)) for region in entry.get("regions", ())]
+    if "id" in entry:
+        plain["id"] = str(entry["id"])
+    if "width" in entry or "height" in entry or "shard" in entry:
+        as_size(entry["width"], entry["height"])
+        return plain
+    return plain | {"width": 0, "height": 0}
 
 
-def _parse(line: bytes, place: str) -> Mapping[str, Any]:
-    try:
-        return as_object(json.loads(line, parse_constant=refuse_constant))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{place}: wrong JSON at character {error.pos + 1}: {error.msg}") from error
+def _plain_region(entry: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in entry.items() if key not in {"xywh", "caption", *_OF_PREDICTED_REGIONS}}
+    if "xywh" in entry:
+        plain["xyxy"] = xywh_box(*entry["xywh"])
+    if "caption" in entry:
+        plain.setdefault("phrase", entry["caption"])
+    return plain
 
 
-def _item(entry: Mapping[str, Any], source: Source, place: str) -> Item:
-    image = as_text(entry["image"] if "image" in entry else entry["path"], "image")
-    shard = entry.get("shard")
-    return Item(
-        place,
-        image,
-        as_size(entry["width"], entry["height"]) if "width" in entry or shard is not None else None,
-        source.split_for(
-            image,
-            PurePosixPath(image).name,
-            default=split_of(as_text(entry.get("split", "train"), "split"), place),
-        ),
-        None if shard is None else str((source.folder / as_text(shard, "shard")).absolute()),
-        tuple(as_text(sentence, "sentence") for sentence in entry.get("sentences", ())),
-        tuple(_region(region) for region in entry.get("regions", ())),
-        {key: value for key, value in entry.items() if key not in _KNOWN},
-    )
-
-
-def _region(entry: Mapping[str, Any]) -> TrueRegion:
-    box = xywh_box(*entry["xywh"]) if "xywh" in entry else entry["xyxy"]
-    return TrueRegion.from_dict(
-        {
-            "xyxy": box,
-            "phrase": entry["phrase"] if "phrase" in entry else entry["caption"],
-            "type": entry.get("type"),
-            "boxes_xyxy": entry.get("boxes_xyxy", ()),
-        }
-        | {key: value for key, value in entry.items() if key not in _KNOWN_OF_REGIONS}
-    )
+def _completed(record: Record, source: Source, place: str) -> Record:
+    """The record with our name of its split, and its shard found from anywhere."""
+    split = source.split_for(record.image, PurePosixPath(record.image).name, default=split_of(record.split, place))
+    shard = None if record.shard is None else str((source.folder / record.shard).absolute())
+    return replace(record, split=split, shard=shard)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from regiontalk.data.records import open_file
 from regiontalk.errors import DataError
+from regiontalk.files import open_file, refuse_constant
 
 CHUNK_BYTES = 1 << 22
 LARGEST_ITEM = 1 << 28  # characters; a broken file must not grow the window without end
@@ -25,36 +25,19 @@ _CUT_TOKEN = 16  # characters: an error nearer to the window's end may be a toke
 
 def stream_array(path: Path) -> Iterator[Any]:
     """The items of a file that is one JSON array."""
-    with open_file(path) as file:
-        window = _Window(path, file)
-        if window.peek() != "[":
-            window.fail(f"a JSON array is due here, not {window.peek()!r}")
-        yield from window.array()
-        window.expect_end()
+    return _stream(path, _Window.array)
 
 
 def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
     """The members of a file that is one JSON object: (key, value), an array as one (key, item) per item."""
+    return _stream(path, _Window.members)
+
+
+def _stream(path: Path, take: Callable[[_Window], Iterator[Any]]) -> Iterator[Any]:
     with open_file(path) as file:
         window = _Window(path, file)
-        if window.peek() != "{":
-            window.fail(f"a JSON object is due here, not {window.peek()!r}")
-        yield from window.members()
+        yield from take(window)
         window.expect_end()
-
-
-def load_json(path: Path) -> Any:
-    """A whole, small JSON file."""
-    with open_file(path) as file:
-        window = _Window(path, file)
-        value = window.value()
-        window.expect_end()
-        return value
-
-
-def refuse_constant(name: str) -> NoReturn:
-    """For `json.loads`: JSON has no NaN and no infinity, though the standard library takes them."""
-    raise ValueError(f"{name} is not JSON")
 
 
 class _Window:
@@ -87,7 +70,7 @@ class _Window:
         while self.peek() != "}":
             key = self.value()
             if not isinstance(key, str):
-                self.fail(f"a member's name is due here, not {key!r}")
+                self.fail(f"expected a member's name, found {key!r}")
             self._take(":")
             if self.peek() == "[":
                 for item in self.array():
@@ -110,7 +93,7 @@ class _Window:
             except ValueError as error:
                 self.fail(str(error))
             else:
-                # A number near the window's end may go on behind it: "1", "1." and "1e+" all scan as 1.
+                # A number near the window's end may go on after it: "1", "1." and "1e+" all scan as 1.
                 if end + 2 < len(self.text) or not self._read():
                     self.at = end
                     return value
@@ -136,7 +119,7 @@ class _Window:
     def _take(self, sign: str) -> None:
         found = self.peek()
         if found != sign:
-            self.fail(f"{sign!r} is due here, not {found!r}" if found else f"the file ends before {sign!r}")
+            self.fail(f"expected {sign!r}, found {found!r}" if found else f"the file ends before {sign!r}")
         self.at += 1
 
     def _read_on_or_fail(self, error: json.JSONDecodeError) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from regiontalk.data import flickr8k, flickr30k_entities
 from regiontalk.data.json_stream import stream_members
+from regiontalk.data.records import Record
 from regiontalk.data.sources import Format, Item, Source, as_object, as_text, reading, split_of
 from regiontalk.errors import DataError
 
@@ -41,9 +42,12 @@ def _only_file(folder: Path) -> Path:
 def _item(entry: Mapping[str, Any], source: Source, place: str) -> Item:
     name = as_text(entry["filename"], "filename")
     sentences = (as_text(sentence["raw"], "raw").strip() for sentence in entry["sentences"])
-    return Item(
-        place,
+    record = Record(
         f"{entry['filepath']}/{name}" if entry.get("filepath") else name,
-        split=source.split_for(name, default=split_of(as_text(entry["split"], "split"), place)),
+        0,
+        0,
+        source.split_for(name, default=split_of(as_text(entry["split"], "split"), place)),
         sentences=tuple(sentence for sentence in sentences if sentence),
+        id=str(entry["cocoid"]) if "cocoid" in entry else flickr8k.flickr_id(name),
     )
+    return Item(place, record)

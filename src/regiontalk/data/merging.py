@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk import boxes
-from regiontalk.data.photos import join_paths
+from regiontalk.data.photo_paths import join_paths
 from regiontalk.data.records import Record, TrueRegion, stream_records
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, UsageError
@@ -29,13 +29,13 @@ def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False
 
 def _merge(regions: Sequence[TrueRegion]) -> TrueRegion:
     x0, y0, x1, y1 = np.mean([region.xyxy for region in regions], axis=0).tolist()
-    phrases = [phrase for region in regions for phrase in region.more.get("phrases", [region.phrase])]
+    phrases = tuple(phrase for region in regions for phrase in region.phrases or (region.phrase,))
     types = {region.type for region in regions}
     return TrueRegion(
         (x0, y0, x1, y1),
         phrases[0],
         types.pop() if len(types) == 1 else None,
-        more={"phrases": phrases},
+        phrases=phrases,
     )
 
 
@@ -46,7 +46,7 @@ def merge_dataset(
     force: bool = False,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> dict[str, Any]:
-    """Writes the merged data set `out`, photos in place; returns what stands in its `dataset.json`."""
+    """Writes the merged data set `out`, photos in place; returns what is in its `dataset.json`."""
     if not 0 < threshold <= 1:
         raise UsageError(f"an IoU lies above 0 and up to 1, not {threshold:g}")
     before = 0
@@ -54,7 +54,7 @@ def merge_dataset(
         with AnnotationWriter(working, out) as writer:
             for record in track(stream_records(folder)):
                 before += len(record.regions)
-                writer.write(merge_regions(_in_place(record, folder), threshold))
+                writer.write(merge_regions(in_place(record, folder), threshold))
         if not writer.counts["images"]:
             raise DataError(f"{folder}: an empty data set")
         description = {"source": "merge", "settings": {"iou": threshold}} | writer.counts.to_dict()
@@ -63,8 +63,8 @@ def merge_dataset(
     return description
 
 
-def _in_place(record: Record, folder: Path) -> Record:
-    """The record with its photo (or shard) named so that it is found from any other folder."""
+def in_place(record: Record, folder: Path) -> Record:
+    """The record of a data set with its photo (or shard) named so that it is found from any other folder."""
     root = str(folder.absolute())
     if record.shard is None:
         return replace(record, image=join_paths(root, record.image))

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from PIL import Image
 
 from regiontalk import images
-from regiontalk.data.records import Record, TrueRegion
-from regiontalk.errors import ImageError
-from regiontalk.types import BoxXYXY
+from regiontalk.data.records import Record
+from regiontalk.data.region_boxes import scale_region
+from regiontalk.errors import ImageError, UsageError
 
 SHARD_BYTES = 256_000_000
 JPEG_QUALITY = 90
@@ -22,6 +22,8 @@ class Packer:
     """Writes the photos of records into shards of about 256 MB: the same bytes for the same photos."""
 
     def __init__(self, folder: Path, long_side: int) -> None:
+        if long_side < images.SHORTEST_SIDE:
+            raise UsageError(f"a packed photo needs a long side of at least {images.SHORTEST_SIDE} pixels")
         self.folder = folder
         self.long_side = long_side
         self._names: set[str] = set()
@@ -56,9 +58,7 @@ class Packer:
         if self._tar is None or self._tar.offset > SHARD_BYTES:
             self._next_shard()
         assert self._tar is not None
-        entry = tarfile.TarInfo(name)  # its defaults: no owner, time 0, mode 0o644
-        entry.size = len(data)
-        self._tar.addfile(entry, io.BytesIO(data))
+        add_member(self._tar, name, data)
         return Path(str(self._tar.name)).name
 
     def _next_shard(self) -> None:
@@ -73,6 +73,12 @@ class Packer:
             self._tar = None
 
 
+def add_member(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    entry = tarfile.TarInfo(name)  # its defaults: no owner, time 0, mode 0o644
+    entry.size = len(data)
+    tar.addfile(entry, io.BytesIO(data))
+
+
 def _jpeg(photo: Image.Image) -> bytes:
     data = io.BytesIO()
     photo.save(data, "JPEG", quality=JPEG_QUALITY)
@@ -82,12 +88,12 @@ def _jpeg(photo: Image.Image) -> bytes:
 def _scaled(record: Record, width: int, height: int) -> Record:
     """The record of the photo resized to `width` × `height`."""
     x, y = width / record.width, height / record.height
-
-    def scale(box: BoxXYXY) -> BoxXYXY:
-        return round(box[0] * x, 3), round(box[1] * y, 3), round(box[2] * x, 3), round(box[3] * y, 3)
-
-    def region(old: TrueRegion) -> TrueRegion:
-        return replace(old, xyxy=scale(old.xyxy), boxes_xyxy=tuple(scale(box) for box in old.boxes_xyxy))
-
-    more = {"original_width": record.width, "original_height": record.height} | dict(record.more)
-    return replace(record, width=width, height=height, regions=tuple(region(old) for old in record.regions), more=more)
+    regions = tuple(scale_region(region, x, y) for region in record.regions)
+    return replace(
+        record,
+        width=width,
+        height=height,
+        original_width=record.original_width or record.width,
+        original_height=record.original_height or record.height,
+        regions=regions,
+    )

@@ -9,15 +9,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from PIL.Image import Image
-
 from regiontalk import images
-from regiontalk.data import coco, csv_table, flickr8k, flickr30k_entities, json_lines, karpathy, visual_genome
-from regiontalk.data.fitting import Unfit, fit_region
+from regiontalk.data import (
+    coco,
+    csv_table,
+    flickr8k,
+    flickr30k_entities,
+    json_lines,
+    karpathy,
+    refcoco,
+    visual_genome,
+)
 from regiontalk.data.packing import Packer
-from regiontalk.data.photos import PhotoFinder, upright_size
+from regiontalk.data.photo_paths import PhotoFinder, upright_size
 from regiontalk.data.records import Record, TarShards, TrueRegion
-from regiontalk.data.sources import Format, Item, Source, read_split_file
+from regiontalk.data.region_boxes import Unusable, clamp_region
+from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
 
@@ -27,6 +34,8 @@ FORMATS: dict[str, Format] = {
     "flickr8k": flickr8k.FORMAT,
     "karpathy": karpathy.FORMAT,
     "coco": coco.FORMAT,
+    "refcoco": refcoco.FORMAT,
+    "visual-genome-coco": visual_genome.FORMAT_ON_COCO,
     "csv": csv_table.FORMAT,
     "jsonl": json_lines.FORMAT,
 }
@@ -130,44 +139,44 @@ class RecordMaker:
         for item in items:
             try:
                 record = self._record(item)
+                if record is not None and self.packer is not None:
+                    record = self.packer.pack(record, images.open_photo(self._shards.photo(record)))
                 if record is not None:
-                    yield record if self.packer is None else self.packer.pack(record, self._open(record))
+                    yield record
             except ImageError as error:
                 self._skip(item, "unreadable photo", str(error))
 
     def _record(self, item: Item) -> Record | None:
         """The record of an item, None (and a note) if there is none to be had."""
-        if item.split is None:
+        record = item.record
+        if record.split == NO_SPLIT:
             self.report.left_out["in no split"] += 1
             return None
-        image, there = self._locate(item)
-        if item.size is None and not there:
+        image, there = self._finder.locate(record.image) if record.shard is None else (record.image, True)
+        if not record.width and not there:
             self._skip(item, "photo not found", f"photo not found: {image}")
             return None
-        if self._places.setdefault((item.shard, image), item.place) != item.place:
-            self._skip(item, "duplicate", f"the same photo as in {self._places[item.shard, image]}")
+        if self._places.setdefault((record.shard, image), item.place) != item.place:
+            self._skip(item, "duplicate", f"the same photo as in {self._places[record.shard, image]}")
             return None
-        width, height = item.size or upright_size(image)
+        width, height = (record.width, record.height) if record.width else upright_size(image)
         regions = tuple(self._fit(item, width, height))
-        reason = self._rule_against(regions, item.sentences)
+        reason = self._rule_against(regions, record.sentences)
         if reason is not None:
             self.report.left_out[reason] += 1
             return None
         self.report.missing += not there
-        return Record(image, width, height, item.split, item.shard, item.sentences, regions, item.more)
-
-    def _locate(self, item: Item) -> tuple[str, bool]:
-        return self._finder.locate(item.image) if item.shard is None else (item.image, True)
+        return replace(record, image=image, width=width, height=height, regions=regions)
 
     def _fit(self, item: Item, width: int, height: int) -> Iterator[TrueRegion]:
-        for number, region in enumerate(item.regions):
+        for number, region in enumerate(item.record.regions):
             reason = self.form.drops(region)
             if reason is not None:
                 self.report.dropped[reason] += 1
                 continue
             try:
-                fitted = fit_region(region, width, height)
-            except Unfit as problem:
+                fitted = clamp_region(region, width, height)
+            except Unusable as problem:
                 self._refuse_or_drop(item.region_place(number), region, str(problem))
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{item.region_place(number)}: {error}") from error
@@ -187,11 +196,6 @@ class RecordMaker:
             return f"more than {self.form.max_regions} regions"
         return None if regions or sentences else "neither region nor sentence"
 
-    def _open(self, record: Record) -> Image:
-        if record.shard is None:
-            return images.open_photo(record.image)
-        return images.open_photo(self._shards.read(record.shard, record.image))
-
     def _skip(self, item: Item, kind: str, reason: str) -> None:
         self.report.skipped.append(Skipped(item.place, kind, reason))
 
@@ -206,8 +210,6 @@ def _open_source(path: Path, settings: Settings) -> Source:
 
 
 def _with_settings(form: Format, settings: Settings) -> Format:
-    if settings.pack is not None and settings.pack < images.SHORTEST_SIDE:
-        raise UsageError(f"a packed photo needs a long side of at least {images.SHORTEST_SIDE} pixels")
     low = form.min_regions if settings.min_regions is None else settings.min_regions
     high = form.max_regions if settings.max_regions is None else settings.max_regions
     if low < 0 or (high is not None and high < low):

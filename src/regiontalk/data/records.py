@@ -1,42 +1,54 @@
 """Records: the one on-disk form of a data set.
 
-A data set is a folder with `annotations.jsonl` (or `.jsonl.gz`), one image a line, and `dataset.json`.
-Images stay where they are (`image` is a path, relative ones from the folder) or sit in tar shards
-(`shard` names the tar, `image` its member).
+A data set is a folder with `annotations.jsonl` (or `.jsonl.gz`), one image a line, and `dataset.json`. Images stay
+where they are (`image` is a path, relative ones from the folder) or are in tar shards (`shard` names the tar, `image`
+its member).
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import tarfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
+from regiontalk.files import REST, open_file, parse_json, read_file, read_lines, to_dataclass
 from regiontalk.types import BoxXYXY
 
 ANNOTATIONS = ("annotations.jsonl", "annotations.jsonl.gz")
 SPLITS = ("train", "dev", "test")
-BROKEN_FILE = (OSError, EOFError, zlib.error)  # what reading a (compressed) file raises
 
 
 @dataclass(frozen=True)
 class TrueRegion:
-    """A phrase on a box. A plural phrase keeps its single boxes in `boxes_xyxy`; `xyxy` is their union."""
+    """A phrase on a box, in pixels of the record's image."""
 
     xyxy: BoxXYXY
     phrase: str
     type: str | None = None
+    """What kind of phrase it is; recipes choose by it. `object` is a class name, `phrase` a description, `referring`
+    tells things of a kind apart; Flickr30k Entities has `people`, `clothing`, `vehicles/scene` and so on."""
     boxes_xyxy: tuple[BoxXYXY, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
+    """The single boxes of a plural phrase; `xyxy` is then their union."""
+    entity: str | None = None
+    """The thing that is meant: regions of one image with the same entity are about the same thing."""
+    sentences: tuple[int, ...] = ()
+    """Which of the record's `entity_sentences` the phrase stands in, counted from 0."""
+    phrases: tuple[str, ...] = ()
+    """All phrases of a merged region (`data merge`); `phrase` is then the first."""
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+    """What else the source says; kept, and read by nothing here."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The phrases that a caption is compared with; empty ones say nothing."""
+        return tuple(phrase for phrase in self.phrases or (self.phrase,) if phrase.strip())
 
     def to_dict(self) -> dict[str, Any]:
         out: dict[str, Any] = {"xyxy": list(self.xyxy), "phrase": self.phrase}
@@ -44,20 +56,15 @@ class TrueRegion:
             out["boxes_xyxy"] = [list(box) for box in self.boxes_xyxy]
         if self.type is not None:
             out["type"] = self.type
+        if self.entity is not None:
+            out["entity"] = self.entity
+        if self.sentences:
+            out["sentences"] = list(self.sentences)
+        if self.phrases:
+            out["phrases"] = list(self.phrases)
         if self.more:
             out |= self.more
         return out
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> TrueRegion:
-        known = {"xyxy", "phrase", "type", "boxes_xyxy"}
-        return cls(
-            xyxy=_box(data["xyxy"]),
-            phrase=_text(data["phrase"], "phrase"),
-            type=None if data.get("type") is None else _text(data["type"], "type"),
-            boxes_xyxy=tuple(_box(box) for box in data.get("boxes_xyxy", ())),
-            more={key: value for key, value in data.items() if key not in known},
-        )
 
 
 @dataclass(frozen=True)
@@ -70,87 +77,90 @@ class Record:
     split: str = "train"
     shard: str | None = None
     sentences: tuple[str, ...] = ()
+    """About the whole image."""
     regions: tuple[TrueRegion, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
+    id: str | None = None
+    """What its source calls the image (COCO's number, say); data sets are joined by it."""
+    entity_sentences: tuple[str, ...] = ()
+    """The sentences that regions' phrases come from: the same words as in `sentences`, maybe in another order."""
+    original_width: int | None = None
+    """Of the image before it was packed smaller."""
+    original_height: int | None = None
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+    """What else the source says; kept, and read by nothing here."""
 
     def to_dict(self) -> dict[str, Any]:
         out: dict[str, Any] = {"image": self.image}
         if self.shard is not None:
             out["shard"] = self.shard
-        out |= {"width": self.width, "height": self.height, "split": self.split}
+        if self.id is not None:
+            out["id"] = self.id
+        out |= {"width": self.width, "height": self.height}
+        if self.original_width is not None:
+            out |= {"original_width": self.original_width, "original_height": self.original_height}
+        out["split"] = self.split
         out["sentences"] = list(self.sentences)
+        if self.entity_sentences:
+            out["entity_sentences"] = list(self.entity_sentences)
         out["regions"] = [region.to_dict() for region in self.regions]
         return out | dict(self.more)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Record:
-        known = {"image", "shard", "width", "height", "split", "sentences", "regions"}
-        return cls(
-            image=_text(data["image"], "image"),
-            width=int(data["width"]),
-            height=int(data["height"]),
-            split=str(data.get("split", "train")),
-            shard=None if data.get("shard") is None else _text(data["shard"], "shard"),
-            sentences=tuple(_text(sentence, "sentence") for sentence in data.get("sentences", ())),
-            regions=tuple(TrueRegion.from_dict(region) for region in data.get("regions", ())),
-            more={key: value for key, value in data.items() if key not in known},
-        )
 
 
 class Dataset:
     """A prepared data set with random access; a record is parsed when it is asked for.
 
-    The annotations are held as bytes (and shared by forked workers), not as objects: Visual Genome's
-    108,077 images take about 0.5 GB.
+    The annotations are held as bytes (and shared by forked workers), not as objects: Visual Genome's 108,077 images
+    take about 0.5 GB.
     """
 
     def __init__(self, folder: str | Path, split: str | None = None) -> None:
         self.folder = Path(folder)
-        self._text = _read_annotations(self.folder)
-        starts = _line_starts(self._text)
-        if split is not None:
-            starts = np.array([s for s in starts if self._parse(int(s)).split == split], dtype=np.int64)
-        self._starts = starts
+        self._path = annotations_path(self.folder)
+        text = bytearray()
+        numbers, starts = [], []
+        for number, line in read_lines(self._path):
+            if split is None or self._parse(line, number).split == split:
+                numbers.append(number)
+                starts.append(len(text))
+                text += line
+        self._text = bytes(text)
+        self._starts = np.array([*starts, len(text)], dtype=np.int64)
+        self._numbers = np.array(numbers, dtype=np.int64)
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._numbers)
 
-    def __getitem__(self, number: int) -> Record:
-        return self._parse(int(self._starts[number]))
+    def __getitem__(self, index: int) -> Record:
+        place = range(len(self))[index]
+        line = self._text[self._starts[place] : self._starts[place + 1]]
+        return self._parse(line, int(self._numbers[place]))
 
     def __iter__(self) -> Iterator[Record]:
-        for start in self._starts:
-            yield self._parse(int(start))
+        return map(self.__getitem__, range(len(self)))
 
     def read_photo(self, record: Record) -> bytes:
         """The stored bytes of a record's image."""
-        if record.shard is None:
-            return read_file(self.photo_path(record))
-        return self.shards.read(record.shard, record.image)
-
-    def photo_path(self, record: Record) -> Path:
-        """Where an image outside shards lies."""
-        return self.folder / record.image
+        stored = self._shards.photo(record)
+        return stored if isinstance(stored, bytes) else read_file(stored)
 
     @cached_property
-    def shards(self) -> TarShards:
+    def _shards(self) -> TarShards:
         return TarShards(self.folder)
 
-    def _parse(self, start: int) -> Record:
-        end = self._text.find(b"\n", start)
-        line = self._text[start:] if end < 0 else self._text[start:end]
-        return parse_record(line, lambda: f"{self.folder}, line {self._line_number(start)}")
-
-    def _line_number(self, start: int) -> int:
-        return self._text.count(b"\n", 0, start) + 1
+    def _parse(self, line: bytes, number: int) -> Record:
+        return parse_record(line, f"{self._path}, line {number}")
 
 
 class TarShards:
-    """Random access to the members of a folder's tar files, each indexed once."""
+    """Random access to the members of a data set's tar files, each indexed once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._members: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def photo(self, record: Record) -> Path | bytes:
+        """What `images.open_photo` takes: the image's path, or its bytes from a shard."""
+        return self.folder / record.image if record.shard is None else self.read(record.shard, record.image)
 
     def read(self, shard: str, member: str) -> bytes:
         places = self._members.get(shard)
@@ -169,20 +179,15 @@ class TarShards:
     def _index(self, shard: str) -> dict[str, tuple[int, int]]:
         path = self.folder / shard
         try:
-            with tarfile.open(path, "r:") as tar:
+            with open_file(path) as file, tarfile.open(fileobj=file, mode="r:") as tar:
                 return {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
         except (OSError, ValueError, tarfile.TarError) as error:
             raise DataError(f"{path}: cannot be read as a tar shard: {error}") from error
 
 
-def parse_record(line: bytes | str, place: Any) -> Record:
-    """One line as a record; `place()` names it in the error."""
-    try:
-        return Record.from_dict(json.loads(line))
-    except KeyError as error:
-        raise DataError(f"{place()}: the record has no {error}") from error
-    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise DataError(f"{place()}: not a record: {error}") from error
+def parse_record(line: bytes, place: str) -> Record:
+    """One line as a record; `place` names it in the error."""
+    return to_dataclass(Record, parse_json(line, place), place)
 
 
 def annotations_path(folder: Path) -> Path:
@@ -195,41 +200,11 @@ def annotations_path(folder: Path) -> Path:
     )
 
 
-def open_annotations(folder: Path) -> Iterator[tuple[int, bytes]]:
-    """Line numbers from 1 and the lines of a data set, streaming."""
-    path = annotations_path(folder)
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line
-    except BROKEN_FILE as error:
-        raise DataError(f"{path}: {error}") from error
-
-
 def stream_records(folder: Path) -> Iterator[Record]:
     """The records of a data set one after the other, without holding the file in memory."""
-    for number, line in open_annotations(folder):
-        yield parse_record(line, partial("{}, line {}".format, folder, number))
-
-
-def read_file(path: Path) -> bytes:
-    with open_file(path) as file:
-        try:
-            return file.read()
-        except OSError as error:
-            raise DataError(f"{path}: {error.strerror or error}") from error
-
-
-def open_file(path: Path) -> BinaryIO:
-    """A file to read; a folder, a pipe or a device in its place is refused, not waited for."""
-    try:
-        if path.exists() and not path.is_file():
-            raise DataError(f"{path}: a {'folder' if path.is_dir() else 'device'} where a file is due")
-        return path.open("rb")
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    path = annotations_path(folder)
+    for number, line in read_lines(path):
+        yield parse_record(line, f"{path}, line {number}")
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
@@ -237,79 +212,6 @@ def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 
-@dataclass
-class RecordIterator:
-    """Endless, deterministic passes over a data set: a new shuffle per epoch, a share per rank and worker.
-
-    `state()` and `restore()` go to the exact item, in the middle of an epoch too.
-    """
-
-    records: Sequence[Record] | Dataset
-    seed: int = 0
-    rank: int = 0
-    ranks: int = 1
-    worker: int = 0
-    workers: int = 1
-    epoch: int = 0
-    position: int = 0
-
-    def __iter__(self) -> Iterator[Record]:
-        if not len(self.records):
-            raise DataError("the data set is empty")
-        if not len(self._share()):  # it would look for its first record for ever
-            raise DataError(
-                f"{len(self.records)} records are too few for {self.ranks * self.workers} workers",
-                hint="take fewer workers",
-            )
-        while True:
-            share = self._share()
-            while self.position < len(share):
-                number = int(share[self.position])
-                self.position += 1
-                yield self.records[number]
-            self.epoch, self.position = self.epoch + 1, 0
-
-    def _share(self) -> NDArray[np.int64]:
-        order = epoch_order(len(self.records), self.seed, self.epoch)
-        return order[self.rank * self.workers + self.worker :: self.ranks * self.workers]
-
-    def state(self) -> dict[str, int]:
-        return {"epoch": self.epoch, "position": self.position}
-
-    def restore(self, state: Mapping[str, int]) -> None:
-        self.epoch, self.position = state["epoch"], state["position"]
-
-
-def _read_annotations(folder: Path) -> bytes:
-    path = annotations_path(folder)
-    data = read_file(path)
-    if path.suffix != ".gz":
-        return data
-    try:
-        return gzip.decompress(data)
-    except BROKEN_FILE as error:
-        raise DataError(f"{path}: {error}") from error
-
-
-def _line_starts(text: bytes) -> NDArray[np.int64]:
-    """Byte offsets of the lines that are not blank."""
-    starts: list[int] = []
-    start = 0
-    while start < len(text):
-        end = text.find(b"\n", start)
-        end = len(text) if end < 0 else end
-        if text[start:end].strip():
-            starts.append(start)
-        start = end + 1
-    return np.array(starts, dtype=np.int64)
-
-
-def _box(value: Any) -> BoxXYXY:
-    x0, y0, x1, y1 = (float(number) for number in value)
-    return x0, y0, x1, y1
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is not text: {value!r}")
-    return value
+def evenly_spaced(count: int, wanted: int) -> list[int]:
+    """`wanted` of the numbers 0 … count − 1 (all, if there are fewer), evenly spaced."""
+    return sorted({int(n) for n in np.linspace(0, count - 1, min(count, wanted))})

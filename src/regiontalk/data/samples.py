@@ -8,7 +8,7 @@ import numpy as np
 from PIL.Image import Image
 
 from regiontalk import drawing, images
-from regiontalk.data.records import Dataset, Record
+from regiontalk.data.records import Dataset, Record, TarShards
 from regiontalk.errors import DataError
 
 SAMPLES, COLUMNS = 12, 4
@@ -17,12 +17,12 @@ MOST_REGIONS = 10  # drawn on one photo: more cannot be read
 
 def sample_sheet(folder: Path, split: str | None = None) -> Image:
     """Records from all over the data set, evenly spaced."""
-    dataset = Dataset(folder, split)
+    dataset, shards = Dataset(folder, split), TarShards(folder)
     if not len(dataset):
         raise DataError(f"{folder}: no image" + (f" in split {split}" if split else ""))
     numbers = np.unique(np.linspace(0, len(dataset) - 1, SAMPLES).round().astype(int))
     records = [dataset[int(number)] for number in numbers]
-    pictures = [draw_record(record, _open(dataset, record)) for record in records]
+    pictures = [draw_record(record, images.open_photo(shards.photo(record))) for record in records]
     return drawing.contact_sheet(pictures, [_title(record) for record in records], COLUMNS)
 
 
@@ -32,10 +32,6 @@ def draw_record(record: Record, photo: Image) -> Image:
         (box, region.phrase) for region in record.regions[:MOST_REGIONS] for box in region.boxes_xyxy or (region.xyxy,)
     ]
     return drawing.draw_regions(photo, [box for box, _ in shown], [phrase for _, phrase in shown])
-
-
-def _open(dataset: Dataset, record: Record) -> Image:
-    return images.open_photo(dataset.photo_path(record) if record.shard is None else dataset.read_photo(record))
 
 
 def _title(record: Record) -> str:

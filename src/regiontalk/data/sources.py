@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regiontalk.data.json_stream import load_json
-from regiontalk.data.records import SPLITS, TrueRegion, read_file
+from regiontalk.data.records import SPLITS, Record, TrueRegion
 from regiontalk.errors import DataError
+from regiontalk.files import read_file, read_json, shorten
 from regiontalk.types import BoxXYXY
 
 SPLIT_NAMES = {name: name for name in SPLITS} | {
@@ -20,8 +19,12 @@ SPLIT_NAMES = {name: name for name in SPLITS} | {
     "validation": "dev",
     "restval": "train",  # Karpathy's name for the part of COCO's val photos that he trains on
     "testing": "test",
+    "testa": "test",  # RefCOCO: people
+    "testb": "test",  # RefCOCO: everything else
     "training": "train",
 }
+
+NO_SPLIT = ""
 
 
 @dataclass(frozen=True)
@@ -47,29 +50,23 @@ class Source:
         """The source with the split lists of its download, unless there are none or a split file was given."""
         return replace(self, splits=splits) if splits and self.splits is None else self
 
-    def split_for(self, *names: str, default: str | None) -> str | None:
-        """The split of an image known under these names; `default` where there is no split file."""
+    def split_for(self, *names: str, default: str) -> str:
+        """The split of an image known under these names; `NO_SPLIT` if the split file does not have it."""
         if self.splits is None:
             return default
-        return next((self.splits[name] for name in names if name in self.splits), None)
+        return next((self.splits[name] for name in names if name in self.splits), NO_SPLIT)
 
 
 @dataclass(frozen=True)
 class Item:
-    """One image as a source describes it. `place` says where, for messages; boxes may leave the image.
+    """One image as a source describes it; boxes may leave the image.
 
-    `size` is (width, height), None where the source does not say; `split` None: in no list of splits;
-    `region_places`: where each region stands, if not simply inside the item.
+    `place` says where it is described and `region_places` where each region is, for messages. `record.width` and
+    `height` are 0 where the source does not say the size.
     """
 
     place: str
-    image: str
-    size: tuple[int, int] | None = None
-    split: str | None = "train"
-    shard: str | None = None
-    sentences: tuple[str, ...] = ()
-    regions: tuple[TrueRegion, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
+    record: Record
     region_places: tuple[str, ...] = ()
 
     def region_place(self, number: int) -> str:
@@ -80,7 +77,7 @@ class Item:
 class Format:
     """How a foreign format is read. `photo_folders` are the usual places of photos in its download.
 
-    `own`: people write it by hand, so a box without area is their mistake to mend, not ours to drop;
+    `own`: people write it by hand, so a box without area is their mistake to fix, not ours to drop;
     `drops`: a rule of the data set against single regions, giving the reason.
     """
 
@@ -102,7 +99,7 @@ def split_of(name: str, place: str) -> str:
 
 def read_split_file(path: Path) -> dict[str, str]:
     """A split file: `{"train": [...], "val": [...], "test": [...]}`, lists of image names or numbers."""
-    table = load_json(path)
+    table = read_json(path)
     if not isinstance(table, dict) or not all(isinstance(names, list) for names in table.values()):
         raise DataError(f"{path}: not a split file", hint='{"train": [names], "val": [...], "test": [...]}')
     splits: dict[str, str] = {}
@@ -116,6 +113,15 @@ def add_to_split(splits: dict[str, str], names: list[str], split: str, path: Pat
     for name in names:
         if splits.setdefault(name, split) != split:
             raise DataError(f"{path}: {name} is in {splits[name]} and in {split}")
+
+
+def read_split_lists(paths: Mapping[str, Path]) -> dict[str, str]:
+    """The split of every name in lists of names, one a line; `paths` are by split, and may be missing."""
+    splits: dict[str, str] = {}
+    for split, path in paths.items():
+        if path.exists():
+            add_to_split(splits, read_lines(path), split, path)
+    return splits
 
 
 def read_text(path: Path) -> str:
@@ -142,13 +148,13 @@ def reading(place: str) -> Iterator[None]:
 
 def as_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"a JSON object is due here, not {json.dumps(value)[:60]}")
+        raise TypeError(f"{shorten(value)} is not a JSON object")
     return value
 
 
 def as_text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name} is not text: {json.dumps(value)[:60]}")
+        raise TypeError(f"{name} is not text: {shorten(value)}")
     return value
 
 

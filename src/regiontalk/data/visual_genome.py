@@ -4,6 +4,9 @@ DenseCap section 4 is applied: phrases of more than ten words (after its cleanin
 with fewer than 20 or more than 50 regions. The phrases that stay are kept as people wrote them; the cleaning
 itself is the vocabulary's work. With `densecap_splits.json` as split file, images in no split are left out.
 
+Regions have the type "phrase". `visual-genome-coco` reads the half of the photos that are COCO's too, under COCO's
+ids and without the limits on regions, so that `data join` can add the phrases to COCO.
+
 x and y are taken as counted from 0 (Differs from the paper: the released code counts them from 1; the files
 have zeros in them).
 """
@@ -11,27 +14,44 @@ have zeros in them).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 from regiontalk.data.json_stream import stream_array
-from regiontalk.data.records import TrueRegion
+from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, as_object, as_size, as_text, reading
 from regiontalk.errors import DataError
-from regiontalk.types import BoxXYXY
 from regiontalk.vocabulary import LONGEST_PHRASE, clean_densecap
 
 REGIONS, IMAGES = "region_descriptions.json", "image_data.json"
 
 
-def read(source: Source) -> Iterator[Item]:
+@dataclass(frozen=True)
+class _Photo:
+    name: str
+    width: int
+    height: int
+    coco_id: str | None
+
+
+def read(source: Source, of_coco: bool = False) -> Iterator[Item]:
+    """Every photo; with `of_coco` those that are COCO's, under its ids."""
     photos = _read_images(source)
     path = source.folder / REGIONS
     for number, entry in enumerate(stream_array(path), start=1):
         place = f"{path}, item {number}"
         with reading(place):
-            item = _item(as_object(entry), photos, source, place)
-        yield item
+            identity = _identity(as_object(entry))
+            if identity not in photos:
+                raise DataError(f"{place}: image {identity} is not in {IMAGES}")
+            photo = photos[identity]
+            regions = tuple(_region(region) for region in entry["regions"])
+        name = photo.coco_id if of_coco else str(identity)
+        if name is not None:
+            split = source.split_for(name, default="train")
+            yield Item(place, Record(photo.name, photo.width, photo.height, split, regions=regions, id=name))
 
 
 def too_long(region: TrueRegion) -> str | None:
@@ -43,35 +63,21 @@ def too_long(region: TrueRegion) -> str | None:
 
 
 FORMAT = Format(read, ("", "images"), min_regions=20, max_regions=50, drops=too_long)
+FORMAT_ON_COCO = Format(partial(read, of_coco=True), ("", "images"), drops=too_long)
 
 
-def _read_images(source: Source) -> dict[int, tuple[str, tuple[int, int]]]:
-    """The file and the size of every image, by its number."""
+def _read_images(source: Source) -> dict[int, _Photo]:
     path = source.folder / IMAGES
     photos = {}
     for number, entry in enumerate(stream_array(path), start=1):
         with reading(f"{path}, item {number}"):
             identity = _identity(as_object(entry))
             url = PurePosixPath(as_text(entry["url"], "url"))
-            photos[identity] = f"{url.parent.name}/{url.name}", as_size(entry["width"], entry["height"])
+            width, height = as_size(entry["width"], entry["height"])
+            coco_id = entry.get("coco_id")
+            name = f"{url.parent.name}/{url.name}"
+            photos[identity] = _Photo(name, width, height, None if coco_id is None else str(int(coco_id)))
     return photos
-
-
-def _item(
-    entry: Mapping[str, Any], photos: Mapping[int, tuple[str, tuple[int, int]]], source: Source, place: str
-) -> Item:
-    identity = _identity(entry)
-    if identity not in photos:
-        raise DataError(f"{place}: image {identity} is not in {IMAGES}")
-    image, size = photos[identity]
-    return Item(
-        place,
-        image,
-        size,
-        split=source.split_for(str(identity), default="train"),
-        regions=tuple(TrueRegion(_box(region), as_text(region["phrase"], "phrase")) for region in entry["regions"]),
-        more={"id": identity},
-    )
 
 
 def _identity(entry: Mapping[str, Any]) -> int:
@@ -79,6 +85,7 @@ def _identity(entry: Mapping[str, Any]) -> int:
     return int(entry["image_id"] if "image_id" in entry else entry["id"])
 
 
-def _box(region: Mapping[str, Any]) -> BoxXYXY:
-    left, top = region["x"] + 0, region["y"] + 0  # text instead of a number fails here
-    return left, top, left + region["width"], top + region["height"]
+def _region(entry: Mapping[str, Any]) -> TrueRegion:
+    left, top = entry["x"] + 0, entry["y"] + 0  # text instead of a number fails here
+    box = (left, top, left + entry["width"], top + entry["height"])
+    return TrueRegion(box, as_text(entry["phrase"], "phrase"), "phrase")

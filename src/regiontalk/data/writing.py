@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.data.records import ANNOTATIONS, Record
-from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.errors import DataError, UsageError
+from regiontalk.files import json_line, new_folder
 
 DESCRIPTION = "dataset.json"
 _OWN_FILE = re.compile(rf"{re.escape(DESCRIPTION)}|annotations\.jsonl(\.gz)?|images-\d+\.tar")
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass
@@ -55,7 +53,10 @@ class AnnotationWriter:
         photos = record.shard or record.image
         if photos.startswith(f"{self._out}{os.sep}"):
             raise UsageError(f"{self._out}: not replaced, because it holds {photos}, which the new data set needs")
-        self._file.write(encode_line(record.to_dict()))
+        try:
+            self._file.write(json_line(record.to_dict()))
+        except ValueError as error:  # an infinite number in a field that nothing here reads
+            raise DataError(f"{record.image}: cannot be written as JSON: {error}") from error
         self.counts.add(record)
 
     def __enter__(self) -> AnnotationWriter:
@@ -65,39 +66,24 @@ class AnnotationWriter:
         self._file.close()
 
 
-def encode_line(value: Mapping[str, Any]) -> bytes:
-    """One line of JSON; a lone surrogate, which UTF-8 cannot carry, is written as an escape."""
-    try:
-        return (_encode(value) + "\n").encode()
-    except UnicodeEncodeError:
-        return (_encode_ascii(value) + "\n").encode()
-
-
 def write_description(folder: Path, description: Mapping[str, Any]) -> None:
     text = json.dumps(description, ensure_ascii=False, indent=2) + "\n"
     (folder / DESCRIPTION).write_text(text, encoding="utf-8")
 
 
 @contextmanager
-def new_dataset(out: Path, force: bool, source: Path) -> Iterator[Path]:
-    """A working folder beside `out`: takes its place when the block ends well, and goes when it does not.
+def new_dataset(out: Path, force: bool, source: Path | None = None) -> Iterator[Path]:
+    """A folder to write a data set into, which takes the place `out` when the block ends well.
 
     `source` is what the data set is made from; it is never replaced.
     """
     out = out.resolve()
-    check_free(out, force, source)
-    working = out.parent / f".{out.name}.{os.getpid()}.partial"
-    try:
-        working.mkdir(parents=True)
-        yield working
-        _put_in_place(working, out)
-    except OSError as error:
-        raise RegionTalkError(f"{out}: cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(working, ignore_errors=True)
+    _check_replaceable(out, force, source)
+    with new_folder(out, force) as folder:
+        yield folder
 
 
-def check_free(out: Path, force: bool, source: Path) -> None:
+def _check_replaceable(out: Path, force: bool, source: Path | None) -> None:
     """Refuses to replace anything, except a data set (and nothing but that) with `force`."""
     if not out.exists():
         return
@@ -106,18 +92,8 @@ def check_free(out: Path, force: bool, source: Path) -> None:
     names = [path.name for path in out.iterdir()]
     if names and not force:
         raise UsageError(f"{out}: the folder is not empty", hint="--force replaces a data set")
-    if names and source.resolve().is_relative_to(out):
+    if names and source is not None and source.resolve().is_relative_to(out):
         raise UsageError(f"{out}: the source itself cannot be replaced", hint="give another folder")
     strangers = sorted(name for name in names if not _OWN_FILE.fullmatch(name))
     if strangers:
         raise UsageError(f"{out}: not replaced, because it holds more than a data set: {strangers[0]}")
-
-
-def _put_in_place(working: Path, out: Path) -> None:
-    if not out.exists():
-        working.rename(out)
-        return
-    old = out.with_name(f".{out.name}.{os.getpid()}.old")
-    out.rename(old)
-    working.rename(out)
-    shutil.rmtree(old, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Average precision over thresholds, with the rules of the two evaluators in use."""
+"""Average precision over IoU and language thresholds, by the rules of either of the two known evaluators."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Rules:
     plus_one: bool = True  # a box includes its last pixel
     strict: bool = False  # IoU and recall must be above, not at, their thresholds
     recall_steps: int = 100  # recall levels 0, 1/steps, ..., 1
-    treebank_words: bool = False  # captions and references pass the treebank tokeniser first
+    treebank_words: bool = False  # captions and references pass the treebank tokenizer first
     drop_invalid: bool = False  # truth boxes of no area are left out
-    last_truth_slip: bool = False  # a detection that overlaps nothing uses up the image's last truth
+    last_truth_slip: bool = False  # a detection that overlaps nothing claims the image's last truth
 
     @property
     def title(self) -> str:

@@ -1,8 +1,8 @@
 """Dense captioning's average precision: is something found there, and said right (DenseCap section 4.1)?
 
-A detection is right at (t, s) when it is the first to claim a truth, overlaps it by an IoU of t and is
-scored above s by the language metric against the truth's references. Detections of all images are ranked
-together; the mean over 5 × 6 thresholds is the figure.
+A detection is right at (t, s) when it is the first to claim a truth, overlaps it by an IoU of t, and its caption
+scores above s against the truth's references. Detections of all images are ranked together; mAP is the mean over
+5 IoU × 6 language thresholds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from regiontalk.evaluation.box_format import ENOUGH, BoxCheck
 from regiontalk.evaluation.language import SentenceScorer, TreebankWords, metric_name, score_once
 from regiontalk.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.evaluation.merged_truth import TruthImage, truth_of, truths_by_path
-from regiontalk.evaluation.reference_scores import measure_yardsticks
+from regiontalk.evaluation.reference_scores import measure_references
 from regiontalk.types import ImageRegions
 
 
@@ -45,7 +45,7 @@ class DenseResult:
     ap: Floats
     detection_ap: Floats
     language: float  # mean score of the captions against their image's bag of references
-    yardsticks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reference_scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def map(self) -> float:
@@ -75,7 +75,7 @@ class DenseResult:
             "truths": self.truths,
             "detections": self.detections,
             "protocol": self.protocol,
-            "yardsticks": dict(self.yardsticks),
+            "reference_scores": dict(self.reference_scores),
         }
 
 
@@ -86,22 +86,22 @@ def evaluate_dense(
     protocol: str = "densecap",
     *,
     last_truth_slip: bool = False,
-    yardsticks: bool = True,
+    reference_scores: bool = False,
     check_boxes: bool = True,
 ) -> DenseResult:
     """Evaluates predictions against records; `path` of the one is `image` of the other.
 
-    Of a detection only numbers are kept, so predictions may be a stream. An image without predictions
-    counts as one where nothing was found.
+    Only numbers are kept of a detection, so predictions may be a stream. An image without predictions counts as one
+    where nothing was found.
     """
     evaluation = DenseEvaluation(truth, scorer, rules_named(protocol, last_truth_slip), check_boxes)
     for image in predictions:
         evaluation.add(image)
-    return evaluation.result(yardsticks)
+    return evaluation.result(reference_scores)
 
 
 class DenseEvaluation:
-    """The running state of `evaluate_dense`: `add` every image, then `result`."""
+    """`evaluate_dense` step by step: `add` every image, then `result`."""
 
     BATCH = 64  # images whose captions are scored together
 
@@ -115,6 +115,11 @@ class DenseEvaluation:
         self.matched: dict[str, MatchedImage] = {}
         self.waiting: list[MatchedImage] = []
         self.bag_total, self.captions = 0.0, 0
+
+    @property
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Width and height of the truth's images, by path."""
+        return {path: (truth.width, truth.height) for path, truth in self.truths.items()}
 
     def add(self, image: ImageRegions) -> None:
         truth = self.truths.get(image.path)
@@ -131,10 +136,11 @@ class DenseEvaluation:
         if len(self.waiting) >= self.BATCH:
             self._score_waiting()
 
-    def result(self, yardsticks: bool = True) -> DenseResult:
+    def result(self, reference_scores: bool = False) -> DenseResult:
         self._score_waiting()
         if self.check is not None:
             self.check.verdict()
+        references = measure_references(self.truths.values(), self.scorer, self.rules) if reference_scores else {}
         pool = self.pool()
         ap = curves(pool, self.rules).mean(axis=2)
         return DenseResult(
@@ -146,7 +152,7 @@ class DenseEvaluation:
             ap=ap[:, 1:],
             detection_ap=ap[:, 0],
             language=self.bag_total / self.captions if self.captions else 0.0,
-            yardsticks=measure_yardsticks(self.truths.values(), self.scorer, self.rules) if yardsticks else {},
+            reference_scores=references,
         )
 
     def pool(self) -> Pool:
@@ -160,7 +166,7 @@ class DenseEvaluation:
         return Pool(overlaps[order], language[order], truths)
 
     def image_maps(self) -> dict[str, float]:
-        """The mAP of every image with truths as if it were the only one: for finding the best and worst."""
+        """The mAP of every image with truths as if it were the only one, to find the best and the worst."""
         out = {}
         for path, truth in self.truths.items():
             matched = self.matched.get(path)
@@ -187,7 +193,7 @@ class DenseEvaluation:
 
 
 def _prediction_check(truths: Iterable[TruthImage]) -> BoxCheck:
-    """Checks the truth's boxes, and says what to expect of the predictions'."""
+    """Checks the truth's boxes; returns the check for the predictions'."""
     check = BoxCheck("truth")
     for truth in truths:
         check.add(truth.boxes_xyxy, truth.width, truth.height)

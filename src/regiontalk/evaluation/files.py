@@ -5,19 +5,16 @@ Truth is a file of records or a data set folder; predictions are JSON lines. Bot
 
 from __future__ import annotations
 
-import gzip
-import json
-import math
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from regiontalk.data.records import Record, annotations_path, parse_record
 from regiontalk.errors import DataError
-from regiontalk.evaluation.merged_truth import phrases_of
+from regiontalk.files import REST, parse_object, read_lines, to_dataclass
 from regiontalk.types import BoxXYXY, ImageRegions, Region
 
 Size = tuple[int, int]
@@ -37,27 +34,50 @@ class Problems:
         if self.count <= self.shown:
             self.tell(f"{place}: {text}")
 
+    def skip(self, error: DataError) -> None:
+        """Notes a line or region that is left out."""
+        place, _, text = error.message.partition(": ")
+        self.add(place, f"{text}; skipped")
+
     @property
     def hidden(self) -> int:
         return max(0, self.count - self.shown)
 
 
-class BadLine(Exception):
-    """What is wrong with one line or region."""
+@dataclass(frozen=True)
+class PredictedImage:
+    """A line of predictions. Width and height may be missing; where they are given they must be the truth's."""
+
+    path: str
+    regions: tuple[Any, ...]
+    width: int | None = None
+    height: int | None = None
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
-def read_lines(path: Path, problems: Problems) -> Iterator[tuple[str, bytes]]:
-    """The lines that are not empty, each with its place ("FILE, line 3")."""
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield f"{path}, line {number}", line
-    except (EOFError, zlib.error) as error:
-        problems.add(f"{path}, after line {number}", f"the file is cut off or damaged ({error}); the rest is missing")
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from error
+@dataclass(frozen=True)
+class PredictedRegion:
+    xyxy: BoxXYXY
+    score: float
+    caption: str
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+
+
+@dataclass(frozen=True)
+class PredictedSentence:
+    path: str
+    sentence: str
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+
+
+def read_objects(path: Path, problems: Problems) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The JSON objects of a file, each with its place ("FILE, line 3")."""
+    for number, line in read_lines(path):
+        place = f"{path}, line {number}"
+        try:
+            yield place, parse_object(line, place)
+        except DataError as error:
+            problems.skip(error)
 
 
 def read_truth(source: Path, split: str | None, problems: Problems) -> Iterator[Record]:
@@ -65,56 +85,54 @@ def read_truth(source: Path, split: str | None, problems: Problems) -> Iterator[
     path = annotations_path(source) if source.is_dir() else source
     splits: Counter[str] = Counter()
     places: dict[str, str] = {}
-    for place, line in read_lines(path, problems):
+    for number, line in read_lines(path):
+        place = f"{path}, line {number}"
         try:
-            record = _checked(parse_record(line, lambda place=place: place), place, problems)
+            record = parse_record(line, place)
         except DataError as error:
-            problems.add(place, error.message.removeprefix(f"{place}: ") + "; skipped")
+            problems.skip(error)
             continue
         splits[record.split] += 1
         if split is not None and record.split != split:
             continue
         if record.image in places:
-            problems.add(place, f"{record.image} stood in {places[record.image]} already; skipped")
+            problems.add(place, f"{record.image} is in {places[record.image]} already; skipped")
             continue
         places[record.image] = place
+        _report_empty_phrases(record, place, problems)
         yield record
     if not places:
         there = ", ".join(f"{name}: {count}" for name, count in splits.items())
         raise DataError(f"{path}: no record" + (f" of split {split!r} (there are {there})" if there else ""))
 
 
-def _checked(record: Record, place: str, problems: Problems) -> Record:
-    """The record without regions that are none."""
-    kept = []
+def _report_empty_phrases(record: Record, place: str, problems: Problems) -> None:
     for number, region in enumerate(record.regions):
-        if not all(math.isfinite(value) for value in region.xyxy):
-            problems.add(f"{place}, region {number}", f"box {list(region.xyxy)} is not finite; skipped")
-            continue
-        if not phrases_of(region):
+        if not region.references:
             problems.add(f"{place}, region {number}", "no phrase; any caption is wrong there")
-        kept.append(region)
-    return replace(record, regions=tuple(kept))
 
 
 def read_predictions(path: Path, sizes: Mapping[str, Size], problems: Problems) -> Iterator[ImageRegions]:
     """Predicted regions of the images in `sizes` (the truth's), under the truth's names."""
     names = Names(path, sizes, problems)
     other_size = images = 0
-    for place, line in read_lines(path, problems):
+    for place, data in read_objects(path, problems):
         try:
-            data = parse_object(line)
-            name = names.take(text_of(data, "path"), place)
-            images += 1
-            _check_size(data, sizes[name])
-            yield ImageRegions(name, *sizes[name], "", tuple(_regions(data, place, problems)))
-        except _OtherSize as error:
-            other_size += 1
-            problems.add(place, f"{error}; skipped")
-            if other_size >= SIZE_MISTAKES and other_size > images / 2:
-                break
-        except BadLine as error:
-            problems.add(place, f"{error}; skipped")
+            line = to_dataclass(PredictedImage, data, place)
+            name = names.take(line.path, place)
+        except DataError as error:
+            problems.skip(error)
+            continue
+        images += 1
+        width, height = sizes[name]
+        given = (line.width or width, line.height or height)
+        if given == (width, height):
+            yield ImageRegions(name, width, height, "", tuple(_regions(line, place, problems)))
+            continue
+        other_size += 1
+        problems.add(place, f"for {given[0]}×{given[1]} pixels, the truth is for {width}×{height}; skipped")
+        if other_size >= SIZE_MISTAKES and other_size > images / 2:
+            break
     if other_size > images / 2:
         raise DataError(
             f"{path}: the boxes are for images of another size than the truth's",
@@ -127,15 +145,14 @@ def read_sentences(path: Path, known: Mapping[str, Any], problems: Problems) -> 
     """Descriptions (`path`, `sentence`) of the images in `known`."""
     names = Names(path, known, problems)
     found = {}
-    for place, line in read_lines(path, problems):
+    for place, data in read_objects(path, problems):
         try:
-            data = parse_object(line)
-            sentence = text_of(data, "sentence")
-            found[names.take(text_of(data, "path"), place)] = sentence
-        except BadLine as error:
-            problems.add(place, f"{error}; skipped")
+            line = to_dataclass(PredictedSentence, data, place)
+            found[names.take(line.path, place)] = line.sentence
+        except DataError as error:
+            problems.skip(error)
             continue
-        if not sentence.strip():
+        if not line.sentence.strip():
             problems.add(place, "the sentence is empty; it counts as wrong")
     names.report_missing("left out")
     return found
@@ -143,7 +160,7 @@ def read_sentences(path: Path, known: Mapping[str, Any], problems: Problems) -> 
 
 @dataclass
 class Names:
-    """Finds a predicted path among the truth's: as it is, or without its leading folders; each once."""
+    """Finds a predicted path among the truth's, where one may have more leading folders than the other; each once."""
 
     file: Path
     known: Mapping[str, Any]
@@ -151,15 +168,33 @@ class Names:
     taken: dict[str, str] = field(default_factory=dict)
 
     def take(self, path: str, place: str) -> str:
-        parts = PurePosixPath(path.replace("\\", "/")).parts
-        endings = [path, *("/".join(parts[start:]) for start in range(len(parts)))]
-        name = next((ending for ending in endings if ending in self.known), None)
-        if name is None:
-            raise BadLine(f"{path!r} is not in the truth")
+        name = path if path in self.known else self._nearest(path, place)
         if name in self.taken:
-            raise BadLine(f"{path!r} has a prediction in {self.taken[name]} already")
+            raise DataError(f"{place}: {path!r} has a prediction in {self.taken[name]} already")
         self.taken[name] = place
         return name
+
+    def _nearest(self, path: str, place: str) -> str:
+        """The truth's name that has the most folders in common, counted from the end."""
+        parts = _parts(path)
+        shared: dict[int, list[str]] = {}
+        for name in self._by_file.get(parts[-1], ()) if parts else ():
+            pairs = list(zip(reversed(parts), reversed(_parts(name)), strict=False))
+            if all(ours == theirs for ours, theirs in pairs):
+                shared.setdefault(len(pairs), []).append(name)
+        if not shared:
+            raise DataError(f"{place}: {path!r} is not in the truth")
+        best = shared[max(shared)]
+        if len(best) > 1:
+            raise DataError(f"{place}: {path!r} may be {best[0]!r} or {best[1]!r}")
+        return best[0]
+
+    @cached_property
+    def _by_file(self) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for name in self.known:
+            names.setdefault(_parts(name)[-1], []).append(name)
+        return names
 
     def report_missing(self, consequence: str) -> None:
         missing = [name for name in self.known if name not in self.taken]
@@ -174,71 +209,21 @@ class Names:
             self.problems.add(str(self.file), f"{text} ({some}); {consequence}")
 
 
-class _OtherSize(BadLine):
-    pass
+def _parts(path: str) -> tuple[str, ...]:
+    return PurePosixPath(path.replace("\\", "/")).parts
 
 
-def _check_size(data: Mapping[str, Any], size: Size) -> None:
-    """Width and height may be left out; where they are given they must be the truth's."""
-    given = (data.get("width", size[0]), data.get("height", size[1]))
-    if given != size:
-        raise _OtherSize(f"the prediction is for {given[0]}×{given[1]} pixels, the truth for {size[0]}×{size[1]}")
-
-
-def _regions(data: Mapping[str, Any], place: str, problems: Problems) -> Iterator[Region]:
-    regions = data.get("regions")
-    if not isinstance(regions, list):
-        raise BadLine("no list 'regions'")
-    for number, given in enumerate(regions):
+def _regions(image: PredictedImage, place: str, problems: Problems) -> Iterator[Region]:
+    for number, given in enumerate(image.regions):
         where = f"{place}, region {number}"
         try:
-            region = _region(given)
-        except BadLine as error:
-            problems.add(where, f"{error}; skipped")
+            region = to_dataclass(PredictedRegion, given, where)
+        except DataError as error:
+            problems.skip(error)
             continue
         x0, y0, x1, y1 = region.xyxy
         if x1 < x0 or y1 < y0:
             problems.add(where, f"box {list(region.xyxy)} is inside out; it overlaps nothing")
         if not region.caption.strip():
             problems.add(where, "the caption is empty; it counts as wrong")
-        yield region
-
-
-def _region(given: Any) -> Region:
-    if not isinstance(given, dict):
-        raise BadLine("not an object")
-    if given.get("score") is None:
-        raise BadLine("no score")
-    score = number_of(given["score"], "score")
-    return Region(xyxy=box_of(given.get("xyxy")), score=score, caption=text_of(given, "caption"))
-
-
-def box_of(given: Any) -> BoxXYXY:
-    """Four finite numbers."""
-    if not isinstance(given, list) or len(given) != 4:
-        raise BadLine(f"'xyxy' is not four numbers: {given!r}")
-    x0, y0, x1, y1 = (number_of(value, "a coordinate") for value in given)
-    return x0, y0, x1, y1
-
-
-def number_of(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise BadLine(f"{name} is not a finite number: {value!r}")
-    return float(value)
-
-
-def parse_object(line: bytes) -> dict[str, Any]:
-    try:
-        data = json.loads(line)
-    except ValueError as error:
-        raise BadLine(f"not JSON ({error})") from error
-    if not isinstance(data, dict):
-        raise BadLine("not a JSON object")
-    return data
-
-
-def text_of(data: Mapping[str, Any], key: str) -> str:
-    value = data.get(key)
-    if not isinstance(value, str):
-        raise BadLine(f"no text {key!r}" if value is None else f"{key!r} is not text: {value!r}")
-    return value
+        yield Region(region.xyxy, region.score, region.caption)

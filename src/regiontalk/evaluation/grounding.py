@@ -73,15 +73,21 @@ class GroundingResult:
 
 
 def true_mentions(record: Record) -> Iterator[TrueMention]:
-    """Every phrase in every sentence that has it. One whose words do not stand in the sentence is left out."""
-    sentences = record.more.get("entity_sentences", ())
+    """Every phrase in every sentence that has it. One whose words are not in the sentence is left out."""
     for region in record.regions:
         phrase = clean_karpathy(region.phrase)
-        for number in region.more.get("sentences", ()):
-            start = _find(phrase, clean_karpathy(sentences[number]))
+        for number in region.sentences:
+            if not 0 <= number < len(record.entity_sentences):
+                raise DataError(
+                    f"{record.image}: {region.phrase!r} is said to be in sentence {number} "
+                    f"of {len(record.entity_sentences)} entity_sentences",
+                    hint="regiontalk data check names all such records",
+                )
+            sentence = record.entity_sentences[number]
+            start = _find(phrase, clean_karpathy(sentence))
             if start is not None:
                 types = tuple((region.type or "other").split("/"))
-                yield TrueMention(sentences[number], (start, start + len(phrase)), region.xyxy, types)
+                yield TrueMention(sentence, (start, start + len(phrase)), region.xyxy, types)
 
 
 def _find(part: Sequence[str], words: Sequence[str]) -> int | None:

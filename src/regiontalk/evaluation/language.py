@@ -1,4 +1,4 @@
-"""What judges a sentence against references: METEOR, or a quick stand-in that needs no tables."""
+"""Scorers of a sentence against references: METEOR, or a quick stand-in that needs no tables."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ FUNCTION_WORDS = frozenset(
 class UnigramF1:
     """The F1 of shared words with the nearest reference. Quick, without tables, and **not** METEOR.
 
-    Words such as "a" do not count, or any two phrases would have something in common.
-
-    For dev figures during training on machines without METEOR's tables.
+    Words such as "a" do not count, or any two phrases would have something in common. For dev figures during training
+    and for machines without METEOR's tables.
     """
 
     metric = "unigram_f1"
@@ -77,13 +76,10 @@ def score_once(scorer: SentenceScorer, pairs: Sequence[Pair]) -> list[float]:
 
 
 def metric_name(scorer: SentenceScorer) -> str:
-    """The name under which figures are reported: only METEOR itself is called so."""
+    """The name under which figures are reported."""
     if isinstance(scorer, TreebankWords):
         return metric_name(scorer.scorer)
-    own = type(scorer)
-    if own.__module__.startswith("regiontalk.evaluation.meteor."):
-        return "meteor"
-    return str(getattr(scorer, "metric", own.__name__))
+    return str(getattr(scorer, "metric", type(scorer).__name__))
 
 
 def open_meteor(

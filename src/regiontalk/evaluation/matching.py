@@ -21,7 +21,7 @@ class MatchedImage:
     """The detections of one image, best first.
 
     `overlaps` is the IoU with the truth that a detection claims, 0 where it claims none. `language` is
-    filled in later for `claiming`, the detections that can be right at all; `claims` are their texts.
+    filled in later for `claiming`, the detections that can be right; `claims` are their captions and references.
     """
 
     scores: Floats
@@ -33,34 +33,34 @@ class MatchedImage:
     bag_weights: list[int] = field(default_factory=list)  # how many detections say it
 
     def forget_texts(self) -> None:
-        """Keeps the numbers alone: captions of many images would fill the memory."""
+        """Keeps only numbers: the captions of many images would fill the memory."""
         self.claims, self.bag_pairs, self.bag_weights = [], [], []
 
 
 def match(truth: TruthImage, regions: Sequence[Region], plus_one: bool, last_truth_slip: bool = False) -> MatchedImage:
-    """Each detection, by falling score, wants the truth it overlaps most, and no other.
+    """Each detection, by falling score, claims the truth it overlaps most, unless an earlier one has claimed it.
 
-    The first to want a truth uses it up, at any overlap above 0. With `last_truth_slip` a detection that
-    overlaps nothing uses up the last truth: the Lua code indexes with -1.
+    Any overlap above 0 is enough; there is no second choice. With `last_truth_slip` a detection that overlaps nothing
+    claims the last truth: the Lua code indexes with -1.
     """
     # The whole key makes the order, and so the result, independent of the order of the input.
     ranked = sorted(regions, key=lambda region: (-region.score, region.xyxy, region.caption))
-    wanted, best = best_truths(boxes_of(ranked), truth.boxes_xyxy, plus_one)
-    wants = best > 0
-    using = np.flatnonzero(wants | (last_truth_slip and len(truth.references) > 0))
-    _, first = np.unique(wanted[using], return_index=True)
+    nearest, best = best_truths(boxes_of(ranked), truth.boxes_xyxy, plus_one)
+    touches = best > 0
+    claiming = np.flatnonzero(touches | (last_truth_slip and len(truth.references) > 0))
+    _, first = np.unique(nearest[claiming], return_index=True)
     claims = np.zeros(len(ranked), dtype=bool)
-    claims[using[first]] = True
-    overlaps = np.where(claims & wants, best, 0.0)
+    claims[claiming[first]] = True
+    overlaps = np.where(claims & touches, best, 0.0)
     near = np.flatnonzero(overlaps >= IOU_THRESHOLDS[0])
-    spoken = [n for n in near if ranked[n].caption.strip() and truth.references[wanted[n]]]
+    spoken = [n for n in near if ranked[n].caption.strip() and truth.references[nearest[n]]]
     captions = Counter(region.caption for region in ranked if region.caption.strip()) if truth.bag else Counter()
     return MatchedImage(
         scores=np.array([region.score for region in ranked], dtype=np.float64),
         overlaps=overlaps,
         language=np.zeros(len(ranked)),
         claiming=np.array(spoken, dtype=np.intp),
-        claims=[(ranked[n].caption, truth.references[wanted[n]]) for n in spoken],
+        claims=[(ranked[n].caption, truth.references[nearest[n]]) for n in spoken],
         bag_pairs=[(caption, truth.bag) for caption in captions],
         bag_weights=list(captions.values()),
     )

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from regiontalk import boxes
 from regiontalk.boxes import Floats
 from regiontalk.data.merging import merge_regions
 from regiontalk.data.records import Record, TrueRegion
@@ -38,23 +39,22 @@ class TruthImage:
 def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) -> TruthImage:
     """Merges a record's regions (DenseCap section 4); merged ones (`phrases`) are taken as they are."""
     regions = tuple(region for region in record.regions if not (drop_invalid and _has_no_area(region)))
-    if not any("phrases" in region.more for region in regions):
+    if not any(region.phrases for region in regions):
         regions = merge_regions(replace(record, regions=regions), MERGE_IOU, plus_one).regions
     return TruthImage(
         path=record.image,
         width=record.width,
         height=record.height,
         boxes_xyxy=np.array([region.xyxy for region in regions], dtype=np.float64).reshape(-1, 4),
-        references=tuple(tuple(phrases_of(region)) for region in regions),
+        references=tuple(region.references for region in regions),
     )
 
 
-def phrases_of(region: TrueRegion) -> list[str]:
-    """The references of one region that say anything."""
-    phrases = region.more.get("phrases", [region.phrase])
-    if isinstance(phrases, str) or not all(isinstance(phrase, str) for phrase in phrases):
-        raise DataError(f"'phrases' of a region is not a list of texts: {phrases!r}")
-    return [phrase for phrase in phrases if phrase.strip()]
+def true_boxes(record: Record) -> Floats:
+    """(T, 4) what "the true boxes" of a photo are wherever they are captioned, coded or asked for: merged as the
+    evaluation merges them, without those that have no area inside the photo."""
+    merged = truth_of(record).boxes_xyxy
+    return merged[boxes.area(boxes.clip(merged, record.width, record.height)) > 0]
 
 
 def truths_by_path(truths: Iterable[TruthImage]) -> dict[str, TruthImage]:

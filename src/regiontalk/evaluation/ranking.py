@@ -5,8 +5,8 @@ A model is a matrix of image–sentence scores, one row an image, one column a s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,7 +15,7 @@ import numpy as np
 
 from regiontalk.boxes import Floats, Integers
 from regiontalk.errors import DataError
-from regiontalk.evaluation.files import BadLine, Problems, parse_object, read_lines
+from regiontalk.files import REST, read_json_lines, to_dataclass
 
 CUTS = (1, 5, 10)
 ROWS_AT_ONCE = 256
@@ -156,22 +156,25 @@ def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
         raise DataError(f"{path}: cannot be read as numpy arrays: {error}") from error
 
 
+@dataclass(frozen=True)
+class _ImageInFile:
+    scores: tuple[float, ...]
+    sentences: tuple[int, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+
+
 def _load_lines(path: Path) -> tuple[Floats, Integers | None]:
     """One image a line. A broken line is an error: leaving an image out would make the rest easier."""
-    problems = Problems()
     rows: list[Floats] = []
-    own: list[list[int]] = []
-    for place, line in read_lines(path, problems):
-        try:
-            data = parse_object(line)
-            rows.append(np.array(data["scores"], dtype=np.float64))
-            own.append([int(number) for number in data.get("sentences", [])])
-        except (BadLine, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{place}: not an image with 'scores': {error}") from error
-        if rows[-1].shape != rows[0].shape:
+    own: list[tuple[int, ...]] = []
+    for place, data in read_json_lines(path):
+        line = to_dataclass(_ImageInFile, data, place)
+        rows.append(np.array(line.scores))
+        own.append(line.sentences)
+        if rows[-1].size != rows[0].size:
             raise DataError(f"{place}: {rows[-1].size} scores, {rows[0].size} in the first line")
-    if not rows or problems.count:
-        raise DataError(f"{path}: empty or cut off")
+    if not rows:
+        raise DataError(f"{path}: empty")
     if not any(own):
         return np.stack(rows), None
     owners = np.full(rows[0].size, -1, dtype=np.intp)

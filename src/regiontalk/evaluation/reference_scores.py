@@ -1,13 +1,13 @@
-"""Two figures that the truth gives away about itself, to read an mAP against.
+"""Two scores to read an mAP against, computed from the truth alone, on its own boxes.
 
-Both are on the truth's own boxes: the best caption that never changes, and what one person says judged by
-the others. The first shows how much of a figure is worth nothing, the second how much can be hoped for.
+`constant`: the best caption that is said of everything, so the part of a figure that is worth nothing.
+`human`: one person's phrases judged by the other people's, so about the best that can be hoped for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ SAMPLE = 2000  # truths on which they are compared
 References = Sequence[str]
 
 
-def measure_yardsticks(truths: Iterable[TruthImage], scorer: SentenceScorer, rules: Rules) -> dict[str, dict[str, Any]]:
+def measure_references(truths: Iterable[TruthImage], scorer: SentenceScorer, rules: Rules) -> dict[str, dict[str, Any]]:
     """`constant` and `human`, each with `map` and `map_strict`."""
     ordered = sorted(truths, key=lambda truth: truth.path)
     references = [more for truth in ordered for more in truth.references]
@@ -32,14 +32,19 @@ def measure_yardsticks(truths: Iterable[TruthImage], scorer: SentenceScorer, rul
         out["constant"] = {"caption": constant} | _on_true_boxes(
             [(constant, more) for more in references], scorer, rules
         )
-    left_out = leave_one_out(references)
-    if left_out:
-        out["human"] = {"truths": len(left_out)} | _on_true_boxes(left_out, scorer, rules)
+    held_out = leave_one_out(references)
+    if held_out:
+        out["human"] = {"truths": len(held_out)} | _on_true_boxes(held_out, scorer, rules)
     return out
 
 
+def label(name: str, values: Mapping[str, Any]) -> str:
+    """What a reference score is called in tables."""
+    return f"“{values['caption']}” everywhere" if name == "constant" else "a held-out person"
+
+
 def leave_one_out(references: Sequence[References]) -> list[Pair]:
-    """One reference of each truth that has several, against the others; which one goes round by turns."""
+    """Of each truth with several references, one against the others: the first, the second, … in turn."""
     several = [more for more in references if len(more) > 1]
     turns = [(more, number % len(more)) for number, more in enumerate(several)]
     return [(more[turn], [*more[:turn], *more[turn + 1 :]]) for more, turn in turns]
@@ -58,7 +63,7 @@ def best_constant_caption(references: Sequence[References], scorer: SentenceScor
 
 
 def _on_true_boxes(pairs: Sequence[Pair], scorer: SentenceScorer, rules: Rules) -> dict[str, float]:
-    """The figures of captions given to the truths' own boxes, all equally sure."""
+    """mAP of captions on the truths' own boxes, all with the same score."""
     answered = [n for n, (_, references) in enumerate(pairs) if references]
     language = np.zeros(len(pairs))
     language[answered] = score_once(scorer, [pairs[n] for n in answered])

@@ -1,8 +1,8 @@
-"""Captions of given regions against what people wrote for them (K&FF table 3)."""
+"""Captions of the true boxes against what people wrote for them (K&FF table 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +14,8 @@ from regiontalk.evaluation.captions import CaptionScores, evaluate_captions
 from regiontalk.evaluation.files import Problems
 from regiontalk.evaluation.language import CorpusScorer, Pair
 from regiontalk.evaluation.matching import boxes_of
-from regiontalk.evaluation.merged_truth import phrases_of
-from regiontalk.types import BoxXYXY, ImageRegions
+from regiontalk.evaluation.merged_truth import truth_of
+from regiontalk.types import ImageRegions
 
 SAME_BOX = 0.9  # IoU from which a predicted box is the true one, rounded
 
@@ -32,11 +32,14 @@ def evaluate_regions(
     pairs: list[Pair] = []
     missing = 0
     for record in truth:
-        for box, references in references_by_box(record).items():
+        merged = truth_of(record)
+        for box, references in zip(merged.boxes_xyxy, merged.references, strict=True):
+            if not references:
+                continue
             caption = _caption_at(box, predicted.get(record.image))
             if caption is None:
                 missing += 1
-                problems.add(record.image, f"no prediction at {list(box)}; it counts as wrong")
+                problems.add(record.image, f"no prediction at {box.tolist()}; it counts as wrong")
             pairs.append((caption or "", references))
     if missing == len(pairs):
         raise DataError(
@@ -46,15 +49,7 @@ def evaluate_regions(
     return replace(evaluate_captions(pairs, meteor), extra={"missing": missing})
 
 
-def references_by_box(record: Record) -> Mapping[BoxXYXY, list[str]]:
-    """What was written for each box; phrases on the very same box are references of one region."""
-    found: dict[BoxXYXY, list[str]] = {}
-    for region in record.regions:
-        found.setdefault(region.xyxy, []).extend(phrases_of(region))
-    return {box: references for box, references in found.items() if references}
-
-
-def _caption_at(box: BoxXYXY, image: ImageRegions | None) -> str | None:
+def _caption_at(box: boxes.Floats, image: ImageRegions | None) -> str | None:
     if image is None or not image.regions:
         return None
     overlaps = boxes.iou(box, boxes_of(image.regions))[0]

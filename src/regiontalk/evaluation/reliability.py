@@ -1,9 +1,9 @@
-"""Do scores mean what they say? Regions judged one by one, and a diagram of scores against shares of right ones.
+"""How well scores are calibrated: the share of right regions against their scores, as figures and as a diagram.
 
-A region is right when it overlaps a true region of its photo by an IoU of 0.5: when a person saw something
-worth a phrase in that place. Several regions may be right about one thing, and words are not judged. Truths
-cover only what people mentioned, so a region that shows a real thing nobody spoke of counts as wrong: the share
-of right regions, and with it every calibrated score, is rather too low.
+A region is right when it overlaps a true region of its photo by an IoU of 0.5, so when people found something worth a
+phrase in that place. Several regions may be right about one thing; captions are not judged. The truth covers only what
+people mentioned, so a region on a real thing that nobody mentioned counts as wrong, and calibrated scores are too
+low.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Bin:
-    """Regions with scores between two bounds."""
+    """The regions whose scores lie in a tenth of the scale."""
 
     low: float
     count: int
@@ -73,7 +73,7 @@ def reliability(scores: Scores, right: Verdicts) -> list[Bin]:
 
 
 def expected_error(bins: Sequence[Bin]) -> float:
-    """The expected calibration error: how far scores are from shares of right regions, on average."""
+    """The expected calibration error: the mean distance of scores from shares of right regions."""
     total = sum(one.count for one in bins)
     return sum(one.count * abs(one.score - one.right) for one in bins) / total if total else 0.0
 

@@ -17,15 +17,12 @@ from PIL import Image
 from regiontalk import boxes, drawing
 from regiontalk.boxes import Floats
 from regiontalk.errors import RegionTalkError
-from regiontalk.evaluation.average_precision import (
-    BOXES_ALONE,
-    IOU_THRESHOLDS,
-    LANGUAGE_THRESHOLDS,
-    curves,
-)
+from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS, curves
 from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
 from regiontalk.evaluation.matching import boxes_of
 from regiontalk.evaluation.merged_truth import TruthImage
+from regiontalk.evaluation.reference_scores import label
+from regiontalk.files import replacing
 from regiontalk.types import ImageRegions, Region
 
 EXAMPLES = 4  # best and as many worst
@@ -66,7 +63,7 @@ def write_report(
     predictions: Iterable[ImageRegions],
     open_photo: PhotoReader,
 ) -> None:
-    """Writes the page. `predictions` are read once more for the images shown; `open_photo` may fail."""
+    """Writes the page. `predictions` are read once more, for the images shown; `open_photo` may raise an error."""
     image_maps = evaluation.image_maps()
     best, worst = choose_examples(image_maps)
     shown = {image.path: image.regions for image in predictions if image.path in {*best, *worst}}
@@ -81,11 +78,12 @@ def write_report(
         _gallery("Worst images", [examples[name] for name in worst], open_photo),
     ]
     title = "Dense captioning: evaluation"
-    path.write_text(
+    page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{STYLE}</style>"
-        f"<h1>{title}</h1>{''.join(parts)}</html>\n",
-        encoding="utf-8",
+        f"<h1>{title}</h1>{''.join(parts)}</html>\n"
     )
+    with replacing(path) as partial:
+        partial.write_text(page, encoding="utf-8")
 
 
 def _summary(result: DenseResult) -> str:
@@ -95,15 +93,9 @@ def _summary(result: DenseResult) -> str:
         ("mAP of the boxes alone", f"{100 * result.detection_map:.2f}"),
         (f"{result.metric} against the image's references", f"{result.language:.3f}"),
     ]
-    for name, values in result.yardsticks.items():
-        said = f" “{values['caption']}”" if "caption" in values else ""
-        label = {"constant": "best constant caption", "human": "a left-out person"}[name]
-        rows.append(
-            (
-                f"on true boxes: {label}{said}, mAP / ≥ 0.1",
-                f"{100 * values['map']:.2f} / {100 * values['map_strict']:.2f}",
-            )
-        )
+    for name, values in result.reference_scores.items():
+        figures = f"{100 * values['map']:.2f} / {100 * values['map_strict']:.2f}"
+        rows.append((f"true boxes: {label(name, values)}, mAP / ≥ 0.1", figures))
     cells = "".join(f"<tr><td>{escape(name)}<td>{value}" for name, value in rows)
     counts = f"{result.images} images, {result.truths} truths, {result.detections} detections"
     return f"<p class=note>Protocol {escape(result.protocol)}; {counts}.<table>{cells}</table>"
@@ -131,15 +123,11 @@ def _charts(precision: Floats, metric: str) -> str:
         f"<figure>{_chart(lines)}<figcaption>IoU {iou:g}</figcaption></figure>"
         for iou, lines in zip(IOU_THRESHOLDS, precision, strict=True)
     )
-    names = [f"{metric} > {score:g}" if score != BOXES_ALONE else "boxes alone" for score in _thresholds()]
+    names = ["boxes alone", *(f"{metric} > {score:g}" for score in LANGUAGE_THRESHOLDS)]
     legend = " ".join(
         f'<span style="color:{colour}">■ {escape(name)}</span>' for colour, name in zip(COLOURS, names, strict=True)
     )
     return f"<h2>Precision over recall</h2><p>{legend}<div class=charts>{figures}</div>"
-
-
-def _thresholds() -> tuple[float, ...]:
-    return (BOXES_ALONE, *LANGUAGE_THRESHOLDS)
 
 
 def _chart(lines: Floats) -> str:
@@ -175,7 +163,7 @@ def _gallery(title: str, examples: Sequence[Example], open_photo: PhotoReader) -
 
 
 def _canvas(truth: TruthImage, open_photo: PhotoReader) -> Image.Image:
-    """The photo, small; a grey sheet of its shape where the photo is not at hand."""
+    """The photo, made small; a grey rectangle of its shape where the photo cannot be opened."""
     factor = min(1.0, LONG_SIDE / max(truth.width, truth.height))
     size = (max(1, round(truth.width * factor)), max(1, round(truth.height * factor)))
     try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,9 @@ import numpy as np
 from regiontalk import boxes
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.evaluation.files import (
-    BadLine,
-    Problems,
-    box_of,
-    number_of,
-    parse_object,
-    read_lines,
-)
+from regiontalk.evaluation.files import Problems, read_objects
 from regiontalk.evaluation.ranking import Direction
+from regiontalk.files import REST, read_json, to_dataclass
 from regiontalk.types import BoxXYXY
 
 IOU_THRESHOLDS = (0.1, 0.3, 0.5)
@@ -154,28 +147,50 @@ def _grounding(overlaps: Sequence[float]) -> Grounding:
     )
 
 
+@dataclass(frozen=True)
+class _CaptionInFile:
+    phrase: str
+    xyxy: BoxXYXY
+
+
+@dataclass(frozen=True)
+class _QueryInFile:
+    query: str
+    image: str
+    captions: tuple[_CaptionInFile, ...]
+
+
+@dataclass(frozen=True)
+class _QueriesInFile:
+    images: tuple[str, ...]
+    queries: tuple[_QueryInFile, ...]
+
+
+@dataclass(frozen=True)
+class _AnswerInFile:
+    query: Any
+    """Text or a number."""
+    scores: dict[str, float] | None = None
+    ranking: tuple[str, ...] | None = None
+    groundings: tuple[BoxXYXY | None, ...] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+
+
 def read_queries(path: Path) -> QuerySet:
     """The file that `sample_queries(...).to_dict()` makes."""
     try:
-        data = json.loads(path.read_bytes())
-        return QuerySet(
-            images=tuple(str(image) for image in data["images"]),
-            queries=tuple(_query(query) for query in data["queries"]),
-        )
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, BadLine) as error:
-        raise DataError(
-            f"{path}: not a set of queries: {error!r}", hint="regiontalk evaluate queries makes one"
-        ) from error
+        stored = to_dataclass(_QueriesInFile, read_json(path), str(path))
+    except DataError as error:
+        raise DataError(error.message, hint="regiontalk evaluate queries makes a set of queries") from error
+    return QuerySet(stored.images, tuple(_query(query) for query in stored.queries))
 
 
-def _query(data: Mapping[str, Any]) -> Query:
+def _query(stored: _QueryInFile) -> Query:
     return Query(
-        name=str(data["query"]),
-        image=str(data["image"]),
-        captions=tuple(str(caption["phrase"]) for caption in data["captions"]),
-        boxes_xyxy=tuple(box_of(caption["xyxy"]) for caption in data["captions"]),
+        name=stored.query,
+        image=stored.image,
+        captions=tuple(caption.phrase for caption in stored.captions),
+        boxes_xyxy=tuple(caption.xyxy for caption in stored.captions),
     )
 
 
@@ -183,36 +198,32 @@ def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, A
     """Answers (`query`, `scores` or `ranking`, `groundings`), one a line."""
     queries = {query.name: query for query in asked.queries}
     found: dict[str, Answer] = {}
-    for place, line in read_lines(path, problems):
+    for place, data in read_objects(path, problems):
         try:
-            data = parse_object(line)
-            name = str(data.get("query"))
+            line = to_dataclass(_AnswerInFile, data, place)
+            name = str(line.query)
             if name not in queries or name in found:
-                raise BadLine(f"query {name!r} is {'repeated' if name in found else 'unknown'}")
-            found[name] = _answer(data, queries[name], asked, place, problems)
-        except BadLine as error:
-            problems.add(place, f"{error}; skipped")
+                raise DataError(f"{place}: query {name!r} is {'repeated' if name in found else 'unknown'}")
+            found[name] = _answer(line, queries[name], asked, place, problems)
+        except DataError as error:
+            problems.skip(error)
     missing = [name for name in queries if name not in found]
     if missing:
         problems.add(str(path), f"{len(missing)} queries have no answer (first: {missing[0]!r}); left out")
     return found
 
 
-def _answer(data: Mapping[str, Any], query: Query, asked: QuerySet, place: str, problems: Problems) -> Answer:
+def _answer(line: _AnswerInFile, query: Query, asked: QuerySet, place: str, problems: Problems) -> Answer:
+    scores = line.scores
+    if scores is None and line.ranking is not None:
+        scores = {image: -float(rank) for rank, image in enumerate(line.ranking)}
+    if scores is None:
+        raise DataError(f"{place}: neither 'scores' (image: score) nor 'ranking' (images, best first)")
     known = set(asked.images)
-    scores = {image: score for image, score in _scores(data).items() if image in known}
+    scores = {image: score for image, score in scores.items() if image in known}
     if len(scores) < len(known):
         problems.add(place, f"only {len(scores)} of {len(known)} images are scored; the others come last")
-    groundings = data.get("groundings") or []
+    groundings = line.groundings or ()
     if groundings and len(groundings) != len(query.captions):
-        raise BadLine(f"{len(groundings)} groundings for {len(query.captions)} captions")
-    return Answer(scores, tuple(None if box is None else box_of(box) for box in groundings))
-
-
-def _scores(data: Mapping[str, Any]) -> dict[str, float]:
-    """`scores` by image, or those that a `ranking` (best first) amounts to."""
-    if isinstance(data.get("scores"), dict):
-        return {image: number_of(score, f"the score of {image}") for image, score in data["scores"].items()}
-    if isinstance(data.get("ranking"), list):
-        return {str(image): -float(place) for place, image in enumerate(data["ranking"])}
-    raise BadLine("neither 'scores' (image: score) nor 'ranking' (images, best first)")
+        raise DataError(f"{place}: {len(groundings)} groundings for {len(query.captions)} captions")
+    return Answer(scores, groundings)

@@ -1,6 +1,6 @@
-"""How long the vectors of words and regions are: what the net has found to tell photos apart (K&FF, analysis).
+"""Lengths of word and region vectors: which of them tell photos apart (K&FF's analysis of magnitudes).
 
-In the score of eq. 8 a long vector counts for more: a word that fits a region but says little has a short one.
+In the score of eq. 8 a longer vector counts for more: words that fit many photos, such as "a", have short ones.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ WIDTH, HEIGHT, MARGIN = 720, 420, 46
 BANDS = 5
 
 
-def magnitudes(word_sizes: Mapping[str, Sequence[float]], regions: NDArray[np.float64]) -> dict[str, Any]:
-    """The words with the longest and shortest vectors, and regions' mean length by score and by area.
+def vector_lengths(words: Mapping[str, Sequence[float]], regions: NDArray[np.float64]) -> dict[str, Any]:
+    """The words with the longest and shortest vectors, and the regions' mean length by score and by area.
 
     `regions` is (N, 3): length, score, share of the photo.
     """
-    rows = sorted(
-        ((word, float(np.mean(sizes)), len(sizes)) for word, sizes in word_sizes.items()), key=lambda row: -row[1]
-    )
+    means = ((word, float(np.mean(lengths)), len(lengths)) for word, lengths in words.items())
+    rows = sorted(means, key=lambda row: -row[1])
     entries = [{"word": word, "length": round(length, 3), "times": times} for word, length, times in rows]
     return {
         "words": len(rows),
@@ -37,7 +36,7 @@ def magnitudes(word_sizes: Mapping[str, Sequence[float]], regions: NDArray[np.fl
 
 
 def _bands(by: NDArray[np.float64], lengths: NDArray[np.float64]) -> list[dict[str, float]]:
-    """Mean length in bands of as many regions each, from the smallest `by` on."""
+    """Mean length in bands with the same number of regions, by rising `by`."""
     parts = np.array_split(np.argsort(by, kind="stable"), BANDS)
     return [
         {"from": round(float(by[part].min()), 4), "length": round(float(lengths[part].mean()), 3)}
@@ -46,11 +45,10 @@ def _bands(by: NDArray[np.float64], lengths: NDArray[np.float64]) -> list[dict[s
     ]
 
 
-def draw_magnitudes(word_sizes: Mapping[str, Sequence[float]]) -> str:
-    """An SVG: how often a word occurs across (logarithmic), the mean length of its vector upwards."""
-    points = sorted(
-        ((word, len(sizes), float(np.mean(sizes))) for word, sizes in word_sizes.items()), key=lambda p: p[2]
-    )
+def draw_word_lengths(words: Mapping[str, Sequence[float]]) -> str:
+    """An SVG: x is how often a word occurs (logarithmic), y the mean length of its vector."""
+    means = ((word, len(lengths), float(np.mean(lengths))) for word, lengths in words.items())
+    points = sorted(means, key=lambda point: point[2])
     times = np.log10([count for _, count, _ in points])
     lengths = np.array([length for _, _, length in points])
     x = MARGIN + (WIDTH - 2 * MARGIN) * (times - times.min()) / max(np.ptp(times), 1e-9)

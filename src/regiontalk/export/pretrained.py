@@ -1,8 +1,8 @@
-"""Beginning a run with what a model has learned: the package's own, a model folder's, or that of another run.
+"""Pretrained nets to fine-tune: the package's own, a model folder's, or that of another run.
 
 A model folder holds what is needed to run it, not to train it, so two things differ from its checkpoint:
 
-- Weights are rounded as they are stored (see `export`).
+- Weights are rounded as they are stored (see `graphs`).
 - Batch normalisation is folded into the convolutions before it. Here the convolutions get the folded weights,
   and the normalisation the folded bias and the statistics (0, 1) with which it changes nothing else. Statistics
   of a batch would then be wrong, so they stay frozen: `schedule.freeze_batchnorm` is set.
@@ -23,11 +23,10 @@ from torch import Tensor, nn
 
 import regiontalk
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.export.detector import LINEAR
+from regiontalk.export.graphs import LINEAR
 from regiontalk.model_folder import INFO, ModelFolder, read_model_folder
 from regiontalk.nets.fcln import FCLN, FCLNConfig
-from regiontalk.training.checkpoints import fill_net, find_checkpoint
-from regiontalk.training.detector.task import load_net
+from regiontalk.training.checkpoints import fill_net, find_checkpoint, load_fcln
 from regiontalk.training.recipe import FCLNRecipe, from_stored
 from regiontalk.vocabulary import SPECIAL, Vocabulary
 
@@ -36,8 +35,8 @@ PREFIX = "net."  # of the net's weights in the graphs
 
 
 @dataclass(frozen=True)
-class Learned:
-    """A net with its words."""
+class Pretrained:
+    """A net with its vocabulary."""
 
     net: FCLN
     words: Vocabulary
@@ -45,20 +44,21 @@ class Learned:
     """Whether batch normalisation is folded into convolutions."""
 
     def adapt(self, recipe: FCLNRecipe) -> FCLNRecipe:
-        """The recipe with this net in the place of its own; only how often blocks are skipped stays the recipe's."""
+        """The recipe with this net in place of its own, but for `net.skip`, which only training uses."""
         frozen = self.folded or recipe.schedule.freeze_batchnorm
         schedule = replace(recipe.schedule, freeze_batchnorm=frozen)
         net = replace(self.net.config, skip=recipe.net.skip)
         return replace(recipe, net=net, backbone_weights=None, schedule=schedule)
 
     def extend(self, words: Vocabulary) -> Vocabulary:
-        """All words the net knows, with their numbers, and behind them the new ones."""
+        """All words the net knows, with their numbers, and after them the new ones."""
         known = set(self.words.words)
         new = tuple(word for word in words.words if word not in known)
         return replace(words, words=self.words.words + new)
 
-    def teach(self, net: FCLN, words: Vocabulary) -> None:
-        """Fills a net of the same configuration. A new word begins as `<UNK>`, a new START token as the first one."""
+    def fill(self, net: FCLN, words: Vocabulary) -> None:
+        """Copies the weights to a net of the same configuration. A new word starts as `<UNK>`, a new START
+        token as that of the first style."""
         weights = self.net.state_dict()
         tokens = [*range(len(SPECIAL)), *self.words.encode(words.words)]
         starts = [self.words.start(style if style in self.words.styles else None) for style in words.styles]
@@ -70,18 +70,18 @@ class Learned:
         net.load_state_dict(weights)
 
 
-def load_learned(place: str) -> Learned:
+def load_pretrained(place: str) -> Pretrained:
     """`embedded`, a model folder, or a run's folder or checkpoint."""
     path = regiontalk.EMBEDDED if place == PACKAGE else Path(place)
     if place == PACKAGE or (path / INFO).exists():
         return _from_model_folder(read_model_folder(path))
     if not path.is_dir():
         raise ModelError(f"{path}: no such model folder or run", hint=f"{PACKAGE!r} is the package's own model")
-    net, words, _ = load_net(find_checkpoint(path), torch.device("cpu"))
-    return Learned(net, words, folded=False)
+    trained = load_fcln(find_checkpoint(path))
+    return Pretrained(trained.net, trained.words, folded=False)
 
 
-def _from_model_folder(folder: ModelFolder) -> Learned:
+def _from_model_folder(folder: ModelFolder) -> Pretrained:
     try:
         config = from_stored(FCLNConfig, folder.info.net, f"{folder.path / INFO}: net")
     except UsageError as error:
@@ -90,11 +90,11 @@ def _from_model_folder(folder: ModelFolder) -> Learned:
     weights = {name: torch.from_numpy(value) for name, value in stored_weights(folder.graphs).items()}
     found = {name: value for name, value in _unfolded(net, weights).items() if name in net.state_dict()}
     fill_net(net, found, folder.path)
-    return Learned(net.eval(), folder.words, folded=True)
+    return Pretrained(net.eval(), folder.words, folded=True)
 
 
 def stored_weights(graphs: Mapping[str, bytes]) -> dict[str, NDArray[np.float32]]:
-    """Every weight in the graphs by its name in the net, whatever its precision; see `export.shrink`."""
+    """Every weight in the graphs by its name in the net, whatever its precision; see `graphs.shrink`."""
     weights: dict[str, NDArray[np.float32]] = {}
     for data in graphs.values():
         graph = onnx.load_from_string(data).graph
@@ -135,7 +135,7 @@ def _biases(graph: onnx.GraphProto, weights: Mapping[str, NDArray[np.float32]]) 
 
 
 def _unfolded(net: FCLN, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights with a batch normalisation behind each convolution that had one, which adds the folded bias."""
+    """Weights with a batch normalisation after each convolution that had one, which adds the folded bias."""
     unfolded = dict(weights)
     for name, module in net.named_modules():
         if isinstance(module, nn.BatchNorm2d):

@@ -1,8 +1,8 @@
 """A `Ranking` learned from photos whose true regions are known.
 
 What a region should score: the share of dense captioning's 5 × 6 thresholds (IoU by METEOR) that it passes against
-the truth it overlaps most, if no other region does better by the same truth, else 0. For in the evaluation each truth
-counts once, and the first region to want it uses it up.
+the truth it overlaps most, if no other region does better by the same truth, else 0: in the evaluation each truth
+counts once, for the first region that claims it.
 
 Shapes: N regions of all photos together, F features, H hidden units.
 """
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regiontalk import boxes as geometry
+from regiontalk.calibration import sigmoid
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
 from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS, Pool, Rules
@@ -23,10 +24,10 @@ from regiontalk.evaluation.dense_ap import DenseResult, evaluate_dense
 from regiontalk.evaluation.language import SentenceScorer, score_once
 from regiontalk.evaluation.matching import best_truths
 from regiontalk.evaluation.merged_truth import TruthImage, truth_of
-from regiontalk.model import Model
+from regiontalk.fitting.photos import SeenPhoto, to_image
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import FEATURES, Evidence, Floats, Ranking, features
-from regiontalk.types import ImageRegions, Region
+from regiontalk.vocabulary import Vocabulary
 
 FOLDS = 4
 HIDDEN = 16
@@ -48,13 +49,9 @@ class RankedPhoto:
     captions: tuple[str, ...]
 
 
-def photo_of(captioner: Model, evidence: Evidence, record: Record) -> RankedPhoto:
-    """The record's pixels need not be the photo's."""
-    width, height = evidence.size
-    boxes = geometry.scale(evidence.boxes_xyxy, record.width / width, record.height / height).astype(np.float64)
-    own = evidence._replace(size=(record.width, record.height), boxes_xyxy=boxes)
-    captions = (captioner.runtime.words.decode(caption.tokens) for caption in evidence.captions)
-    return RankedPhoto(record, own, tuple(captions))
+def to_ranked(photo: SeenPhoto, settings: PredictionConfig, words: Vocabulary) -> RankedPhoto:
+    evidence = photo.evidence(settings)
+    return RankedPhoto(photo.record, evidence, tuple(words.decode(caption.tokens) for caption in evidence.captions))
 
 
 def targets(photos: Sequence[RankedPhoto], scorer: SentenceScorer) -> list[Floats]:
@@ -108,14 +105,14 @@ def fit(values: Floats, wanted: Floats) -> Ranking:
     share = float(wanted.mean()) if len(wanted) else 0.0
     if not 0 < share < 1:
         raise DataError(f"of {len(wanted)} regions {'all' if share else 'none'} is right: there is nothing to learn")
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    spread[spread == 0] = 1
-    inputs = (values - mean) / spread
+    mean, std = values.mean(axis=0), values.std(axis=0)
+    std[std == 0] = 1
+    inputs = (values - mean) / std
     draw = np.random.default_rng(0).normal
     weights, outputs = draw(0, len(FEATURES) ** -0.5, (len(FEATURES), HIDDEN)), draw(0, 0.1 * HIDDEN**-0.5, HIDDEN)
     layers = [weights, np.zeros(HIDDEN), outputs, np.array(np.log(share / (1 - share)))]
     weights, biases, outputs, output_bias = _descend(layers, inputs, wanted)
-    weights = weights / spread[:, None]
+    weights = weights / std[:, None]
     biases = biases - mean @ weights
     return Ranking(
         features=FEATURES,
@@ -144,7 +141,7 @@ def _gradients(layers: Sequence[Floats], inputs: Floats, wanted: Floats) -> list
     """Of the mean cross-entropy and the decay, by W (F, H), b (H,), v (H,) and c."""
     weights, biases, outputs, output_bias = layers
     hidden = np.maximum(inputs @ weights + biases, 0)  # (N, H)
-    found = 1 / (1 + np.exp(-np.clip(hidden @ outputs + output_bias, -500, 500)))  # (N,)
+    found = sigmoid(hidden @ outputs + output_bias)  # (N,)
     by_logit = (found - wanted) / len(wanted)
     by_hidden = by_logit[:, None] * outputs * (hidden > 0)
     return [
@@ -179,19 +176,15 @@ def cross_validated(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> 
 
 
 def judge(
-    captioner: Model,
     photos: Sequence[RankedPhoto],
     rankings: Sequence[Ranking | None],
     settings: PredictionConfig,
+    words: Vocabulary,
     scorer: SentenceScorer,
 ) -> DenseResult:
     """Dense captioning's figures of the photos, each with its own ranking (None: with the rules of the settings)."""
     found = [
-        _image(photo.record, captioner.regions(photo.evidence, replace(settings, ranking=ranking)))
+        to_image(photo.record, photo.evidence, replace(settings, ranking=ranking), words)
         for photo, ranking in zip(photos, rankings, strict=True)
     ]
-    return evaluate_dense([photo.record for photo in photos], found, scorer, yardsticks=False, check_boxes=False)
-
-
-def _image(record: Record, regions: Sequence[Region]) -> ImageRegions:
-    return ImageRegions(record.image, record.width, record.height, "", tuple(regions))
+    return evaluate_dense([photo.record for photo in photos], found, scorer, check_boxes=False)

@@ -1,4 +1,4 @@
-"""Regions and words in one space (K&FF section 3.1).
+"""Regions and words in one space (K&FF section 3.1), and the baseline of dependency edges that K&FF build on.
 
 Letters: K photos, R regions of each, D the size of a code, L sentences, T words of each, W words of all sentences,
 e the size of a word's vector, h that of the common space.
@@ -14,14 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.maxsim import word_scores
+from regiontalk.maxsim import similarities, word_scores
+from regiontalk.nets.sentence_encoders import Brnn, Gru, Transformer
 
 ENCODERS = ("brnn", "gru", "transformer", "edges")
 SCORES = ("sum", "cosine", "fragments")
-FIRST_SCALE = 15.0  # what cosines are multiplied with at first, in a contrastive loss
-SMALLEST_SPREAD = 0.05  # of a number in codes; one that hardly ever differs must not become loud
-FIRST_SPREAD = 0.05  # of the numbers in a region's first vector
-LONGEST = 24  # words of a sentence that are read together; the exported graph is unrolled to as many
+FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
+SMALLEST_STD = 0.05  # of a number in codes; one that hardly ever differs must not become loud
+FIRST_STD = 0.05  # of the numbers in a region's first vector
+LENGTHENED = 5  # words added to every sentence where a score is divided by lengths, so that short ones do not win
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class AlignmentConfig:
     """The defaults are the paper's."""
 
     words: str = "brnn"
-    """What turns words into vectors. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`. `edges`: those
-    of a dependency tree (the paper's baseline)."""
+    """The sentence encoder. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`. `edges`: those of a
+    dependency tree (the paper's baseline)."""
     score: str = "sum"
     """Of a photo and a sentence. `sum`: eq. 8. `fragments`: eq. 7. Differs from the paper: `cosine`, the mean over
     the words of the best cosine."""
@@ -42,156 +43,40 @@ class AlignmentConfig:
     """e; with a file of word vectors, theirs."""
     train_embedding: bool = False
     dropout: float = 0.5
-    """Of codes, words and what leaves the recurrence, never within it."""
-    region_hidden: int = 0
-    """Differs from the paper where it is not 0: eq. 1 gets a hidden layer of this size beside it."""
+    """On codes, words and the encoder's output, never within the recurrence."""
     weigh_words: bool = False
     """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are learned. With inner
-    products, a word that tells more has a longer vector; cosines take that away, and this gives it back."""
-    layers: int = 1
-    """Of the transformer."""
-    heads: int = 4
-    """Of the transformer."""
+    products, a word that tells more has a longer vector; cosines have no lengths, so this replaces them."""
 
 
 class RegionVectors(nn.Module):
     """codes (…, D) -> vectors (…, h); eq. 1.
 
-    Codes are first brought to mean 0 and spread 1 (`standardise`), which an affine map could do as well, but learns
+    Codes are first brought to mean 0 and std 1 (`standardise`), which an affine map could do as well, but learns
     slowly: some numbers of a code are many times as large as others.
     """
 
     mean: Tensor
-    spread: Tensor
+    std: Tensor
 
     def __init__(self, code: int, config: AlignmentConfig) -> None:
         super().__init__()
         self.register_buffer("mean", torch.zeros(code))
-        self.register_buffer("spread", torch.ones(code))
+        self.register_buffer("std", torch.ones(code))
         self.normalised = config.score == "cosine"
         self.dropout = nn.Dropout(config.dropout)
         self.linear = nn.Linear(code, config.size)
-        if not self.normalised:  # else sums of products begin far beyond the margin of 1 that they are taught to keep
-            nn.init.normal_(self.linear.weight, std=FIRST_SPREAD / math.sqrt(code))
-        self.beside: nn.Module | None = None
-        if config.region_hidden:
-            self.beside = nn.Sequential(
-                nn.Linear(code, config.region_hidden),
-                nn.ReLU(),
-                nn.Dropout(config.dropout),
-                nn.Linear(config.region_hidden, config.size),
-            )
+        if not self.normalised:  # else the first sums of products are far above the margin of 1
+            nn.init.normal_(self.linear.weight, std=FIRST_STD / math.sqrt(code))
 
     def standardise(self, codes: Tensor) -> None:
-        """Takes mean and spread from codes (N, D) to learn from."""
+        """Takes mean and std from training codes (N, D)."""
         self.mean.copy_(codes.mean(dim=0))
-        self.spread.copy_(codes.std(dim=0).clamp(min=SMALLEST_SPREAD))
+        self.std.copy_(codes.std(dim=0).clamp(min=SMALLEST_STD))
 
     def forward(self, codes: Tensor) -> Tensor:
-        codes = self.dropout((codes - self.mean) / self.spread)
-        vectors = self.linear(codes)
-        if self.beside is not None:
-            vectors = vectors + self.beside(codes)
+        vectors = self.linear(self.dropout((codes - self.mean) / self.std))
         return F.normalize(vectors, dim=-1) if self.normalised else vectors
-
-
-class Brnn(nn.Module):
-    """x (L, T, e), mask (L, T) -> (L, T, hidden); eqs. 3–6 up to the sum of both directions.
-
-    Written as a loop: the exporter unrolls it, and a mask makes one unrolled length serve all sentences.
-    """
-
-    def __init__(self, embedding: int, hidden: int) -> None:
-        super().__init__()
-        self.hidden = hidden
-        self.enter = nn.Linear(embedding, hidden)
-        self.forwards = nn.Linear(hidden, hidden)
-        self.backwards = nn.Linear(hidden, hidden)
-        for recurrence in (self.forwards, self.backwards):
-            nn.init.orthogonal_(recurrence.weight)
-            nn.init.zeros_(recurrence.bias)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        e = F.relu(self.enter(x))  # eq. 3
-        return self._run(e, mask, self.forwards, reverse=False) + self._run(e, mask, self.backwards, reverse=True)
-
-    def _run(self, e: Tensor, mask: Tensor, recurrence: nn.Linear, reverse: bool) -> Tensor:
-        """eqs. 4 and 5; behind a sentence's last word the state stays zero."""
-        h = e.new_zeros(len(e), self.hidden)
-        states = []
-        for t in reversed(range(e.shape[1])) if reverse else range(e.shape[1]):
-            h = F.relu(e[:, t] + recurrence(h)) * mask[:, t, None]
-            states.append(h)
-        return torch.stack(states[::-1] if reverse else states, dim=1)
-
-
-class Gru(nn.Module):
-    """x (L, T, e), mask (L, T) -> (L, T, hidden), the sum of both directions; a loop, as `Brnn`."""
-
-    def __init__(self, embedding: int, hidden: int) -> None:
-        super().__init__()
-        self.hidden = hidden
-        self.enter = nn.ModuleList(nn.Linear(embedding, 3 * hidden) for _ in range(2))
-        self.recur = nn.ModuleList(nn.Linear(hidden, 3 * hidden) for _ in range(2))
-        for recurrence in self.recur:
-            assert isinstance(recurrence, nn.Linear)
-            for gate in recurrence.weight.data.chunk(3):
-                nn.init.orthogonal_(gate)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return self._run(x, mask, 0) + self._run(x, mask, 1)
-
-    def _run(self, x: Tensor, mask: Tensor, direction: int) -> Tensor:
-        entering = self.enter[direction](x)  # (L, T, 3 · hidden)
-        h = x.new_zeros(len(x), self.hidden)
-        states = []
-        for t in reversed(range(x.shape[1])) if direction else range(x.shape[1]):
-            reset_in, update_in, new_in = entering[:, t].chunk(3, dim=-1)
-            reset_h, update_h, new_h = self.recur[direction](h).chunk(3, dim=-1)
-            update = torch.sigmoid(update_in + update_h)
-            new = torch.tanh(new_in + torch.sigmoid(reset_in + reset_h) * new_h)
-            h = ((1 - update) * new + update * h) * mask[:, t, None]
-            states.append(h)
-        return torch.stack(states[::-1] if direction else states, dim=1)
-
-
-class Transformer(nn.Module):
-    """x (L, T, e), mask (L, T) -> (L, T, hidden)."""
-
-    def __init__(self, embedding: int, hidden: int, layers: int, heads: int, dropout: float) -> None:
-        super().__init__()
-        self.enter = nn.Linear(embedding, hidden)
-        self.places = nn.Parameter(torch.randn(LONGEST, hidden) * 0.02)
-        self.layers = nn.ModuleList(TransformerLayer(hidden, heads, dropout) for _ in range(layers))
-        self.leave = nn.LayerNorm(hidden)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = self.enter(x) + self.places[: x.shape[1]]
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.leave(x)
-
-
-class TransformerLayer(nn.Module):
-    """Attention and a small network, each behind a normalisation and beside a short cut."""
-
-    def __init__(self, size: int, heads: int, dropout: float) -> None:
-        super().__init__()
-        self.heads = heads
-        self.before_attention, self.before_mixing = nn.LayerNorm(size), nn.LayerNorm(size)
-        self.ask, self.answer = nn.Linear(size, 3 * size), nn.Linear(size, size)
-        self.mix = nn.Sequential(nn.Linear(size, 2 * size), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * size, size))
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        sentences, words, size = x.shape
-        parts = self.ask(self.before_attention(x)).view(sentences, words, 3, self.heads, size // self.heads)
-        queries, keys, values = parts.permute(2, 0, 3, 1, 4)  # each (L, heads, T, size / heads)
-        fits = queries @ keys.transpose(2, 3) / math.sqrt(size // self.heads)
-        fits = fits.masked_fill(mask[:, None, None, :] == 0, -1e4)
-        seen = (fits.softmax(dim=-1) @ values).transpose(1, 2).reshape(sentences, words, size)
-        x = x + self.dropout(self.answer(seen))
-        return x + self.dropout(self.mix(self.before_mixing(x)))
 
 
 class WordVectors(nn.Module):
@@ -211,7 +96,7 @@ class WordVectors(nn.Module):
         elif config.words == "gru":
             self.encoder = Gru(config.embedding, config.hidden)
         else:
-            self.encoder = Transformer(config.embedding, config.hidden, config.layers, config.heads, config.dropout)
+            self.encoder = Transformer(config.embedding, config.hidden, config.dropout)
         self.leave = nn.Linear(config.hidden, config.size)
         self.weigh = nn.Linear(config.hidden, 1) if config.weigh_words else None
 
@@ -231,8 +116,33 @@ class WordVectors(nn.Module):
         return shares * words.sum(dim=1, keepdim=True)
 
 
+class EdgeVectors(nn.Module):
+    """edges (W, 3) of relation, head and dependent -> vectors (W, h): s = f(W_R [x₁; x₂] + b_R). The baseline's."""
+
+    def __init__(self, tokens: int, relations: int, config: AlignmentConfig) -> None:
+        super().__init__()
+        self.normalised = config.score == "cosine"
+        self.table = nn.Embedding(tokens, config.embedding)
+        nn.init.normal_(self.table.weight, std=0.1)
+        self.table.weight.requires_grad_(config.train_embedding)
+        self.dropout = nn.Dropout(config.dropout)
+        self.weights = nn.Parameter(torch.empty(relations, 2 * config.embedding, config.size))
+        self.biases = nn.Parameter(torch.zeros(relations, config.size))
+        nn.init.normal_(self.weights, std=(2 * config.embedding) ** -0.5)
+
+    def forward(self, edges: Tensor) -> Tensor:
+        x = self.dropout(self.table(edges[:, 1:]).flatten(1))  # (W, 2 · e)
+        parts = [x.new_zeros(0, self.biases.shape[1])]
+        order = torch.argsort(edges[:, 0], stable=True)
+        for relation in edges[:, 0].unique().tolist():  # sorted, as the order is
+            parts.append(x[edges[:, 0] == relation] @ self.weights[relation] + self.biases[relation])
+        grouped = F.relu(torch.cat([part.to(x.dtype) for part in parts]))
+        s = torch.empty_like(grouped).index_copy(0, order, grouped)
+        return F.normalize(s, dim=-1) if self.normalised else s
+
+
 class Texts(NamedTuple):
-    """L sentences: the tokens (L, T) of words, padded, or edges (W, 3) one after another; and how many each has."""
+    """L sentences: tokens (L, T) of words, padded, or edges (W, 3) of all sentences; and how many each has."""
 
     tokens: Tensor
     lengths: Tensor  # (L,)
@@ -242,7 +152,7 @@ class Texts(NamedTuple):
 
 
 class AlignmentNet(nn.Module):
-    """Both halves. A learned temperature stands beside them for losses that need one."""
+    """Regions and words in one space, and a learned temperature for losses that need one."""
 
     def __init__(self, config: AlignmentConfig, code: int, tokens: int, relations: int = 0) -> None:
         super().__init__()
@@ -250,8 +160,6 @@ class AlignmentNet(nn.Module):
         self.regions = RegionVectors(code, config)
         self.words: nn.Module
         if config.words == "edges":
-            from regiontalk.nets.fragments import EdgeVectors
-
             self.words = EdgeVectors(tokens, relations, config)
         else:
             self.words = WordVectors(tokens, config)
@@ -267,8 +175,6 @@ class AlignmentNet(nn.Module):
     def scores(self, vectors: Tensor, used: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
         """How well photos, vectors (K, R, h), and sentences, words (W, h), fit: (K, L)."""
         if self.config.score == "fragments":
-            from regiontalk.nets.fragments import fragment_scores
-
             return fragment_scores(vectors, words, used, lengths)
         total = sum_sentences(word_scores(vectors, words, used), lengths)  # eq. 8
         return total / lengths.clamp(min=1) if self.config.score == "cosine" else total
@@ -282,3 +188,28 @@ def sum_sentences(values: Tensor, lengths: Tensor) -> Tensor:
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     sums = torch.zeros(len(values), len(lengths), device=values.device)
     return sums.index_add(1, sentence, values.float())
+
+
+def fragment_scores(vectors: Tensor, words: Tensor, used: Tensor, lengths: Tensor) -> Tensor:
+    """Eq. 7: scores (K, L), the sum over regions and words of max(0, vᵢ·sₜ), `lengths` (L,) being the words of each
+    sentence. As in the baseline's own paper it is divided by both lengths.
+    """
+    sums = F.relu(similarities(vectors, words, used)).float().sum(dim=1)  # (K, W)
+    return sum_sentences(sums, lengths) / (used.sum(dim=1)[:, None] * (lengths + LENGTHENED))
+
+
+def instance_loss(vectors: Tensor, words: Tensor, used: Tensor, owners: Tensor) -> Tensor:
+    """Multiple-instance term: the mean of max(0, 1 − y·vᵢ·sₜ), `owners` (W,) being each word's photo.
+
+    y is −1 for a region of another photo. For the word's own photo it is the sign that the net itself gives, but at
+    least its best region has +1.
+    """
+    products = similarities(vectors, words, used)  # (K, R, W)
+    photos = torch.arange(len(vectors), device=owners.device)
+    own = (photos[:, None] == owners)[:, None, :] & used[:, :, None]
+    best = products.detach() >= products.detach().amax(dim=1, keepdim=True)
+    positive = own & ((products.detach() > 0) | best)
+    signs = torch.where(positive, 1.0, -1.0)
+    hinges = F.relu(1 - signs * products) * used[:, :, None]
+    # Regions of other photos are many more: both kinds weigh the same.
+    return hinges[own].mean() + hinges[~own & used[:, :, None]].mean()

@@ -51,7 +51,7 @@ class VGG16(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(self.normalize(images))
 
-    def maps(self, images: Tensor, _sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Both maps are the last layer's."""
         features = self(images)
         return features, features
@@ -150,7 +150,7 @@ class EfficientNetLite(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self._fuse(*self._taps(images))
 
-    def maps(self, images: Tensor, _sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w), and strides 16 and 32 as they are, side by side (N, A, h, w)."""
         eighth, sixteenth, thirtysecond = self._taps(images)
         deep = torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1)
@@ -201,7 +201,7 @@ class TinyNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(self.normalize(images))
 
-    def maps(self, images: Tensor, _sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Both maps are the last layer's."""
         features = self(images)
         return features, features

@@ -33,8 +33,8 @@ class FCLNConfig:
     channels: int = 512
     """Channels of the feature map (VGG-16 has 512)."""
     skip: float = 0.0
-    """Differs from the paper where it is not 0: how often a photo skips the backbone's last blocks in training (those
-    before them less often), against learning photos by heart. EfficientNet-lite only."""
+    """Differs from the paper where it is not 0: stochastic depth. How often a photo skips the backbone's last blocks in
+    training (those before them less often), against overfitting. EfficientNet-lite and ViT only."""
     input_size: int = 720
     """The photo's long side in pixels."""
     initialization: str = "gaussian"
@@ -60,27 +60,26 @@ class Recognized:
 class Output:
     deep: Tensor  # (N, A, h, w)
     proposals: Proposals
-    chosen_xyxy: Tensor  # (N, B, 4)
     recognized: Recognized
     word_logits: Tensor  # (W, V) for the counted words of the captioned regions
 
 
 Choose = Callable[[Proposals], Tensor]
-"""Picks regions (N, B, 4) among all proposals: the sampler in training, suppression in use."""
+"""Picks regions (N, B, 4) among all proposals: the sampler in training, NMS at inference."""
 Caption = Callable[[Recognized], tuple[Tensor, Tensor, Tensor]]
-"""Picks the regions to caption, as what the language model sees (R, E), the words fed to it (R, T), and behind
-which of them a word counts (R, T)."""
+"""Picks the regions to caption, as what the language model sees (R, E), the words fed to it (R, T), and which of
+them are followed by a target (R, T)."""
 
 
 class FCLN(nn.Module):
-    def __init__(self, config: FCLNConfig, tokens: int, styles: int) -> None:
+    def __init__(self, config: FCLNConfig, tokens: int, starts: int) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, config.channels, config.skip)
         channels = self.backbone.channels
         self.localization = LocalizationLayer(channels, config.localization)
         self.recognition = RecognitionNetwork(channels, config.recognition)
-        self.language = LanguageModel(config.recognition.code, tokens, styles, config.language)
+        self.language = LanguageModel(config.recognition.code, tokens, starts, config.language)
         self.sample = sample_regions  # eq. 3; the exporter puts an equal one there that suits its runtime
         initialize(self, config.initialization)
 
@@ -91,10 +90,10 @@ class FCLN(nn.Module):
         chosen = choose(proposals)  # (N, B, 4)
         recognized = self.recognize(features, sizes, chosen)
         word_logits = self.language(*caption(recognized))
-        return Output(deep, proposals, chosen, recognized, word_logits)
+        return Output(deep, proposals, recognized, word_logits)
 
-    def propose(self, images: Tensor) -> tuple[Tensor, Proposals]:
-        features = self.backbone(images)  # (N, C, h, w)
+    def propose(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Proposals]:
+        features, _ = self.backbone.maps(images, sizes)  # (N, C, h, w)
         return features, self.localization(features)
 
     def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:

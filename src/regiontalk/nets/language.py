@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regiontalk.nets.localization import GEOMETRY
-from regiontalk.vocabulary import END, UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,12 @@ class LanguageConfig:
 class LanguageModel(nn.Module):
     """x₋₁ = ReLU(linear(code)), then START, then the words; y₋₁ is ignored; END closes the caption."""
 
-    def __init__(self, code: int, tokens: int, styles: int, config: LanguageConfig) -> None:
+    def __init__(self, code: int, tokens: int, starts: int, config: LanguageConfig) -> None:
         super().__init__()
         self.feed, self.surroundings, self.dropout = config.feed, config.surroundings, config.dropout
         self.hidden = config.hidden
         self.visual = nn.Linear(code * 2 + GEOMETRY if self.surroundings else code, config.embedding)
-        self.embedding = nn.Embedding(tokens + styles, config.embedding)
+        self.embedding = nn.Embedding(tokens + starts, config.embedding)
         beside = config.embedding if self.feed == "always" else 0
         self.lstm = nn.LSTM(config.embedding + beside, config.hidden, batch_first=True)
         self.output = nn.Linear(config.hidden, tokens)
@@ -81,21 +80,3 @@ class LanguageModel(nn.Module):
         i, f, g, o = gates.chunk(4, dim=1)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
         return torch.sigmoid(o) * torch.tanh(c), c
-
-    def greedy(self, seen: Tensor, start: int, longest: int) -> tuple[Tensor, Tensor]:
-        """The likeliest word each time: tokens (R, longest) with END behind, and log-probabilities (R,).
-
-        Differs from the paper: `<UNK>` is never said; the next likeliest word takes its place.
-        """
-        h, c = self.begin(seen)
-        word = torch.full((seen.shape[0],), start, dtype=torch.long, device=seen.device)
-        steps = []
-        for _ in range(longest):
-            logprobs, h, c = self.step(word, h, c, seen)
-            logprobs[:, UNKNOWN] = -torch.inf
-            best, word = logprobs.max(dim=1)
-            steps.append((word, best))
-        words, likely = (torch.stack(rows, dim=1) for rows in zip(*steps, strict=True))
-        ends = words == END
-        behind = ends.cumsum(dim=1) > ends  # all captions go on to the longest; what they say behind END is dropped
-        return words.masked_fill_(behind, END), likely.masked_fill_(behind, 0.0).sum(dim=1)

@@ -6,7 +6,6 @@ B regions a photo, X × Y cells a region. Boxes are `xyxy` in pixels of the netw
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,9 +20,6 @@ from regiontalk.nets.layers import STRIDE
 
 ROUNDS = 8  # of suppression between two looks at whether it has settled
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
-
-Stage = Callable[..., tuple[Tensor, ...]]
-Record = Callable[[Stage], Stage]
 
 
 @dataclass(frozen=True)
@@ -167,10 +163,6 @@ def overlap_matrix(ranked_xyxy: Tensor, threshold: float) -> Tensor:
     return torch.gt(ratio, threshold, out=above).triu_(diagonal=1)
 
 
-def as_it_is(stage: Stage) -> Stage:
-    return stage
-
-
 class Suppression:
     """Greedy suppression of boxes (N, K, 4) that come best first: the places (N, limit) of those kept, and how
     many of them count (N,).
@@ -181,10 +173,8 @@ class Suppression:
     and too few in turn, so that a box on which two rounds in a row agree has settled already.
     """
 
-    def __init__(self, threshold: float, limit: int, record: Record = as_it_is) -> None:
-        """`record` may turn the stages on the GPU into something that runs faster the second time."""
+    def __init__(self, threshold: float, limit: int) -> None:
         self.threshold, self.limit = threshold, limit
-        self._begin, self._go_on = record(self._first_rounds), record(self._rounds)
 
     def __call__(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:
         return self.in_rounds(ranked_xyxy) if ranked_xyxy.is_cuda else self.one_by_one(ranked_xyxy)
@@ -199,16 +189,12 @@ class Suppression:
         return places, counts
 
     def in_rounds(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:
-        overlaps, keep, settled, places, counts = self._begin(ranked_xyxy)
-        while not settled:
-            # a copy, because what has been recorded reads the very tensors that another recorded stage has made
-            keep, settled, places, counts = self._go_on(keep.clone(), overlaps)
-        return places, counts
-
-    def _first_rounds(self, ranked_xyxy: Tensor) -> tuple[Tensor, ...]:
         overlaps = overlap_matrix(ranked_xyxy, self.threshold)
         everything = torch.ones(ranked_xyxy.shape[:2], dtype=overlaps.dtype, device=ranked_xyxy.device)
-        return overlaps, *self._rounds(everything, overlaps)
+        keep, settled, places, counts = self._rounds(everything, overlaps)
+        while not settled:
+            keep, settled, places, counts = self._rounds(keep, overlaps)
+        return places, counts
 
     def _rounds(self, keep: Tensor, overlaps: Tensor) -> tuple[Tensor, ...]:
         """Some rounds (N, K) -> (N, K), whether the boxes that are wanted have settled, and which they are."""

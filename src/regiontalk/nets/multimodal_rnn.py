@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 PLACE = 5  # x0, y0, x1, y1 and area, as shares of the photo; all zero where there is no region
 NESTED = 3  # a region, its surroundings and its whole photo
-SMALLEST_SPREAD = 0.05  # of a number in a code; what hardly ever differs is not blown up
+SMALLEST_STD = 0.05  # of a number in codes; one that hardly ever differs must not become loud
 FAR_BELOW = -1e4  # added to the attention of a region that is not there
 
 
@@ -44,10 +44,10 @@ class MultimodalRNNConfig:
 
 
 class Seen(NamedTuple):
-    """What a sentence is said of."""
+    """What a sentence is about."""
 
     bias: Tensor  # (R, G) b_v, eq. 13
-    memory: Tensor  # (R, K, A) what can be attended to; without attention the regions' places, of no use
+    memory: Tensor  # (R, K, A) what can be attended to; without attention the regions' places, unused
     absent: Tensor  # (R, K) 0, or far below where a row is padding
 
 
@@ -55,19 +55,19 @@ class State(NamedTuple):
     """Before the first word or between two; every part has a row for each sentence."""
 
     h: Tensor  # (R, H)
-    c: Tensor  # (R, H) of the LSTM; the RNN has no use for it
+    c: Tensor  # (R, H) of the LSTM; unused by the RNN
     bias: Tensor  # (R, G) what the image still adds: b_v, and after the first step nothing
     memory: Tensor
     absent: Tensor
 
 
 class MultimodalRNN(nn.Module):
-    """Codes are first brought to mean 0 and spread 1 (`standardise`): they are sparse and small."""
+    """Codes are first brought to mean 0 and std 1 (`standardise`): they are sparse and small."""
 
     views_mean: Tensor
-    views_spread: Tensor
+    views_std: Tensor
     regions_mean: Tensor
-    regions_spread: Tensor
+    regions_std: Tensor
 
     def __init__(self, code: int, tokens: int, styles: int, config: MultimodalRNNConfig) -> None:
         super().__init__()
@@ -85,13 +85,13 @@ class MultimodalRNN(nn.Module):
             self.attended_output = nn.Linear(config.attention, tokens, bias=False)
         for name, shape in (("views", (config.views, code)), ("regions", (code,))):
             self.register_buffer(f"{name}_mean", torch.zeros(shape))
-            self.register_buffer(f"{name}_spread", torch.ones(shape))
+            self.register_buffer(f"{name}_std", torch.ones(shape))
         self._initialize()
 
     @torch.no_grad()
     def _initialize(self) -> None:
-        """Words, image and state begin with about the same say, however many numbers each has; an LSTM's forget gate
-        begins open."""
+        """Words, image and state start with about the same weight, whatever their sizes; an LSTM's forget gate starts
+        open."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 largest = 1 / math.sqrt(parameter.shape[1])
@@ -104,28 +104,28 @@ class MultimodalRNN(nn.Module):
 
     @torch.no_grad()
     def standardise(self, views: Tensor, regions: Tensor) -> None:
-        """Takes means and spreads from views (M, N, D) and regions (M', D) to learn from."""
+        """Takes means and stds from training views (M, N, D) and regions (M', D)."""
         self.views_mean.copy_(views[:, : self.config.views].mean(dim=0))
-        self.views_spread.copy_(views[:, : self.config.views].std(dim=0).clamp(min=SMALLEST_SPREAD))
+        self.views_std.copy_(views[:, : self.config.views].std(dim=0).clamp(min=SMALLEST_STD))
         self.regions_mean.copy_(regions.mean(dim=0))
-        self.regions_spread.copy_(regions.std(dim=0).clamp(min=SMALLEST_SPREAD))
+        self.regions_std.copy_(regions.std(dim=0).clamp(min=SMALLEST_STD))
 
     @torch.no_grad()
     def begin_with_frequencies(self, counts: Tensor) -> None:
-        """b_o = log word frequencies, so that the first steps do not go into learning them; counts (V,)."""
+        """b_o = log word frequencies, which the first steps would otherwise have to learn; counts (V,)."""
         smoothed = counts.to(self.output.bias) + 1.0
         self.output.bias.copy_(smoothed.log() - smoothed.log().max())
 
     def look(self, views: Tensor, regions: Tensor, places: Tensor) -> Seen:
         """views (R, N, D) of what the sentence is about, the photo's regions (R, K, D), their places (R, K, 5)."""
-        codes = (views[:, : self.config.views] - self.views_mean) / self.views_spread
+        codes = (views[:, : self.config.views] - self.views_mean) / self.views_std
         bias = self.image(self._drop(codes.flatten(1)))  # eq. 13
         if self.config.activate_terms:
             bias = F.relu(bias)
         absent = FAR_BELOW * (places[:, :, 4] <= 0).to(codes.dtype)
         if not self.config.attention:
             return Seen(bias, places, absent)
-        codes = (regions - self.regions_mean) / self.regions_spread
+        codes = (regions - self.regions_mean) / self.regions_std
         memory = F.relu(self.remember(torch.cat([self._drop(codes), places], dim=2)))
         return Seen(bias, memory, absent)
 
@@ -137,7 +137,7 @@ class MultimodalRNN(nn.Module):
     def forward(self, seen: Seen, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Teacher forcing: START and words (R, T), rows by falling length -> logits of what follows each, (ΣT, V).
 
-        `lengths` (R,) count START and words; nothing is computed behind them. The result is in `packed` order.
+        `lengths` (R,) count START and words; nothing is computed after them. The result is in `packed` order.
         """
         state = self.begin(seen)
         words = self._drop(self.embedding(tokens))  # (R, T, E)

@@ -1,7 +1,7 @@
 """A vision transformer as a backbone (Dosovitskiy et al. 2021; DINOv2's ViT-S: Oquab et al. 2023).
 
-Differs from the papers, which use convolutions. Patches are 16 pixels wide here, the stride of all backbones, where
-DINOv2's are 14: `nets.weights` resizes its patch kernel.
+Differs from the paper: DenseCap's backbone is convolutional.
+Patches are 16 pixels wide, the stride of all backbones; DINOv2's are 14, and `nets.weights` resizes its patch kernel.
 
 Shapes: N photos, H × W pixels, h = H/16, w = W/16, T = 1 + h·w tokens (the class token first), E channels of a token,
 C channels of the feature map.
@@ -27,9 +27,9 @@ class Attention(nn.Module):
         self.proj = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Tokens (N, T, E), which of them may be looked at (N, 1, 1, T) -> (N, T, E)."""
+        """Tokens (N, T, E), and which of them are attended to (N, 1, 1, T; None: all) -> (N, T, E)."""
         count, tokens = x.shape[:2]
-        # Linear layers get matrices, not stacks of them: the exporter knows how to make those small and fast.
+        # Linear layers get matrices, not stacks of them: only those become `Gemm`, which export can store in 8 bits.
         qkv = self.qkv(x.flatten(0, 1)).view(count, tokens, 3, HEADS, WIDTH // HEADS)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (N, heads, T, E / heads) each
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -48,7 +48,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then two linear layers, each scaled and added; in training a photo skips either with `skip`."""
+    """Attention, then two linear layers, each scaled and added; in training a photo skips each at the rate `skip`."""
 
     def __init__(self, skip: float) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class ViT(nn.Module):
     pad_to = STRIDE
     deep_channels = WIDTH
     new_layers = ("norms", "mix", "fuse")
-    """What is not pretrained."""
+    """Layers that DINOv2 does not have; they start from scratch."""
 
     def __init__(self, channels: int, skip: float = 0.0) -> None:
         """`skip` is the last block's; those before it skip less, in a straight line."""
@@ -82,7 +82,7 @@ class ViT(nn.Module):
         self.channels = channels
         self.normalize = Normalize((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
         self.patches = nn.Conv2d(3, WIDTH, STRIDE, STRIDE)
-        self.class_token = nn.Parameter(torch.zeros(WIDTH))
+        self.class_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
         self.positions = nn.Parameter(torch.zeros(POSITIONS, POSITIONS, WIDTH))
         self.blocks = nn.ModuleList(Block(skip * number / (DEPTH - 1)) for number in range(DEPTH))
         self.norms = nn.ModuleList(nn.LayerNorm(WIDTH, eps=1e-6) for _ in TAPS[:-1])
@@ -94,25 +94,24 @@ class ViT(nn.Module):
         return [self.patches]
 
     def depth(self, name: str) -> int:
-        """How many blocks come after a weight of this name, for rates that fall with the depth."""
+        """How many layers follow the one that this weight is in, for rates that fall towards the first layers."""
         part, _, rest = name.partition(".")
         if part == "blocks":
             return DEPTH - int(rest.split(".", 1)[0])
         return 0 if part == "norm" or part in self.new_layers else DEPTH + 1
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.maps(images)[0]
-
-    def maps(self, images: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def maps(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w), and the last block's tokens as a map (N, E, h, w).
 
-        `sizes` (N, 2): the photos inside the images; tokens of padding are then not looked at.
+        `sizes` (N, 2): width and height of the photos inside the images. What surrounds a photo in a batch changes
+        nothing: positions are relative to the photo, and no token attends to padding.
         """
         patches = self.patches(self.normalize(images))  # (N, E, h, w)
         height, width = patches.shape[2:]
-        x = patches.flatten(2).transpose(1, 2) + self._positions(height, width)
-        x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], dim=1)  # (N, T, E)
-        mask = None if sizes is None else _mask(sizes, height, width)
+        x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
+        x = torch.cat([self.class_token.expand(len(x), -1, -1).to(x.dtype), x], dim=1)  # (N, T, E)
+        # A photo alone is padded by less than a patch: no token is padding, and the exported graph has no mask.
+        mask = None if len(images) == 1 else _mask(sizes, height, width)
         taps = []
         for number, block in enumerate(self.blocks):
             x = block(x, mask)
@@ -122,23 +121,24 @@ class ViT(nn.Module):
         planes = [tokens.transpose(1, 2).unflatten(2, (height, width)) for tokens in normed]  # (N, E, h, w) each
         return self.fuse(self.mix(torch.cat(planes, dim=1))), planes[-1]
 
-    def _positions(self, height: int, width: int) -> Tensor:
-        """The stored grid, resized to that of the photo: (h·w, E)."""
-        rows = _resizing(POSITIONS, height, self.positions) @ self.positions.flatten(1)  # (h, 37·E)
-        columns = _resizing(POSITIONS, width, self.positions)  # (w, 37)
-        return (columns @ rows.view(height, POSITIONS, WIDTH)).flatten(0, 1)
+    def _positions(self, sizes: Tensor, height: int, width: int) -> Tensor:
+        """The stored grid stretched over each photo: (N, h, w, E)."""
+        sides = sizes.to(self.positions.dtype)
+        rows = _interpolation(sides[:, 1], height) @ self.positions.flatten(1)  # (N, h, 37·E)
+        columns = _interpolation(sides[:, 0], width)  # (N, w, 37)
+        return columns[:, None] @ rows.unflatten(2, (POSITIONS, WIDTH))
 
 
-def _resizing(stored: int, wanted: int, like: Tensor) -> Tensor:
-    """(wanted, stored) weights of a linear interpolation that lays the middles of the cells on each other."""
-    points = (torch.arange(wanted, device=like.device, dtype=like.dtype) + 0.5) * (stored / wanted) - 0.5
-    points = points.clamp(0, stored - 1)
-    distance = (points[:, None] - torch.arange(stored, device=like.device, dtype=like.dtype)).abs()
+def _interpolation(sides: Tensor, cells: int) -> Tensor:
+    """How much each stored position counts at the centre of each cell along sides (N,) in pixels: (N, cells, 37)."""
+    centres = (torch.arange(cells, device=sides.device, dtype=sides.dtype) + 0.5) * STRIDE
+    points = (centres / sides[:, None] * POSITIONS - 0.5).clamp(0, POSITIONS - 1)  # (N, cells)
+    distance = (points[..., None] - torch.arange(POSITIONS, device=sides.device, dtype=sides.dtype)).abs()
     return (1 - distance).clamp(min=0)
 
 
 def _mask(sizes: Tensor, height: int, width: int) -> Tensor:
-    """Which tokens show something of the photo, (N, 1, 1, T)."""
+    """Which tokens show a part of the photo, (N, 1, 1, T)."""
     corner_x = torch.arange(width, device=sizes.device) * STRIDE
     corner_y = torch.arange(height, device=sizes.device) * STRIDE
     inside = (corner_x < sizes[:, :1])[:, None, :] & (corner_y < sizes[:, 1:])[:, :, None]  # (N, h, w)

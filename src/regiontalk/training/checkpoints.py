@@ -1,26 +1,38 @@
-"""Checkpoints: safetensors for every tensor, JSON for the rest, written whole or not at all.
+"""Checkpoints: safetensors for every tensor, JSON for the rest, written whole or not at all; and the nets in them.
 
-A checkpoint is a folder `step-00001000` with `model.safetensors`, `mean.safetensors` (where a running mean
-is kept), `optimizer.safetensors` and `state.json`. It is written beside its place and renamed into it.
+A checkpoint is a folder `step-00001000` with `model.safetensors`, `ema.safetensors` (where an exponential moving
+average of the weights is kept), `optimizer.safetensors` and `state.json`. It is written beside its place and renamed
+into it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from regiontalk.errors import ModelError
+from regiontalk.errors import DataError, ModelError, OutputError
+from regiontalk.files import new_folder, read_json
+from regiontalk.nets.alignment import AlignmentNet
+from regiontalk.nets.fcln import FCLN
+from regiontalk.nets.multimodal_rnn import MultimodalRNN
+from regiontalk.training.recipe import KINDS, AlignmentRecipe, FCLNRecipe, Recipe, SentencesRecipe, from_stored
+from regiontalk.vocabulary import Vocabulary
 
-FORMAT = 1
+FORMAT = 2
+COMPANION = "companion"  # the alignment net beside an FCLN that learns from sentences; only training needs it
+CPU = torch.device("cpu")
+
+Net = TypeVar("Net", bound=nn.Module)
+RecipeOf = TypeVar("RecipeOf", bound=Recipe)
 
 
 def save_checkpoint(
@@ -30,28 +42,16 @@ def save_checkpoint(
     state: Mapping[str, Any],
 ) -> Path:
     """Writes `tensors` (file name -> named tensors) and `state` as the checkpoint of a step."""
-    final = folder / f"step-{step:08d}"
-    partial = folder / f".{final.name}.partial"
-    try:
-        for left in folder.glob(".step-*"):  # by a process that was killed while it wrote
-            shutil.rmtree(left, ignore_errors=True)
-        partial.mkdir(parents=True)
+    final = folder / step_name(step)
+    with new_folder(final, replace=True) as partial:
         for name, values in tensors.items():
             plain = {key: value.detach().cpu().contiguous() for key, value in values.items()}
-            save_file(plain, partial / f"{name}.safetensors")
-            _flush(partial / f"{name}.safetensors")
+            try:
+                save_file(plain, partial / f"{name}.safetensors")
+            except SafetensorError as error:
+                raise OutputError(f"{final}: cannot be written: {error}", hint="earlier ones are whole") from error
         text = json.dumps({"format": FORMAT, "step": step, **state}, indent=1)
         (partial / "state.json").write_text(text + "\n", encoding="utf-8")
-        _flush(partial / "state.json")
-        if final.exists():
-            final.rename(folder / f".{final.name}.replaced")
-        partial.rename(final)
-        shutil.rmtree(folder / f".{final.name}.replaced", ignore_errors=True)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise ModelError(
-            f"{final}: the checkpoint could not be written: {error}", hint="earlier ones are whole"
-        ) from error
     return final
 
 
@@ -62,14 +62,22 @@ def latest_checkpoint(folder: Path) -> Path | None:
 
 def find_checkpoint(folder: Path) -> Path:
     """`folder` itself, or the best checkpoint of the run in it (no evaluation yet: the newest)."""
+    return best_checkpoints(folder)[0]
+
+
+def best_checkpoints(folder: Path) -> list[Path]:
+    """`folder` itself, or the best checkpoints that the run in it has kept, best first (else the newest)."""
     if (folder / "state.json").is_file():
-        return folder
+        return [folder]
     newest = latest_checkpoint(folder / "checkpoints") or latest_checkpoint(folder)
     if newest is None:
         raise ModelError(f"{folder}: no checkpoint here", hint="give a run's folder, or one of its step-… folders")
-    best = read_state(newest).get("best")
-    place = newest.with_name(f"step-{best['step']:08d}") if best else newest
-    return place if place.is_dir() else newest
+    best = [newest.with_name(step_name(one["step"])) for one in read_state(newest).get("best", [])]
+    return [place for place in best if place.is_dir()] or [newest]
+
+
+def step_name(step: int) -> str:
+    return f"step-{step:08d}"
 
 
 def drop_old(folder: Path, keep: int, spared: Collection[Path]) -> None:
@@ -81,9 +89,9 @@ def drop_old(folder: Path, keep: int, spared: Collection[Path]) -> None:
 
 def read_state(checkpoint: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{checkpoint}: not a checkpoint: {error}") from error
+        state: dict[str, Any] = read_json(checkpoint / "state.json")
+    except DataError as error:
+        raise ModelError(f"{checkpoint}: not a checkpoint: {error.message}") from error
     if not isinstance(state, dict) or not {"format", "step", "kind"} <= set(state):
         raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks format, step or kind")
     if state["format"] != FORMAT:
@@ -97,6 +105,57 @@ def read_tensors(checkpoint: Path, name: str) -> dict[str, Tensor]:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Trained(Generic[Net, RecipeOf]):
+    """A net with the weights of a checkpoint, ready for inference."""
+
+    net: Net
+    words: Vocabulary
+    recipe: RecipeOf
+    state: Mapping[str, Any]
+    """`state.json`: of a head also the `detector` whose codes it was trained on, and their size, `code`."""
+
+
+def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCLNRecipe]:
+    state, recipe, words = _read_trained(checkpoint, FCLNRecipe)
+    net = FCLN(recipe.net, len(words), words.starts)
+    weights = {key: value for key, value in _weights(checkpoint).items() if not key.startswith(f"{COMPANION}.")}
+    return Trained(_ready(net, weights, checkpoint, device), words, recipe, state)
+
+
+def load_alignment(checkpoint: Path, device: torch.device = CPU) -> Trained[AlignmentNet, AlignmentRecipe]:
+    state, recipe, words = _read_trained(checkpoint, AlignmentRecipe, "detector", "code", "relations")
+    net = AlignmentNet(recipe.net, state["code"], len(words), len(state["relations"]))
+    return Trained(_ready(net, _weights(checkpoint), checkpoint, device), words, recipe, state)
+
+
+def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[MultimodalRNN, SentencesRecipe]:
+    state, recipe, words = _read_trained(checkpoint, SentencesRecipe, "detector", "code")
+    net = MultimodalRNN(state["code"], len(words), len(words.styles), recipe.net)
+    return Trained(_ready(net, _weights(checkpoint), checkpoint, device), words, recipe, state)
+
+
+def _read_trained(checkpoint: Path, kind: type[RecipeOf], *keys: str) -> tuple[dict[str, Any], RecipeOf, Vocabulary]:
+    state = read_state(checkpoint)
+    if KINDS.get(state["kind"]) is not kind:
+        wanted = next(name for name, recipe in KINDS.items() if recipe is kind)
+        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not {wanted}")
+    for key in ("recipe", "vocabulary", *keys):
+        if key not in state:
+            raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks {key}")
+    return state, from_stored(kind, state["recipe"], str(checkpoint)), Vocabulary.from_dict(state["vocabulary"])
+
+
+def _weights(checkpoint: Path) -> dict[str, Tensor]:
+    """The moving average where there is one, else the weights as they were trained."""
+    return read_tensors(checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model")
+
+
+def _ready(net: Net, weights: Mapping[str, Tensor], place: Path, device: torch.device) -> Net:
+    fill_net(net, weights, place)
+    return net.to(device).eval()
 
 
 def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
@@ -113,12 +172,12 @@ def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
 
 
 def optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """The optimisers' memory as named tensors and plain numbers (step counts)."""
+    """The optimisers' state as named tensors and plain numbers (step counts)."""
     tensors: dict[str, Tensor] = {}
     numbers: dict[str, float] = {}
     for name, optimizer in optimizers.items():
-        for index, memory in optimizer.state_dict()["state"].items():
-            for key, value in memory.items():
+        for index, moments in optimizer.state_dict()["state"].items():
+            for key, value in moments.items():
                 if isinstance(value, Tensor) and value.dim():
                     tensors[f"{name}/{index}/{key}"] = value
                 elif value is not None:
@@ -132,20 +191,15 @@ def restore_optimizers(
     for name, optimizer in optimizers.items():
         state = optimizer.state_dict()
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        memory: dict[int, dict[str, Any]] = {}
+        moments: dict[int, dict[str, Any]] = {}
         for key, value in [*tensors.items(), *((k, torch.tensor(v)) for k, v in numbers.items())]:
             owner, index, field = key.split("/")
             if owner == name:
-                memory.setdefault(int(index), {})[field] = _laid_out_like(parameters[int(index)], value)
-        state["state"] = memory
+                moments.setdefault(int(index), {})[field] = _laid_out_like(parameters[int(index)], value)
+        state["state"] = moments
         optimizer.load_state_dict(state)
 
 
 def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
-    """Memory of a weight in the weight's own layout (channels last, say), as fused optimisers want it."""
+    """A weight's moments in the weight's own layout (channels last, say), as fused optimisers need it."""
     return torch.empty_like(parameter).copy_(value) if value.dim() else value
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())

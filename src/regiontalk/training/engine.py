@@ -26,12 +26,12 @@ from torch import distributed as dist
 
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training import checkpoints
-from regiontalk.training.detector.batches import loader
-from regiontalk.training.optimizers import RunningMean, rate_factor
+from regiontalk.training.loader import load_batches
+from regiontalk.training.optimizers import EMA, rate_factor
 from regiontalk.training.recipe import Recipe, from_stored, to_dict
 from regiontalk.training.runlog import RunLog
 
-# What may differ between a run and its continuation.
+# Keys of [run] that may change when a run is resumed.
 FREE_KEYS = (
     *("workers", "log_every", "checkpoint_every", "keep", "keep_best"),
     *("evaluate_every", "evaluate_photos", "pictures"),
@@ -50,14 +50,14 @@ class Batch(Protocol):
 
 
 class Batches(Protocol):
-    """Step -> batch; an error is handed over as a value, so that it comes out of a worker process whole."""
+    """Step -> batch; an error is returned as a value, so that it leaves a worker process whole."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, step: int) -> Any: ...
 
 
 class Task(Protocol):
-    """What is trained: the net with its data, losses and optimisers."""
+    """What is trained: the net with its data, losses and optimisers. `run` has one for each kind of recipe."""
 
     recipe: Any
     """A `Recipe`."""
@@ -73,11 +73,11 @@ class Task(Protocol):
     def batches(self, rank: int, ranks: int) -> Batches: ...
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """By name; the rates that their groups are made with are the full ones. The last one's is logged."""
+        """By name, each with its full rates; the rate of the last one is logged."""
         ...
 
     def prepare_step(self, step: int) -> None:
-        """Training mode, and what is frozen at this step."""
+        """Sets training mode, and freezes what does not learn at this step."""
         ...
 
     def losses(self, batch: Any) -> dict[str, Tensor]: ...
@@ -87,7 +87,7 @@ class Task(Protocol):
         ...
 
     def description(self) -> dict[str, Any]:
-        """What a checkpoint must say to be read again: `kind`, `recipe`, `vocabulary`, and for a head `detector`."""
+        """The task's part of `state.json`: `kind`, `recipe`, `vocabulary`, and of a head `detector` and `code`."""
         ...
 
     def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
@@ -96,7 +96,7 @@ class Task(Protocol):
 
 
 class Watcher(Protocol):
-    """Whoever looks on, such as a progress bar."""
+    """Is told how a run goes, such as a progress bar."""
 
     def step(self, done: int, total: int, losses: Mapping[str, float] | None, photos_per_second: float) -> None: ...
     def say(self, text: str) -> None: ...
@@ -118,7 +118,7 @@ class Processes:
     @classmethod
     @contextlib.contextmanager
     def join(cls, device: torch.device) -> Iterator[Processes]:
-        """Joins the group that `torchrun` set up, if it did."""
+        """Joins the process group of `torchrun`, if there is one."""
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             yield cls()
             return
@@ -162,8 +162,8 @@ class Processes:
 
 @contextlib.contextmanager
 def noted_interrupts() -> Iterator[list[int]]:
-    """Notes Ctrl-C and SIGTERM (as a cluster sends it) instead of breaking off, so that no checkpoint holds half
-    a step. The second one breaks off at once."""
+    """Notes Ctrl-C and SIGTERM (which clusters send) instead of stopping at once, so that no checkpoint holds half a
+    step. The second signal stops at once."""
     noted: list[int] = []
 
     def note(number: int, _frame: types.FrameType | None) -> None:
@@ -211,10 +211,10 @@ class Engine:
             self.net.to(memory_format=torch.channels_last)
         self.optimizers = self.task.optimizers()
         self.rates = {name: [group["lr"] for group in o.param_groups] for name, o in self.optimizers.items()}
-        self.mean = RunningMean(self.net, recipe.schedule.ema) if recipe.schedule.ema else None
+        self.ema = EMA(self.net, recipe.schedule.ema) if recipe.schedule.ema else None
         self.step = 0
-        self.best_few: list[dict[str, Any]] = []
-        """Steps and values of the best evaluations, best first."""
+        self.best: list[dict[str, Any]] = []
+        """Steps and values of the `keep_best` best evaluations, best first."""
 
     # -- the loop ------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class Engine:
         began = time.monotonic()
         try:
             with noted_interrupts() as interrupts:
-                for batch in loader(batches, self.step, run.workers):
+                for batch in load_batches(batches, self.step, run.workers):
                     losses = self.train_step(batch)
                     self.step += 1
                     self._report(losses, log)
@@ -264,8 +264,8 @@ class Engine:
             nn.utils.clip_grad_value_(self.net.parameters(), self.recipe.schedule.clip_value)
         for optimizer in self.optimizers.values():
             optimizer.step()
-        if self.mean is not None:
-            self.mean.update(self.net, self.step)
+        if self.ema is not None:
+            self.ema.update(self.net, self.step)
         return {name: loss.detach() for name, loss in losses.items()}
 
     def _prepare_step(self) -> None:
@@ -311,29 +311,24 @@ class Engine:
         self._remember(metrics[self.recipe.run.metric])
 
     def _remember(self, value: float) -> None:
-        """Takes this step among the best ones, if it is; of equal ones the earlier is better."""
+        """Puts this step among the best ones, if it is one; of equal ones the earlier is better."""
         if math.isnan(value):
             return
-        metric = self.recipe.run.metric
-        sign = 1 if metric in self.task.lower_is_better else -1
-        few = [*self.best_few, {"step": self.step, "metric": metric, "value": value}]
-        self.best_few = sorted(few, key=lambda one: (sign * one["value"], one["step"]))[: self.recipe.run.keep_best]
-
-    @property
-    def best(self) -> dict[str, Any]:
-        return self.best_few[0] if self.best_few else {}
+        sign = 1 if self.recipe.run.metric in self.task.lower_is_better else -1
+        best = [*self.best, {"step": self.step, "value": value}]
+        self.best = sorted(best, key=lambda one: (sign * one["value"], one["step"]))[: self.recipe.run.keep_best]
 
     def averaged_net(self) -> nn.Module:
-        """A copy of the net with the running mean of its weights, for use."""
+        """A copy of the net for inference, with the moving average of its weights where there is one."""
         net = copy.deepcopy(self.task.net)
-        if self.mean is not None:
-            net.load_state_dict(self.mean.values)
+        if self.ema is not None:
+            net.load_state_dict(self.ema.values)
         return net.eval()
 
     def checkpoint_bytes(self) -> int:
-        """How large a checkpoint gets, at most: the weights, two memories of them, and their running mean."""
+        """How large a checkpoint gets, at most: the weights, two moments of each, and their moving average."""
         weights = sum(value.numel() * value.element_size() for value in self.net.state_dict().values())
-        return weights * (3 if self.mean is None else 4)
+        return weights * (3 if self.ema is None else 4)
 
     @property
     def checkpoint_folder(self) -> Path:
@@ -342,17 +337,17 @@ class Engine:
     def save(self) -> None:
         if not self.processes.is_first:
             return
-        memory, numbers = checkpoints.optimizer_tensors(self.optimizers)
-        tensors: dict[str, Mapping[str, Tensor]] = {"model": self.net.state_dict(), "optimizer": memory}
-        if self.mean is not None:
-            tensors["mean"] = self.mean.values
-        state = {"best": self.best, "best_few": self.best_few, "optimizer": numbers, **self.task.description()}
+        moments, numbers = checkpoints.optimizer_tensors(self.optimizers)
+        tensors: dict[str, Mapping[str, Tensor]] = {"model": self.net.state_dict(), "optimizer": moments}
+        if self.ema is not None:
+            tensors["ema"] = self.ema.values
+        state = {"best": self.best, "optimizer": numbers, **self.task.description()}
         checkpoints.save_checkpoint(self.checkpoint_folder, self.step, tensors, state)
-        spared = [self.checkpoint_folder / f"step-{one['step']:08d}" for one in self.best_few]
-        checkpoints.drop_old(self.checkpoint_folder, self.recipe.run.keep, spared)
+        best = [self.checkpoint_folder / checkpoints.step_name(one["step"]) for one in self.best]
+        checkpoints.drop_old(self.checkpoint_folder, self.recipe.run.keep, best)
 
     def resume(self) -> bool:
-        """Goes back to the newest checkpoint of the folder; False when there is none."""
+        """Resumes from the newest checkpoint of the folder; False when there is none."""
         checkpoint = checkpoints.latest_checkpoint(self.checkpoint_folder)
         if checkpoint is None:
             return False
@@ -361,27 +356,27 @@ class Engine:
         check_same_recipe(to_dict(then), to_dict(self.recipe), checkpoint)
         now = self.task.description()
         if state["vocabulary"] != now["vocabulary"]:
-            raise UsageError(f"{checkpoint}: the words of the data set are no longer those the run began with")
+            raise UsageError(f"{checkpoint}: the words of the data set are no longer those the run started with")
         if state.get("detector") != now.get("detector"):
-            raise UsageError(f"{checkpoint}: the region codes are of another detector than those the run began with")
+            raise UsageError(f"{checkpoint}: the region codes are of another detector than those the run started with")
         checkpoints.fill_net(self.net, checkpoints.read_tensors(checkpoint, "model"), checkpoint)
-        memory = checkpoints.read_tensors(checkpoint, "optimizer")
-        checkpoints.restore_optimizers(self.optimizers, memory, state["optimizer"])
-        if self.mean is not None:
-            for name, value in checkpoints.read_tensors(checkpoint, "mean").items():
-                self.mean.values[name].copy_(value)
+        moments = checkpoints.read_tensors(checkpoint, "optimizer")
+        checkpoints.restore_optimizers(self.optimizers, moments, state["optimizer"])
+        if self.ema is not None:
+            for name, value in checkpoints.read_tensors(checkpoint, "ema").items():
+                self.ema.values[name].copy_(value)
         self.step = int(state["step"])
-        self.best_few = state.get("best_few", [state["best"]] if state["best"] else [])
+        self.best = state["best"]
         return True
 
 
 def check_same_recipe(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:
-    """A run goes on with the recipe it began with."""
+    """A run resumes with the recipe it started with."""
     old, new = dict(_flat(json.loads(json.dumps(then)))), dict(_flat(json.loads(json.dumps(now))))
     for key in sorted(set(old) | set(new)):
         if key.removeprefix("run.") not in FREE_KEYS and old.get(key) != new.get(key):
             raise UsageError(
-                f"{place}: begun with {key} = {old.get(key)!r}, now {new.get(key)!r}",
+                f"{place}: started with {key} = {old.get(key)!r}, now {new.get(key)!r}",
                 hint="start another run with -o, or set it back",
             )
 

@@ -1,4 +1,4 @@
-"""Optimisers, rates over time, and the running mean of the weights."""
+"""Optimisers, learning rates over time, and the moving average of the weights."""
 
 from __future__ import annotations
 
@@ -18,31 +18,29 @@ def build_optimizer(
 ) -> torch.optim.Optimizer:
     """Weights decay; biases and normalisation (one-dimensional) do not.
 
-    `depth` says how many blocks come after a weight; its rate is multiplied with `layer_decay` as often.
+    `depth` says how many layers follow the one a weight is in; each of them multiplies its rate by `layer_decay`.
     """
-    by_kind: dict[tuple[int, bool], list[nn.Parameter]] = {}
-    for name, parameter in named:
-        by_kind.setdefault((depth(name) if depth else 0, parameter.dim() > 1), []).append(parameter)
+    weights = [(depth(name) if depth else 0, parameter) for name, parameter in named]
     groups = [
         {
-            "params": parameters,
-            "lr": config.rate * config.layer_decay**blocks,
+            "params": [p for d, p in weights if d == layers and (p.dim() > 1) == decays],
+            "lr": config.rate * config.layer_decay**layers,
             "weight_decay": config.weight_decay if decays else 0.0,
         }
-        for (blocks, decays), parameters in sorted(by_kind.items(), key=lambda item: (item[0][0], not item[0][1]))
+        for layers in sorted({d for d, _ in weights})
+        for decays in (True, False)
     ]
-    parameters = [parameter for group in by_kind.values() for parameter in group]
     if config.kind == "sgd":
         return torch.optim.SGD(groups, lr=config.rate, momentum=config.momentum)
     if config.kind == "rmsprop":
         return torch.optim.RMSprop(groups, lr=config.rate, alpha=config.betas[1])
     kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
-    on_gpu = any(parameter.is_cuda for parameter in parameters)
+    on_gpu = any(parameter.is_cuda for _, parameter in weights)
     return kind(groups, lr=config.rate, betas=config.betas, fused=on_gpu)
 
 
 def rate_factor(step: int, steps: int, config: ScheduleConfig) -> float:
-    """What the full rate is multiplied with at a step."""
+    """The factor of the full rate at a step."""
     warm = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
     if config.decay == "constant":
         return warm
@@ -50,7 +48,7 @@ def rate_factor(step: int, steps: int, config: ScheduleConfig) -> float:
     return warm * (LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * done)))
 
 
-class RunningMean:
+class EMA:
     """Exponential moving average of a net's weights and buffers, which starts as a copy.
 
     The decay rises to its full value over the first steps, so that the start is soon forgotten.
@@ -63,12 +61,12 @@ class RunningMean:
     @torch.no_grad()
     def update(self, net: nn.Module, step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        means: list[Tensor] = []
-        news: list[Tensor] = []
+        averages: list[Tensor] = []
+        current: list[Tensor] = []
         for name, value in net.state_dict().items():
             if value.is_floating_point():
-                means.append(self.values[name])
-                news.append(value)
+                averages.append(self.values[name])
+                current.append(value)
             else:
                 self.values[name].copy_(value)
-        torch._foreach_lerp_(means, news, 1 - decay)
+        torch._foreach_lerp_(averages, current, 1 - decay)

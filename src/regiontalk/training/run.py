@@ -1,16 +1,27 @@
-"""Starting or resuming a run from a recipe."""
+"""Starting or resuming a training run from a recipe; the run's folder gets its record (`runs`)."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
+from typing import Any
 
+import torch
+
+import regiontalk
+from regiontalk import runs
 from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.model_folder import SUMS
+from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
-from regiontalk.training.kinds import task_class
+from regiontalk.training.heads.alignment import AlignmentTask
+from regiontalk.training.heads.sentences import SentencesTask
 from regiontalk.training.malloc import keep_freed_memory
 from regiontalk.training.recipe import load_recipe, to_dict
+
+TASKS: dict[str, Any] = {"fcln": FCLNTask, "alignment": AlignmentTask, "sentences": SentencesTask}
+"""Kind of recipe -> its `engine.Task`, which `begin(recipe)` makes."""
 
 
 def start_run(
@@ -29,18 +40,49 @@ def start_run(
         keep_freed_memory()
     _make_folder(folder)
     with Processes.join(device) as processes:
-        task = task_class(recipe.kind).begin(recipe)
+        task = TASKS[recipe.kind].begin(recipe)
         engine = Engine(task, folder, device, watcher, processes)
-        if resume and engine.resume():
+        resumed = resume and engine.resume()
+        if resumed:
             watcher.say(f"resumed at step {engine.step}")
-        if processes.is_first:
-            (folder / "recipe.json").write_text(json.dumps(to_dict(task.recipe), indent=1) + "\n", encoding="utf-8")
         watcher.say(task.summary())
         _check_space(engine)
+        record = _begin_record(recipe_path, changes, recipe, device, folder, resumed) if processes.is_first else None
         try:
             engine.train(None if minutes is None else minutes * 60)
         except OSError as error:  # the log or a picture; checkpoints and data have errors of their own
             raise RegionTalkError(f"{folder}: {error}", hint="the last checkpoint is whole") from error
+        if record is not None:
+            record.made(find_checkpoint(folder))
+            runs.write_json(folder / runs.RECORD, record.finish())
+
+
+def _begin_record(
+    recipe_path: Path, changes: tuple[str, ...], recipe: Any, device: torch.device, folder: Path, resumed: bool
+) -> runs.RunRecord:
+    """Written at the start as well, so that a run that breaks off has one."""
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    record = runs.RunRecord("train", gpu)
+    record.uses_recipe(recipe_path, changes, to_dict(recipe))
+    for data in recipe.data if isinstance(recipe.data, tuple) else (recipe.data,):
+        record.uses_data(Path(data.path))
+        for role in ("codes", "snippets"):
+            if getattr(data, role, None):
+                record.uses(role, Path(getattr(data, role)))
+    init_from = getattr(recipe, "init_from", None)
+    if init_from is not None:
+        record.uses("model", _model_place(init_from))
+    earlier = runs.find_record(folder) if resumed else None
+    if earlier is not None:
+        record.resumes(earlier)
+    runs.write_json(folder / runs.RECORD, record.values)
+    return record
+
+
+def _model_place(init_from: str) -> Path:
+    """A model folder, or the checkpoint of a run."""
+    folder = regiontalk.EMBEDDED if init_from == "embedded" else Path(init_from)
+    return folder if (folder / SUMS).is_file() else find_checkpoint(folder)
 
 
 def _make_folder(folder: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
+from regiontalk.files import replacing
+
 WINDOW = 50  # steps over which speed is measured: batches arrive in bursts
 
 
@@ -60,9 +62,8 @@ class RunLog:
             return
         lines = self.path.read_text(encoding="utf-8").splitlines()
         kept = [line for line in lines if _step_of(line) <= step]
-        shorter = self.path.with_suffix(".partial")
-        shorter.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-        shorter.replace(self.path)
+        with replacing(self.path) as shorter:
+            shorter.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
 
 
 def _step_of(line: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections import Counter
 from pathlib import Path
 
@@ -18,12 +17,12 @@ from regiontalk import images
 from regiontalk.errors import DataError
 from regiontalk.training.detector.batches import (
     Example,
+    Phrase,
     Plan,
     Source,
     TrainingBatches,
-    checked,
-    loader,
     share_counts,
+    start_token,
     usable_phrases,
 )
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
@@ -137,7 +136,7 @@ class TestPhrases:
     def phrases(self, records, **config) -> list[tuple[str, str]]:
         from regiontalk.data.records import Record, TrueRegion
 
-        record = Record("a.png", 64, 48, regions=tuple(TrueRegion.from_dict(item) for item in records))
+        record = Record("a.png", 64, 48, regions=tuple(TrueRegion(**item) for item in records))
         found = usable_phrases(record, DataConfig("x", **config), "densecap")
         return [(" ".join(phrase.words), phrase.style) for phrase in found]
 
@@ -183,6 +182,28 @@ def make_batches(folder: Path, augmentation: AugmentationConfig = PLAIN, **more)
     words = Vocabulary.build(source.texts(), smallest_count=2, styles=("phrase", "name"))
     plan = Plan([source], steps=more.pop("steps", 8), batch=more.pop("batch", 2), seed=0)
     return TrainingBatches(plan, words, long_side=64, pad_to=32, augmentation=augmentation, **more)
+
+
+class TestStartToken:
+    words = Vocabulary(("a", "dog"), styles=("phrase", "name"), lengths=3)
+
+    def starts(self, words: Vocabulary, style: str, count: int) -> Counter[int]:
+        phrase, random = Phrase((0, 0, 9, 9), ("dog",) * count, style), np.random.default_rng(0)
+        return Counter(start_token(phrase, words, random) for _ in range(400))
+
+    def test_the_first_style_is_taught_with_its_own_and_with_the_lengths(self):
+        found = self.starts(self.words, "phrase", 2)
+        assert set(found) == {self.words.start("phrase"), self.words.start_of_length(2)}
+        assert 150 < found[self.words.start("phrase")] < 250
+
+    def test_other_styles_have_their_own_and_the_style_length_the_lengths(self):
+        assert set(self.starts(self.words, "name", 2)) == {self.words.start("name")}
+        assert set(self.starts(self.words, "length", 1)) == {self.words.start_of_length(1)}
+        assert set(self.starts(self.words, "length", 9)) == {self.words.start_of_length(3)}
+
+    def test_without_lengths_every_style_has_its_own(self):
+        plain = Vocabulary(("a", "dog"), styles=("phrase", "name"))
+        assert set(self.starts(plain, "phrase", 2)) == {plain.start("phrase")}
 
 
 class TestBatch:
@@ -293,37 +314,10 @@ class TestSource:
         for step in (0, 1, 0, 1):
             assert torch.equal(plain[step].images, cached[step].images)
 
-
-@pytest.mark.parametrize("workers", [0, 1])
-class TestLoader:
-    def test_goes_on_from_any_step(self, workers, tmp_path):
-        batches = make_batches(write_dataset(tmp_path / "d", [{} for _ in range(6)]))
-        names = [batch.names for batch in loader(batches, 5, workers)]
-        assert names == [batches[step].names for step in (5, 6, 7)]
-
-    def test_a_broken_photo_is_named_in_one_line(self, workers, tmp_path):
+    def test_a_broken_photo_is_named_in_one_line(self, tmp_path):
         folder = write_dataset(tmp_path / "d", [{} for _ in range(2)])
         (folder / "1.png").write_bytes(b"no photo")
-        with pytest.raises(DataError) as caught:
-            list(loader(make_batches(folder), 0, workers))
-        assert caught.value.message.startswith(f"{folder}: 1.png: ")
-        assert "\n" not in caught.value.message
-
-
-def test_workers_leave_ctrl_c_to_their_parent(tmp_path):
-    from regiontalk.training.detector.batches import _begin_worker
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        _begin_worker(0)
-        assert all(signal.getsignal(number) == signal.SIG_IGN for number in before)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def test_checked_raises_in_its_turn():
-    items = checked([1, DataError("broken"), 3])
-    assert next(items) == 1
-    with pytest.raises(DataError, match="broken"):
-        next(items)
+        error = make_batches(folder)[0]
+        assert isinstance(error, DataError)
+        assert error.message.startswith(f"{folder}: 1.png: ")
+        assert "\n" not in error.message

@@ -2,65 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from regiontalk.data.records import Dataset
+import regiontalk
+from regiontalk.data.records import Dataset, Record
+from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.export.detector import trace
+from regiontalk.model import Model
+from regiontalk.model_folder import write_model_folder
+from regiontalk.runtime.torch import model_info
 from regiontalk.training.detector import evaluation
-from regiontalk.training.detector.evaluation import draw_samples, evaluate_net, spread
+from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
 from regiontalk.training.detector.task import FCLNTask
 from regiontalk.types import ImageRegions, Region
 
 
-def test_spread():
-    assert spread(10, 3) == [0, 4, 9]
-    assert spread(3, 10) == [0, 1, 2]
-    assert spread(5, 1) == [0]
-    assert spread(0, 4) == []
-
-
 class Oracle:
-    """Stands in for a predictor that says what is true."""
+    """Stands in for a model that is asked about a data set, and says what is true."""
 
-    def __init__(self, *_: object) -> None: ...
+    def __init__(self, model: Model, dataset: Dataset) -> None:
+        self.model, self.dataset = model, dataset
 
-    def regions(self, dataset, numbers):
-        for record in (dataset[number] for number in numbers):
-            found = tuple(Region(region.xyxy, 0.9, region.phrase, -0.1) for region in record.regions)
-            yield ImageRegions(record.image, record.width, record.height, "oracle", found)
+    def true_regions(self, record: Record) -> ImageRegions:
+        found = tuple(Region(region.xyxy, 0.9, region.phrase, -0.1) for region in record.regions)
+        return ImageRegions(record.image, record.width, record.height, "oracle", found)
 
-    on_truths = regions
-
-    def proposals(self, dataset, numbers):
-        import numpy as np
-
-        for number in reversed(numbers):  # in any order
-            yield dataset[number], np.array([region.xyxy for region in dataset[number].regions])
+    def each(self, answer: Callable[[Record], ImageRegions], numbers: list[int]) -> Iterator[ImageRegions]:
+        return (answer(self.dataset[number]) for number in numbers)
 
 
 def test_the_truth_gets_full_marks(quick_recipe, scenes, monkeypatch):
-    monkeypatch.setattr(evaluation, "DatasetPredictor", Oracle)
+    def look(asked: Oracle, record: Record) -> tuple[ImageRegions, np.ndarray]:
+        return asked.true_regions(record), np.array([region.xyxy for region in record.regions])
+
+    monkeypatch.setattr(evaluation, "DatasetModel", Oracle)
+    monkeypatch.setattr(evaluation, "_look", look)
     recipe = quick_recipe()
     task = FCLNTask.begin(recipe)
     dataset = Dataset(scenes, "dev")
-    metrics, found = evaluate_net(task.net, task.words, recipe.prediction, dataset, 4, torch.device("cpu"))
+    metrics, found = evaluate_net(task.net, task.words, recipe.prediction, dataset, 4)
     assert metrics == pytest.approx(dict.fromkeys(metrics, 1.0))
-    assert [photo.path for photo in found] == sorted(record.image for record in dataset)
+    assert [photo.path for photo in found] == [record.image for record in dataset]
 
 
-def test_only_so_many_photos(quick_recipe, scenes):
-    recipe = quick_recipe()
+def test_photos_are_found_by_the_path_of_caption(quick_recipe, scenes, tmp_path):
+    """What steers training is what the exported model answers."""
+    recipe = quick_recipe("prediction.caption_weight=0.5", "prediction.score=product")
     task = FCLNTask.begin(recipe)
+    generator = torch.Generator().manual_seed(1)
+    for name, weight in task.net.named_parameters():
+        if not name.startswith("backbone."):
+            weight.data += torch.randn(weight.shape, generator=generator) * 0.1
     dataset = Dataset(scenes, "dev")
-    metrics, found = evaluate_net(task.net.eval(), task.words, recipe.prediction, dataset, 2, torch.device("cpu"))
+    metrics, found = evaluate_net(task.net.eval(), task.words, recipe.prediction, dataset, 2)
     assert len(found) == 2
     assert all(0 <= value <= 1 for value in metrics.values())
+    graphs = {name: graph.SerializeToString() for name, graph in trace(task.net).items()}
+    info = model_info(task.net, recipe.prediction, "exported", "float32", {})
+    write_model_folder(tmp_path / "model", info, task.words, graphs)
+    exported = DatasetModel(regiontalk.load(tmp_path / "model"), dataset)
+    records = {record.image: record for record in dataset}
+    for ours in found:
+        theirs = exported.regions(records[ours.path])
+        assert [region.caption for region in ours.regions] == [region.caption for region in theirs.regions]
+        np.testing.assert_allclose(
+            [region.xyxy for region in ours.regions], [region.xyxy for region in theirs.regions], atol=0.02
+        )
+        np.testing.assert_allclose(
+            [region.score for region in ours.regions], [region.score for region in theirs.regions], atol=1e-4
+        )
 
 
 def test_pictures(scenes, tmp_path):
     dataset = Dataset(scenes, "dev")
-    found = list(Oracle().regions(dataset, range(4)))
+    oracle = Oracle(None, dataset)
+    found = [oracle.true_regions(record) for record in dataset]
     draw_samples(found, dataset, 3, tmp_path / "deep" / "sheet.jpg")
     with Image.open(tmp_path / "deep" / "sheet.jpg") as sheet:
         assert sheet.width > 448

@@ -34,7 +34,6 @@ def make_sample(positive: list[list[bool]], used: list[list[bool]] | None = None
         positive=torch.tensor(positive),
         used=torch.ones(shape, dtype=torch.bool) if used is None else torch.tensor(used),
         truth=torch.zeros(shape, dtype=torch.long),
-        iou=torch.zeros(shape),
     )
 
 
@@ -47,13 +46,13 @@ def test_score_loss_is_logistic_and_leaves_filling_out():
     sample = make_sample([[True, False, False, False]], [[True, True, True, False]])
     logits = torch.tensor([[2.0, -1.0, 0.5, 99.0]])
     expected = (logistic(2, 1) + logistic(-1, 0) + logistic(0.5, 0)) / 3
-    assert float(score_loss(logits, sample, sample.iou, PAPER)) == pytest.approx(expected)
+    assert float(score_loss(logits, sample, torch.zeros_like(logits), PAPER)) == pytest.approx(expected)
     released = LossConfig(separate_means=True)
     expected = logistic(2, 1) + (logistic(-1, 0) + logistic(0.5, 0)) / 2
-    assert float(score_loss(logits, sample, sample.iou, released)) == pytest.approx(expected)
+    assert float(score_loss(logits, sample, torch.zeros_like(logits), released)) == pytest.approx(expected)
 
 
-def test_soft_scores_are_taught_the_iou_of_positives():
+def test_soft_scores_of_positives_have_their_iou_as_target():
     sample = make_sample([[True, False]])
     iou = torch.tensor([[0.8, 0.2]])
     found = score_loss(torch.tensor([[1.0, -2.0]]), sample, iou, LossConfig(soft_scores=True))
@@ -125,9 +124,9 @@ def test_proposal_losses_by_hand():
 
 def test_the_release_pulls_transforms_to_zero():
     transforms = torch.tensor([[[0.5, 0, 0, 0], [1.0, 2, 0, 0]]])
-    config = LossConfig(transform_square=5e-5)
+    config = LossConfig(transform_decay=5e-5)
     found = proposal_losses(make_proposals(transforms), make_sample([[True, False]]), make_truths(), config)
-    assert float(found["transform_square"]) == pytest.approx((0.25 + 5) / 2)
+    assert float(found["transform_decay"]) == pytest.approx((0.25 + 5) / 2)
 
 
 def test_final_losses_by_hand():
@@ -142,12 +141,12 @@ def test_final_losses_by_hand():
     assert float(found["final_box"]) == pytest.approx(expected, rel=1e-5)
 
 
-def test_scores_are_taught_on_the_regions_in_use_which_stand_last():
-    sample, in_use = make_sample([[True, False]]), make_sample([[False, True]])
+def test_scores_learn_from_the_proposals_at_inference_which_come_last():
+    sample, at_inference = make_sample([[True, False]]), make_sample([[False, True]])
     logits = torch.tensor([[0.3, -0.7, 50.0, 0.2, 0.9]])  # two sampled, a truth, two in use
     nothing = torch.zeros(1, 5, 4)
     recognized = Recognized(nothing, logits, nothing, nothing, nothing[0])
-    found = final_losses(recognized, sample, in_use, make_truths(), PAPER)
+    found = final_losses(recognized, sample, at_inference, make_truths(), PAPER)
     assert float(found["final_score"]) == pytest.approx((logistic(0.2, 0) + logistic(0.9, 1)) / 2)
     alone = final_losses(recognized, sample, None, make_truths(), PAPER)
     assert torch.equal(found["final_box"], alone["final_box"])

@@ -13,16 +13,17 @@ from torch import Tensor
 
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError, UsageError
-from regiontalk.nets.alignment import LONGEST, AlignmentConfig, AlignmentNet
-from regiontalk.training.checkpoints import latest_checkpoint, read_tensors
+from regiontalk.nets.alignment import AlignmentConfig, AlignmentNet
+from regiontalk.nets.sentence_encoders import LONGEST
+from regiontalk.training.checkpoints import COMPANION, latest_checkpoint, load_fcln, read_tensors
 from regiontalk.training.detector.photo_sentences import (
     SentencePicker,
     Sentences,
-    codes_in_use,
-    finding_loss,
+    inference_codes,
+    sentence_loss,
 )
 from regiontalk.training.detector.targets import Sample
-from regiontalk.training.detector.task import COMPANION, FCLNTask, load_net
+from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine
 from regiontalk.training.heads.sentence_encoding import WordReader
 from regiontalk.training.recipe import PhotoSentencesConfig
@@ -30,11 +31,11 @@ from regiontalk.vocabulary import Vocabulary
 
 READ = Vocabulary(("a", "cat", "dog", "runs", "sleeps"), cleaning="karpathy")
 PICKER = SentencePicker(PhotoSentencesConfig(per_photo=2), WordReader(READ))
-CODE, IN_USE = 6, 4
+CODE, PROPOSALS = 6, 4
 SMALL = AlignmentConfig(words="gru", score="cosine", size=8, hidden=8, embedding=8, train_embedding=True, dropout=0.0)
 ON = (
     'sentences={net={words="gru",score="cosine",size=8,hidden=8,embedding=8,train_embedding=true},smallest_count=1}',
-    "sampler.in_use=6",
+    "sampler.inference_proposals=6",
 )
 
 
@@ -85,30 +86,30 @@ def test_a_batch_without_sentences():
 def made_up(photos: int) -> tuple[Tensor, Sample, Sentences]:
     """Codes (N, 1 + R, D), of which the last of every photo is filling, and sentences of the first and the third."""
     torch.manual_seed(0)
-    codes = torch.rand(photos, 1 + IN_USE, CODE, requires_grad=True)
-    index = torch.zeros(photos, IN_USE, dtype=torch.long)
-    used = torch.arange(IN_USE).expand(photos, IN_USE) < IN_USE - 1
-    in_use = Sample(index, torch.zeros(photos, IN_USE, 4), used, used, index, index.float())
+    codes = torch.rand(photos, 1 + PROPOSALS, CODE, requires_grad=True)
+    index = torch.zeros(photos, PROPOSALS, dtype=torch.long)
+    used = torch.arange(PROPOSALS).expand(photos, PROPOSALS) < PROPOSALS - 1
+    proposals = Sample(index, torch.zeros(photos, PROPOSALS, 4), used, used, index)
     sentences = PICKER.collate([[["a", "dog"]], [], [["cat", "sleeps"], ["runs"]]])
     assert sentences is not None
-    return codes, in_use, sentences
+    return codes, proposals, sentences
 
 
-def test_finding_moves_the_codes_of_photos_with_sentences():
-    codes, in_use, sentences = made_up(3)
-    finding_loss(AlignmentNet(SMALL, CODE, len(READ)), codes, in_use, sentences).backward()
+def test_gradients_reach_the_codes_of_photos_with_sentences():
+    codes, proposals, sentences = made_up(3)
+    sentence_loss(AlignmentNet(SMALL, CODE, len(READ)), codes, proposals, sentences).backward()
     moved = codes.grad.abs().sum(dim=2) > 0
     assert moved.any(dim=1).tolist() == [True, False, True]
     assert not moved[:, -1].any()  # filling
 
 
-def test_finding_can_be_learned():
-    codes, in_use, sentences = made_up(3)
+def test_matching_can_be_learned():
+    codes, proposals, sentences = made_up(3)
     net = AlignmentNet(SMALL, CODE, len(READ))
     optimizer = torch.optim.Adam(net.parameters(), 0.02)
     losses = []
     for _ in range(60):
-        loss = finding_loss(net, codes, in_use, sentences)
+        loss = sentence_loss(net, codes, proposals, sentences)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -116,8 +117,8 @@ def test_finding_can_be_learned():
     assert losses[-1] < 0.1 * losses[0]
 
 
-def test_codes_in_use_are_those_that_heads_get(task):
-    """Whole photo first, then the best proposals, each with its appearance behind its code."""
+def test_codes_are_those_that_heads_get(task):
+    """Whole photo first, then the best proposals, each with its appearance appended to its code."""
     batch = task.batches(0, 1)[0]
     task.net.eval()
     chosen = {}
@@ -134,9 +135,9 @@ def test_codes_in_use_are_those_that_heads_get(task):
 
     output = task.net(batch.images.float(), batch.sizes, choose, caption)
     regions = chosen["regions"]
-    codes = codes_in_use(task.net, output, regions.in_use, batch.sizes)
+    codes = inference_codes(task.net, output, regions.at_inference, batch.sizes)
     size = task.recipe.net.recognition.code
-    first = regions.boxes_xyxy.shape[1] - regions.in_use.index.shape[1]
+    first = regions.boxes_xyxy.shape[1] - regions.at_inference.index.shape[1]
     torch.testing.assert_close(codes[:, 0, :size], output.recognized.photo_codes)
     torch.testing.assert_close(codes[:, 1, :size], output.recognized.codes[:, first])
     width, height = batch.sizes[0].tolist()
@@ -147,7 +148,7 @@ def test_codes_in_use_are_those_that_heads_get(task):
 def test_the_task_has_a_sixth_loss_that_moves_the_backbone_but_no_code(task):
     losses = task.losses(task.batches(0, 1)[0])
     assert len(losses) == 6
-    losses["finding"].backward()
+    losses["contrastive"].backward()
     assert next(task.net.backbone.parameters()).grad.abs().sum() > 0
     assert all(parameter.grad is None for parameter in task.net.recognition.parameters())
 
@@ -155,7 +156,7 @@ def test_the_task_has_a_sixth_loss_that_moves_the_backbone_but_no_code(task):
 def test_a_batch_without_sentences_gives_all_gradients_all_the_same(task):
     batch = replace(task.batches(0, 1)[0], sentences=None)
     losses = task.losses(batch)
-    assert losses["finding"] == 0
+    assert losses["contrastive"] == 0
     sum(losses.values()).backward()
     assert all(parameter.grad is not None for parameter in task.net.get_submodule(COMPANION).parameters())
 
@@ -174,12 +175,12 @@ def test_a_checkpoint_is_read_without_the_net_that_only_training_needs(task, tmp
     checkpoint = latest_checkpoint(tmp_path / "run" / "checkpoints")
     assert checkpoint is not None
     assert any(name.startswith(COMPANION) for name in read_tensors(checkpoint, "model"))
-    net, words, _ = load_net(checkpoint, torch.device("cpu"))
-    assert not hasattr(net, COMPANION)
-    assert words == task.words
+    trained = load_fcln(checkpoint)
+    assert not hasattr(trained.net, COMPANION)
+    assert trained.words == task.words
 
 
-def test_word_vectors_are_where_known_words_begin(tmp_path):
+def test_known_words_start_from_word_vectors(tmp_path):
     vectors = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
     np.savez(tmp_path / "v.npz", words=np.array(["cat", "runs"]), vectors=vectors)
     config = PhotoSentencesConfig(word_vectors=str(tmp_path / "v.npz"), net=SMALL)
@@ -198,6 +199,6 @@ def test_data_without_sentences(quick_recipe, scenes, tmp_path):
         FCLNTask.begin(quick_recipe(*ON, f"data=[{{path='{tmp_path / 'silent'}'}}]"))
 
 
-def test_sentences_need_the_proposals_in_use(quick_recipe):
-    with pytest.raises(UsageError, match=r"set sampler\.in_use"):
+def test_sentences_need_the_proposals_at_inference(quick_recipe):
+    with pytest.raises(UsageError, match=r"needs sampler\.inference_proposals"):
         quick_recipe(ON[0])

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from regiontalk.errors import DataError, ModelError, UsageError
-from regiontalk.training.checkpoints import save_checkpoint
-from regiontalk.training.detector.task import FCLNTask, load_net, styles_of
+from regiontalk.training.checkpoints import load_fcln, save_checkpoint
+from regiontalk.training.detector.task import FCLNTask, styles_of
 from regiontalk.training.recipe import DataConfig
 from regiontalk.vocabulary import END
 
@@ -40,10 +40,37 @@ def test_styles_in_the_order_they_are_named():
         sentences = None
         data = (
             DataConfig("a", styles={"*": "phrase"}),
-            DataConfig("b", styles={"object": "name", "phrase": "phrase", "x": "other"}),
+            DataConfig("b", styles={"derived": "length", "object": "name", "phrase": "phrase", "x": "other"}),
         )
 
     assert styles_of(Recipe()) == ("phrase", "name", "other")
+
+
+def test_lengths_get_start_tokens(quick_recipe):
+    task = FCLNTask.begin(quick_recipe("vocabulary.lengths=4"))
+    assert task.words.lengths == 4
+    starts = torch.cat([task.batches(0, 1)[step].truths.starts.flatten() for step in range(6)])
+    assert {task.words.start()} < set(starts.tolist())
+    assert int(starts.max()) < task.net.language.embedding.num_embeddings == len(task.words) + 5
+
+
+def test_a_transformer_learns_slower_towards_its_first_layers_and_its_new_layers_with_the_rest(quick_recipe):
+    changes = ("net.backbone=vit-s", "backbone_optimizer.rate=0.1", "backbone_optimizer.layer_decay=0.5")
+    task = FCLNTask.begin(quick_recipe(*changes, "optimizer.rate=0.3"))
+    rates = {
+        id(parameter): group["lr"]
+        for optimizer in task.optimizers().values()
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+    net, backbone = task.net, task.net.backbone
+    assert set(rates) == {id(parameter) for parameter in net.parameters()}
+    assert rates[id(backbone.norm.weight)] == 0.1
+    last, first = (rates[id(backbone.blocks[n].attn.qkv.weight)] for n in (11, 0))
+    assert (last, first) == pytest.approx((0.05, 0.1 * 0.5**12))
+    assert rates[id(backbone.patches.weight)] == pytest.approx(first / 2)
+    new = (backbone.mix.conv.weight, backbone.fuse.conv.weight, backbone.norms[0].weight, net.language.output.weight)
+    assert {rates[id(weight)] for weight in new} == {0.3}
 
 
 def test_five_losses_by_name(task):
@@ -54,7 +81,7 @@ def test_five_losses_by_name(task):
 
 def test_a_batch_weighs_its_photos_alike(quick_recipe, tmp_path, scenes):
     """The losses of two photos are the means of those of each: what lets several processes share a batch."""
-    recipe = quick_recipe("sampler.through_boxes=true")
+    recipe = quick_recipe("sampler.box_gradients=true")
     task = FCLNTask.begin(recipe)
     batch = task.batches(0, 1)[0]
     together = task.losses(batch)
@@ -80,7 +107,7 @@ def test_a_batch_weighs_its_photos_alike(quick_recipe, tmp_path, scenes):
 
 def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
     for truths in ("true", "false"):
-        task = FCLNTask.begin(quick_recipe(f"sampler.truths={truths}"))
+        task = FCLNTask.begin(quick_recipe(f"sampler.add_ground_truth={truths}"))
         batch = task.batches(0, 1)[0]
         captured = {}
         original = task._captioned
@@ -102,11 +129,11 @@ def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
         assert torch.equal(targets.rows // regions, targets.photos)
 
 
-def test_scores_can_be_taught_on_the_proposals_in_use(quick_recipe):
-    sampled = FCLNTask.begin(quick_recipe("sampler.truths=true"))
-    in_use = FCLNTask.begin(quick_recipe("sampler.truths=true", "sampler.in_use=12"))
+def test_scores_can_learn_from_the_proposals_at_inference(quick_recipe):
+    sampled = FCLNTask.begin(quick_recipe("sampler.add_ground_truth=true"))
+    at_inference = FCLNTask.begin(quick_recipe("sampler.add_ground_truth=true", "sampler.inference_proposals=12"))
     batch = sampled.batches(0, 1)[0]
-    a, b = sampled.losses(batch), in_use.losses(batch)
+    a, b = sampled.losses(batch), at_inference.losses(batch)
     for name in FIVE - {"final_score"}:
         torch.testing.assert_close(a[name], b[name])
     assert not torch.allclose(a["final_score"], b["final_score"])
@@ -125,7 +152,9 @@ def test_a_sample_of_its_own_for_the_localization_layer(quick_recipe):
 
 def test_no_positive_at_all_is_no_disaster(quick_recipe):
     """With truths left out and no box good enough there is nothing to caption."""
-    task = FCLNTask.begin(quick_recipe("sampler.truths=false", "sampler.best_iou=0.99", "sampler.positive_iou=0.99"))
+    task = FCLNTask.begin(
+        quick_recipe("sampler.add_ground_truth=false", "sampler.best_iou=0.99", "sampler.positive_iou=0.99")
+    )
     losses = task.losses(task.batches(0, 1)[0])
     assert float(losses["caption"].detach()) == 0
     sum(losses.values()).backward()
@@ -182,20 +211,10 @@ class TestBegin:
         assert not torch.equal(first.language.embedding.weight, other.language.embedding.weight)
 
 
-class TestLoad:
-    def test_a_checkpoint_of_another_kind(self, tmp_path):
-        place = save_checkpoint(tmp_path, 1, {"model": {"w": torch.zeros(1)}}, {"kind": "brnn"})
-        with pytest.raises(ModelError, match="kind 'brnn', not fcln"):
-            load_net(place, torch.device("cpu"))
-
-    def test_weights_that_do_not_fit_their_recipe(self, task, tmp_path):
-        place = save_checkpoint(tmp_path, 1, {"model": {"w": torch.zeros(1)}}, task.description())
-        with pytest.raises(ModelError, match="another architecture"):
-            load_net(place, torch.device("cpu"))
-
-    def test_no_checkpoint(self, tmp_path):
-        with pytest.raises(ModelError, match="not a checkpoint"):
-            load_net(tmp_path, torch.device("cpu"))
+def test_weights_that_do_not_fit_their_recipe(task, tmp_path):
+    place = save_checkpoint(tmp_path, 1, {"model": {"w": torch.zeros(1)}}, task.description())
+    with pytest.raises(ModelError, match="another architecture"):
+        load_fcln(place)
 
 
 def test_without_dev_photos_nothing_is_evaluated(task, scenes, tmp_path):

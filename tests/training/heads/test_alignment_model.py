@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record, TrueRegion
 from regiontalk.errors import ModelError
-from regiontalk.training.checkpoints import find_checkpoint, read_state
+from regiontalk.training.checkpoints import CPU, best_checkpoints, find_checkpoint, read_state
 from regiontalk.training.heads import alignment_model
-from regiontalk.training.heads.alignment_model import WordNet, best_checkpoints, score_matrices
+from regiontalk.training.heads.alignment_model import AlignmentModel, score_matrices, score_matrix
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,12 @@ def records(untrained_run: Path) -> list[Record]:
     return list(Dataset(untrained_run / "data", "dev"))
 
 
-def test_the_best_few_of_a_run(alignment_run: Path) -> None:
+def test_the_best_checkpoints_of_a_run(alignment_run: Path) -> None:
     few = best_checkpoints(alignment_run)
     assert len(few) == 2
     assert few[0] == find_checkpoint(alignment_run)
     assert best_checkpoints(few[1]) == [few[1]]
-    values = [one["value"] for one in read_state(max(few))["best_few"]]
+    values = [one["value"] for one in read_state(max(few))["best"]]
     assert values == sorted(values, reverse=True)
 
 
@@ -45,7 +45,7 @@ def test_a_matrix_for_each_of_them(alignment_run: Path, coded: CodedPhotos, reco
 def test_codes_of_another_detector_are_refused(alignment_run: Path, coded: CodedPhotos, records: list[Record]) -> None:
     other = replace(coded, detector="another")
     with pytest.raises(ModelError, match="another detector"):
-        WordNet.load(alignment_run, other)
+        AlignmentModel.load(alignment_run, other)
     with pytest.raises(ModelError, match="another detector"):
         list(score_matrices(alignment_run, other, records))
 
@@ -53,13 +53,13 @@ def test_codes_of_another_detector_are_refused(alignment_run: Path, coded: Coded
 def test_mentions_carry_the_fits_of_their_sentence(
     alignment_run: Path, coded: CodedPhotos, records: list[Record]
 ) -> None:
-    net = WordNet.load(alignment_run, coded)
+    net = AlignmentModel.load(alignment_run, coded)
     sentence = "a red square and " * 6
-    far = {"xyxy": [0, 0, 5, 5], "phrase": "a red square and a red", "type": "other", "sentences": [0, 1]}
+    far = TrueRegion((0, 0, 5, 5), "a red square and a red", "other", sentences=(0, 1))
     record = replace(
         records[0],
-        regions=(TrueRegion.from_dict(far),),
-        more={"entity_sentences": ["a red square and a red one", "one " * 22 + sentence]},
+        regions=(far,),
+        entity_sentences=("a red square and a red one", "one " * 22 + sentence),
     )
     (mention,) = net.mentions(coded, [record])
     place = coded.places[record.image]
@@ -69,15 +69,28 @@ def test_mentions_carry_the_fits_of_their_sentence(
     assert mention.fits == pytest.approx(expected, abs=1e-5)
 
 
-def test_sizes_of_words_and_regions(
+def test_lengths_of_words_and_regions(
     alignment_run: Path, coded: CodedPhotos, records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net = WordNet.load(alignment_run, coded)
+    net = AlignmentModel.load(alignment_run, coded)
     monkeypatch.setattr(alignment_model, "FEWEST", 1)
-    sizes = net.word_sizes(records)
+    sizes = net.word_lengths(records)
     words = [word for record in records for text in record.sentences for word in net.reader.words.clean(text) or ()]
     assert {word: len(lengths) for word, lengths in sizes.items()} == {word: words.count(word) for word in set(words)}
     assert all(length >= 0 for lengths in sizes.values() for length in lengths)
-    regions = net.region_sizes(coded, records)
+    regions = net.region_lengths(coded, records)
     assert len(regions) == sum(coded.counts[coded.places[record.image]] - 1 for record in records)
     assert (regions[:, 2] <= 1 + 1e-6).all()
+
+
+def test_scores_do_not_depend_on_how_many_are_computed_together(
+    alignment_run: Path, coded: CodedPhotos, untrained_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = list(Dataset(untrained_run / "data"))
+    model = AlignmentModel.load(alignment_run, coded)
+    together = score_matrix(model.net, model.reader, coded, records, CPU)
+    monkeypatch.setattr(alignment_model, "PHOTOS_AT_ONCE", 3)
+    monkeypatch.setattr(alignment_model, "SENTENCES_AT_ONCE", 4)
+    apart = score_matrix(model.net, model.reader, coded, records, CPU)
+    assert together.scores == pytest.approx(apart.scores, abs=1e-5)
+    assert together.scores.shape == (len(records), sum(len(record.sentences) for record in records))

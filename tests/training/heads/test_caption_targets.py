@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError, UsageError
 from regiontalk.training.heads.caption_targets import (
+    CaptionTarget,
     Snippet,
-    Subject,
-    Text,
     known_tokens,
+    pad_texts,
+    photo_targets,
     read_snippets,
-    regions,
-    shown,
-    whole_photos,
+    region_targets,
+    stack_codes,
     write_snippets,
 )
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.vocabulary import END, Vocabulary
 
 
 @pytest.fixture
@@ -37,35 +37,35 @@ RECORDS = [Record("b", 20, 40, sentences=("A dog .", "Two dogs .")), Record("a",
 
 
 def test_whole_photos_with_their_sentences(coded: CodedPhotos) -> None:
-    assert whole_photos(RECORDS, coded, "here") == [Subject(1, 0, (Text("A dog ."), Text("Two dogs .")))]
+    assert photo_targets(RECORDS, coded, "here") == [CaptionTarget(1, 0, ("A dog .", "Two dogs ."), (1.0, 1.0))]
     with pytest.raises(DataError, match="no codes of the photo 'c'"):
-        whole_photos([Record("c", 9, 9, sentences=("A cat .",))], coded, "here")
+        photo_targets([Record("c", 9, 9, sentences=("A cat .",))], coded, "here")
 
 
 def test_regions_with_their_snippets(coded: CodedPhotos) -> None:
-    snippets = {"a": [Snippet(2, Text("a dog", 0.5)), Snippet(1, Text("grass")), Snippet(2, Text("brown"))], "b": []}
-    assert regions(RECORDS, snippets, coded, "here") == [
-        Subject(0, 1, (Text("grass"),)),
-        Subject(0, 2, (Text("a dog", 0.5), Text("brown"))),
+    snippets = {"a": [Snippet(2, "a dog", 0.5), Snippet(1, "grass"), Snippet(2, "brown")], "b": []}
+    assert region_targets(RECORDS, snippets, coded, "here") == [
+        CaptionTarget(0, 1, ("grass",), (1.0,)),
+        CaptionTarget(0, 2, ("a dog", "brown"), (0.5, 1.0)),
     ]
     with pytest.raises(DataError, match="here: b: no region 2"):
-        regions(RECORDS, {"b": [Snippet(2, Text("a dog"))]}, coded, "here")
+        region_targets(RECORDS, {"b": [Snippet(2, "a dog")]}, coded, "here")
 
 
-def test_what_is_shown_of_them(coded: CodedPhotos) -> None:
-    views, codes, places = shown(coded, [Subject(0, 2, ()), Subject(1, 0, ())], 3)
+def test_the_codes_of_targets(coded: CodedPhotos) -> None:
+    views, codes, places = stack_codes(coded, [CaptionTarget(0, 2), CaptionTarget(1, 0)], 3)
     assert views[:, :, 0].tolist() == [[2, 12, 0], [3, 13, 3]], "the region, its surroundings, its photo"
     assert codes[:, :, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
     np.testing.assert_allclose(places[0, 1], [0.1, 0.1, 0.6, 0.6, 0.25], rtol=1e-6)
     np.testing.assert_allclose(places[1, :2, 4], [1, 0.1875])
     assert places[1, 2].tolist() == [0] * 5, "no region"
-    assert shown(coded, [Subject(0, 2, ())], 1)[0].shape == (1, 1, 1)
+    assert stack_codes(coded, [CaptionTarget(0, 2)], 1)[0].shape == (1, 1, 1)
 
 
 def test_views_need_surroundings(coded: CodedPhotos) -> None:
     without = CodedPhotos(coded.names, coded.counts, coded.boxes_xyxy, coded.scores, coded.codes, "detector")
     with pytest.raises(DataError, match="without surroundings"):
-        shown(without, [Subject(0, 1, ())], 3)
+        stack_codes(without, [CaptionTarget(0, 1)], 3)
 
 
 def test_rare_words_are_dropped() -> None:
@@ -73,8 +73,15 @@ def test_rare_words_are_dropped() -> None:
     assert known_tokens("A tabby dog !", words) == words.encode(["a", "dog"])
 
 
+def test_texts_are_padded_with_end() -> None:
+    fed, words, lengths = pad_texts([[5, 6], [7], []], 9)
+    assert fed.tolist() == [[9, 5, 6], [9, 7, END], [9, END, END]]
+    assert words.tolist() == [[5, 6, END], [7, END, END], [END, END, END]]
+    assert lengths.tolist() == [3, 2, 1]
+
+
 def test_a_file_of_snippets_is_read_as_it_was_written(tmp_path: Path) -> None:
-    snippets = [Snippet(1, Text("a dog", 0.25)), Snippet(0, Text("grass"))]
+    snippets = [Snippet(1, "a dog", 0.25), Snippet(0, "grass")]
     assert write_snippets(tmp_path / "s.jsonl", [("a", snippets), ("b", [])]) == 2
     assert read_snippets(tmp_path / "s.jsonl") == {"a": snippets, "b": []}
 
@@ -82,7 +89,7 @@ def test_a_file_of_snippets_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ['{"image": "x"}', "[]", "{", '{"image": "x", "snippets": [{"row": "first"}]}'])
 def test_broken_snippets_are_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "s.jsonl").write_text(f'{{"image": "a", "snippets": []}}\n{line}\n')
-    with pytest.raises(DataError, match=r"s\.jsonl, line 2: not a photo with snippets"):
+    with pytest.raises(DataError, match=r"s\.jsonl, line 2: "):
         read_snippets(tmp_path / "s.jsonl")
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset
 from regiontalk.errors import ModelError
 from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.caption_targets import Subject
-from regiontalk.training.heads.sentence_decoding import DatasetDescriber, perplexity
+from regiontalk.training.heads.caption_targets import CaptionTarget
+from regiontalk.training.heads.sentence_decoding import DatasetDescriber
 
 CPU = torch.device("cpu")
 
@@ -28,7 +28,7 @@ def test_photos_get_their_own_sentences(sentences_run: Path, untrained_run: Path
     found = list(teller.photos(records, 1))
     assert [one.path for one in found] == [record.image for record in records]
     for record, one in zip(records, found, strict=True):
-        (said,) = teller.describer([Subject(teller.describer.coded.places[record.image], 0, ())])
+        (said,) = teller.describer([CaptionTarget(teller.describer.coded.places[record.image], 0)])
         assert one.sentence == teller.describer.words.decode(said.tokens)
     assert len({one.sentence for one in found}) > 1
 
@@ -39,7 +39,7 @@ def test_boxes_get_their_own_sentences(sentences_run: Path, untrained_run: Path)
     for record, photo in zip(records, teller.regions(records, 1), strict=True):
         assert [region.xyxy for region in photo.regions] == [pytest.approx(one.xyxy) for one in record.regions]
         place = teller.describer.coded.places[record.image]
-        said = teller.describer([Subject(place, row, ()) for row in range(1, len(record.regions) + 1)])
+        said = teller.describer([CaptionTarget(place, row) for row in range(1, len(record.regions) + 1)])
         expected = [teller.describer.words.decode(one.tokens) for one in said]
         assert [region.caption for region in photo.regions] == expected
 
@@ -56,9 +56,3 @@ def test_codes_of_another_detector_are_refused(sentences_run: Path, tmp_path: Pa
     replace(coded, detector="another").save(tmp_path / "other.npz")
     with pytest.raises(ModelError, match="codes of another detector"):
         load(sentences_run, tmp_path / "other.npz")
-
-
-def test_perplexity() -> None:
-    assert perplexity([0.0, 0.0]) == 1.0
-    assert perplexity([2.0, 4.0]) == pytest.approx(20.0855, rel=1e-4)
-    assert perplexity([1e6]) < float("inf")

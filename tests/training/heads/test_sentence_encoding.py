@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from regiontalk.errors import DataError, MissingExtra
-from regiontalk.nets.alignment import LONGEST
+from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.heads import sentence_encoding
 from regiontalk.training.heads.sentence_encoding import (
     EdgeReader,

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from regiontalk.codes.build import CodedPhotos
-from regiontalk.errors import ModelError, UsageError
-from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.codes.store import CodedPhotos
+from regiontalk.errors import UsageError
+from regiontalk.nets.multimodal_rnn import Seen, packed
+from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
 from regiontalk.training.engine import Engine
-from regiontalk.training.heads.caption_targets import Snippet, Text, write_snippets
+from regiontalk.training.heads.caption_targets import Snippet, write_snippets
 from regiontalk.training.heads.sentence_decoding import Describer, score_descriptions
-from regiontalk.training.heads.sentences import SentencesTask, load_sentence_net
+from regiontalk.training.heads.sentences import SentencesTask
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import END, UNKNOWN
 
@@ -77,7 +78,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = tuple(record["image"] for record in records)
     surroundings = random.normal(size=codes.shape).astype(np.float16)
     CodedPhotos(names, counts, boxes, scores, codes, "the detector", surroundings).save(folder / "codes.npz")
-    snippets = [(name, [Snippet(1, Text("a dog")), Snippet(3, Text("red", 0.5))]) for name in names[:1] + names[6:7]]
+    snippets = [(name, [Snippet(1, "a dog"), Snippet(3, "red", 0.5)]) for name in names[:1] + names[6:7]]
     write_snippets(folder / "snippets.jsonl", snippets)
     (folder / "recipe.toml").write_text(RECIPE.format(folder=folder))
     return folder
@@ -110,13 +111,13 @@ def test_sentences_are_learned_by_heart(begin: Callable[..., SentencesTask], tmp
     task = engine.task
     describer = Describer(task.net, task.words, task.coded, torch.device("cpu"))
     for beam in (1, 3):
-        said = [task.words.decode(caption.tokens) for caption in describer(task.subjects["train"], beam)]
+        said = [task.words.decode(caption.tokens) for caption in describer(task.targets["train"], beam)]
         assert said == SAID
-    assert score_descriptions(describer, task.subjects["dev"])["bleu4"] > 0
-    assert engine.best["metric"] == "cider"
+    assert score_descriptions(describer, task.targets["dev"])["bleu4"] > 0
+    assert engine.best
 
 
-def test_batches_hold_every_text_of_their_subjects(begin: Callable[..., SentencesTask]) -> None:
+def test_batches_hold_every_text_of_their_targets(begin: Callable[..., SentencesTask]) -> None:
     task = begin()
     batch = task.batches(0, 1)[0]
     assert len(batch.names) == 4
@@ -125,14 +126,14 @@ def test_batches_hold_every_text_of_their_subjects(begin: Callable[..., Sentence
     assert lengths == sorted(lengths, reverse=True)
     assert (batch.fed[:, 0] == task.words.start()).all()
     assert torch.equal(batch.fed[:, 1:], batch.words[:, :-1])
-    for row, (number, length) in enumerate(zip(batch.subjects.tolist(), lengths, strict=True)):
+    for row, (number, length) in enumerate(zip(batch.owners.tolist(), lengths, strict=True)):
         said = SAID[int(batch.names[number].removeprefix("train").removesuffix(".jpg"))]
         assert task.words.decode(batch.words[row].tolist()) == said
         assert length == len(said.split()) + 1
         assert (batch.words[row, length - 1 :] == END).all()
 
 
-def test_an_epoch_shows_every_subject_once_and_ranks_share_it(begin: Callable[..., SentencesTask]) -> None:
+def test_an_epoch_shows_every_target_once_and_ranks_share_it(begin: Callable[..., SentencesTask]) -> None:
     task = begin("run.batch=2")
     whole = task.batches(0, 1)
     names = [name for step in range(3) for name in whole[step].names]
@@ -144,7 +145,7 @@ def test_an_epoch_shows_every_subject_once_and_ranks_share_it(begin: Callable[..
 def test_rare_words_are_dropped_and_the_bias_begins_with_frequencies(begin: Callable[..., SentencesTask]) -> None:
     task = begin("vocabulary.smallest_count=4")
     assert "yellow" not in task.words.words
-    batch = task.batches(0, 1).collate(task.subjects["train"])
+    batch = task.batches(0, 1).collate(task.targets["train"])
     assert (batch.words != UNKNOWN).all()
     frequencies = torch.softmax(task.net.output.bias, dim=0)
     counts = torch.tensor([12, 0, 10, 4, 4, 4])  # END, <UNK>, a, and dog, square, two
@@ -153,26 +154,33 @@ def test_rare_words_are_dropped_and_the_bias_begins_with_frequencies(begin: Call
 
 def test_weights_count_in_the_loss(begin: Callable[..., SentencesTask], desk: Path) -> None:
     task = begin(f'data.snippets="{desk / "snippets.jsonl"}"')
-    (first, second) = task.subjects["train"]
+    (first, second) = task.targets["train"]
     assert (first.row, second.row) == (1, 3)
     batches = task.batches(0, 1)
-    alone = [task.losses(batches.collate([subject]))["sentence"].item() for subject in (first, second)]
+    alone = [task.losses(batches.collate([target]))["sentence"].item() for target in (first, second)]
     words = [3, 2]  # with END
     expected = (alone[0] * words[0] + 0.5 * alone[1] * words[1]) / (words[0] + 0.5 * words[1])
     assert task.losses(batches.collate([first, second]))["sentence"].item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_perplexity_is_the_exponential_of_the_mean_loss(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
+    task = begin("run.batch=12", "label_smoothing=0.2")
+    found = task.evaluate(task.net.eval(), torch.device("cpu"), tmp_path, 1)["perplexity"]
+    batch = task.batches(0, 1).collate(task.targets["dev"])
+    with torch.no_grad():
+        seen = task.net.look(batch.views, batch.regions, batch.places)
+        logits = task.net(Seen(*(part[batch.owners] for part in seen)), batch.fed, batch.lengths)
+    likely = torch.log_softmax(logits, dim=1).gather(1, packed(batch.words, batch.lengths)[:, None])
+    assert found == pytest.approx(float(torch.exp(-likely.mean())), rel=1e-5)
+
+
 def test_a_checkpoint_is_read_again(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
     task = train(begin("run.steps=2", "schedule.ema=0.9"), tmp_path).task
-    net, words, recipe, state = load_sentence_net(find_checkpoint(tmp_path), torch.device("cpu"))
-    assert words == task.words
-    assert recipe == task.recipe
-    assert (state["detector"], state["code"]) == ("the detector", CODE)
-    assert not torch.equal(net.output.weight, task.net.output.weight), "the running mean"
-    state_file = find_checkpoint(tmp_path) / "state.json"
-    state_file.write_text(state_file.read_text().replace('"kind": "sentences"', '"kind": "fcln"', 1))
-    with pytest.raises(ModelError, match="of kind 'fcln', not sentences"):
-        load_sentence_net(find_checkpoint(tmp_path), torch.device("cpu"))
+    trained = load_sentence_net(find_checkpoint(tmp_path))
+    assert trained.words == task.words
+    assert trained.recipe == task.recipe
+    assert (trained.state["detector"], trained.state["code"]) == ("the detector", CODE)
+    assert not torch.equal(trained.net.output.weight, task.net.output.weight), "the moving average"
 
 
 def test_a_resumed_run_is_the_run_that_never_stopped(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
@@ -210,12 +218,12 @@ def test_what_cannot_be_is_said(begin: Callable[..., SentencesTask], change: str
         begin(change)
 
 
-def test_a_run_goes_on_from_another(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
+def test_a_run_starts_from_another(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
     """With its weights and words, whatever the words of the data set are now."""
     first = train(begin("run.steps=2", "vocabulary.smallest_count=4"), tmp_path).task
-    task = begin(f'begin_from="{tmp_path}"')
+    task = begin(f'init_from="{tmp_path}"')
     assert task.words == first.words
     for name, value in first.net.state_dict().items():
         assert torch.equal(value, task.net.state_dict()[name]), name
     with pytest.raises(UsageError, match=r"its \[net\] is not that of this recipe"):
-        begin(f'begin_from="{tmp_path}"', "net.hidden=8")
+        begin(f'init_from="{tmp_path}"', "net.hidden=8")

@@ -11,11 +11,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig
-from regiontalk.training.heads.caption_targets import Text
 from regiontalk.training.heads.sentence_decoding import Describer
+from regiontalk.training.heads.sentence_encoding import WordReader
 from regiontalk.training.heads.snippets import Snippets, _likelihoods, without_loose_ends
 from regiontalk.vocabulary import END, Vocabulary
 
@@ -25,12 +25,12 @@ SIZE = 3
 
 @dataclass
 class Stub:
-    """In place of `WordNet`: a word's vector points to its region's, a word that is no thing's nowhere."""
+    """In place of `AlignmentModel`: a word's vector points to its region's, a word that is no thing's nowhere."""
 
     net: Any = field(
         default_factory=lambda: SimpleNamespace(log_scale=torch.tensor(0.0), config=SimpleNamespace(score="cosine"))
     )
-    reader: Any = field(default_factory=lambda: SimpleNamespace(words=Vocabulary((), "karpathy")))
+    reader: Any = field(default_factory=lambda: WordReader(Vocabulary((), "karpathy")))
 
     def words(self, sentence: str) -> NDArray[np.float32]:
         rows = [THINGS.get(word, -1) for word in self.reader.words.clean(sentence)]
@@ -54,14 +54,14 @@ def test_segments_become_snippets_of_their_regions(coded: CodedPhotos) -> None:
     ((image, found),) = Snippets(Stub(), 0.5).hard(coded, RECORDS)  # type: ignore[arg-type]
     assert image == "a"
     assert [(one.row, one.text) for one in found] == [
-        (1, Text("a brown dog plays")),
-        (2, Text("red ball")),
+        (1, "a brown dog plays"),
+        (2, "red ball"),
     ]
 
 
 def test_a_large_beta_keeps_the_sentence_together(coded: CodedPhotos) -> None:
     ((_, found),) = Snippets(Stub(), 50.0).hard(coded, RECORDS)  # type: ignore[arg-type]
-    assert [one.text.words for one in found] == ["a brown dog plays with the red ball"]
+    assert [one.text for one in found] == ["a brown dog plays with the red ball"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_loose_ends(words: str, kept: str) -> None:
     assert without_loose_ends(words.split()) == tuple(kept.split())
 
 
-def speaker(coded: CodedPhotos) -> Describer:
+def make_describer(coded: CodedPhotos) -> Describer:
     torch.manual_seed(0)
     words = Vocabulary(("a", "brown", "dog", "plays", "red", "ball"), "karpathy", ("sentence",))
     config = MultimodalRNNConfig(embedding=6, hidden=8, dropout=0.0)
@@ -88,7 +88,7 @@ def speaker(coded: CodedPhotos) -> Describer:
 
 
 def test_likelihoods_are_those_of_saying_it_word_by_word(coded: CodedPhotos) -> None:
-    describer = speaker(coded)
+    describer = make_describer(coded)
     said = [("red ball", 2), ("a brown dog plays", 1), ("a brown dog plays", 0), ("", 1)]
     found = _likelihoods(describer, 0, said)
     for (text, row), value in zip(said, found, strict=True):
@@ -103,10 +103,10 @@ def test_likelihoods_are_those_of_saying_it_word_by_word(coded: CodedPhotos) -> 
         assert value == pytest.approx(total, abs=1e-4)
 
 
-def test_soft_snippets_weigh_alignment_and_speaker_together(coded: CodedPhotos) -> None:
-    finder, describer = Snippets(Stub(), 0.5), speaker(coded)  # type: ignore[arg-type]
+def test_soft_snippets_weigh_both_nets_together(coded: CodedPhotos) -> None:
+    finder, describer = Snippets(Stub(), 0.5), make_describer(coded)  # type: ignore[arg-type]
     ((_, found),) = finder.soft(coded, RECORDS, describer)
-    dog = {one.row: one.text.weight for one in found if one.text.words == "a brown dog plays"}
+    dog = {one.row: one.weight for one in found if one.text == "a brown dog plays"}
     likelihoods = _likelihoods(describer, 0, [("a brown dog plays", row) for row in range(3)])
     fits = np.array([0, 2 / 6, 0])  # of "a brown dog plays with the": two of six words fit region 1
     expected = np.exp(fits + likelihoods) / np.exp(fits + likelihoods).sum()

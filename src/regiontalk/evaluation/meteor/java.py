@@ -31,6 +31,8 @@ class JavaMeteor:
     The first one takes long: the jar reads its tables, for 7 to 18 seconds. Leave by `close` or `with`.
     """
 
+    metric = "meteor"
+
     def __init__(self, command: Sequence[str], folder: str, timeout: float = 120.0) -> None:
         self._timeout = timeout
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed in `close`

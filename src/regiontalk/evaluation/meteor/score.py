@@ -22,6 +22,8 @@ Pair = tuple[str, Sequence[str]]
 class Meteor:
     """METEOR 1.5 for English, as `java -jar meteor-1.5.jar - - -stdio -l en -norm` computes it."""
 
+    metric = "meteor"
+
     def __init__(self, tables: Tables) -> None:
         self._paraphrases = tables.paraphrases
         self._lexicon = Lexicon(tables)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regiontalk.errors import DataError, MissingExtra
+from regiontalk.errors import DataError, MissingExtra, OutputError
 from regiontalk.evaluation.meteor.arrays import Paraphrases
 from regiontalk.files import cache_folder, replacing
 
@@ -111,9 +111,9 @@ class Tables:
         try:
             with replacing(path) as temporary:
                 np.savez(temporary, allow_pickle=False, **arrays)
-        except OSError as error:
+        except OutputError as error:
             if notify:
-                notify(f"{path}: cannot be written ({error.strerror or error}); the next run converts again")
+                notify(f"{error.message}; the next run converts again")
         return cls(arrays)
 
     def synsets(self, word: str) -> frozenset[int]:

@@ -40,7 +40,7 @@ def random_view(
     config: AugmentationConfig,
     random: np.random.Generator,
 ) -> View:
-    """A mirrored, scaled, cropped, differently lit view; `random` decides."""
+    """A mirrored, scaled, cropped, blurred, differently lit view; `random` decides."""
     zoom = float(np.exp(random.uniform(-1, 1) * np.log(config.zoom)))
     flips = random.random() < config.flip and may_flip
     if config.coarse and random.random() < config.coarse:
@@ -52,9 +52,10 @@ def random_view(
 
 
 def coarsen(photo: Image.Image, random: np.random.Generator) -> Image.Image:
-    """The photo with fewer pixels; it is enlarged again when it is resized for the net."""
+    """The photo reduced and enlarged again: less sharp, and boxes stay where they are."""
     factor = random.uniform(0.5, 1)
-    return photo.resize((max(1, round(photo.width * factor)), max(1, round(photo.height * factor))))
+    small = (max(1, round(photo.width * factor)), max(1, round(photo.height * factor)))
+    return photo.resize(small, Image.Resampling.BILINEAR).resize(photo.size, Image.Resampling.BILINEAR)
 
 
 def mirror(view: View) -> View:

@@ -1,22 +1,19 @@
-"""From records to batches: which photos stand in which batch, and how they become tensors.
+"""From records to batches: which photos are in which batch, and how they become tensors.
 
-A batch is a function of seed and step alone, so a run can go on from any step, and any number of workers
+A batch is a function of seed and step alone, so a run can resume at any step, and any number of workers
 or processes sees the same photos.
 """
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import AvifImagePlugin, Image
+from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from regiontalk import images
@@ -28,12 +25,9 @@ from regiontalk.training.detector.photo_cache import PhotoCache
 from regiontalk.training.detector.photo_sentences import SentencePicker, Sentences
 from regiontalk.training.detector.targets import Truths
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
-from regiontalk.vocabulary import END, Vocabulary
+from regiontalk.vocabulary import END, LENGTH_STYLE, Vocabulary
 
-Loaded = TypeVar("Loaded")
-
-LENGTH = "length"  # the style of phrases that only their length's START token begins
-WINDOW = 16  # so many batches are sorted by shape together, so that little is padding
+WINDOW = 16  # batches whose photos are sorted by shape together, so that little is padding
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ class Phrase:
 
 
 def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Phrase]:
-    """The regions of a record that the recipe wants, cleaned; boxes without area are left out."""
+    """The regions of a record that the recipe asks for, cleaned; boxes without area are left out."""
     clean = text.CLEANING[cleaning]
     phrases = []
     for region in record.regions:
@@ -165,7 +159,7 @@ class Plan:
         self.before = np.concatenate([np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)])
 
     def examples(self, step: int) -> list[Example]:
-        """The examples of one step; photos of like shape stand together."""
+        """The examples of one step; photos of like shape are together."""
         first = step - step % self.window
         last = min(first + self.window, self.steps)
         window = [example for s in range(first, last) for example in self._unsorted(s)]
@@ -236,7 +230,7 @@ class TrainingBatches(TorchDataset):
             items, sentences = zip(*map(self._load, examples), strict=True)
             batch = collate(items, self.words, self.pad_to)
         except RegionTalkError as error:
-            return error  # raised by `checked`, out of the worker process
+            return error  # raised by `loader.checked`, outside the worker process
         return batch if self.picker is None else replace(batch, sentences=self.picker.collate(sentences))
 
     def _load(self, example: Example) -> tuple[Item, list[list[str]]]:
@@ -278,55 +272,20 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
     tokens = np.full((len(items), most, longest), END, dtype=np.int64)
     starts = np.full((len(items), most), words.start(), dtype=np.int64)
     for row, (view, phrases, seed, _) in enumerate(items):
-        random = np.random.default_rng([seed, 1])
+        random = np.random.default_rng([seed, 1])  # not the stream of the photo's augmentation
         kept = np.flatnonzero(view.kept)
         boxes[row, : len(kept)] = view.boxes_xyxy[kept]
         valid[row, : len(kept)] = True
         for place, number in enumerate(kept):
             phrase = phrases[int(number)]
             tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
-            starts[row, place] = _start(phrase, words, random)
+            starts[row, place] = start_token(phrase, words, random)
     return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
 
 
-def _start(phrase: Phrase, words: Vocabulary, random: np.random.Generator) -> int:
-    """The START token of a phrase: its style's, or that of its length; captions learn both."""
-    if phrase.style == LENGTH:
-        return words.start_of_length(len(phrase.words))
-    if words.lengths and phrase.style == words.styles[0] and random.random() < 0.5:
-        return words.start_of_length(len(phrase.words))
-    return words.start(phrase.style)
-
-
-def loader(batches: Any, first_step: int, workers: int) -> Iterator[Any]:
-    """The batches (`engine.Batches`) from `first_step` on, in order."""
-    steps = range(first_step, len(batches))
-    return checked(
-        DataLoader(
-            batches,
-            batch_size=None,
-            sampler=steps,
-            num_workers=workers,
-            prefetch_factor=4 if workers else None,
-            pin_memory=torch.cuda.is_available(),
-            worker_init_fn=_begin_worker,
-        )
-    )
-
-
-def _begin_worker(_worker: int) -> None:
-    """Ctrl-C and a cluster's SIGTERM reach all processes of a group; the workers end when their parent lets them.
-
-    Each worker is one of many, so it opens its photos with one thread.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
-
-
-def checked(items: Iterable[Loaded | RegionTalkError]) -> Iterator[Loaded]:
-    """Raises the errors that worker processes hand over as values: torch would bury them in a traceback."""
-    for item in items:
-        if isinstance(item, RegionTalkError):
-            raise item
-        yield item
+def start_token(phrase: Phrase, words: Vocabulary, random: np.random.Generator) -> int:
+    """The START token of the phrase's style or of its length; phrases of the first style are taught with both."""
+    by_length = phrase.style == LENGTH_STYLE
+    if words.lengths and phrase.style == words.styles[0]:
+        by_length = random.random() < 0.5
+    return words.start_of_length(len(phrase.words)) if by_length else words.start(phrase.style)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import torch
 
+from regiontalk import boxes as geometry
 from regiontalk import drawing, images
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, Record, evenly_spaced
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
+from regiontalk.evaluation.predictions import DatasetModel, in_record
 from regiontalk.evaluation.proposals import proposal_recall
+from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
-from regiontalk.training.predictions import DatasetPredictor
+from regiontalk.runtime.torch import TorchRuntime, model_info
 from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import Vocabulary
 
@@ -22,32 +24,28 @@ DRAWN_REGIONS = 6
 PICTURE_SIDE = 448
 
 
-def spread(count: int, wanted: int) -> list[int]:
-    """`wanted` numbers evenly spread over 0 … count − 1."""
-    return sorted({int(n) for n in np.linspace(0, count - 1, min(count, wanted))})
-
-
 def evaluate_net(
-    net: FCLN, words: Vocabulary, config: PredictionConfig, dataset: Dataset, photos: int, device: torch.device
+    net: FCLN, words: Vocabulary, settings: PredictionConfig, dataset: Dataset, photos: int
 ) -> tuple[dict[str, float], list[ImageRegions]]:
-    """Metrics on some photos of a data set, and what was found in them.
+    """Metrics on some photos of a data set, and what was found in them, by the path of `caption`.
 
     Language is scored by words in common (unigram F1), which needs no tables; these numbers steer training
     and are not METEOR figures.
     """
-    numbers = spread(len(dataset), photos)
+    runtime = TorchRuntime(net, words, model_info(net, settings, "checkpoint", "float32", {}))
+    asked = DatasetModel(Model(runtime), dataset)
+    numbers = evenly_spaced(len(dataset), photos)
     truth = [dataset[number] for number in numbers]
-    predictor = DatasetPredictor(net, words, config, device)
-    found = sorted(predictor.regions(dataset, numbers), key=lambda photo: photo.path)
+    seen = [_look(asked, record) for record in truth]
+    found = [regions for regions, _ in seen]
     result = evaluate_dense(truth, found, UnigramF1())
-    on_truths = evaluate_dense(truth, list(predictor.on_truths(dataset, numbers)), UnigramF1())
-    proposals = {record.image: proposed for record, proposed in predictor.proposals(dataset, numbers)}
+    on_truths = evaluate_dense(truth, list(asked.each(asked.true_regions, numbers)), UnigramF1())
     recall = proposal_recall(
         [np.array([region.xyxy for region in record.regions]) for record in truth],
-        [proposals[record.image] for record in truth],
+        [proposals for _, proposals in seen],
         (0.5, 0.7),
-        (config.proposals,),
-    )[str(config.proposals)]
+        (settings.proposals,),
+    )[str(settings.proposals)]
     metrics = {
         "dense_map": result.map,
         "detection_map": result.detection_map,
@@ -57,6 +55,15 @@ def evaluate_net(
         "recall_70": recall["0.7"],
     }
     return metrics, found
+
+
+def _look(asked: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.Floats]:
+    """A photo's regions, and the proposals that were recognised, both in the record's pixels."""
+    look = asked.look(record)
+    width, height = look.photo.size
+    proposals = look.frame.to_photo(look.detections.proposals_xyxy)
+    regions = ImageRegions("", width, height, asked.model.runtime.info.name, tuple(asked.model.regions(look)))
+    return in_record(regions, record), geometry.scale(proposals, record.width / width, record.height / height)
 
 
 def draw_samples(found: list[ImageRegions], dataset: Dataset, count: int, path: Path) -> None:

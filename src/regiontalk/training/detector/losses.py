@@ -26,21 +26,21 @@ def proposal_losses(proposals: Proposals, sample: Sample, truths: Truths, config
         "proposal_score": score_loss(proposals.logits.gather(1, sample.index), sample, iou, config),
         "proposal_box": box_loss(transforms, encode_boxes(anchors, true_boxes), sample.positive, config),
     }
-    if config.transform_square:
-        losses["transform_square"] = transforms.square().sum(dim=2).mean()
+    if config.transform_decay:
+        losses["transform_decay"] = transforms.square().sum(dim=2).mean()
     return losses
 
 
 def final_losses(
-    recognized: Recognized, sample: Sample, in_use: Sample | None, truths: Truths, config: LossConfig
+    recognized: Recognized, sample: Sample, at_inference: Sample | None, truths: Truths, config: LossConfig
 ) -> dict[str, Tensor]:
-    """Scores and boxes of the recognition network, whose first regions are the sampled ones, the last those `in_use`,
-    which scores are then taught on."""
+    """Scores and boxes of the recognition network. Its first regions are the sample; its last are the proposals
+    `at_inference`, where there are some, and scores then learn from those."""
     sampled = slice(0, sample.index.shape[1])
     targets = encode_boxes(to_cxcywh(sample.boxes_xyxy.detach()), gather_boxes(truths.boxes_xyxy, sample.truth))
     scored, rows = sample, sampled
-    if in_use is not None:
-        scored, rows = in_use, slice(recognized.logits.shape[1] - in_use.index.shape[1], None)
+    if at_inference is not None:
+        scored, rows = at_inference, slice(recognized.logits.shape[1] - at_inference.index.shape[1], None)
     iou = paired_iou(recognized.boxes_xyxy[:, rows].detach(), gather_boxes(truths.boxes_xyxy, scored.truth))
     return {
         "final_score": score_loss(recognized.logits[:, rows], scored, iou, config),
@@ -71,7 +71,7 @@ def box_loss(transforms: Tensor, targets: Tensor, positive: Tensor, config: Loss
 
 
 def counted_words(words: Tensor, config: LossConfig) -> Tensor:
-    """Which words (R, T) of captions that end with END are taught: all of them and the first END."""
+    """Which words (R, T) of captions, padded with END, are targets: all of them and the first END."""
     following = words == END
     counted = ~(following.cumsum(dim=1) > following)
     return counted & (words != UNKNOWN) if config.ignore_unknown else counted

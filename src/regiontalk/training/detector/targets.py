@@ -1,6 +1,6 @@
 """Which proposals are learned from (DenseCap 3.1.2, "box sampling"), for a whole batch at once.
 
-Shapes: N photos, K proposals, G truths (padded), B sampled regions, all static: a sample that could not be
+Shapes: N photos, K proposals, G true regions (padded), B sampled regions, all static: a sample that could not be
 filled says so in `used`.
 """
 
@@ -13,9 +13,9 @@ from torch import Tensor
 
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.localization import Proposals, Suppression, box_iou, clip_boxes, decode_boxes, gather_boxes
-from regiontalk.training.recipe import SamplerConfig
+from regiontalk.training.recipe import ProposalSamplerConfig, SamplerConfig
 
-CANDIDATES_FOR_ONE = 28  # measured on a trained net: of so many of the best proposals, suppression leaves one
+CANDIDATES_FOR_ONE = 28  # measured on a trained net: NMS leaves one of this many of the best proposals
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,8 @@ class Sample:
     index: Tensor  # (N, B) into the proposals
     boxes_xyxy: Tensor  # (N, B, 4); gradients flow on to the proposals
     positive: Tensor  # (N, B) bool
-    used: Tensor  # (N, B) bool: positive or negative, not filling
-    truth: Tensor  # (N, B) the truth each region overlaps most
-    iou: Tensor  # (N, B) with that truth
+    used: Tensor  # (N, B) bool: positive or negative, not padding
+    truth: Tensor  # (N, B) the true region that each overlaps most
 
 
 def random_keys(seeds: Tensor, count: int, device: torch.device) -> Tensor:
@@ -50,38 +49,38 @@ def random_keys(seeds: Tensor, count: int, device: torch.device) -> Tensor:
 
 
 def sample_proposals(
-    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig
+    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: ProposalSamplerConfig
 ) -> Sample:
     """Regions among the predicted boxes."""
     boxes = clip_boxes(proposals.boxes_xyxy, sizes) if config.clip else proposals.boxes_xyxy
-    if not config.through_boxes:
+    if not config.box_gradients:
         boxes = boxes.detach()
     return sample_boxes(boxes, proposals.logits, truths, sizes, seeds, config)
 
 
 def sample_anchors(proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig) -> Sample:
-    """Proposals among the anchors, by the anchors' own overlaps with the truths."""
+    """Proposals by the overlaps of their anchors with the true boxes."""
     anchors = proposals.anchors_cxcywh
     boxes = decode_boxes(anchors, torch.zeros_like(anchors)).expand_as(proposals.boxes_xyxy)
     boxes = clip_boxes(boxes, sizes) if config.clip else boxes
     return sample_boxes(boxes, proposals.logits, truths, sizes, seeds, config)
 
 
-def proposals_in_use(
-    proposals: Proposals, truths: Truths, sizes: Tensor, config: SamplerConfig, prediction: PredictionConfig
+def inference_proposals(
+    proposals: Proposals, truths: Truths, sizes: Tensor, config: ProposalSamplerConfig, prediction: PredictionConfig
 ) -> Sample:
-    """The best proposals as they are chosen at test time; each is positive or negative, none is left out."""
+    """The best proposals, chosen as at inference; each is positive or negative, none is left out."""
     with torch.no_grad():
-        count = min(prediction.candidates, config.in_use * CANDIDATES_FOR_ONE, proposals.logits.shape[1])
+        count = min(prediction.candidates, config.inference_proposals * CANDIDATES_FOR_ONE, proposals.logits.shape[1])
         order = torch.topk(proposals.logits, count, dim=1).indices
         boxes = clip_boxes(gather_boxes(proposals.boxes_xyxy, order), sizes)
-        places, counts = Suppression(prediction.proposal_nms, config.in_use)(boxes)
+        places, counts = Suppression(prediction.proposal_nms, config.inference_proposals)(boxes)
         boxes = gather_boxes(boxes, places)
         overlap = box_iou(boxes, truths.boxes_xyxy).masked_fill(~truths.valid[:, None, :], -1.0)  # (N, B, G)
         iou, truth = overlap.max(dim=2)
         used = torch.arange(boxes.shape[1], device=boxes.device) < counts[:, None]
     positive = used & (iou >= config.positive_iou)
-    return Sample(order.gather(1, places), boxes, positive, used, truth, iou.clamp(min=0))
+    return Sample(order.gather(1, places), boxes, positive, used, truth)
 
 
 def sample_boxes(
@@ -106,11 +105,11 @@ def sample_boxes(
         best = torch.sort(rank, dim=1, descending=True, stable=True)
         kind, places = best.values[:, : config.regions], best.indices[:, : config.regions]
         index = torch.cat([chosen_positive, chosen_negative], dim=1).gather(1, places)
-    return Sample(index, gather_boxes(boxes, index), kind == 2, kind > 0, truth.gather(1, index), iou.gather(1, index))
+    return Sample(index, gather_boxes(boxes, index), kind == 2, kind > 0, truth.gather(1, index))
 
 
 def balancing_weights(positive: Tensor, truth: Tensor, truths: Truths) -> Tensor:
-    """Log-weights (N, K) with which every truth has as many chances as any other."""
+    """Log-weights (N, K) that give every true region the same chance."""
     zeros = torch.zeros(truths.valid.shape, device=truth.device)
     shares = zeros.scatter_add(1, truth, positive.to(zeros.dtype))
     return -torch.log(shares.gather(1, truth).clamp(min=1))
@@ -119,7 +118,7 @@ def balancing_weights(positive: Tensor, truth: Tensor, truths: Truths) -> Tensor
 def label(
     overlap: Tensor, iou: Tensor, boxes: Tensor, truths: Truths, sizes: Tensor, config: SamplerConfig
 ) -> tuple[Tensor, Tensor]:
-    """Positive: IoU ≥ 0.7, or the best box of a truth. Negative: IoU < 0.3 with all truths. (N, K) each."""
+    """Positive: IoU ≥ 0.7, or the best box of a true region. Negative: IoU < 0.3 with all of them. (N, K) each."""
     best_iou, best = overlap.max(dim=1)  # (N, G)
     counts = truths.valid & (best_iou >= config.best_iou)  # padding hits nothing
     hits = torch.zeros_like(iou).scatter_add(1, best, counts.to(iou.dtype))
@@ -133,7 +132,7 @@ def label(
 
 
 def draw(allowed: Tensor, log_weights: Tensor, uniform: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`count` of the allowed without replacement, each with its weight (Gumbel's trick): indices, and which count."""
+    """`count` of the allowed without replacement, by weight (Gumbel's trick): their indices, and which are valid."""
     gumbel = -torch.log(-torch.log(uniform.clamp(1e-7, 1 - 1e-6)))
     keys = (log_weights + gumbel).masked_fill(~allowed, -torch.inf)
     top = torch.topk(keys, min(count, keys.shape[1]), dim=1)

@@ -1,4 +1,4 @@
-"""Training the FCLN: data, network and losses put together for the engine."""
+"""Training the FCLN: its data, net and losses as an `engine.Task`."""
 
 from __future__ import annotations
 
@@ -12,36 +12,33 @@ import torch
 from torch import Tensor, nn
 
 from regiontalk.data.records import Dataset
-from regiontalk.errors import ModelError, UsageError
+from regiontalk.errors import UsageError
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN, Output, Recognized
 from regiontalk.nets.localization import Proposals
 from regiontalk.nets.vit import ViT
 from regiontalk.nets.weights import load_backbone
-from regiontalk.training.checkpoints import fill_net, read_state, read_tensors
-from regiontalk.training.detector.batches import LENGTH, Batch, Plan, Source, TrainingBatches
+from regiontalk.training.checkpoints import COMPANION
+from regiontalk.training.detector.batches import Batch, Plan, Source, TrainingBatches
 from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
 from regiontalk.training.detector.losses import caption_loss, counted_words, final_losses, proposal_losses
-from regiontalk.training.detector.photo_sentences import SentencePicker, codes_in_use, finding_loss
-from regiontalk.training.detector.targets import Sample, Truths, proposals_in_use, sample_anchors, sample_proposals
+from regiontalk.training.detector.photo_sentences import SentencePicker, inference_codes, sentence_loss
+from regiontalk.training.detector.targets import Sample, Truths, inference_proposals, sample_anchors, sample_proposals
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import FCLNRecipe, from_stored, to_dict
-from regiontalk.vocabulary import Vocabulary
-
-COMPANION = "companion"  # the alignment net beside an FCLN that learns from sentences; only training needs it
+from regiontalk.training.recipe import FCLNRecipe, to_dict
+from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
 
 
 def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
     """All styles in the order they are named; the first is what a caption is asked for in."""
-    styles = (style for data in recipe.data for style in data.styles.values())
-    return tuple(dict.fromkeys(style for style in styles if style != LENGTH))
+    styles = dict.fromkeys(style for data in recipe.data for style in data.styles.values())
+    return tuple(style for style in styles if style != LENGTH_STYLE)
 
 
 @dataclass
 class FCLNTask:
-    """What the engine needs to know of the FCLN."""
+    """The FCLN as an `engine.Task`."""
 
-    recipe_class: ClassVar[type[FCLNRecipe]] = FCLNRecipe
     lower_is_better: ClassVar[Collection[str]] = ()
 
     recipe: FCLNRecipe
@@ -65,8 +62,8 @@ class FCLNTask:
             recipe.vocabulary.lengths,
         )
         torch.manual_seed(recipe.run.seed)
-        if recipe.begin_from is not None:
-            task = cls._go_on(recipe, recipe.begin_from, words, sources)
+        if recipe.init_from is not None:
+            task = cls._fine_tune(recipe, recipe.init_from, words, sources)
         else:
             net = FCLN(recipe.net, len(words), words.starts)
             if recipe.backbone_weights is not None:
@@ -76,18 +73,18 @@ class FCLNTask:
         return task
 
     @classmethod
-    def _go_on(cls, recipe: FCLNRecipe, model: str, words: Vocabulary, sources: list[Source]) -> FCLNTask:
-        """A new run with the net, the weights and the words of a model."""
-        from regiontalk.export.pretrained import load_learned  # which loads nets by `load_net`
+    def _fine_tune(cls, recipe: FCLNRecipe, model: str, words: Vocabulary, sources: list[Source]) -> FCLNTask:
+        """A new run that starts from the net, the weights and the words of a model."""
+        from regiontalk.export.pretrained import load_pretrained  # the only part of training that needs onnx
 
-        learned = load_learned(model)
-        recipe, words = learned.adapt(recipe), learned.extend(words)
+        pretrained = load_pretrained(model)
+        recipe, words = pretrained.adapt(recipe), pretrained.extend(words)
         net = FCLN(recipe.net, len(words), words.starts)
-        learned.teach(net, words)
+        pretrained.fill(net, words)
         return cls(recipe, words, net, sources)
 
     def _learn_from_sentences(self) -> None:
-        """Adds what the recipe's `[sentences]` need."""
+        """Adds the alignment net that the recipe's `[sentences]` need."""
         if self.recipe.sentences is not None:
             datasets = [source.dataset for source in self.sources]
             self.picker = SentencePicker.build(self.recipe.sentences, datasets)
@@ -117,20 +114,20 @@ class FCLNTask:
     def parameter_groups(self) -> dict[str, list[tuple[str, torch.nn.Parameter]]]:
         """Backbone and the rest, which have optimisers of their own (DenseCap 3.3).
 
-        What a transformer has on top of its pretrained layers learns with the rest.
+        The new layers on top of a pretrained transformer learn with the rest: its own rates are too low for them.
         """
         new = ViT.new_layers if isinstance(self.net.backbone, ViT) else ()
         groups: dict[str, list[tuple[str, torch.nn.Parameter]]] = {"backbone": [], "rest": []}
         for name, parameter in self.net.named_parameters():
-            place, _, inner = name.partition(".")
-            pretrained = place == "backbone" and not inner.startswith(new)
+            part, layer, *_ = name.split(".", 2)
+            pretrained = part == "backbone" and layer not in new
             groups["backbone" if pretrained else "rest"].append((name, parameter))
         return groups
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         groups = self.parameter_groups()
         backbone = self.net.backbone
-        depth = (lambda name: backbone.depth(name.partition(".")[2])) if isinstance(backbone, ViT) else None
+        depth = (lambda name: backbone.depth(name.removeprefix("backbone."))) if isinstance(backbone, ViT) else None
         return {
             "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer, depth),
             "rest": build_optimizer(groups["rest"], self.recipe.optimizer),
@@ -154,7 +151,7 @@ class FCLNTask:
                     module.eval()
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The five losses of a batch, not yet weighted, and a sixth where the recipe learns from sentences."""
+        """The five losses of a batch, not yet weighted, and a sixth where the recipe has `[sentences]`."""
         chosen: dict[str, Any] = {}
 
         def choose(proposals: Proposals) -> Tensor:
@@ -172,7 +169,9 @@ class FCLNTask:
         captions: CaptionTargets = chosen["captions"]
         own_sample = self._anchor_sample(output.proposals, batch) or regions.sample
         losses = proposal_losses(output.proposals, own_sample, batch.truths, self.recipe.losses)
-        losses |= final_losses(output.recognized, regions.sample, regions.in_use, batch.truths, self.recipe.losses)
+        losses |= final_losses(
+            output.recognized, regions.sample, regions.at_inference, batch.truths, self.recipe.losses
+        )
         losses["caption"] = caption_loss(
             output.word_logits,
             captions.words,
@@ -182,32 +181,32 @@ class FCLNTask:
             self.recipe.losses,
         )
         if self.picker is not None:
-            losses["finding"] = self._finding_loss(output, regions, batch)
+            losses["contrastive"] = self._sentence_loss(output, regions, batch)
         return losses
 
-    def _finding_loss(self, output: Output, regions: TrainingRegions, batch: Batch) -> Tensor:
+    def _sentence_loss(self, output: Output, regions: TrainingRegions, batch: Batch) -> Tensor:
         companion = self.net.get_submodule(COMPANION)
         assert isinstance(companion, AlignmentNet)
-        assert regions.in_use is not None
+        assert regions.at_inference is not None
         if batch.sentences is None:  # zero, but with gradients, which the processes of a run must all have
             return 0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
-        codes = codes_in_use(self.net, output, regions.in_use, batch.sizes)
-        return finding_loss(companion, codes, regions.in_use, batch.sentences)
+        codes = inference_codes(self.net, output, regions.at_inference, batch.sizes)
+        return sentence_loss(companion, codes, regions.at_inference, batch.sentences)
 
     def _choose(self, proposals: Proposals, batch: Batch) -> TrainingRegions:
-        """The regions that are recognised: a sample, and what else the recipe wants."""
+        """The regions that are recognised: a sample, and what else the recipe asks for."""
         config = self.recipe.sampler
         sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, config)
-        parts, in_use = [sample.boxes_xyxy], None
-        if config.truths:
+        parts, at_inference = [sample.boxes_xyxy], None
+        if config.add_ground_truth:
             parts.append(batch.truths.boxes_xyxy)
-        if config.in_use:
-            in_use = proposals_in_use(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
-            parts.append(in_use.boxes_xyxy)
-        return TrainingRegions(torch.cat(parts, dim=1), sample, in_use)
+        if config.inference_proposals:
+            at_inference = inference_proposals(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
+            parts.append(at_inference.boxes_xyxy)
+        return TrainingRegions(torch.cat(parts, dim=1), sample, at_inference)
 
     def _anchor_sample(self, proposals: Proposals, batch: Batch) -> Sample | None:
-        """The localization layer's own sample, where the recipe wants one."""
+        """The localization layer's own sample, where the recipe has one."""
         config = self.recipe.anchor_sampler
         if config is None:
             return None
@@ -217,9 +216,9 @@ class FCLNTask:
         return float(getattr(self.recipe.losses, name))
 
     def _captioned(self, regions: TrainingRegions, truths: Truths) -> CaptionTargets:
-        """The regions that have words: the positives, and the truths themselves where the recipe wants them."""
+        """The regions that have captions: the positives, and the true regions where the recipe adds them."""
         positive, truth = regions.sample.positive, regions.sample.truth
-        if self.recipe.sampler.truths:
+        if self.recipe.sampler.add_ground_truth:
             positive = torch.cat([positive, truths.valid], dim=1)
             own = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(truths.valid)
             truth = torch.cat([truth, own], dim=1)
@@ -232,17 +231,16 @@ class FCLNTask:
         return CaptionTargets(rows, photos, fed, words, counted_words(words, self.recipe.losses))
 
     def description(self) -> dict[str, Any]:
-        """What a checkpoint must say to be read again."""
         return {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
 
-    def evaluate(self, net: torch.nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
+    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:  # noqa: ARG002
         """Metrics on the first data set's dev photos (none: nothing), and a sheet of pictures in the run's folder."""
         run = self.recipe.run
         dataset = Dataset(self.recipe.data[0].path, "dev")
         if not len(dataset):
             return {}
         assert isinstance(net, FCLN)
-        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, device)
+        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos)
         if run.pictures:
             draw_samples(found, dataset, run.pictures, folder / "pictures" / f"step-{step:08d}.jpg")
         return metrics
@@ -252,9 +250,9 @@ class FCLNTask:
 class TrainingRegions:
     """The regions of a batch that are recognised in training."""
 
-    boxes_xyxy: Tensor  # (N, B, 4) the sample's, then the truths where they are wanted, then those in use
+    boxes_xyxy: Tensor  # (N, B, 4) the sample's, then the true boxes, then the proposals at inference
     sample: Sample
-    in_use: Sample | None
+    at_inference: Sample | None
 
 
 @dataclass(frozen=True)
@@ -265,18 +263,4 @@ class CaptionTargets:
     photos: Tensor  # (R,)
     fed: Tensor  # (R, T) START and words
     words: Tensor  # (R, T) words and END
-    counted: Tensor  # (R, T) which of the words are taught
-
-
-def load_net(checkpoint: Path, device: torch.device) -> tuple[FCLN, Vocabulary, FCLNRecipe]:
-    """The network of a checkpoint, its running mean where there is one, ready for use."""
-    state = read_state(checkpoint)
-    if state["kind"] != "fcln" or not {"recipe", "vocabulary"} <= set(state):
-        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not fcln")
-    recipe = from_stored(FCLNRecipe, state["recipe"], str(checkpoint))
-    words = Vocabulary.from_dict(state["vocabulary"])
-    net = FCLN(recipe.net, len(words), words.starts)
-    name = "mean" if (checkpoint / "mean.safetensors").exists() else "model"
-    tensors = {key: value for key, value in read_tensors(checkpoint, name).items() if not key.startswith(COMPANION)}
-    fill_net(net, tensors, checkpoint)
-    return net.to(device).eval(), words, recipe
+    counted: Tensor  # (R, T) which of the words are targets

@@ -1,4 +1,4 @@
-"""What a trained alignment net says of a data set's photos: scores for ranking, fits of phrases, sizes of vectors."""
+"""A trained alignment net on a data set's region codes: scores for ranking, fits of phrases, lengths of vectors."""
 
 from __future__ import annotations
 
@@ -12,37 +12,51 @@ import torch
 from numpy.typing import NDArray
 
 from regiontalk import maxsim
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.evaluation.grounding import Mention, true_mentions
 from regiontalk.evaluation.ranking import ScoreMatrix
-from regiontalk.nets.alignment import LONGEST, AlignmentNet
-from regiontalk.training.checkpoints import find_checkpoint, read_state
-from regiontalk.training.heads.alignment import load_alignment, score_matrix
-from regiontalk.training.heads.sentence_encoding import WordReader
+from regiontalk.nets.alignment import AlignmentNet
+from regiontalk.nets.sentence_encoders import LONGEST
+from regiontalk.training.checkpoints import CPU, best_checkpoints, find_checkpoint, load_alignment
+from regiontalk.training.heads.sentence_encoding import SentenceReader, WordReader, trained_reader
 
-CPU = torch.device("cpu")
-FEWEST = 10  # times that a word must occur for its mean size to mean something
+PHOTOS_AT_ONCE = 16  # whose products with all words are in memory together
+SENTENCES_AT_ONCE = 500
+FEWEST = 10  # occurrences of a word for its mean length to say something
 
 
-def best_checkpoints(run: Path) -> list[Path]:
-    """The best checkpoints on dev that a run has kept, best first; a single checkpoint's folder is itself."""
-    best = find_checkpoint(run)
-    if best == run:
-        return [run]
-    newest = sorted(best.parent.glob("step-*"))[-1]
-    few = [best.with_name(f"step-{one['step']:08d}") for one in read_state(newest).get("best_few", [])]
-    return [place for place in few if place.is_dir()] or [best]
+@torch.no_grad()
+def score_matrix(
+    net: AlignmentNet, reader: SentenceReader, coded: CodedPhotos, records: Sequence[Record], device: torch.device
+) -> ScoreMatrix:
+    """The score of every photo with every sentence. A sentence without a known word scores 0 everywhere."""
+    places = coded.find(records, "codes")
+    sentences = [reader.read(sentence) for record in records for sentence in record.sentences]
+    owners = np.repeat(np.arange(len(records)), [len(record.sentences) for record in records])
+    parts = [
+        reader.stack(sentences[start : start + SENTENCES_AT_ONCE]).to(device)
+        for start in range(0, len(sentences), SENTENCES_AT_ONCE)
+    ]
+    words = [net.read(texts) for texts in parts]
+    rows = []
+    for start in range(0, len(places), PHOTOS_AT_ONCE):
+        chosen = places[start : start + PHOTOS_AT_ONCE]
+        vectors = net.regions(torch.from_numpy(coded.codes[chosen]).float().to(device))
+        used = torch.from_numpy(coded.mask[chosen]).to(device)
+        scores = [net.scores(vectors, used, read, texts.lengths) for read, texts in zip(words, parts, strict=True)]
+        rows.append(torch.cat(scores, dim=1).float().cpu().numpy())
+    return ScoreMatrix(np.concatenate(rows), owners)
 
 
 def score_matrices(run: Path, coded: CodedPhotos, records: Sequence[Record]) -> Iterator[ScoreMatrix]:
     """The scores of every photo with every sentence, by each of a run's best checkpoints."""
     sentences = [sentence for record in records for sentence in record.sentences]
     for checkpoint in best_checkpoints(run):
-        net, _, reader, state = load_alignment(checkpoint, CPU, sentences)
-        check_detector(checkpoint, state["detector"], coded)
-        yield score_matrix(net, reader, coded, records, CPU)
+        trained = load_alignment(checkpoint)
+        check_detector(checkpoint, trained.state["detector"], coded)
+        yield score_matrix(trained.net, trained_reader(trained, sentences), coded, records, CPU)
 
 
 def check_detector(checkpoint: Path, detector: str, coded: CodedPhotos) -> None:
@@ -51,34 +65,35 @@ def check_detector(checkpoint: Path, detector: str, coded: CodedPhotos) -> None:
 
 
 @dataclass(frozen=True)
-class WordNet:
-    """A checkpoint that reads words."""
+class AlignmentModel:
+    """An alignment net that reads words, as opposed to edges of dependency trees."""
 
     net: AlignmentNet
     reader: WordReader
 
     @classmethod
-    def load(cls, run: Path, coded: CodedPhotos) -> WordNet:
+    def load(cls, run: Path, coded: CodedPhotos) -> AlignmentModel:
+        """The best checkpoint of a run, which must have been trained on codes of the same detector as `coded`."""
         checkpoint = find_checkpoint(run)
-        net, _, reader, state = load_alignment(checkpoint, CPU)
-        check_detector(checkpoint, state["detector"], coded)
-        if not isinstance(reader, WordReader):
+        trained = load_alignment(checkpoint)
+        check_detector(checkpoint, trained.state["detector"], coded)
+        if trained.recipe.parses is not None:
             raise UsageError(f"{checkpoint}: it reads edges of dependency trees, not words")
-        return cls(net, reader)
+        return cls(trained.net, WordReader(trained.words))
 
     @torch.no_grad()
     def words(self, sentence: str) -> NDArray[np.float32]:
-        """(W, h)"""
+        """The vectors of a sentence's words (W, h)."""
         return self.net.read(self.reader.stack([self.reader.read(sentence)])).numpy()
 
     @torch.no_grad()
     def regions(self, coded: CodedPhotos, place: int) -> NDArray[np.float32]:
-        """(R, h) of the rows in use."""
+        """The vectors of a photo's regions (R, h), the whole photo first."""
         codes = coded.codes[place, : coded.counts[place]].astype(np.float32)
         return self.net.regions(torch.from_numpy(codes)).numpy()
 
     def mentions(self, coded: CodedPhotos, records: Sequence[Record]) -> Iterator[Mention]:
-        """Phrases of the records' sentences; one beyond the words that are read together is left out."""
+        """The phrases of the records' sentences; one beyond the words that are read is left out."""
         for place, record in zip(coded.find(records, "codes").tolist(), records, strict=True):
             vectors = self.regions(coded, place)[None]
             boxes = coded.boxes_xyxy[place, : coded.counts[place]].astype(np.float64)
@@ -90,20 +105,19 @@ class WordNet:
                     fits[truth.sentence] = maxsim.similarities(vectors, self.words(truth.sentence))[0].T
                 yield Mention(truth, boxes, fits[truth.sentence])
 
-    def word_sizes(self, records: Sequence[Record]) -> dict[str, list[float]]:
-        """The length of its vector at each place where a word occurs; only words that occur often enough."""
-        sizes: dict[str, list[float]] = defaultdict(list)
+    def word_lengths(self, records: Sequence[Record]) -> dict[str, list[float]]:
+        """Word -> the lengths of its vectors wherever it occurs; only words that occur often enough."""
+        found: dict[str, list[float]] = defaultdict(list)
         for record in records:
             for sentence in record.sentences:
-                words = (self.reader.words.clean(sentence) or [])[:LONGEST]
-                if words:
+                if words := self.reader.split(sentence):
                     lengths = np.linalg.norm(self.words(sentence), axis=1)
                     for word, length in zip(words, lengths.tolist(), strict=True):
-                        sizes[word].append(length)
-        return {word: lengths for word, lengths in sizes.items() if len(lengths) >= FEWEST}
+                        found[word].append(length)
+        return {word: lengths for word, lengths in found.items() if len(lengths) >= FEWEST}
 
-    def region_sizes(self, coded: CodedPhotos, records: Sequence[Record]) -> NDArray[np.float64]:
-        """(N, 3): the length of each region's vector, its score, and its share of the photo."""
+    def region_lengths(self, coded: CodedPhotos, records: Sequence[Record]) -> NDArray[np.float64]:
+        """(N, 3): the length of each region's vector, its score, and its share of the photo's area."""
         rows = []
         for place in coded.find(records, "codes").tolist():
             used = slice(1, coded.counts[place])

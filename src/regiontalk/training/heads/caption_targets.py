@@ -1,14 +1,13 @@
-"""What a sentence is said of: a whole photo or a region of it, as rows of the photo's codes, and the texts.
+"""What the multimodal RNN learns to caption: whole photos with sentences, or regions with snippets.
 
 A file of snippets is JSON lines: {"image": "a.jpg", "snippets": [{"row": 3, "text": "a brown dog", "weight": 1.0}]}.
-`row` counts the rows of the photo's codes; `weight` says how much the snippet counts in training.
+`row` counts the rows of the photo's codes; `weight` is the snippet's weight in the loss.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,70 +16,67 @@ import torch
 from torch import Tensor
 
 from regiontalk import boxes as geometry
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
-from regiontalk.data.writing import encode_line
-from regiontalk.errors import DataError, UsageError
-from regiontalk.files import replacing
-from regiontalk.vocabulary import UNKNOWN, Vocabulary
+from regiontalk.errors import DataError
+from regiontalk.files import json_line, read_json_lines, replacing, to_dataclass
+from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
-WHOLE_PHOTO = 0  # the row of it
-
-
-@dataclass(frozen=True)
-class Text:
-    words: str
-    weight: float = 1.0
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A whole photo or a region of it, and what is said of it."""
-
-    photo: int
-    """Its place among the coded photos."""
-    row: int
-    texts: tuple[Text, ...]
+WHOLE_PHOTO = 0  # its row in the codes
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """What is said of a row of a photo's codes."""
+    """A text about a row of a photo's codes."""
 
     row: int
-    text: Text
+    text: str
+    weight: float = 1.0
 
 
-def whole_photos(records: Iterable[Record], coded: CodedPhotos, place: str) -> list[Subject]:
+@dataclass(frozen=True)
+class CaptionTarget:
+    """A whole photo or a region of it, and what is said about it."""
+
+    photo: int
+    """Its place among the coded photos."""
+    row: int
+    texts: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    """Of the texts, in the loss."""
+
+
+def photo_targets(records: Iterable[Record], coded: CodedPhotos, place: str) -> list[CaptionTarget]:
     """Every photo that has sentences."""
     told = [record for record in records if record.sentences]
-    numbers = coded.find(told, place)
     return [
-        Subject(int(number), WHOLE_PHOTO, tuple(map(Text, record.sentences)))
-        for number, record in zip(numbers, told, strict=True)
+        CaptionTarget(int(number), WHOLE_PHOTO, tuple(record.sentences), (1.0,) * len(record.sentences))
+        for number, record in zip(coded.find(told, place), told, strict=True)
     ]
 
 
-def regions(
+def region_targets(
     records: Iterable[Record], snippets: Mapping[str, Sequence[Snippet]], coded: CodedPhotos, place: str
-) -> list[Subject]:
-    """Every region that a snippet was found for."""
+) -> list[CaptionTarget]:
+    """Every region that has snippets."""
     told = [record for record in records if snippets.get(record.image)]
-    subjects = []
+    targets = []
     for number, record in zip(coded.find(told, place).tolist(), told, strict=True):
-        by_row: dict[int, list[Text]] = {}
+        by_row: dict[int, list[Snippet]] = {}
         for snippet in snippets[record.image]:
-            by_row.setdefault(snippet.row, []).append(snippet.text)
+            by_row.setdefault(snippet.row, []).append(snippet)
         if max(by_row) >= coded.counts[number]:
             raise DataError(f"{place}: {record.image}: no region {max(by_row)}", hint="the snippets are of other codes")
-        subjects += [Subject(number, row, tuple(texts)) for row, texts in sorted(by_row.items())]
-    return subjects
+        for row, own in sorted(by_row.items()):
+            texts, weights = tuple(one.text for one in own), tuple(one.weight for one in own)
+            targets.append(CaptionTarget(number, row, texts, weights))
+    return targets
 
 
-def shown(coded: CodedPhotos, subjects: Sequence[Subject], views: int) -> tuple[Tensor, Tensor, Tensor]:
+def stack_codes(coded: CodedPhotos, targets: Sequence[CaptionTarget], views: int) -> tuple[Tensor, Tensor, Tensor]:
     """What `MultimodalRNN.look` takes: views (S, N, D), regions (S, K, D), places (S, K, 5)."""
-    photos = np.array([subject.photo for subject in subjects])
-    rows = np.array([subject.row for subject in subjects])
+    photos = np.array([target.photo for target in targets])
+    rows = np.array([target.row for target in targets])
     nested = [coded.codes[photos, rows]]
     if views > 1:
         if coded.surroundings is None:
@@ -92,52 +88,47 @@ def shown(coded: CodedPhotos, subjects: Sequence[Subject], views: int) -> tuple[
     return codes_of_views, all_codes, places
 
 
+def known_tokens(text: str, words: Vocabulary) -> list[int]:
+    """The text's words that the vocabulary has; rare ones are dropped (K&FF section 4: "we filter words")."""
+    return [token for token in words.encode(words.clean(text) or ()) if token != UNKNOWN]
+
+
+def pad_texts(texts: Sequence[Sequence[int]], start: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Token lists by falling length -> START and words (R, T), words and END (R, T), lengths with END (R,)."""
+    words = torch.full((len(texts), len(texts[0]) + 1), END)
+    for row, tokens in zip(words, texts, strict=True):
+        row[: len(tokens)] = torch.tensor(tokens, dtype=torch.long)
+    fed = torch.cat([torch.full((len(texts), 1), start), words[:, :-1]], dim=1)
+    return fed, words, torch.tensor([len(tokens) + 1 for tokens in texts])
+
+
 def read_snippets(path: Path) -> dict[str, list[Snippet]]:
     """Snippets by photo."""
     found: dict[str, list[Snippet]] = {}
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                image, snippets = _parse(line, f"{path}, line {number}")
-                found[image] = snippets
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}", hint="regiontalk data snippets makes one") from error
+        for place, data in read_json_lines(path):
+            photo = to_dataclass(_PhotoInFile, data, place)
+            found[photo.image] = list(photo.snippets)
+    except DataError as error:
+        raise DataError(error.message, hint="regiontalk data snippets makes one") from error
     return found
 
 
-def _parse(line: bytes, place: str) -> tuple[str, list[Snippet]]:
-    try:
-        data = json.loads(line)
-        return str(data["image"]), [
-            Snippet(int(one["row"]), Text(str(one["text"]), float(one["weight"]))) for one in data["snippets"]
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{place}: not a photo with snippets: {error!r}") from error
+@dataclass(frozen=True)
+class _PhotoInFile:
+    image: str
+    snippets: tuple[Snippet, ...]
 
 
 def write_snippets(path: Path, photos: Iterable[tuple[str, Sequence[Snippet]]]) -> int:
-    """How many were written."""
+    """Writes the snippets of photos; returns how many."""
     count = 0
-    try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            for image, snippets in photos:
-                count += len(snippets)
-                file.write(encode_line({"image": image, "snippets": [_to_dict(one) for one in snippets]}))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        for image, snippets in photos:
+            count += len(snippets)
+            file.write(json_line({"image": image, "snippets": [_to_dict(one) for one in snippets]}))
     return count
 
 
 def _to_dict(snippet: Snippet) -> dict[str, Any]:
-    return {"row": snippet.row, "text": snippet.text.words, "weight": round(snippet.text.weight, 4)}
-
-
-def all_texts(subjects: Iterable[Subject]) -> Iterator[str]:
-    for subject in subjects:
-        for text in subject.texts:
-            yield text.words
-
-
-def known_tokens(text: str, words: Vocabulary) -> list[int]:
-    """The text's words that the vocabulary knows; rare ones are dropped (K&FF section 4: "we filter words")."""
-    return [token for token in words.encode(words.clean(text) or ()) if token != UNKNOWN]
+    return asdict(snippet) | {"weight": round(snippet.weight, 4)}

@@ -1,4 +1,4 @@
-"""Losses that teach a photo's own sentences to score more than others'.
+"""Ranking losses: a photo's own sentences should score higher than those of others.
 
 `scores` is (K photos, L sentences); `owners` (L,) says which photo of the batch a sentence belongs to. With one
 sentence for every photo these are the K&FF paper's sums over k and l.

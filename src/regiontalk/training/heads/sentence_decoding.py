@@ -1,31 +1,30 @@
-"""Sentences of coded photos and regions by a net in training, and how good they are."""
+"""Sentences of coded photos and regions by a multimodal RNN in torch, decoded as an exported model decodes them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from regiontalk import decoding
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import ModelError
 from regiontalk.evaluation.captions import evaluate_captions
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, State
-from regiontalk.training.heads.caption_targets import WHOLE_PHOTO, Subject, shown
+from regiontalk.training.checkpoints import load_sentence_net
+from regiontalk.training.heads.caption_targets import WHOLE_PHOTO, CaptionTarget, stack_codes
 from regiontalk.types import Description, ImageRegions, Region
 from regiontalk.vocabulary import Vocabulary
 
-AT_ONCE = 128  # subjects
+AT_ONCE = 128  # targets
 
 
 @dataclass(frozen=True)
 class Describer:
-    """A net with its words, decoding through the same functions as an exported model."""
+    """A net with its vocabulary and the codes that it describes."""
 
     net: MultimodalRNN
     words: Vocabulary
@@ -33,23 +32,21 @@ class Describer:
     device: torch.device
     longest: int = 20
 
-    def __call__(self, subjects: Sequence[Subject], beam: int = 1) -> list[decoding.Caption]:
-        """The likeliest sentence found for every subject."""
-        return [best[0] for best in self.best(subjects, beam, 1)]
-
-    def best(self, subjects: Sequence[Subject], beam: int, count: int) -> Iterator[list[decoding.Caption]]:
-        """The `count` likeliest sentences found for every subject."""
+    def __call__(self, targets: Sequence[CaptionTarget], beam: int = 1) -> list[decoding.Caption]:
+        """The most likely sentence found for every target."""
         self.net.eval()
-        for start in range(0, len(subjects), AT_ONCE):
-            state, words = self.begin(subjects[start : start + AT_ONCE]), self.words.start()
+        found: list[decoding.Caption] = []
+        for start in range(0, len(targets), AT_ONCE):
+            state, token = self.begin(targets[start : start + AT_ONCE]), self.words.start()
             if beam == 1:
-                yield from ([one] for one in decoding.greedy(self.step, state, words, self.longest))
+                found += decoding.greedy(self.step, state, token, self.longest)
             else:
-                yield from decoding.beam_search(self.step, state, words, self.longest, beam, count)
+                found += [best[0] for best in decoding.beam_search(self.step, state, token, self.longest, beam, 1)]
+        return found
 
     @torch.inference_mode()
-    def begin(self, subjects: Sequence[Subject]) -> decoding.State:
-        given = (part.to(self.device) for part in shown(self.coded, subjects, self.net.config.views))
+    def begin(self, targets: Sequence[CaptionTarget]) -> decoding.State:
+        given = (part.to(self.device) for part in stack_codes(self.coded, targets, self.net.config.views))
         return tuple(part.cpu().numpy() for part in self.net.begin(self.net.look(*given)))
 
     @torch.inference_mode()
@@ -71,49 +68,42 @@ class DatasetDescriber:
 
     @classmethod
     def load(cls, checkpoint: Path, codes: Path, device: torch.device) -> DatasetDescriber:
-        from regiontalk.training.heads.sentences import load_sentence_net
-
-        net, words, recipe, state = load_sentence_net(checkpoint, device)
+        trained = load_sentence_net(checkpoint, device)
         coded = CodedPhotos.load(codes)
-        if coded.detector != state["detector"]:
+        if coded.detector != trained.state["detector"]:
             raise ModelError(f"{codes}: codes of another detector than {checkpoint} was trained on")
-        settings = recipe.prediction
-        return cls(Describer(net, words, coded, device, settings.longest), str(codes), checkpoint.name, settings.beam)
+        settings = trained.recipe.prediction
+        describer = Describer(trained.net, trained.words, coded, device, settings.longest)
+        return cls(describer, str(codes), checkpoint.name, settings.beam)
 
     def photos(self, records: Iterable[Record], beam: int | None) -> Iterator[Description]:
         """A sentence for each whole photo."""
-        told = list(records)
-        numbers = self.describer.coded.find(told, self.place)
-        subjects = [Subject(int(number), WHOLE_PHOTO, ()) for number in numbers]
-        for record, said in zip(told, self.describer(subjects, beam or self.beam), strict=True):
+        given = list(records)
+        numbers = self.describer.coded.find(given, self.place)
+        targets = [CaptionTarget(int(number), WHOLE_PHOTO) for number in numbers]
+        for record, said in zip(given, self.describer(targets, beam or self.beam), strict=True):
             sentence = self.describer.words.decode(said.tokens)
             yield Description(record.image, record.width, record.height, self.model, sentence, said.logprob)
 
     def regions(self, records: Iterable[Record], beam: int | None) -> Iterator[ImageRegions]:
         """A sentence for each row of codes but the whole photo's."""
-        coded, told = self.describer.coded, list(records)
-        numbers = coded.find(told, self.place).tolist()
-        subjects = [Subject(number, row, ()) for number in numbers for row in range(1, int(coded.counts[number]))]
-        said = iter(zip(subjects, self.describer(subjects, beam or self.beam), strict=True))
-        for record, number in zip(told, numbers, strict=True):
+        coded, given = self.describer.coded, list(records)
+        numbers = coded.find(given, self.place).tolist()
+        targets = [CaptionTarget(number, row) for number in numbers for row in range(1, int(coded.counts[number]))]
+        said = iter(zip(targets, self.describer(targets, beam or self.beam), strict=True))
+        for record, number in zip(given, numbers, strict=True):
             found = [self._region(*next(said)) for _ in range(1, int(coded.counts[number]))]
             yield ImageRegions(record.image, record.width, record.height, self.model, tuple(found))
 
-    def _region(self, subject: Subject, said: decoding.Caption) -> Region:
+    def _region(self, target: CaptionTarget, said: decoding.Caption) -> Region:
         coded = self.describer.coded
-        x0, y0, x1, y1 = coded.boxes_xyxy[subject.photo, subject.row].tolist()
-        score = float(coded.scores[subject.photo, subject.row])
+        x0, y0, x1, y1 = coded.boxes_xyxy[target.photo, target.row].tolist()
+        score = float(coded.scores[target.photo, target.row])
         return Region((x0, y0, x1, y1), score, self.describer.words.decode(said.tokens), said.logprob)
 
 
-def score_descriptions(describer: Describer, subjects: Sequence[Subject], beam: int = 1) -> dict[str, float]:
-    """CIDEr and BLEU of what is said of the subjects against their own texts."""
-    said = [describer.words.decode(caption.tokens) for caption in describer(subjects, beam)]
-    references = [[text.words for text in subject.texts] for subject in subjects]
-    scores = evaluate_captions(zip(said, references, strict=True))
+def score_descriptions(describer: Describer, targets: Sequence[CaptionTarget]) -> dict[str, float]:
+    """CIDEr and BLEU of greedy sentences against the targets' own texts."""
+    said = [describer.words.decode(caption.tokens) for caption in describer(targets)]
+    scores = evaluate_captions(zip(said, [target.texts for target in targets], strict=True))
     return {"cider": scores.cider, "bleu1": scores.bleu[0], "bleu4": scores.bleu[3]}
-
-
-def perplexity(losses: Sequence[float]) -> float:
-    """Of the mean loss of a word."""
-    return math.exp(min(float(np.mean(losses)), 50.0))

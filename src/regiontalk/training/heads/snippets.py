@@ -1,8 +1,8 @@
 """Snippets of regions from sentences of whole photos, without any box that a person drew (K&FF section 3.1.4).
 
 The alignment net says how well each word fits each region, the chain MRF cuts a sentence into segments, and a segment
-is a snippet of its region. With a speaker (a multimodal RNN that was trained on such snippets) the regions of a
-segment are weighed anew: the posterior of alignment and speaker together, so that each learns from the other.
+is a snippet of its region. With a sentence net (a multimodal RNN that was trained on such snippets), a segment goes to
+its most likely regions, weighted by the posterior of alignment net and sentence net together.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ import torch
 from numpy.typing import NDArray
 
 from regiontalk import maxsim
-from regiontalk.codes.build import CodedPhotos
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record
-from regiontalk.nets.alignment import LONGEST
-from regiontalk.nets.multimodal_rnn import Seen, packed
-from regiontalk.training.checkpoints import find_checkpoint
-from regiontalk.training.heads.alignment_model import WordNet
-from regiontalk.training.heads.caption_targets import Snippet, Subject, Text, known_tokens, shown
+from regiontalk.nets.multimodal_rnn import packed
+from regiontalk.training.checkpoints import CPU, find_checkpoint
+from regiontalk.training.heads.alignment_model import AlignmentModel
+from regiontalk.training.heads.caption_targets import CaptionTarget, Snippet, known_tokens, pad_texts, stack_codes
 from regiontalk.training.heads.sentence_decoding import DatasetDescriber, Describer
 
-CANDIDATES = 3  # regions that a segment is weighed between
-LEAST_WEIGHT = 0.1  # of a region that keeps its share in a segment
+CANDIDATES = 3  # regions that a segment may go to
+LEAST_WEIGHT = 0.1  # of a region that gets the segment
 
-# What a snippet is cut free of at either end, so that "with a dog in the" is "a dog".
+# Words that are cut off at either end of a snippet, so that "with a dog in the" is "a dog".
 LOOSE_ENDS = frozenset(
     {
         *("is", "are", "was", "were", "and", "or", "but", "while", "as", "that", "which", "who", "by", "for", "from"),
@@ -46,33 +45,33 @@ class Segment(NamedTuple):
     words: tuple[str, ...]
     start: int
     end: int
-    """Its first word in the sentence and the one behind its last, loose ends counted in."""
+    """Its first word in the sentence and the one after its last, loose ends included."""
     row: int
-    """The region that the MRF gave it."""
+    """The region that the MRF chose."""
     fits: NDArray[np.float64]
     """(R,) the mean over its words."""
 
 
 @dataclass(frozen=True)
 class Snippets:
-    """Finds them with an alignment net; larger `beta` makes longer ones."""
+    """Snippets by an alignment net; a larger `beta` makes longer ones."""
 
-    aligner: WordNet
+    aligner: AlignmentModel
     beta: float
 
     def hard(self, coded: CodedPhotos, records: Iterable[Record]) -> Iterator[tuple[str, list[Snippet]]]:
-        """Every segment as a snippet of the region that it was given."""
+        """Every segment as a snippet of the region that the MRF chose."""
         for record, _, segments in self._photos(coded, records):
-            yield record.image, [Snippet(one.row, Text(" ".join(one.words))) for one in segments]
+            yield record.image, [Snippet(one.row, " ".join(one.words)) for one in segments]
 
     def soft(
-        self, coded: CodedPhotos, records: Iterable[Record], speaker: Describer
+        self, coded: CodedPhotos, records: Iterable[Record], describer: Describer
     ) -> Iterator[tuple[str, list[Snippet]]]:
-        """Every segment as a snippet of the likeliest regions, weighed by alignment and speaker together."""
+        """Every segment as a snippet of its most likely regions, weighted by both nets together."""
         scale = self._scale()
         for record, place, segments in self._photos(coded, records):
             pairs = [(one, int(row)) for one in segments for row in np.argsort(-one.fits)[:CANDIDATES]]
-            likelihoods = _likelihoods(speaker, place, [(" ".join(one.words), row) for one, row in pairs])
+            likelihoods = _likelihoods(describer, place, [(" ".join(one.words), row) for one, row in pairs])
             found = []
             for start in range(0, len(pairs), count := min(CANDIDATES, int(coded.counts[place]))):
                 some = pairs[start : start + count]
@@ -80,7 +79,7 @@ class Snippets:
                 weights = np.exp(totals - totals.max())
                 for (one, row), weight in zip(some, (weights / weights.sum()).tolist(), strict=True):
                     if weight >= LEAST_WEIGHT:
-                        found.append(Snippet(row, Text(" ".join(one.words), weight)))
+                        found.append(Snippet(row, " ".join(one.words), weight))
             yield record.image, found
 
     def _photos(self, coded: CodedPhotos, records: Iterable[Record]) -> Iterator[tuple[Record, int, list[Segment]]]:
@@ -91,8 +90,8 @@ class Snippets:
             yield record, place, [one for one in found if one.words]
 
     def segments(self, sentence: str, vectors: NDArray[np.float32]) -> Iterator[Segment]:
-        """Of one sentence, laid over regions (R, h); without their loose ends, so that some have no words."""
-        words = (self.aligner.reader.words.clean(sentence) or [])[:LONGEST]
+        """The segments of a sentence over regions (R, h), without loose ends, so that some have no words."""
+        words = self.aligner.reader.split(sentence)
         if not words:
             return
         fits = maxsim.similarities(vectors[None], self.aligner.words(sentence))[0].T.astype(np.float64)
@@ -102,21 +101,20 @@ class Snippets:
             yield Segment(kept, start, end, row, fits[start:end].mean(axis=0))
 
     def _scale(self) -> float:
-        """Cosines count as much as in the alignment net's own loss."""
+        """Cosines are scaled as in the alignment net's own loss."""
         net = self.aligner.net
         return float(net.log_scale.exp()) if net.config.score == "cosine" else 1.0
 
 
 def find_snippets(
-    records: Dataset, codes: Path, alignment: Path, beta: float, speaker: Path | None
+    records: Dataset, codes: Path, alignment: Path, beta: float, sentence_net: Path | None
 ) -> Iterator[tuple[str, list[Snippet]]]:
     """The snippets of every photo that has sentences, by the best checkpoints of the runs."""
     coded = CodedPhotos.load(codes)
-    finder = Snippets(WordNet.load(alignment, coded), beta)
-    if speaker is None:
+    finder = Snippets(AlignmentModel.load(alignment, coded), beta)
+    if sentence_net is None:
         return finder.hard(coded, records)
-    device = torch.device("cpu")
-    return finder.soft(coded, records, DatasetDescriber.load(find_checkpoint(speaker), codes, device).describer)
+    return finder.soft(coded, records, DatasetDescriber.load(find_checkpoint(sentence_net), codes, CPU).describer)
 
 
 def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:
@@ -130,21 +128,19 @@ def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:
 
 
 @torch.inference_mode()
-def _likelihoods(speaker: Describer, photo: int, said: Sequence[tuple[str, int]]) -> NDArray[np.float64]:
+def _likelihoods(describer: Describer, photo: int, said: Sequence[tuple[str, int]]) -> NDArray[np.float64]:
     """log p(text | region) of every text and row, (N,)."""
-    tokens = [known_tokens(text, speaker.words) for text, _ in said]
+    if not said:
+        return np.zeros(0)
+    tokens = [known_tokens(text, describer.words) for text, _ in said]
     order = sorted(range(len(said)), key=lambda number: -len(tokens[number]))
-    lengths = torch.tensor([len(tokens[number]) + 1 for number in order])
-    words = torch.zeros(len(said), int(lengths.max()) if said else 1, dtype=torch.long)
-    for row, number in enumerate(order):
-        words[row, : len(tokens[number])] = torch.tensor(tokens[number], dtype=torch.long)
-    fed = torch.cat([torch.full((len(said), 1), speaker.words.start()), words[:, :-1]], dim=1)
-    subjects = [Subject(photo, said[number][1], ()) for number in order]
-    seen: Seen = speaker.net.look(*shown(speaker.coded, subjects, speaker.net.config.views))
-    logprobs = torch.log_softmax(speaker.net(seen, fed, lengths), dim=1)
+    fed, words, lengths = pad_texts([tokens[number] for number in order], describer.words.start())
+    targets = [CaptionTarget(photo, said[number][1]) for number in order]
+    seen = describer.net.look(*stack_codes(describer.coded, targets, describer.net.config.views))
+    logprobs = torch.log_softmax(describer.net(seen, fed, lengths), dim=1)
     of_words = logprobs.gather(1, packed(words, lengths)[:, None])[:, 0]
     rows = packed(torch.arange(len(said))[:, None].expand_as(words), lengths)
     totals = torch.zeros(len(said)).index_add_(0, rows, of_words)
-    back = np.empty(len(said))
-    back[order] = totals.numpy()
-    return back
+    in_order = np.empty(len(said))
+    in_order[order] = totals.numpy()
+    return in_order

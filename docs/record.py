@@ -1,0 +1,36 @@
+"""Runs a benchmark and keeps what it prints as a run for docs/results.py.
+
+python docs/record.py docs/runs/speed-caption-1 speed-caption "a photo of 640×480" benchmarks/caption.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from regiontalk.runs import RunRecord, keep_metrics
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where metrics.json goes")
+    parser.add_argument("kind", help="which table it belongs to (docs/tables.py)")
+    parser.add_argument("data", help="what it is measured on, in words")
+    parser.add_argument("benchmark", nargs=argparse.REMAINDER, help="the program and its options")
+    options = parser.parse_args()
+    record = RunRecord("benchmark")
+    command = [*options.benchmark, "--json"]
+    record.values["command"] = " ".join(["python", *command])
+    done = subprocess.run([sys.executable, *command], check=True, stdout=subprocess.PIPE, text=True)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    device = figures.pop("device", None)
+    if isinstance(device, str):
+        record.values["device"] = device
+    keep_metrics(options.folder, options.kind, figures, record, data=options.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,352 @@
+"""Writes docs/results.md from what runs recorded: docs/runs/NAME/metrics.json, test-looks.jsonl and log.jsonl.
+
+python docs/results.py             write the page and the training curves
+python docs/results.py --check     write nothing; fail where they are not what the runs give
+
+`regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark. Published figures
+are in docs/published.toml. Which tables there are, and with which columns, is in docs/tables.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from curves import draw_curves, read_curves
+from tables import HEADLINES, OTHER_PHOTOS, SECTIONS, Column, Headline, Section
+
+from regiontalk.evaluation.reference_scores import label
+from regiontalk.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint
+
+DOCS = Path(__file__).parent
+CURVES = "curves.svg"
+BY_HAND = "by hand"
+MOST_DIFFERENCES = 12
+USUAL_DATA = "flickr8k_entities, "  # not said in every row
+
+Run = dict[str, Any]
+
+INTRO = """\
+Written by `python docs/results.py` from the runs in `docs/runs`; do not edit. [evaluation.md](evaluation.md) has the
+metrics, the traps in comparing them, and how a run is recorded.
+
+- **recorded** says who wrote a run down. *By the program*: figures, commands, recipe as used, commit, data and model
+  are what `regiontalk` itself wrote. *By hand*: figures of `regiontalk evaluate`, copied with remarks before 0.2.0 by a
+  person; recipe and commit may be inexact.
+- **test looks**: how often a result under that name was measured on test photos, earlier versions included; "≥"
+  where the count comes from the history of this repository and may miss some.
+- Photos: Flickr8k's official split with Flickr30k Entities' phrases on boxes (`flickr8k_entities`), unless said."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
+    update(DOCS, parser.parse_args().check)
+
+
+def update(docs: Path, check: bool = False) -> None:
+    for path, text in pages(docs).items():
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            raise SystemExit(f"{path} is out of date: python docs/results.py")
+
+
+def pages(docs: Path) -> dict[Path, str]:
+    """The page and the curves of runs with a log, each with its place."""
+    published = tomllib.loads((docs / "published.toml").read_text(encoding="utf-8"))
+    found = {docs / "results.md": render(read_runs(docs / "runs"), published)}
+    for log in sorted((docs / "runs").glob(f"*/{LOG}")):
+        found[log.with_name(CURVES)] = draw_curves(read_curves(log))
+    return found
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """Every run below a folder, by name, checked."""
+    runs = []
+    for path in sorted(folder.glob(f"*/{METRICS}")):
+        try:
+            run = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise SystemExit(f"{path}: {error}") from error
+        if not isinstance(run, dict) or not isinstance(run.get("kind"), str):
+            raise SystemExit(f"{path}: a run is a JSON object with a 'kind'")
+        log = path.with_name(LOG)
+        run |= {"name": path.parent.name, "looks": read_looks(path.parent), "curves": log.is_file()}
+        _check(run, path)
+        runs.append({"data": "–", "steps": _steps(run, log)} | run)
+    return runs
+
+
+def _steps(run: Run, log: Path) -> int | None:
+    """Of training: what the recipe says, or how far the log goes."""
+    for recipe in recipes(run):
+        return int(recipe["as_used"]["run"]["steps"])
+    return int(json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["step"]) if log.is_file() else None
+
+
+def recipes(run: Run) -> Iterator[dict[str, Any]]:
+    """The recipes on the way to a run's figures, the last training first."""
+    for record in chain(run["record"]) if "record" in run else ():
+        if "recipe" in record:
+            yield record["recipe"]
+
+
+def _check(run: Run, path: Path) -> None:
+    """Refuses a run that does not say how it was recorded, or whose recipe is not the one that it names."""
+    if "record" in run:
+        for recipe in recipes(run):
+            if "as_used" not in recipe:
+                raise SystemExit(f"{path}: the record lacks the recipe as used")
+            if recipe_fingerprint(recipe["as_used"]) != recipe["sha256"]:
+                raise SystemExit(f"{path}: the recipe in the record was changed afterwards (its SHA-256 is another)")
+        return
+    if run.get("recorded") != BY_HAND:
+        raise SystemExit(f"{path}: neither a record nor marked as recorded {BY_HAND}")
+    named = run.get("recipe")
+    if named is not None and not (DOCS.parent / named).is_file():
+        raise SystemExit(f"{path}: there is no {named}")
+
+
+def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
+    """Where the recipe as used differs from the file that it names; None where that is not in recipes/ (any more)."""
+    file = DOCS.parent / recipe["file"]
+    if file.parent.name != "recipes" or not file.is_file():
+        return None
+    from regiontalk.training.recipe import load_recipe, to_dict
+
+    now = dict(_flat(json.loads(json.dumps(to_dict(load_recipe(file))))))
+    then = dict(_flat(recipe["as_used"]))
+    # A key that came later had no value then.
+    return [f"{key} = {value} (now {now.get(key, 'gone')})" for key, value in then.items() if now.get(key) != value]
+
+
+def _flat(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """("run.steps", 400) for every value."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else None
+    if items is None:
+        yield prefix.removesuffix("."), tree
+        return
+    for key, value in items:
+        yield from _flat(value, f"{prefix}{key}.")
+
+
+# -- the page ------------------------------------------------------------------------------------------------
+
+
+def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
+    parts = [f"# Results\n\n{INTRO}", glance(HEADLINES, runs, published)]
+    sections = [*SECTIONS, *_more_sections(runs)]
+    for group in dict.fromkeys(section.group for section in sections):
+        tables = [
+            section_text(section, [run for run in runs if section.takes(run)], published)
+            for section in sections
+            if section.group == group
+        ]
+        if any(tables):
+            parts += [f"## {group}", *tables]
+    if runs:
+        parts.append("## The runs\n\nHow each one came about.")
+    parts += [about_run(run) for run in runs]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _more_sections(runs: Sequence[Run]) -> Iterator[Section]:
+    """For kinds of runs that no section knows: their numbers as they are."""
+    left = [run for run in runs if not any(section.takes(run) for section in SECTIONS)]
+    for kind in sorted({run["kind"] for run in left}):
+        numbers = [key for run in left if run["kind"] == kind for key, value in run.items() if _is_number(value)]
+        keys = [key for key in dict.fromkeys(numbers) if key not in ("seconds", "steps", "curves")]
+        columns = tuple(Column(key.replace("_", " "), (key,), 1, None) for key in keys)
+        yield Section(kind, "Others", kind.capitalize(), "", columns, hides_dev=False)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def glance(headlines: Sequence[Headline], runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
+    """The first screen."""
+    by_name = {run["name"]: run for run in runs}
+    rows = []
+    for one in headlines:
+        run = by_name.get(one.run)
+        if run is not None:
+            theirs = _published_figure(one, published)
+            rows.append([f"**{one.what}**", f"**{one.column.cell(run)}**{one.unit}", theirs, one.explain(run)])
+    table = markdown_table(["", "ours", "published", "what it means"], rows, text_columns=(0, 3))
+    return f"## At a glance\n\n{table}\n\n{OTHER_PHOTOS}" if rows else ""
+
+
+def _published_figure(one: Headline, published: dict[str, list[Run]]) -> str:
+    if one.published is None:
+        return "–"
+    kind, name, column, remark = one.published
+    row = next(row for row in published[kind] if row["name"] == name)
+    doubt = ", unconfirmed" if row["source"] == "unconfirmed" else ""
+    return f"{column.printed(row)}{one.unit} ({remark}{doubt})"
+
+
+def section_text(section: Section, own: Sequence[Run], published: dict[str, list[Run]]) -> str:
+    """A heading, a table of runs on test photos with published rows on the same photos, then what is on others."""
+    if not own:
+        return ""
+    rows = published.get(section.published or "", [])
+    same = [row for row in rows if any(_plain(row.get("data", "Visual Genome")) in _plain(run["data"]) for run in own)]
+    others = [row for row in rows if row not in same]
+    dev = [run for run in own if ", dev" in run["data"] and section.hides_dev]
+    shown = [run for run in own if run not in dev]
+    parts = [f"### {section.heading}", section.intro, _runs_table(section, shown, same)]
+    if dev:
+        parts.append(_folded(f"On dev photos: {len(dev)} runs", _runs_table(section, dev, [])))
+    if others:
+        columns = section.published_columns or section.columns
+        cells = [[_name(row), *(column.printed(row) for column in columns)] for row in others]
+        where = " and ".join(dict.fromkeys(row.get("data", "Visual Genome") for row in others))
+        table = markdown_table(["system", *(column.heading for column in columns)], cells)
+        parts.append(f"Published on {where}: other photos, not to be compared with the rows above.\n\n{table}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) -> str:
+    """Runs, the truth's reference scores, published rows, and below them the runs' remarks."""
+    if not own:
+        return ""
+    tested = any(_is_test(run) for run in own)
+    headings = ["run", "data", *["steps"] * section.steps, *(column.heading for column in section.columns)]
+    headings += ["test looks"] * tested + ["recorded"]
+    notes = list(dict.fromkeys(run["note"] for run in own if run.get("note")))
+    rows = []
+    for run in own:
+        mark = f" <sup>{notes.index(run['note']) + 1}</sup>" if run.get("note") else ""
+        cells = [f"**{run['name']}**{mark}", _data(run)]
+        cells += [f"{run['steps']:,}" if run["steps"] else "–"] * section.steps
+        rows.append(
+            [*cells, *(column.cell(run) for column in section.columns), *[_looks(run)] * tested, _recorded(run)]
+        )
+    if section.references:
+        rows += _reference_rows(own, len(headings))
+    for row in published:
+        figures = [column.printed(row) for column in section.columns]
+        rows.append([_name(row), row["data"], *["–"] * section.steps, *figures, *["–"] * tested, "published"])
+    remarks = "".join(f"\n{number}. {_sentence(note)}" for number, note in enumerate(notes, start=1))
+    return markdown_table(headings, rows) + (f"\n{remarks}" if remarks else "")
+
+
+def _reference_rows(own: Sequence[Run], width: int) -> list[list[str]]:
+    """The truth's own scores, once for each data set."""
+    rows = {}
+    for run in own:
+        for name, values in run.get("reference_scores", {}).items():
+            figures = [f"{100 * values['map']:.2f}", f"{100 * values['map_strict']:.2f}"]
+            row = [f"*reference: {label(name, values)}*", _data(run), *figures]
+            rows[name, run["data"]] = row + ["–"] * (width - len(row))
+    return list(rows.values())
+
+
+# -- one run -------------------------------------------------------------------------------------------------
+
+
+def about_run(run: Run) -> str:
+    """What is known of how a run came about, folded away."""
+    facts = _record_facts(run) if "record" in run else _hand_facts(run)
+    lines = [f"- {name}: {value}" for name, value in facts if value not in (None, "", [])]
+    looks = [f"{look['date'][:10]} at {look.get('commit') or 'an unknown commit'}" for look in run["looks"]]
+    if looks:
+        lines.append(f"- looks at test: {'; '.join(looks)}")
+    if run["curves"]:
+        lines.append(f"\n![training curves of {run['name']}](runs/{run['name']}/{CURVES})")
+    return _folded(f"<b>{run['name']}</b>: {run['kind']}, {run['data']}", "\n".join(lines))
+
+
+def _hand_facts(run: Run) -> list[tuple[str, Any]]:
+    about = [(key, run.get(key)) for key in ("recipe", "commit", "device", "seconds", "settings", "notes")]
+    return [("recorded", "by hand"), *about]
+
+
+def _record_facts(run: Run) -> list[tuple[str, Any]]:
+    facts: list[tuple[str, Any]] = [("note", run.get("note"))]
+    for record in reversed(list(chain(run["record"]))):
+        program = record["program"]
+        changed = "" if program.get("clean", True) else " with uncommitted changes"
+        commit = f"{program['commit']}{changed}" if program.get("commit") else f"version {program['version']}"
+        facts.append((record["verb"], f"`{record['command']}` ({commit}, {record['device']}, {record['seconds']} s)"))
+        facts += [("data", f"{data_text(data)}, SHA-256 {data['sha256'][:12]}") for data in record["data"]]
+        for one in record["inputs"]:
+            named = f" ({one['name']})" if "name" in one else ""
+            facts.append((one["role"], f"{one['path']}{named}, SHA-256 {one['sha256'][:12]}"))
+        if "recipe" in record:
+            facts.append(("recipe", _recipe_text(record["recipe"])))
+    return facts
+
+
+def _recipe_text(recipe: dict[str, Any]) -> str:
+    differences = recipe_differences(recipe)
+    if differences is None:
+        return f"{recipe['file']} (not in recipes/; the record holds it in full)"
+    if not differences:
+        return str(recipe["file"])
+    named = "; ".join(differences[:MOST_DIFFERENCES]) + ("; …" if len(differences) > MOST_DIFFERENCES else "")
+    return f"{recipe['file']}, but {named}"
+
+
+def _is_test(run: Run) -> bool:
+    return ", test" in str(run["data"])
+
+
+def _looks(run: Run) -> str:
+    if not _is_test(run):
+        return "–"
+    certain = "record" in run and not any(look.get("source") for look in run["looks"])
+    return f"{'' if certain else '≥ '}{len(run['looks'])}×"
+
+
+def _recorded(run: Run) -> str:
+    return BY_HAND if "record" not in run else "by the program"
+
+
+# -- Markdown ------------------------------------------------------------------------------------------------
+
+
+def _plain(data: object) -> str:
+    """ "Flickr8k" is found in "flickr8k_entities, test"."""
+    return re.sub(r"[^a-z0-9]", "", str(data).lower())
+
+
+def _data(run: Run) -> str:
+    return str(run["data"]).removeprefix(USUAL_DATA)
+
+
+def _name(row: Run) -> str:
+    return f"{row['name']} *({row['source']})*"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Collection[int] = (0,)) -> str:
+    """A Markdown table; columns of figures are aligned to the right."""
+    rules = ["---" if place in text_columns else "---:" for place in range(len(headings))]
+    lines = [headings, rules, *rows]
+    return "\n".join("| " + " | ".join(_one_line(cell) for cell in line) + " |" for line in lines)
+
+
+def _one_line(cell: str) -> str:
+    return " ".join(cell.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    main()

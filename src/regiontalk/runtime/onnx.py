@@ -1,0 +1,82 @@
+"""A model folder in ONNX Runtime, on the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.model_folder import GRAPHS, ModelFolder, read_model_folder
+from regiontalk.runtime import Runtime
+
+THREADS = "REGIONTALK_THREADS"
+
+
+class OnnxGraphs:
+    """Graphs of a model folder; each is opened when it is run for the first time."""
+
+    def __init__(self, folder: Path, graphs: Mapping[str, bytes], threads: int | None = None) -> None:
+        self._folder, self._graphs, self._threads = folder, graphs, _threads(threads)
+        self._sessions: dict[str, Any] = {}
+
+    def open(self, name: str) -> Any:
+        if name not in self._sessions:
+            self._sessions[name] = _open_session(self._folder / f"{name}.onnx", self._graphs[name], self._threads)
+        return self._sessions[name]
+
+    def run(self, name: str, *inputs: Any) -> Sequence[Any]:
+        outputs: Sequence[Any] = self.open(name).run(None, dict(zip(GRAPHS[name].inputs, inputs, strict=True)))
+        return outputs
+
+
+class OnnxRuntime(Runtime):
+    """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS, else all)."""
+
+    def __init__(self, folder: Path, threads: int | None = None) -> None:
+        model = read_model_folder(folder)  # before onnxruntime sees a byte
+        self.info, self.words, self.heads = model.info, model.words, model.heads
+        self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
+        for name in ("propose", "recognize", "step"):
+            self._graphs.open(name)
+        tokens = self._graphs.open("step").get_outputs()[0].shape[1]
+        if tokens != len(self.words):
+            raise ModelError(f"{folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
+
+    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        return self._graphs.run(graph, *inputs)
+
+
+def head_graphs(model: ModelFolder) -> dict[str, bytes]:
+    """The graphs of all heads by name."""
+    return {name: graph for head in model.heads.values() for name, graph in head.graphs.items()}
+
+
+def _open_session(path: Path, graph: bytes, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # The graphs take turns: threads of one that spin while they wait take cores from the next one's.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3  # what goes wrong is raised; stderr is not onnxruntime's
+    try:
+        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has an exception class for each status, with no base of their own
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelError(f"{path}: onnxruntime cannot load it: {reason}") from error
+    # An input that a model has no use for is still there in its graph.
+    found = tuple(tuple(port.name for port in ports) for ports in (session.get_inputs(), session.get_outputs()))
+    if found != GRAPHS[path.stem]:
+        raise ModelError(f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}")
+    return session
+
+
+def _threads(given: int | None) -> int:
+    """0 is onnxruntime's word for as many as there are cores."""
+    text = os.environ.get(THREADS, "0") if given is None else str(given)
+    if not text.isdecimal():
+        raise UsageError(f"threads must be a whole number of 0 (all cores) or more, not {text!r}")
+    return int(text)

@@ -1,0 +1,225 @@
+"""`regiontalk fit`: settings, ranking and calibration fitted, reported, and written into a new folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regiontalk
+from regiontalk.calibration import UNCHANGED
+from regiontalk.cli.main import run
+from regiontalk.data.records import Dataset
+from regiontalk.errors import MissingExtra
+from regiontalk.evaluation import language
+from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.fitting import settings as settings_module
+from regiontalk.model_folder import read_model_folder
+from regiontalk.types import Region
+
+
+def plant(
+    scenes: Path, model: Path, folder: Path, true: Callable[[int, tuple[Region, ...]], tuple[Region, ...]]
+) -> Path:
+    """Drawn scenes whose true regions are some of those that the model finds, with the words it says."""
+    shutil.copytree(scenes, folder)
+    asked = DatasetModel(regiontalk.load(model), Dataset(folder))
+    lines = []
+    for number, record in enumerate(asked.dataset):
+        chosen = true(number, asked.regions(record).regions)
+        regions = [{"xyxy": list(region.xyxy), "phrase": region.caption} for region in chosen]
+        lines.append(json.dumps(record.to_dict() | {"regions": regions}) + "\n")
+    (folder / "annotations.jsonl").write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(untrained_run: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The regions that the model puts last are the true ones."""
+    folder = tmp_path_factory.mktemp("ranked") / "data"
+    return plant(untrained_run / "data", tiny_model, folder, lambda _, found: found[len(found) // 2 :])
+
+
+@pytest.fixture(scope="module")
+def well_scored(untrained_run: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model's best region is true, and in every second photo its last one as well."""
+    folder = tmp_path_factory.mktemp("judged") / "data"
+    return plant(
+        untrained_run / "data", tiny_model, folder, lambda n, found: (found[0], found[-1]) if n % 2 else found[:1]
+    )
+
+
+@pytest.fixture(autouse=True)
+def few_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_module, "FINAL_NMS", (0.3, 0.5))
+    monkeypatch.setattr(settings_module, "PROPOSALS", (5, 60))
+    monkeypatch.setattr(settings_module, "CAPTION_WEIGHTS", (0.0, 1.0))
+
+
+@pytest.fixture
+def quick_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words in common in METEOR's place, which needs no tables."""
+    monkeypatch.setattr(language, "open_meteor", lambda **_: nullcontext(language.UnigramF1()))
+
+
+def fit(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, Any]:
+    assert run(["fit", *map(str, arguments), "--json", "-q"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.usefixtures("quick_language")
+def test_all_of_it_in_one_go(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, picture = tmp_path / "fitted", tmp_path / "reliability.svg"
+    found = fit(capsys, tiny_model, data, "--split", "train", "--check", "dev", "-o", out, "--diagram", picture)
+    assert list(found) == ["model", "fitted_on", "photos", "settings", "ranking", "calibration"]
+    assert (found["model"], found["fitted_on"], found["photos"]) == ("tiny", "train", 6)
+    assert (found["calibration"]["checked_on"], found["calibration"]["photos"]) == ("dev", 4)
+    old, new = read_model_folder(tiny_model), read_model_folder(out)
+    settings, best = new.info.prediction, found["settings"]["tried"][0]
+    assert {name: getattr(settings, name) for name in ("score", "final_nms", "proposals", "caption_weight")} == {
+        name: best[name] for name in ("score", "final_nms", "proposals", "caption_weight")
+    }
+    assert settings.ranking is not None
+    assert list(settings.calibration) == found["calibration"]["calibration"]
+    assert replace(new.info, prediction=old.info.prediction) == old.info
+    assert (new.graphs, new.words, new.heads) == (old.graphs, old.words, old.heads)
+    assert picture.read_text().startswith("<svg")
+
+
+@pytest.mark.usefixtures("quick_language")
+def test_in_one_go_is_one_by_one(
+    tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_once = fit(capsys, tiny_model, data, "--check", "dev", "-o", tmp_path / "at-once")
+    folder, report = tiny_model, {}
+    for part in ("settings", "ranking", "calibration"):
+        report |= fit(capsys, folder, data, "--check", "dev", "--only", part, "-o", tmp_path / part)
+        folder = tmp_path / part
+    assert report == at_once
+    assert read_model_folder(folder).info == read_model_folder(tmp_path / "at-once").info
+
+
+class TestSettings:
+    @pytest.mark.usefixtures("quick_language")
+    def test_every_setting_is_tried_and_the_best_stands_first(
+        self, tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        rows = fit(capsys, tiny_model, data, "--only", "settings")["settings"]["tried"]
+        tried = {tuple(row[key] for key in ("score", "final_nms", "proposals", "caption_weight")) for row in rows}
+        assert len(tried) == len(rows) == 16
+        maps = [row["map"] for row in rows]
+        assert maps == sorted(maps, reverse=True)
+        assert maps[0] > maps[-1]
+
+    @pytest.mark.usefixtures("quick_language")
+    def test_what_was_fitted_to_other_settings_is_dropped(
+        self, tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        fit(capsys, tiny_model, data, "--check", "dev", "-o", tmp_path / "fitted")
+        fit(capsys, tmp_path / "fitted", data, "--only", "settings", "-o", tmp_path / "again")
+        settings = read_model_folder(tmp_path / "again").info.prediction
+        assert (settings.ranking, settings.calibration) == (None, UNCHANGED)
+
+
+class TestRanking:
+    @pytest.mark.usefixtures("quick_language")
+    def test_the_new_folder_ranks_what_it_learned(
+        self, tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        out = tmp_path / "ranking"
+        found = fit(capsys, tiny_model, data, "--only", "ranking", "--split", "train", "-o", out)["ranking"]
+        assert found["after"]["map"] > found["before"]["map"]
+        old, new = read_model_folder(tiny_model), read_model_folder(out)
+        assert new.info.prediction.ranking is not None
+        assert replace(new.info.prediction, ranking=None) == old.info.prediction
+        dataset = Dataset(data, "dev")
+        photo = dataset.read_photo(dataset[0])
+        before, after = (regiontalk.load(folder)(photo).regions for folder in (tiny_model, out))
+        assert after[0].xyxy in [region.xyxy for region in before[len(before) // 2 :]]
+
+    @pytest.mark.usefixtures("quick_language")
+    def test_one_photo_is_too_few(self, tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["fit", str(tiny_model), str(data), "--only", "ranking", "--photos", "1", "-q"]) == 4
+        assert "1 photo: a ranking is checked on other photos" in capsys.readouterr().err
+
+
+class TestCalibration:
+    def test_the_new_folder_gives_probabilities_in_the_old_order(
+        self, tiny_model: Path, well_scored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        out = tmp_path / "calibrated"
+        part = ("--only", "calibration", "--split", "train", "--check", "train")
+        found = fit(capsys, tiny_model, well_scored, *part, "-o", out)["calibration"]
+        assert (found["photos"], found["checked_on"]) == (6, "train")
+        assert found["after"]["expected_calibration_error"] < found["before"]["expected_calibration_error"]
+        dataset = Dataset(well_scored, "dev")
+        photo = dataset.read_photo(dataset[0])
+        before, after = (regiontalk.load(folder)(photo).regions for folder in (tiny_model, out))
+        assert [region.xyxy for region in after] == [region.xyxy for region in before]
+        assert [region.score for region in after] != [region.score for region in before]
+        assert regiontalk.load(out)(photo, threshold=after[0].score).regions == after[:1]
+        assert fit(capsys, out, well_scored, *part)["calibration"] == found, "fitted on raw scores every time"
+
+
+@pytest.mark.usefixtures("quick_language")
+def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fit", str(tiny_model), str(data), "--photos", "3", "--check", "train", "-o", str(tmp_path / "x")]) == 0
+    said = capsys.readouterr()
+    wanted = (
+        "settings, best first: tiny, 3 dev photos",
+        "ranking: tiny",
+        "cross-validated",
+        "checked on 3 train photos",
+    )
+    assert [text for text in wanted if text not in said.out] == []
+    assert sum("│ final" in line or "│ product" in line for line in said.out.splitlines()) == 5
+    assert "settings, ranking, calibration fitted on 3 dev photos" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["-o", "."], 2, "is there already"),
+        (["--split", "test"], 2, "'test' is not one of"),
+        (["--only", "words"], 2, "'words' is not one of"),
+        (["--only", "ranking", "--diagram", "x.svg"], 2, "--diagram shows the calibration"),
+        ([], 4, "no image in split test"),
+    ],
+)
+def test_a_failure_is_one_line_and_an_exit_code(
+    tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    assert run(["fit", str(tiny_model), str(data), "-q", *arguments]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+    assert run(["fit", "nowhere", str(data), "--check", "dev"]) == 6
+
+
+def test_the_judge_is_meteor(
+    tiny_model: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(**_: object) -> None:
+        raise MissingExtra("METEOR needs its tables", extra="evaluate")
+
+    monkeypatch.setattr(language, "open_meteor", missing)
+    assert run(["fit", str(tiny_model), str(data), "--check", "dev", "-q"]) == 7
+    assert "pip install 'regiontalk[evaluate]'" in capsys.readouterr().err
+
+
+def test_neither_torch_nor_meteor_is_needed_to_calibrate(tiny_model: Path, well_scored: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = sys.modules['regiontalk.evaluation.scoring_pool'] = None;"
+        "from regiontalk.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    )
+    arguments = ["fit", str(tiny_model), str(well_scored), "--only", "calibration", "--check", "dev", "-q"]
+    assert subprocess.run([sys.executable, "-c", code, *arguments], check=False, capture_output=True).returncode == 0

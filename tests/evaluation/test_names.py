@@ -1,0 +1,96 @@
+"""Captions that name things: which noun counts, and the figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from regiontalk.data.records import Record, TrueRegion
+from regiontalk.errors import DataError
+from regiontalk.evaluation.names import evaluate_names, named_classes, objects_of, photos_with_objects
+from regiontalk.types import ImageRegions, Region
+
+LEFT, RIGHT, SMALL = (0.0, 0.0, 40.0, 40.0), (50.0, 10.0, 90.0, 60.0), (0.0, 60.0, 10.0, 70.0)
+
+
+@pytest.mark.parametrize(
+    ("caption", "classes"),
+    [
+        ("a dog", ("dog",)),
+        ("A brown puppy.", ("dog",)),
+        ("a hot dog on a plate", ("hot dog",)),
+        ("a man holding a dog", ("person",)),
+        ("a man and a dog", ("person",)),
+        ("a black and white dog", ("dog",)),
+        ("an orange and white cat", ("cat",)),
+        ("an orange striped cat", ("cat",)),
+        ("an orange shirt", ()),
+        ("an orange on a table", ("orange",)),
+        ("a group of people", ("person",)),
+        ("a slice of pizza on a plate", ("pizza",)),
+        ("a bowl of soup", ("bowl",)),
+        ("a train station", ()),
+        ("a dining table", ("dining table",)),
+        ("a parking meter next to a car", ("parking meter",)),
+        ("a sleeping cat", ("cat",)),
+        ("a statue holding an umbrella", ()),
+        ("a building with a clock", ()),
+        ("a dog covered in snow", ("dog",)),
+        ("a vase made of glass", ("vase",)),
+        ("a woman who is riding a horse", ("person",)),
+        ("a dog outdoors", ("dog",)),
+        ("a bike", ("bicycle", "motorcycle")),
+        ("two men", ("person",)),
+        ("with", ()),
+        ("", ()),
+    ],
+)
+def test_the_head_noun_counts(caption, classes):
+    assert named_classes(caption) == classes
+
+
+def record(name: str, *objects, **sizes) -> Record:
+    regions = tuple(TrueRegion(box, label, "object") for label, box in objects)
+    return Record(name, 100, 80, regions=(*regions, TrueRegion(LEFT, "a red mug", "phrase")), **sizes)
+
+
+def photo(name: str, *captions) -> ImageRegions:
+    return ImageRegions(name, 100, 80, "m", tuple(Region(box, 0.5, caption) for caption, box in captions))
+
+
+def test_figures_by_object_by_class_and_without_people():
+    truth = [record("a", ("person", LEFT), ("dog", RIGHT)), record("b", ("dog", LEFT), ("cat", RIGHT))]
+    found = [
+        photo("a", ("a man", LEFT), ("a brown dog", RIGHT)),
+        photo("b", ("a cat on a bed", RIGHT), ("a cat", LEFT)),  # in another order
+    ]
+    result = evaluate_names(truth, found).to_dict()
+    assert result["right"] == 3 / 4
+    assert result["right_without_people"] == 2 / 3
+    assert result["class_mean"] == pytest.approx((1 + 0.5 + 1) / 3)
+    assert (result["objects"], result["missing"]) == (4, 0)
+    assert result["classes"]["dog"] == {"right": 0.5, "objects": 2}
+
+
+def test_an_object_without_a_caption_on_its_box_counts_as_wrong():
+    truth = [record("a", ("dog", LEFT), ("dog", RIGHT)), record("b", ("cat", LEFT))]
+    shifted = (LEFT[0], LEFT[1], LEFT[2] + 6, LEFT[3])  # IoU 40/46
+    result = evaluate_names(truth, [photo("a", ("a dog", shifted), ("a dog", RIGHT)), photo("b")]).to_dict()
+    assert (result["right"], result["missing"]) == (1 / 3, 2)
+
+
+def test_small_objects_are_measured_in_the_originals_pixels():
+    things = ("dog", LEFT), ("cat", SMALL)
+    assert [region.phrase for region in objects_of(record("a", *things), 32)] == ["dog"]
+    original = record("a", *things, original_width=400, original_height=256)  # 12.8 times the area: 35.8 squared
+    assert [region.phrase for region in objects_of(original, 32)] == ["dog", "cat"]
+    assert [region.phrase for region in objects_of(original, 36)] == ["dog"]
+
+
+def test_boxes_to_caption_are_those_of_objects_that_count():
+    records = [record("a", ("dog", LEFT), ("cat", SMALL)), record("b", ("cat", SMALL)), record("c")]
+    assert [(one.image, boxes) for one, boxes in photos_with_objects(records, 32)] == [("a", [LEFT])]
+
+
+def test_truth_without_objects_is_refused():
+    with pytest.raises(DataError, match="no object to name"):
+        evaluate_names([record("a")], [photo("a", ("a dog", LEFT))])

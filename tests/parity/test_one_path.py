@@ -1,0 +1,164 @@
+"""What ships is what is measured: every verb looks at a photo in the same way.
+
+On the repository's own photos, with the model in the package where it has the heads, else with tiny nets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import regiontalk
+from regiontalk.aligner import AlignmentHead
+from regiontalk.cli.main import run
+from regiontalk.codes.build import Origin, compute_codes
+from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.records import Dataset, Record
+from regiontalk.evaluation.merged_truth import true_boxes
+from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.export.torch_runtime import open_torch_runtime
+from regiontalk.fitting.photos import look_at
+from regiontalk.model import Model
+from regiontalk.sentence_head import SentenceHead
+from regiontalk.types import ImageRegions
+
+Lines = Callable[..., list[dict[str, Any]]]
+
+SETTINGS = {"proposals": 40, "candidates": 200, "final_nms": 0.6, "longest": 6, "score": "product"}
+SENTENCE = "a smiling woman with a cup of coffee beside a cat on a wooden table"
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return regiontalk.load(threads=1)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's photos as a data set of test photos, named by their paths."""
+    examples, folder = Path(__file__).parents[2] / "examples", tmp_path_factory.mktemp("data")
+    records = [
+        json.dumps(record.to_dict() | {"image": str(examples / record.image), "split": "test"}) + "\n"
+        for record in Dataset(examples)
+    ]
+    (folder / "annotations.jsonl").write_text("".join(records))
+    return folder
+
+
+@pytest.fixture
+def dataset(data: Path) -> Dataset:
+    return Dataset(data)
+
+
+@pytest.fixture
+def lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Lines:
+    """Runs a verb; the JSON lines it prints, or writes to `out`."""
+
+    def ask(*arguments: str | Path, out: str | None = None) -> list[dict[str, Any]]:
+        output = tmp_path / (out or "nothing")
+        assert run([*map(str, arguments), *(["-o", str(output)] if out else ["--json"]), "-q"]) == 0
+        printed = capsys.readouterr().out
+        return [json.loads(line) for line in (output.read_text() if out else printed).splitlines()]
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def coded(data: Path, tmp_path_factory: pytest.TempPathFactory) -> CodedPhotos:
+    """What heads learn from, and what they are measured on."""
+    out = tmp_path_factory.mktemp("codes") / "codes.npz"
+    return compute_codes(Origin(regiontalk.EMBEDDED, data), out, 1, lambda numbers, _: numbers)
+
+
+def of_photo(coded: CodedPhotos, record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """The codes and boxes of a photo."""
+    place = coded.places[record.image]
+    count = coded.counts[place]
+    return coded.codes[place, :count].astype(np.float32), coded.boxes_xyxy[place, :count].astype(np.float64)
+
+
+def assert_alike(ours: ImageRegions, theirs: ImageRegions) -> None:
+    assert len(ours.regions) > 1
+    assert [region.caption for region in ours.regions] == [region.caption for region in theirs.regions]
+    for name in ("xyxy", "score", "logprob"):
+        values = ([getattr(region, name) for region in photo.regions] for photo in (ours, theirs))
+        np.testing.assert_allclose(*values, rtol=1e-3, atol=2e-3, err_msg=name)
+
+
+@pytest.mark.parametrize("options", [{}, {"beam": 3}, {"size": 200}, {"boxes": [[5, 5, 100, 80], [50, 60, 220, 300]]}])
+def test_a_checkpoint_and_its_export_give_the_same_regions(
+    shaken_checkpoint: Path, tiny_model: Path, examples: Path, options: dict[str, Any]
+) -> None:
+    models = []
+    for runtime in (open_torch_runtime(shaken_checkpoint), regiontalk.load(tiny_model, threads=1).runtime):
+        settings = replace(runtime.info.prediction, **SETTINGS)  # type: ignore[arg-type]
+        runtime.info = replace(runtime.info, prediction=settings)
+        models.append(Model(runtime))
+    for photo in ("coffee.jpg", "chelsea.jpg"):
+        ours, theirs = (one(examples / "photos" / photo, **options) for one in models)
+        assert_alike(ours, theirs)
+
+
+class TestRegions:
+    """Captioned, predicted for evaluation, and seen while settings are fitted."""
+
+    def test_predict_says_what_caption_says(self, lines: Lines, data: Path, examples: Path) -> None:
+        predicted = lines("predict", regiontalk.EMBEDDED, data, out="predicted.jsonl")
+        assert predicted == lines("caption", examples / "photos")
+        assert len(predicted) == 4
+
+    def test_predict_on_the_true_boxes_says_what_caption_says_of_boxes(
+        self, lines: Lines, data: Path, dataset: Dataset
+    ) -> None:
+        predicted = lines("predict", regiontalk.EMBEDDED, data, "--on-truths", out="truths.jsonl")
+        for record, found in zip(sorted(dataset, key=lambda one: one.image), predicted, strict=True):
+            boxes = ";".join(",".join(map(str, box)) for box in true_boxes(record).tolist())
+            (captioned,) = lines("caption", record.image, "--boxes", boxes)
+            regions = ({tuple(one.pop("xyxy")): one for one in photo["regions"]} for photo in (found, captioned))
+            ours, theirs = ({box: one | {"id": None} for box, one in photo.items()} for photo in regions)
+            assert ours == theirs
+
+    def test_fit_sees_what_caption_says(self, model: Model, dataset: Dataset) -> None:
+        asked, settings = DatasetModel(model, dataset), model.runtime.info.prediction
+        for record in dataset:
+            seen = look_at(asked, record, [settings]).regions(settings, model.runtime.words)
+            assert seen.regions == model(dataset.read_photo(record)).regions
+
+
+class TestSentences:
+    """Described, predicted for evaluation, and said of the codes that the head learned from."""
+
+    def test_predict_says_what_describe_says(self, lines: Lines, data: Path, examples: Path) -> None:
+        predicted = lines("predict", regiontalk.EMBEDDED, data, "--sentences", out="sentences.jsonl")
+        assert predicted == lines("describe", examples / "photos")
+        assert len(predicted) == 4
+
+    @pytest.mark.parametrize("beam", [1, 7])
+    def test_the_codes_say_what_describe_says(
+        self, model: Model, coded: CodedPhotos, dataset: Dataset, beam: int
+    ) -> None:
+        head = SentenceHead(model.runtime)
+        for record in dataset:
+            (said,) = head.sentences(*of_photo(coded, record), beam, 0, None)
+            found = model.describe(dataset.read_photo(record), beam=beam)
+            assert said.sentence == found.sentence
+            assert said.logprob == pytest.approx(found.logprob, abs=0.02)  # codes are stored in half precision
+
+
+class TestAlignments:
+    def test_the_codes_say_what_align_says(self, model: Model, coded: CodedPhotos, dataset: Dataset) -> None:
+        head = AlignmentHead(model.runtime)
+        sentence = head.read(SENTENCE)
+        for record in dataset:
+            expected = head.segments(sentence, *of_photo(coded, record), head.beta(None))
+            found = model.align(dataset.read_photo(record), SENTENCE).segments
+            assert [one.words for one in found] == [one.words for one in expected]
+            for ours, theirs in zip(found, expected, strict=True):
+                assert ours.xyxy == pytest.approx(theirs.xyxy, abs=1e-2)
+                assert ours.score == pytest.approx(theirs.score, abs=5e-3)
