@@ -344,7 +344,8 @@ def _problems(strict: bool, quiet: bool) -> Iterator[Problems]:
 def _sentence_scorer(
     meteor: str, without: str | None, workers: int | None, quiet: bool
 ) -> AbstractContextManager[SentenceScorer]:
-    from regiontalk.evaluation.language import UnigramF1, open_meteor
+    from regiontalk.evaluation.language import UnigramF1
+    from regiontalk.evaluation.scoring_pool import open_meteor
 
     if without is None:
         return open_meteor(meteor, workers or os.cpu_count() or 1, partial(console.message, quiet=quiet))
@@ -353,7 +354,7 @@ def _sentence_scorer(
 
 
 def _corpus_scorer(meteor: str, without: str | None, quiet: bool) -> AbstractContextManager[CorpusScorer | None]:
-    from regiontalk.evaluation.language import open_meteor
+    from regiontalk.evaluation.scoring_pool import open_meteor
 
     if without is None:
         return open_meteor(meteor, notify=partial(console.message, quiet=quiet))

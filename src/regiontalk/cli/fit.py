@@ -130,7 +130,7 @@ class Fitter:
     quiet: bool
 
     def look(self, dataset: Dataset, settings: PredictionConfig, every_setting: bool = False) -> list[SeenPhoto]:
-        from regiontalk.evaluation.predictions import DatasetModel
+        from regiontalk.data.dataset_model import DatasetModel
         from regiontalk.fitting.photos import look_at
         from regiontalk.fitting.settings import settings_to_try
 
@@ -191,10 +191,10 @@ def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionCo
 
 def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
     """METEOR, which a calibration does without."""
-    from regiontalk.evaluation.language import open_meteor
-
     if parts == ("calibration",):
         return nullcontext()
+    from regiontalk.evaluation.scoring_pool import open_meteor
+
     return open_meteor(workers=os.cpu_count() or 1, notify=partial(console.message, quiet=quiet))
 
 

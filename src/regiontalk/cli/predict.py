@@ -81,7 +81,7 @@ def command(
 def _from_photos(
     place: Path, dataset: Dataset, on_truths: bool, sentences: bool, beam: int | None, device: str, workers: int
 ) -> Iterable[ImageRegions | Description]:
-    from regiontalk.evaluation.predictions import DatasetModel
+    from regiontalk.data.dataset_model import DatasetModel
 
     asked = DatasetModel(load_model(place, device), dataset)
     if sentences:
