@@ -132,18 +132,11 @@ def _write_report(
     from regiontalk.data.records import TarShards
     from regiontalk.evaluation.files import Problems, read_predictions, read_truth
     from regiontalk.evaluation.report import write_report
-    from regiontalk.files import read_file
 
-    folder = truth if truth.is_dir() else truth.parent
-    shards = TarShards(folder)
-    shard_of = {record.image: record.shard for record in read_truth(truth, split, Problems())}
-
-    def open_photo(name: str) -> Any:
-        shard = shard_of[name]
-        return images.open_photo(shards.read(shard, name) if shard else read_file(folder / name))
-
+    shards = TarShards(truth if truth.is_dir() else truth.parent)
+    records = {record.image: record for record in read_truth(truth, split, Problems())}
     found = read_predictions(predictions, evaluation.sizes, Problems())
-    write_report(output, evaluation, result, found, open_photo)
+    write_report(output, evaluation, result, found, lambda name: images.open_photo(shards.photo(records[name])))
 
 
 @command.command()

@@ -14,8 +14,9 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.predict import open_split, writing
+from regiontalk.cli.options import open_split
 from regiontalk.data.records import SPLITS, Dataset, evenly_spaced
+from regiontalk.files import replacing
 from regiontalk.model_folder import PredictionConfig, check_free, read_model_folder, write_model_folder
 from regiontalk.runs import log_test_look, recording
 
@@ -221,7 +222,7 @@ def _draw(diagram: Path, judged: Judged, found: Calibration) -> None:
     from regiontalk.evaluation.reliability import draw_reliability, reliability
 
     bins = [reliability(scores, judged.right) for scores in (judged.scores, calibrated(judged.scores, found))]
-    with writing(diagram) as temporary:
+    with replacing(diagram) as temporary:
         temporary.write_text(draw_reliability(dict(zip(("before", "after"), bins, strict=True))), encoding="utf-8")
 
 
