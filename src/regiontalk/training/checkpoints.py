@@ -123,10 +123,10 @@ def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCL
     return Trained(_ready(net, weights, checkpoint, device), words, recipe, state)
 
 
-def load_alignment(checkpoint: Path, device: torch.device = CPU) -> Trained[AlignmentNet, AlignmentRecipe]:
+def load_alignment(checkpoint: Path) -> Trained[AlignmentNet, AlignmentRecipe]:
     state, recipe, words = _read_trained(checkpoint, AlignmentRecipe, "detector", "code", "relations")
     net = AlignmentNet(recipe.net, state["code"], len(words), len(state["relations"]))
-    return Trained(_ready(net, _weights(checkpoint), checkpoint, device), words, recipe, state)
+    return Trained(_ready(net, _weights(checkpoint), checkpoint, CPU), words, recipe, state)
 
 
 def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[MultimodalRNN, SentencesRecipe]:
