@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -138,6 +139,8 @@ class TestNumbers:
             ({"words": [], "cleaning": []}, "cleaning: [] is not"),
             ({"words": [3]}, "words[0]: 3 is not"),
             ({"words": "abc"}, "words: 'abc' is not a list"),
+            ({"words": [], "lengths": -1}, "lengths is -1"),
+            ({"words": [], "lengths": 2.0}, "lengths: 2.0 is not"),
         ],
     )
     def test_broken(self, data, said):
@@ -148,6 +151,15 @@ class TestNumbers:
     def test_plain_values(self, words):
         assert json.loads(json.dumps(words.to_dict())) == words.to_dict()
         assert Vocabulary.from_dict(words.to_dict()) == words
+
+    def test_lengths_have_start_tokens_after_those_of_the_styles(self, words):
+        by_length = replace(words, lengths=4)
+        assert [words.start("phrase"), words.start("name")] == [7, 8]
+        assert [by_length.start_of_length(count) for count in (1, 2, 4, 9)] == [9, 10, 12, 12]
+        assert (words.starts, by_length.starts) == (2, 6)
+        assert Vocabulary.from_dict(by_length.to_dict()) == by_length
+        assert "lengths" not in words.to_dict()
+        assert Vocabulary.from_dict(words.to_dict()).lengths == 0
 
 
 def test_position_words():

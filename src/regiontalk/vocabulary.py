@@ -1,8 +1,8 @@
 """The two papers' text cleaning, and the table between words and token ids.
 
 Ids: 0 is END (also the padding after it), 1 is `<UNK>`, then the words. After the words comes a START token for each
-style of text. It is only fed in, never predicted, so the output layer has `len(vocabulary)` classes and the input
-table `len(vocabulary) + len(styles)` rows.
+style of text, and then one for each length of caption that can be asked for, if there are any. They are only fed in,
+never predicted, so the output layer has `len(vocabulary)` classes and the input table `len(vocabulary) + starts` rows.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from regiontalk.files import to_dataclass
 
 END, UNKNOWN = 0, 1
 SPECIAL = ("<END>", "<UNK>")
+LENGTH_STYLE = "length"  # of phrases that start with the START token of their length; it has none of its own
 
 # DenseCap's released preprocessing writes these characters out.
 REPLACEMENTS = {"½": "half", "—": "-", "™": "", "¢": "cent", "ç": "c", "û": "u", "é": "e", "°": " degree"}
@@ -94,10 +95,15 @@ class Vocabulary:
     words: tuple[str, ...]
     cleaning: str = "densecap"
     styles: tuple[str, ...] = ("phrase",)
+    lengths: int = 0
+    """How many START tokens there are for captions of 1, 2 … words, the last one for this many or more; they follow
+    those of the styles."""
 
     def __post_init__(self) -> None:
         if self.cleaning not in CLEANING:
             raise UsageError(f"cleaning is {self.cleaning!r}; it may be {', '.join(CLEANING)}")
+        if self.lengths < 0:
+            raise UsageError(f"lengths is {self.lengths}; it may not be negative")
 
     @classmethod
     def build(
@@ -106,6 +112,7 @@ class Vocabulary:
         cleaning: str = "densecap",
         smallest_count: int | None = None,
         styles: Sequence[str] = ("phrase",),
+        lengths: int = 0,
     ) -> Vocabulary:
         """The words that occur at least `smallest_count` times (default: the paper's), most frequent first."""
         clean = CLEANING[cleaning]
@@ -113,7 +120,7 @@ class Vocabulary:
         at_least = SMALLEST_COUNT[cleaning] if smallest_count is None else smallest_count
         kept = [word for word, count in counts.items() if count >= at_least]
         kept.sort(key=lambda word: (-counts[word], word))
-        return cls(tuple(kept), cleaning, tuple(styles))
+        return cls(tuple(kept), cleaning, tuple(styles), lengths)
 
     def __len__(self) -> int:
         """How many tokens can be predicted: END, `<UNK>` and the words."""
@@ -143,8 +150,20 @@ class Vocabulary:
         """The START token of a style (default: the first)."""
         return len(self) + (0 if style is None else self.styles.index(style))
 
+    def start_of_length(self, words: int) -> int:
+        """The START token of captions of this many words (at least 1)."""
+        assert self.lengths
+        assert words >= 1
+        return len(self) + len(self.styles) + min(words, self.lengths) - 1
+
+    @property
+    def starts(self) -> int:
+        """How many START tokens there are."""
+        return len(self.styles) + self.lengths
+
     def to_dict(self) -> dict[str, Any]:
-        return {"cleaning": self.cleaning, "styles": list(self.styles), "words": list(self.words)}
+        lengths = {"lengths": self.lengths} if self.lengths else {}  # version 0.1.0 does not know the key
+        return {"cleaning": self.cleaning, "styles": list(self.styles), **lengths, "words": list(self.words)}
 
     @classmethod
     def from_dict(cls, data: object, place: str = "vocabulary") -> Vocabulary:

@@ -85,9 +85,10 @@ def test_so_does_one_that_multiplies_integers(
         assert (pretrained.state_dict()[name] - weight).abs().max() <= 0.01 * weight.abs().max(), name
 
 
-def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backbone", ["efficientnet-lite0", pytest.param("vit-s", marks=pytest.mark.slow)])
+def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path, backbone: str) -> None:
     config = FCLNConfig(
-        backbone="efficientnet-lite0",
+        backbone=backbone,
         channels=16,
         input_size=64,
         initialization="he",
@@ -104,6 +105,11 @@ def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path) -> None
             for values in (module.bias, module.running_mean):
                 nn.init.normal_(values, std=0.3)  # type: ignore[arg-type]
             nn.init.uniform_(module.running_var, 0.5, 2.0)  # type: ignore[arg-type]
+    for name, weight in net.named_parameters():
+        if name in ("backbone.positions", "backbone.class_token"):
+            nn.init.normal_(weight, std=0.1)
+        elif name.startswith("backbone.") and weight.dim() == 1:
+            nn.init.normal_(weight, 1.0, std=0.1)  # equal ones would be stored once
     info = ModelInfo("lite", "fcln", "float16", 64, 32, PredictionConfig(), to_dict(config))
     write_model_folder(tmp_path / "lite", info, words, serialize(detector.trace(net), "float16"))
     pretrained = load_pretrained(str(tmp_path / "lite"))
@@ -140,6 +146,22 @@ def test_known_words_keep_their_weights_and_new_ones_start_as_unknown(tiny_model
         assert torch.equal(after[zebra], before[UNKNOWN])
     for style, place in (("sketch", known.start()), (known.styles[0], known.start())):
         assert torch.equal(new.embedding.weight[words.start(style)], old.embedding.weight[place])
+
+
+def test_start_tokens_of_lengths_start_as_the_first_style_and_are_kept_afterwards(tiny_model: Path) -> None:
+    pretrained = load_pretrained(str(tiny_model))
+    words = replace(pretrained.words, lengths=3)
+    net = FCLN(pretrained.net.config, len(words), words.starts)
+    pretrained.fill(net, words)
+    first = pretrained.net.language.embedding.weight[pretrained.words.start()]
+    assert torch.equal(net.language.embedding.weight[words.start_of_length(1)], first)
+    nn.init.normal_(net.language.embedding.weight)
+    more = replace(words, lengths=5)
+    longer = FCLN(net.config, len(more), more.starts)
+    replace(pretrained, net=net, words=words).fill(longer, more)
+    old, new = net.language.embedding.weight, longer.language.embedding.weight
+    for length, same_as in ((1, 1), (3, 3), (5, 3)):
+        assert torch.equal(new[more.start_of_length(length)], old[words.start_of_length(same_as)])
 
 
 def test_the_recipe_says_how_often_blocks_are_skipped(tiny_model: Path) -> None:

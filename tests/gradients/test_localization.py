@@ -72,7 +72,7 @@ def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None) 
     )
     recipe = FCLNRecipe(RunConfig(1), (), net=config, sampler=sampler, losses=losses or LossConfig())
     torch.manual_seed(0)
-    net = FCLN(config, tokens=6, styles=1)
+    net = FCLN(config, tokens=6, starts=1)
     torch.nn.init.normal_(net.localization.transforms.weight, std=0.02)
     return FCLNTask(recipe, Vocabulary(("a", "b", "c", "d")), net, [])
 

@@ -10,15 +10,14 @@ from torch import nn
 
 from regiontalk.nets.backbones import (
     BACKBONES,
-    STRIDE,
     VGG16,
     EfficientNetLite,
     InvertedResidual,
-    SameConv,
     Stage,
     TinyNet,
     build_backbone,
 )
+from regiontalk.nets.layers import STRIDE
 from regiontalk.nets.weights import load_backbone
 
 CATS = range(281, 286)  # ImageNet's tabby, tiger cat, Persian, Siamese and Egyptian cat
@@ -41,11 +40,12 @@ def test_vgg_has_13_convolutions_of_which_four_stay_frozen():
 def test_maps_of_stride_16(name):
     net = build_backbone(name, channels=24).eval()
     with torch.no_grad():
-        features = net(torch.zeros(2, 3, 64, 96))
+        features, deep = net.maps(torch.zeros(2, 3, 64, 96), torch.tensor([[96.0, 64.0], [80.0, 50.0]]))
+    assert deep.shape == (2, net.deep_channels, 4, 6)
     assert features.shape == (2, net.channels, 64 // STRIDE, 96 // STRIDE) == (2, 24, 4, 6)
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", [name for name in BACKBONES if name != "vit-s"])
 def test_a_cell_looks_at_the_pixels_it_stands_for(name):
     """What changes most when one 16-pixel square of the photo is painted is that square's cell.
 
@@ -67,21 +67,6 @@ def test_a_cell_looks_at_the_pixels_it_stands_for(name):
     mass = change / change.sum()
     assert abs(float((mass.sum(dim=1) * torch.arange(12)).sum()) - 6) < 1.0
     assert abs(float((mass.sum(dim=0) * torch.arange(12)).sum()) - 5) < 1.0
-
-
-@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (5, 1), (3, 2), (5, 2)])
-def test_padding_is_tensorflows_same(kernel, stride):
-    conv = SameConv(1, 1, kernel, stride, active=False).eval()
-    nn.init.ones_(conv.conv.weight)
-    size, out = 8, 8 // stride
-    found = conv(torch.ones(1, 1, size, size)) * np.sqrt(1 + 1e-3)
-    total = max((out - 1) * stride + kernel - size, 0)
-    padded = np.pad(np.ones((size, size)), (total // 2, total - total // 2))
-    expected = [
-        [padded[i * stride : i * stride + kernel, j * stride : j * stride + kernel].sum() for j in range(out)]
-        for i in range(out)
-    ]
-    np.testing.assert_allclose(found[0, 0].detach(), expected, rtol=1e-5)
 
 
 def test_larger_lites_are_deeper_and_wider():
@@ -156,6 +141,6 @@ def test_the_feature_map_is_the_same_with_a_deep_map_beside_it(name):
     net = build_backbone(name, 16).eval()
     photo = torch.rand(1, 3, 64, 96) * 255
     with torch.no_grad():
-        features, deep = net.maps(photo)
+        features, deep = net.maps(photo, torch.tensor([[96.0, 64.0]]))
         torch.testing.assert_close(features, net(photo))
     assert deep.shape == (1, net.deep_channels, 4, 6)

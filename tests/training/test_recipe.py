@@ -195,3 +195,12 @@ def test_the_metrics_to_choose_by_are_those_that_are_reported(quick_recipe, scen
     net = task.net.eval()
     metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1)
     assert tuple(metrics) == FCLN_METRICS
+
+
+def test_the_style_length_needs_lengths_and_another_style(recipe_file):
+    by_length = 'data=[{path="x", styles={derived="length", "*"="phrase"}}]'
+    assert "needs vocabulary.lengths" in refused(recipe_file, by_length)
+    assert load_recipe(recipe_file, (by_length, "vocabulary.lengths=10")).vocabulary.lengths == 10
+    alone = 'data=[{path="x", styles={derived="length"}}]'
+    assert "no style but 'length'" in refused(recipe_file, alone, "vocabulary.lengths=10")
+    assert "may not be negative" in refused(recipe_file, "vocabulary.lengths=-1")

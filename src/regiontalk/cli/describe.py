@@ -14,9 +14,9 @@ from regiontalk.errors import UsageError
 
 @click.command()
 @click.option("--beam", type=click.IntRange(1, 100), help="Sentences searched at a time; default 7, 1 is fastest.")
-@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="So many of the next best sentences too.")
+@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Number of next best sentences to add.")
 @click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
-@click.option("--seed", type=click.IntRange(min=0), help="Another seed, other draws; default 0.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed for --sample; default 0.")
 @click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
 @click.option(
     "-o",

@@ -57,12 +57,14 @@ class Pretrained:
         return replace(words, words=self.words.words + new)
 
     def fill(self, net: FCLN, words: Vocabulary) -> None:
-        """Copies the weights to a net of the same configuration. A new word starts as `<UNK>`, a new style as the
-        first one."""
+        """Copies the weights to a net of the same configuration. A new word starts as `<UNK>`, a new START
+        token as that of the first style."""
         weights = self.net.state_dict()
         tokens = [*range(len(SPECIAL)), *self.words.encode(words.words)]
-        styles = [self.words.start(style if style in self.words.styles else None) for style in words.styles]
-        weights["language.embedding.weight"] = weights["language.embedding.weight"][tokens + styles]
+        starts = [self.words.start(style if style in self.words.styles else None) for style in words.styles]
+        for length in range(1, words.lengths + 1):
+            starts.append(self.words.start_of_length(length) if self.words.lengths else self.words.start())
+        weights["language.embedding.weight"] = weights["language.embedding.weight"][tokens + starts]
         for name in ("language.output.weight", "language.output.bias"):
             weights[name] = weights[name][tokens]
         net.load_state_dict(weights)
@@ -84,7 +86,7 @@ def _from_model_folder(folder: ModelFolder) -> Pretrained:
         config = from_stored(FCLNConfig, folder.info.net, f"{folder.path / INFO}: net")
     except UsageError as error:
         raise ModelError(error.message) from error
-    net = FCLN(config, len(folder.words), len(folder.words.styles))
+    net = FCLN(config, len(folder.words), folder.words.starts)
     weights = {name: torch.from_numpy(value) for name, value in stored_weights(folder.graphs).items()}
     found = {name: value for name, value in _unfolded(net, weights).items() if name in net.state_dict()}
     fill_net(net, found, folder.path)

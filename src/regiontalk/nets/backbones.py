@@ -10,25 +10,14 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-STRIDE = 16
+from regiontalk.nets.layers import Normalize, SameConv
+from regiontalk.nets.vit import ViT
+
 VGG_LAYERS = (64, 64, "pool", 128, 128, "pool", 256, 256, 256, "pool", 512, 512, 512, "pool", 512, 512, 512)
-
-
-class Normalize(nn.Module):
-    """(x − mean) / deviation per channel, in units of 0–255."""
-
-    def __init__(self, mean: tuple[float, float, float], deviation: tuple[float, float, float]) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
-        self.register_buffer("deviation", torch.tensor(deviation).view(1, 3, 1, 1), persistent=False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return (images - cast(Tensor, self.mean)) / cast(Tensor, self.deviation)
 
 
 class VGG16(nn.Module):
@@ -62,7 +51,7 @@ class VGG16(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(self.normalize(images))
 
-    def maps(self, images: Tensor) -> tuple[Tensor, Tensor]:
+    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Both maps are the last layer's."""
         features = self(images)
         return features, features
@@ -90,25 +79,6 @@ STAGES = (
 LITE_SCALES = {0: (1.0, 1.0), 1: (1.0, 1.1), 2: (1.1, 1.2)}
 STEM_CHANNELS = 32
 TAPS = (2, 4, 6)  # the stages that end stride 8, 16 and 32
-
-
-class SameConv(nn.Module):
-    """Convolution with TensorFlow's SAME padding for even sizes, batch normalisation, and ReLU6 if asked for."""
-
-    def __init__(
-        self, width: int, out: int, kernel: int, stride: int = 1, groups: int = 1, active: bool = True
-    ) -> None:
-        super().__init__()
-        total = kernel - stride if stride > 1 else kernel - 1
-        before, after = total // 2, total - total // 2
-        self.pad = nn.ZeroPad2d((before, after, before, after)) if before != after else nn.Identity()
-        symmetric = before if before == after else 0
-        self.conv = nn.Conv2d(width, out, kernel, stride, symmetric, groups=groups, bias=False)
-        self.norm = nn.BatchNorm2d(out, eps=1e-3, momentum=0.01)
-        self.active = nn.ReLU6(inplace=True) if active else nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.active(self.norm(self.conv(self.pad(x))))
 
 
 class InvertedResidual(nn.Module):
@@ -180,7 +150,7 @@ class EfficientNetLite(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self._fuse(*self._taps(images))
 
-    def maps(self, images: Tensor) -> tuple[Tensor, Tensor]:
+    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w), and strides 16 and 32 as they are, side by side (N, A, h, w)."""
         eighth, sixteenth, thirtysecond = self._taps(images)
         deep = torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1)
@@ -231,25 +201,27 @@ class TinyNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return self.layers(self.normalize(images))
 
-    def maps(self, images: Tensor) -> tuple[Tensor, Tensor]:
+    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Both maps are the last layer's."""
         features = self(images)
         return features, features
 
 
-Backbone = VGG16 | EfficientNetLite | TinyNet
+Backbone = VGG16 | EfficientNetLite | TinyNet | ViT
 
 
 def build_backbone(name: str, channels: int, skip: float = 0.0) -> Backbone:
-    """`vgg16` (512 channels), `efficientnet-lite0|1|2` fused to `channels`, or `tiny`; only the second skips blocks."""
+    """`vgg16` (512 channels), or with `channels`: `efficientnet-lite0|1|2`, `vit-s` (both may skip blocks), `tiny`."""
     if name == "vgg16":
         return VGG16()
     if name == "tiny":
         return TinyNet(channels)
+    if name == "vit-s":
+        return ViT(channels, skip)
     return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels, skip)
 
 
-BACKBONES = ("tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2")
+BACKBONES = ("tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "vit-s")
 
 
 def _round_channels(channels: float) -> int:

@@ -34,7 +34,7 @@ class FCLNConfig:
     """Channels of the feature map (VGG-16 has 512)."""
     skip: float = 0.0
     """Differs from the paper where it is not 0: stochastic depth. How often a photo skips the backbone's last blocks in
-    training (those before them less often), against overfitting. EfficientNet-lite only."""
+    training (those before them less often), against overfitting. EfficientNet-lite and ViT only."""
     input_size: int = 720
     """The photo's long side in pixels."""
     initialization: str = "gaussian"
@@ -72,20 +72,20 @@ them are followed by a target (R, T)."""
 
 
 class FCLN(nn.Module):
-    def __init__(self, config: FCLNConfig, tokens: int, styles: int) -> None:
+    def __init__(self, config: FCLNConfig, tokens: int, starts: int) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, config.channels, config.skip)
         channels = self.backbone.channels
         self.localization = LocalizationLayer(channels, config.localization)
         self.recognition = RecognitionNetwork(channels, config.recognition)
-        self.language = LanguageModel(config.recognition.code, tokens, styles, config.language)
+        self.language = LanguageModel(config.recognition.code, tokens, starts, config.language)
         self.sample = sample_regions  # eq. 3; the exporter puts an equal one there that suits its runtime
         initialize(self, config.initialization)
 
     def forward(self, images: Tensor, sizes: Tensor, choose: Choose, caption: Caption) -> Output:
         """Images (N, 3, H, W) of which `sizes` (N, 2) = (width, height) is photo and the rest padding."""
-        features, deep = self.backbone.maps(images)
+        features, deep = self.backbone.maps(images, sizes)
         proposals = self.localization(features)
         chosen = choose(proposals)  # (N, B, 4)
         recognized = self.recognize(features, sizes, chosen)

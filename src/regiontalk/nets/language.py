@@ -28,12 +28,12 @@ class LanguageConfig:
 class LanguageModel(nn.Module):
     """x₋₁ = ReLU(linear(code)), then START, then the words; y₋₁ is ignored; END closes the caption."""
 
-    def __init__(self, code: int, tokens: int, styles: int, config: LanguageConfig) -> None:
+    def __init__(self, code: int, tokens: int, starts: int, config: LanguageConfig) -> None:
         super().__init__()
         self.feed, self.surroundings, self.dropout = config.feed, config.surroundings, config.dropout
         self.hidden = config.hidden
         self.visual = nn.Linear(code * 2 + GEOMETRY if self.surroundings else code, config.embedding)
-        self.embedding = nn.Embedding(tokens + styles, config.embedding)
+        self.embedding = nn.Embedding(tokens + starts, config.embedding)
         beside = config.embedding if self.feed == "always" else 0
         self.lstm = nn.LSTM(config.embedding + beside, config.hidden, batch_first=True)
         self.output = nn.Linear(config.hidden, tokens)

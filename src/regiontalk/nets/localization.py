@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from regiontalk import boxes
 from regiontalk.data.anchors import PAPER_ANCHORS
-from regiontalk.nets.backbones import STRIDE
+from regiontalk.nets.layers import STRIDE
 
 ROUNDS = 8  # of suppression between two looks at whether it has settled
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo

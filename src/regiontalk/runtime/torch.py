@@ -29,7 +29,7 @@ class Propose(nn.Module):
         self.net = net
 
     def forward(self, image: Tensor, size: Tensor) -> tuple[Tensor, ...]:
-        features, deep = self.net.backbone.maps(image)
+        features, deep = self.net.backbone.maps(image, size)
         proposals = self.net.localization(features)
         return features, deep, clip_boxes(proposals.boxes_xyxy, size)[0], proposals.logits[0]
 

@@ -118,7 +118,7 @@ class Trained(Generic[Net, RecipeOf]):
 
 def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCLNRecipe]:
     state, recipe, words = _read_trained(checkpoint, FCLNRecipe)
-    net = FCLN(recipe.net, len(words), len(words.styles))
+    net = FCLN(recipe.net, len(words), words.starts)
     weights = {key: value for key, value in _weights(checkpoint).items() if not key.startswith(f"{COMPANION}.")}
     return Trained(_ready(net, weights, checkpoint, device), words, recipe, state)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -13,19 +13,29 @@ from regiontalk.training.recipe import OptimizerConfig, ScheduleConfig
 LAST_RATE = 0.01  # of the full rate, where a cosine ends
 
 
-def build_optimizer(named: Iterable[tuple[str, nn.Parameter]], config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Weights decay; biases and normalisation (one-dimensional) do not."""
-    parameters = [parameter for _, parameter in named]
+def build_optimizer(
+    named: Iterable[tuple[str, nn.Parameter]], config: OptimizerConfig, depth: Callable[[str], int] | None = None
+) -> torch.optim.Optimizer:
+    """Weights decay; biases and normalisation (one-dimensional) do not.
+
+    `depth` says how many layers follow the one a weight is in; each of them multiplies its rate by `layer_decay`.
+    """
+    weights = [(depth(name) if depth else 0, parameter) for name, parameter in named]
     groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+        {
+            "params": [p for d, p in weights if d == layers and (p.dim() > 1) == decays],
+            "lr": config.rate * config.layer_decay**layers,
+            "weight_decay": config.weight_decay if decays else 0.0,
+        }
+        for layers in sorted({d for d, _ in weights})
+        for decays in (True, False)
     ]
     if config.kind == "sgd":
         return torch.optim.SGD(groups, lr=config.rate, momentum=config.momentum)
     if config.kind == "rmsprop":
         return torch.optim.RMSprop(groups, lr=config.rate, alpha=config.betas[1])
     kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
-    on_gpu = any(parameter.is_cuda for parameter in parameters)
+    on_gpu = any(parameter.is_cuda for _, parameter in weights)
     return kind(groups, lr=config.rate, betas=config.betas, fused=on_gpu)
 
 

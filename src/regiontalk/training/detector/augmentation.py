@@ -40,13 +40,22 @@ def random_view(
     config: AugmentationConfig,
     random: np.random.Generator,
 ) -> View:
-    """A mirrored, scaled, cropped, differently lit view; `random` decides."""
+    """A mirrored, scaled, cropped, blurred, differently lit view; `random` decides."""
     zoom = float(np.exp(random.uniform(-1, 1) * np.log(config.zoom)))
     flips = random.random() < config.flip and may_flip
+    if config.coarse and random.random() < config.coarse:
+        photo = coarsen(photo, random)
     if config.colour:
         photo = relight(photo, config.colour, random)
     view = crop(plain_view(photo, boxes_xyxy, round(long_side * zoom)), long_side, random)
     return mirror(view) if flips else view
+
+
+def coarsen(photo: Image.Image, random: np.random.Generator) -> Image.Image:
+    """The photo reduced and enlarged again: less sharp, and boxes stay where they are."""
+    factor = random.uniform(0.5, 1)
+    small = (max(1, round(photo.width * factor)), max(1, round(photo.height * factor)))
+    return photo.resize(small, Image.Resampling.BILINEAR).resize(photo.size, Image.Resampling.BILINEAR)
 
 
 def mirror(view: View) -> View:

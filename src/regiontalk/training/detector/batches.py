@@ -25,7 +25,7 @@ from regiontalk.training.detector.photo_cache import PhotoCache
 from regiontalk.training.detector.photo_sentences import SentencePicker, Sentences
 from regiontalk.training.detector.targets import Truths
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
-from regiontalk.vocabulary import END, Vocabulary
+from regiontalk.vocabulary import END, LENGTH_STYLE, Vocabulary
 
 WINDOW = 16  # batches whose photos are sorted by shape together, so that little is padding
 
@@ -271,12 +271,21 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
     valid = np.zeros((len(items), most), dtype=bool)
     tokens = np.full((len(items), most, longest), END, dtype=np.int64)
     starts = np.full((len(items), most), words.start(), dtype=np.int64)
-    for row, (view, phrases, *_) in enumerate(items):
+    for row, (view, phrases, seed, _) in enumerate(items):
+        random = np.random.default_rng([seed, 1])  # not the stream of the photo's augmentation
         kept = np.flatnonzero(view.kept)
         boxes[row, : len(kept)] = view.boxes_xyxy[kept]
         valid[row, : len(kept)] = True
         for place, number in enumerate(kept):
             phrase = phrases[int(number)]
             tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
-            starts[row, place] = words.start(phrase.style)
+            starts[row, place] = start_token(phrase, words, random)
     return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
+
+
+def start_token(phrase: Phrase, words: Vocabulary, random: np.random.Generator) -> int:
+    """The START token of the phrase's style or of its length; phrases of the first style are taught with both."""
+    by_length = phrase.style == LENGTH_STYLE
+    if words.lengths and phrase.style == words.styles[0]:
+        by_length = random.random() < 0.5
+    return words.start_of_length(len(phrase.words)) if by_length else words.start(phrase.style)

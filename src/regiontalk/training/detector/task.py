@@ -16,6 +16,7 @@ from regiontalk.errors import UsageError
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN, Output, Recognized
 from regiontalk.nets.localization import Proposals
+from regiontalk.nets.vit import ViT
 from regiontalk.nets.weights import load_backbone
 from regiontalk.training.checkpoints import COMPANION
 from regiontalk.training.detector.batches import Batch, Plan, Source, TrainingBatches
@@ -25,12 +26,13 @@ from regiontalk.training.detector.photo_sentences import SentencePicker, inferen
 from regiontalk.training.detector.targets import Sample, Truths, inference_proposals, sample_anchors, sample_proposals
 from regiontalk.training.optimizers import build_optimizer
 from regiontalk.training.recipe import FCLNRecipe, to_dict
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
 
 
 def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
     """All styles in the order they are named; the first is what a caption is asked for in."""
-    return tuple(dict.fromkeys(style for data in recipe.data for style in data.styles.values()))
+    styles = dict.fromkeys(style for data in recipe.data for style in data.styles.values())
+    return tuple(style for style in styles if style != LENGTH_STYLE)
 
 
 @dataclass
@@ -57,12 +59,13 @@ class FCLNTask:
             recipe.vocabulary.cleaning,
             recipe.vocabulary.smallest_count,
             styles_of(recipe),
+            recipe.vocabulary.lengths,
         )
         torch.manual_seed(recipe.run.seed)
         if recipe.init_from is not None:
             task = cls._fine_tune(recipe, recipe.init_from, words, sources)
         else:
-            net = FCLN(recipe.net, len(words), len(words.styles))
+            net = FCLN(recipe.net, len(words), words.starts)
             if recipe.backbone_weights is not None:
                 load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
             task = cls(recipe, words, net, sources)
@@ -76,7 +79,7 @@ class FCLNTask:
 
         pretrained = load_pretrained(model)
         recipe, words = pretrained.adapt(recipe), pretrained.extend(words)
-        net = FCLN(recipe.net, len(words), len(words.styles))
+        net = FCLN(recipe.net, len(words), words.starts)
         pretrained.fill(net, words)
         return cls(recipe, words, net, sources)
 
@@ -109,16 +112,24 @@ class FCLNTask:
         return len(self.sources[0]) / (self.recipe.run.batch * shares[0] / sum(shares))
 
     def parameter_groups(self) -> dict[str, list[tuple[str, torch.nn.Parameter]]]:
-        """Backbone and the rest, which have optimisers of their own (DenseCap 3.3)."""
+        """Backbone and the rest, which have optimisers of their own (DenseCap 3.3).
+
+        The new layers on top of a pretrained transformer learn with the rest: its own rates are too low for them.
+        """
+        new = ViT.new_layers if isinstance(self.net.backbone, ViT) else ()
         groups: dict[str, list[tuple[str, torch.nn.Parameter]]] = {"backbone": [], "rest": []}
         for name, parameter in self.net.named_parameters():
-            groups["backbone" if name.startswith("backbone.") else "rest"].append((name, parameter))
+            part, layer, *_ = name.split(".", 2)
+            pretrained = part == "backbone" and layer not in new
+            groups["backbone" if pretrained else "rest"].append((name, parameter))
         return groups
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         groups = self.parameter_groups()
+        backbone = self.net.backbone
+        depth = (lambda name: backbone.depth(name.removeprefix("backbone."))) if isinstance(backbone, ViT) else None
         return {
-            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer),
+            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer, depth),
             "rest": build_optimizer(groups["rest"], self.recipe.optimizer),
         }
 

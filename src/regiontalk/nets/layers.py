@@ -1,0 +1,41 @@
+"""What several backbones are made of."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+STRIDE = 16  # pixels between two cells of every backbone's feature map
+
+
+class Normalize(nn.Module):
+    """(x − mean) / deviation per channel, in units of 0–255."""
+
+    def __init__(self, mean: tuple[float, float, float], deviation: tuple[float, float, float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("deviation", torch.tensor(deviation).view(1, 3, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return (images - cast(Tensor, self.mean)) / cast(Tensor, self.deviation)
+
+
+class SameConv(nn.Module):
+    """Convolution with TensorFlow's SAME padding for even sizes, batch normalisation, and ReLU6 if asked for."""
+
+    def __init__(
+        self, width: int, out: int, kernel: int, stride: int = 1, groups: int = 1, active: bool = True
+    ) -> None:
+        super().__init__()
+        total = kernel - stride if stride > 1 else kernel - 1
+        before, after = total // 2, total - total // 2
+        self.pad = nn.ZeroPad2d((before, after, before, after)) if before != after else nn.Identity()
+        symmetric = before if before == after else 0
+        self.conv = nn.Conv2d(width, out, kernel, stride, symmetric, groups=groups, bias=False)
+        self.norm = nn.BatchNorm2d(out, eps=1e-3, momentum=0.01)
+        self.active = nn.ReLU6(inplace=True) if active else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.active(self.norm(self.conv(self.pad(x))))
