@@ -16,7 +16,7 @@ import pytest
 
 from regiontalk.cli.main import VERBS, program, run
 from regiontalk.errors import MissingExtra
-from regiontalk.evaluation.language import open_meteor
+from regiontalk.evaluation.scoring_pool import open_meteor
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
