@@ -185,16 +185,24 @@ def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def keep_metrics(
-    folder: Path, kind: str, figures: Mapping[str, Any], record: RunRecord, note: str | None = None
+    folder: Path,
+    kind: str,
+    figures: Mapping[str, Any],
+    record: RunRecord,
+    note: str | None = None,
+    data: str | None = None,
 ) -> None:
-    """Writes FOLDER/metrics.json; the log of the training run that was measured comes along."""
+    """Writes FOLDER/metrics.json, and copies the log of the training run that was measured.
+
+    `data` says what was measured where no data set was (benchmarks).
+    """
     values = record.finish()
     steps = list(chain(values))
     recipes = [one["recipe"]["file"] for one in steps if "recipe" in one]
     summary = {
         "recipe": recipes[0] if recipes else None,
         "commit": values["program"].get("commit"),
-        "data": "; ".join(map(data_text, values["data"])),
+        "data": data or "; ".join(map(data_text, values["data"])),
         "device": values["device"],
         "seconds": values["seconds"],
         "recorded": "by the program",
