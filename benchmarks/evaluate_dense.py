@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ def resident_gib(pid: int) -> float:
 
 
 def open_peer() -> AbstractContextManager[Any]:
-    return JavaMeteor.load() if shutil.which("java") else nullcontext(Meteor.load())
+    return closing(JavaMeteor.load()) if shutil.which("java") else nullcontext(Meteor.load())
 
 
 def plain_iou(a: list[float], b: list[float]) -> float:

@@ -22,6 +22,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -114,7 +115,7 @@ def compare(pairs: Sequence[Pair], java: JavaMeteor) -> dict[str, Any]:
     rounds = [pairs[half + number :: ROUNDS] for number in range(ROUNDS)]
     times: list[tuple[float, float, float]] = []
     difference = 0.0
-    with MeteorWorkers(2) as two:
+    with closing(MeteorWorkers(2)) as two:
         one = Meteor.load()
         for scorer in (java, one, two):
             scorer.scores(pairs[:half])
@@ -150,7 +151,7 @@ def main() -> None:
     if hasattr(os, "getloadavg"):
         result["load_average"] = round(os.getloadavg()[0], 2)
     start = time.perf_counter()
-    with JavaMeteor.load() as java:
+    with closing(JavaMeteor.load()) as java:
         java.score("a dog", ["a dog"])
         result["jar_load_seconds"] = round(time.perf_counter() - start, 3)
         kinds = works(options)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from caption import take_turns
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.evaluation.dense_ap import evaluate_dense
-from regiontalk.evaluation.language import open_meteor
-from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.evaluation.scoring_pool import open_meteor
 from regiontalk.export.detector import export_model
 from regiontalk.model import Model
 from regiontalk.model_folder import PRECISIONS

@@ -41,23 +41,18 @@ def plain_nms(boxes_xyxy: np.ndarray, scores: np.ndarray, threshold: float, limi
 
 @given(arrays_of_boxes())
 def test_conversions_go_there_and_back(boxes_xyxy: np.ndarray) -> None:
-    for there, back in (
-        (boxes.xyxy_to_xywh, boxes.xywh_to_xyxy),
-        (boxes.xyxy_to_cxcywh, boxes.cxcywh_to_xyxy),
-    ):
-        np.testing.assert_allclose(back(there(boxes_xyxy)), boxes_xyxy, atol=1e-9)
+    np.testing.assert_allclose(boxes.cxcywh_to_xyxy(boxes.xyxy_to_cxcywh(boxes_xyxy)), boxes_xyxy, atol=1e-9)
 
 
 def test_conversions_by_hand() -> None:
     np.testing.assert_array_equal(boxes.xywh_to_xyxy([[10, 20, 5, 7]]), [[10, 20, 15, 27]])
-    np.testing.assert_array_equal(boxes.xyxy_to_xywh([[10, 20, 15, 27]]), [[10, 20, 5, 7]])
     np.testing.assert_array_equal(boxes.cxcywh_to_xyxy([[10, 20, 4, 6]]), [[8, 17, 12, 23]])
     np.testing.assert_array_equal(boxes.xyxy_to_cxcywh([[8, 17, 12, 23]]), [[10, 20, 4, 6]])
 
 
 @pytest.mark.parametrize(
     "function",
-    [boxes.xywh_to_xyxy, boxes.xyxy_to_xywh, boxes.cxcywh_to_xyxy, boxes.xyxy_to_cxcywh],
+    [boxes.xywh_to_xyxy, boxes.cxcywh_to_xyxy, boxes.xyxy_to_cxcywh],
 )
 def test_no_boxes_stay_no_boxes_and_single_precision_stays_single(function: object) -> None:
     assert function([]).shape == (0, 4)  # type: ignore[operator]

@@ -89,15 +89,6 @@ def test_a_label_is_readable_on_its_plate() -> None:
     assert (plate.min(axis=-1) > 170).sum() > 10  # thin white letters with soft edges
 
 
-def test_a_score_is_added_to_its_caption() -> None:
-    photo = Image.new("RGB", (300, 200))
-    plain = drawing.draw_regions(photo, [[50, 60, 250, 190]], ["a mug"])
-    scored = drawing.draw_regions(photo, [[50, 60, 250, 190]], ["a mug"], [0.91])
-    named = drawing.draw_regions(photo, [[50, 60, 250, 190]], ["a mug 0.91"])
-    assert plain.tobytes() != scored.tobytes()
-    assert scored.tobytes() == named.tobytes()
-
-
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (15, 15), (40, 30), (1, 3000), (3000, 1), (900, 700)])
 def test_every_size_of_photo_takes_every_box(size: tuple[int, int]) -> None:
     width, height = size
@@ -119,8 +110,6 @@ def test_no_regions_leave_the_photo_as_it_is(scene: Image.Image) -> None:
 def test_boxes_and_captions_must_match(scene: Image.Image) -> None:
     with pytest.raises(UsageError, match="1 boxes"):
         drawing.draw_regions(scene, [[0, 0, 9, 9]], [])
-    with pytest.raises(UsageError, match="scores"):
-        drawing.draw_regions(scene, [[0, 0, 9, 9]], ["a"], [])
 
 
 @given(st.text(max_size=200), st.integers(1, 200), st.integers(1, 4))

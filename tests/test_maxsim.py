@@ -11,9 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from regiontalk.maxsim import LOWEST, align_words, energy, segments, similarities, word_scores
+from regiontalk.maxsim import LOWEST, align_words, segments, similarities, word_scores
 
 small = st.floats(-3, 3, width=32)
+
+
+def energy(fits: np.ndarray, chosen: np.ndarray, beta: float) -> float:
+    """E(a) of eq. 10."""
+    unary = fits[np.arange(len(chosen)), chosen].sum()
+    return float(unary + beta * (chosen[1:] == chosen[:-1]).sum())
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import shlex
 import subprocess
@@ -15,10 +16,10 @@ import pytest
 
 from regiontalk.cli.main import VERBS, program, run
 from regiontalk.errors import MissingExtra
-from regiontalk.evaluation.language import open_meteor
+from regiontalk.evaluation.scoring_pool import open_meteor
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TRAINING = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
@@ -144,6 +145,50 @@ def test_every_command_on_a_page_is_understood(page: Path, desk: Path) -> None:
         parameters = parse(words)
         if words[0] == "train":
             load_recipe(parameters["recipe"], parameters["changes"])
+
+
+def test_headline_figures_are_those_of_the_results_page() -> None:
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    measured = {
+        name.lower(): float(value)
+        for name, value in re.findall(r"^\| \*\*(.+?)\*\* \| \*\*([\d.]+)\*\*", results, re.MULTILINE)
+    }
+    headlines = re.findall(r"^\| (.+?) \| ([\d.]+)(?: %| ms)? \|", section(README, "## Results"), re.MULTILINE)
+    assert len(headlines) == 5
+    for name, shown in headlines:
+        assert float(shown) == pytest.approx(measured[name.lower()], abs=0.051), name
+
+
+@pytest.mark.parametrize("name", ["load", "describe", "align", "look", "regions", "codes"])
+def test_the_api_page_has_every_signature(name: str) -> None:
+    import regiontalk
+    from regiontalk.model import Model
+
+    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    function = regiontalk.load if name == "load" else getattr(Model, name)
+    parameters = [
+        item.replace(annotation=inspect.Parameter.empty)
+        for item in inspect.signature(function).parameters.values()
+        if item.name != "self"
+    ]
+    owner = "regiontalk" if name == "load" else "model"
+    assert f"`{owner}.{name}{inspect.Signature(parameters)}`" in page
+
+
+def test_the_api_page_has_every_option_of_a_call() -> None:
+    from regiontalk.model import Options
+
+    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", section(page, "## `model(photo, **options)`"), re.MULTILINE)
+    assert sorted(rows) == sorted(Options.__annotations__)
+
+
+def test_the_example_of_the_examples_runs(desk: Path) -> None:
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "examples" / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    exec(code, {})
+    assert (desk / "regions.png").is_file()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

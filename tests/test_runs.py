@@ -42,7 +42,7 @@ def checkpoint(desk: Path) -> Path:
     record = RunRecord("train")
     record.uses_recipe(Path("recipes/x.toml"), ["run.steps=6"], RECIPE)
     record.made(folder)
-    runs.write_json(desk / "run" / "run.json", record.finish())
+    runs.write_record(desk / "run" / "run.json", record.finish())
     return Path("run/checkpoints/step-00000006")
 
 

@@ -30,23 +30,21 @@ HEAD = """# Gallery
 What the model in the package (`{model}`) says of {count} freely licensed photos: its {shown} best regions
 of each, whatever they score. No photo was left out because of what was said of it. Most of them are unlike its
 training photos, which show people and dogs outdoors; [model-card.md](model-card.md) says what it does not know. A
-[score](captioning.md#scores) is about the place, not the words. Made by `python docs/gallery/make.py`.
+[score](your-photos.md#scores) is about the place, not the words. Made by `python docs/gallery/make.py`.
 
 """
 SENTENCES_HEAD = """# Gallery of sentences
 
 What the model in the package (`{model}`) says of {count} freely licensed photos in one sentence, with beam 7: the
-sentence with the logarithm of its probability, the next likeliest ones, and what the quick search (`--beam 1`)
-finds. The picture shows which regions the sentence's words are laid on by `regiontalk align`; faded words belong
-to the whole photo or to nothing in it. The sentences were learned from 6,000 photos of people and dogs outdoors,
-and that is what they speak of, whatever the photo shows. The photos and their sources are those of the
-[gallery](gallery.md). Made by `python docs/gallery/make.py`.
+sentence with the logarithm of its probability, the next likeliest ones, and the greedy one (`--beam 1`, "quick").
+The picture shows which regions `regiontalk align` gives the words to; weak matches are faded. The sentences were
+learned from 6,000 photos of people and dogs outdoors, and that is what they talk about, whatever the photo shows.
+The photos and their sources are those of the [gallery](gallery.md). Made by `python docs/gallery/make.py`.
 
 """
 SOURCES = """## Sources
 
-The photos were made smaller, and those on this page drawn on; that and the words are all that was done to them. They
-stay under their authors' terms.
+The photos were made smaller, and boxes and words were drawn on them. They stay under their authors' terms.
 
 | photo | by | licence | from |
 |---|---|---|---|

@@ -26,11 +26,11 @@ PAGE = ROOT / "docs" / "gallery-weak-labels.md"
 
 HEAD = """# Regions from weak labels
 
-The regions that the [gallery](gallery.md) shows of {count} freely licensed photos, in two voices: the model in the
-package (`{model}`), which learned phrases on boxes, and the multimodal RNN of `recipes/sentences-regions.toml`,
-which never saw a box with its phrase: it learned snippets of sentences that an alignment net had laid over regions
+The regions that the [gallery](gallery.md) shows of {count} freely licensed photos, captioned by two models: the one in
+the package (`{model}`), which learned phrases on boxes, and the multimodal RNN of `recipes/sentences-regions.toml`,
+which never saw a box with its phrase: it learned snippets of sentences that an alignment net had given to regions
 (Karpathy & Fei-Fei, section 3.2; [sentences.md](sentences.md#regions-without-labels)). Its snippets are parts of
-sentences, so it may say "a dog runs" where the other says "a dog", or stop short.
+sentences, so it may say "a dog runs" where the other says "a dog", or break off.
 
 **Not from sentences alone:** both read the same region codes, and the detector that makes these codes was taught
 phrases on boxes. What the RNN and the alignment net learned from sentences is which words belong to which codes.

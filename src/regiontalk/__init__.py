@@ -11,7 +11,7 @@ from regiontalk.types import Alignment, Description, Hit, ImageRegions, Region, 
 if TYPE_CHECKING:
     from regiontalk.model import Model
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Alignment",
     "Description",

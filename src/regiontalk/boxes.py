@@ -20,11 +20,6 @@ def xywh_to_xyxy(boxes_xywh: ArrayLike) -> Floats:
     return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
 
 
-def xyxy_to_xywh(boxes_xyxy: ArrayLike) -> Floats:
-    boxes = _as_boxes(boxes_xyxy)
-    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
-
-
 def cxcywh_to_xyxy(boxes_cxcywh: ArrayLike) -> Floats:
     boxes = _as_boxes(boxes_cxcywh)
     half = boxes[:, 2:] / 2

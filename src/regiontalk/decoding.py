@@ -38,9 +38,9 @@ class Caption:
         return self.logprob / (len(self.tokens) + 1)
 
 
-def greedy(step: Step, state: State, start: int, longest: int, stutter: bool = False) -> list[Caption]:
-    """The likeliest word each time. `stutter` allows a word or phrase straight after itself."""
-    return _word_by_word(step, state, start, longest, stutter, lambda logprobs: logprobs.argmax(axis=1))
+def greedy(step: Step, state: State, start: int, longest: int) -> list[Caption]:
+    """The likeliest word each time."""
+    return _word_by_word(step, state, start, longest, lambda logprobs: logprobs.argmax(axis=1))
 
 
 def sample(
@@ -50,7 +50,6 @@ def sample(
     longest: int,
     generator: np.random.Generator,
     temperature: float = 1.0,
-    stutter: bool = False,
 ) -> list[Caption]:
     """Words drawn with probability ∝ p^(1/temperature): near 0 it is `greedy`, above 1 it dares more."""
 
@@ -60,10 +59,10 @@ def sample(
         tokens: Integers = (logprobs / temperature + noise).argmax(axis=1)
         return tokens
 
-    return _word_by_word(step, state, start, longest, stutter, draw)
+    return _word_by_word(step, state, start, longest, draw)
 
 
-def _word_by_word(step: Step, state: State, start: int, longest: int, stutter: bool, choose: Choose) -> list[Caption]:
+def _word_by_word(step: Step, state: State, start: int, longest: int, choose: Choose) -> list[Caption]:
     count = len(state[0])
     words: list[list[int]] = [[] for _ in range(count)]
     totals = np.zeros(count)
@@ -73,7 +72,7 @@ def _word_by_word(step: Step, state: State, start: int, longest: int, stutter: b
         if not len(going):
             break
         logprobs, state = step(tokens, state)
-        allowed = _forbid(logprobs, [words[region] for region in going], stutter)
+        allowed = _forbid(logprobs, [words[region] for region in going])
         tokens = choose(allowed).astype(np.int64)
         totals[going] += allowed[np.arange(len(going)), tokens]
         for region, token in zip(going.tolist(), tokens.tolist(), strict=True):
@@ -91,13 +90,12 @@ def _rows(
     return going[chosen], tokens[chosen], tuple(part[chosen] for part in state)
 
 
-def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], stutter: bool) -> Floats:
-    """Log-probabilities (R, V) in float64, −inf for `<UNK>` and, unless allowed, for what would stutter."""
+def _forbid(logprobs: Floats, said: Sequence[Sequence[int]]) -> Floats:
+    """Log-probabilities (R, V) in float64, −inf for `<UNK>` and for words that would repeat what was just said."""
     allowed = logprobs.astype(np.float64)
     allowed[:, UNKNOWN] = -np.inf
-    if not stutter:
-        for row, words in zip(allowed, said, strict=True):
-            row[repeating_words(words)] = -np.inf
+    for row, words in zip(allowed, said, strict=True):
+        row[repeating_words(words)] = -np.inf
     return allowed
 
 
@@ -123,9 +121,7 @@ class _Beam:
     logprob: float
 
 
-def beam_search(
-    step: Step, state: State, start: int, longest: int, width: int, best: int = 1, stutter: bool = False
-) -> list[list[Caption]]:
+def beam_search(step: Step, state: State, start: int, longest: int, width: int, best: int = 1) -> list[list[Caption]]:
     """The `best` likeliest captions of every region, likeliest first, found with `width` of them at a time.
 
     Captions that have ended compete with those on their way, so a search ends as soon as none of the latter
@@ -138,7 +134,7 @@ def beam_search(
         if not len(tokens):
             break
         logprobs, state = step(tokens, state)
-        allowed = _forbid(logprobs, [beam.words for region in beams for beam in region], stutter)
+        allowed = _forbid(logprobs, [beam.words for region in beams for beam in region])
         last = position == longest - 1
         for region, going in enumerate(beams):
             grown = _grow(going, allowed, width)

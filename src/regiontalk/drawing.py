@@ -60,22 +60,14 @@ class Rectangle:
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def draw_regions(
-    photo: Image.Image,
-    boxes_xyxy: ArrayLike,
-    captions: Sequence[str],
-    scores: Sequence[float] | None = None,
-) -> Image.Image:
+def draw_regions(photo: Image.Image, boxes_xyxy: ArrayLike, captions: Sequence[str]) -> Image.Image:
     """A copy of the photo with boxes and labelled captions; boxes in pixels of `photo`."""
     picture = photo.convert("RGB")
     outlines = _outlines(boxes_xyxy, picture.size)
-    if len(outlines) != len(captions) or (scores is not None and len(scores) != len(captions)):
-        raise UsageError(f"{len(outlines)} boxes need as many captions and scores")
-    texts = list(captions)
-    if scores is not None:
-        texts = [f"{caption} {score:.2f}" for caption, score in zip(captions, scores, strict=True)]
+    if len(outlines) != len(captions):
+        raise UsageError(f"{len(outlines)} boxes need as many captions, not {len(captions)}")
     _draw_boxes(picture, outlines)
-    _draw_labels(picture, outlines, texts)
+    _draw_labels(picture, outlines, captions)
     return picture
 
 

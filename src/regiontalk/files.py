@@ -80,6 +80,11 @@ def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
             _put_in_place(partial, path, before)
 
 
+def json_file(value: Mapping[str, Any]) -> bytes:
+    """A whole JSON file, for people to read as well."""
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+
+
 def json_line(value: Mapping[str, Any]) -> bytes:
     """One line of JSON. A lone surrogate, which UTF-8 cannot encode, is escaped."""
     try:

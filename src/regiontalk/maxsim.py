@@ -1,7 +1,7 @@
 """How well a sentence fits a photo (K&FF eq. 8), and which region each of its words belongs to (eqs. 10–12).
 
 Letters: K photos, R regions of each, W words, h the size of a vector. Vectors of regions and words live in one space;
-their inner product says how well they fit. `word_scores` takes numpy arrays in use and torch tensors in training.
+their inner product says how well they fit. `word_scores` takes numpy arrays at inference and torch tensors in training.
 """
 
 from __future__ import annotations
@@ -59,12 +59,6 @@ def align_words(fits: Floats, beta: float) -> NDArray[np.intp]:
     for word in range(words - 1, 0, -1):
         chosen[word - 1] = came_from[word, chosen[word]]
     return chosen
-
-
-def energy(fits: Floats, chosen: NDArray[np.integer], beta: float) -> float:
-    """E(a) of eq. 10."""
-    unary = fits[np.arange(len(chosen)), chosen].sum()
-    return float(unary + beta * (chosen[1:] == chosen[:-1]).sum())
 
 
 def segments(chosen: NDArray[np.integer]) -> list[tuple[int, int]]:

@@ -39,9 +39,9 @@ class Options(TypedDict, total=False):
     threshold: float
     """Regions that score less are left out (default 0)."""
     top: int | None
-    """So many regions at most (default: all)."""
+    """At most this many regions (default: all)."""
     proposals: int | None
-    """So many proposals are recognised (default: the model's setting)."""
+    """Number of proposals that are recognised (default: the model's setting)."""
     boxes: ArrayLike | None
     """Caption these boxes (B, 4), `xyxy` in pixels of the upright photo, instead of finding some. All of them
     are in the answer, in their order: `threshold`, `top` and `proposals` do not apply."""
@@ -204,7 +204,7 @@ class Model:
         seed: int | None = None,
         size: int | None = None,
     ) -> Description:
-        """One sentence for the whole photo (K&FF section 3.2), and so many of the next likeliest `alternatives`.
+        """One sentence for the whole photo (K&FF section 3.2), and the `alternatives` next likely ones.
 
         `beam`: sentences searched at a time (default: the model's); 1 takes the likeliest word each time. With a
         `seed`, words are drawn by their probability instead.

@@ -11,7 +11,6 @@ SHA256SUMS                               of all of these, as `sha256sum` writes 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.errors import DataError, ModelError, UsageError
-from regiontalk.files import new_folder, parse_object, to_dataclass
+from regiontalk.files import json_file, new_folder, parse_object, to_dataclass
 from regiontalk.ranking import Ranking
 from regiontalk.vocabulary import Vocabulary
 
@@ -224,11 +223,11 @@ def write_model_folder(
         del described["heads"]  # so that programs from before there were heads can read it
     if info.prediction.ranking is None:
         del described["prediction"]["ranking"]  # the same
-    files[INFO] = _encode(described)
-    files[WORDS] = _encode(words.to_dict())
+    files[INFO] = json_file(described)
+    files[WORDS] = json_file(words.to_dict())
     for name, head in heads.items():
         files |= {f"{graph}.onnx": data for graph, data in head.graphs.items()}
-        files[_head_words(name)] = _encode(head.words.to_dict())
+        files[_head_words(name)] = json_file(head.words.to_dict())
     files[SUMS] = "".join(f"{_digest(files[name])}  {name}\n" for name in sorted(files)).encode()
     with new_folder(path) as partial:
         for name, data in files.items():
@@ -300,10 +299,6 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
 
 def _broken(message: str) -> ModelError:
     return ModelError(message, hint=_AGAIN)
-
-
-def _encode(value: object) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def _digest(data: bytes) -> str:

@@ -56,7 +56,7 @@ def _expand(given: Iterable[str]) -> Iterator[str]:
         elif os.path.lexists(path) or not glob.has_magic(path):
             yield path
         else:
-            # Without a match the pattern itself goes on, to be named as a file that is not there.
+            # Without a match the pattern itself is kept, to be named as a file that is not there.
             yield from sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207
 
 

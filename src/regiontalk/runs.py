@@ -30,7 +30,16 @@ from typing import Any
 import regiontalk
 from regiontalk.data.records import annotations_path
 from regiontalk.errors import DataError
-from regiontalk.files import read_lines, replacing
+from regiontalk.files import (
+    json_file,
+    json_line,
+    parse_object,
+    read_file,
+    read_json,
+    read_json_lines,
+    read_lines,
+    replacing,
+)
 from regiontalk.model_folder import INFO, RUN_FILES, SUMS
 
 SCHEMA = "regiontalk-run/1"
@@ -83,7 +92,7 @@ class RunRecord:
         """A file, model folder, checkpoint or run (`role`: model, predictions, codes, …), with its record."""
         entry: Values = {"role": role, "path": shown(path), "sha256": fingerprint(path)}
         if (path / INFO).is_file():
-            entry["name"] = json.loads((path / INFO).read_bytes()).get("name")
+            entry["name"] = read_json(path / INFO).get("name")
         record = find_record(path)
         if record is not None:
             made = record.get("output", {}).get("sha256", entry["sha256"])
@@ -116,7 +125,7 @@ def recording(verb: str, output: Path, device: str | None = None, **settings: An
     record = RunRecord(verb, device, **settings)
     yield record
     record.made(output)
-    write_json(record_path(output), record.finish())
+    write_record(record_path(output), record.finish())
 
 
 # -- where records are ---------------------------------------------------------------------------------------
@@ -135,7 +144,22 @@ def find_record(path: Path) -> Values | None:
     if (path / "state.json").is_file():
         places.append(run_folder(path) / RECORD)
     place = next((place for place in places if place.is_file()), None)
-    return None if place is None else read_json(place)
+    return None if place is None else read_record(place)
+
+
+def read_record(path: Path) -> Values:
+    try:
+        values: Values = parse_object(read_file(path), str(path))
+    except DataError as error:
+        raise DataError(f"{path}: not a run record: {error.message}") from error
+    if values.get("schema") != SCHEMA:
+        raise DataError(f"{path}: not a run record (no {SCHEMA!r} in it)")
+    return values
+
+
+def write_record(path: Path, values: Mapping[str, Any]) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(json_file(values))
 
 
 def run_folder(path: Path) -> Path:
@@ -161,30 +185,22 @@ def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def keep_metrics(
-    folder: Path,
-    kind: str,
-    figures: Mapping[str, Any],
-    record: RunRecord,
-    note: str | None = None,
-    data: str | None = None,
+    folder: Path, kind: str, figures: Mapping[str, Any], record: RunRecord, note: str | None = None
 ) -> None:
-    """Writes FOLDER/metrics.json; the log of the training run that was measured comes along.
-
-    `data` says what was measured where no data set was.
-    """
+    """Writes FOLDER/metrics.json; the log of the training run that was measured comes along."""
     values = record.finish()
     steps = list(chain(values))
     recipes = [one["recipe"]["file"] for one in steps if "recipe" in one]
     summary = {
         "recipe": recipes[0] if recipes else None,
         "commit": values["program"].get("commit"),
-        "data": data or "; ".join(map(data_text, values["data"])),
+        "data": "; ".join(map(data_text, values["data"])),
         "device": values["device"],
         "seconds": values["seconds"],
         "recorded": "by the program",
         "note": note,
     }
-    write_json(folder / METRICS, {"kind": kind, **summary, **figures, "record": values})
+    write_record(folder / METRICS, {"kind": kind, **summary, **figures, "record": values})
     for model in measured_models(values):
         log = run_folder(Path(model["path"])) / LOG
         if log.is_file():
@@ -227,18 +243,12 @@ def log_test_look(record: RunRecord, kind: str, figures: Mapping[str, Any], kept
 def read_looks(folder: Path) -> list[Values]:
     """Every look at test that a folder knows of, oldest first."""
     path = folder / LOOKS
-    if not path.is_file():
-        return []
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: not a log of looks at test: {error}") from error
+    return [look for _, look in read_json_lines(path)] if path.is_file() else []
 
 
 def _append_looks(folder: Path, looks: Sequence[Mapping[str, Any]]) -> None:
-    lines = "".join(json.dumps(look, ensure_ascii=False) + "\n" for look in looks)
-    with (folder / LOOKS).open("a", encoding="utf-8") as file:
-        file.write(lines)
+    with (folder / LOOKS).open("ab") as file:
+        file.write(b"".join(map(json_line, looks)))
 
 
 def _has_log(model: Mapping[str, Any]) -> bool:
@@ -324,25 +334,3 @@ def cpu_name() -> str:
     except OSError:
         pass
     return f"{cores} cores of {name}"
-
-
-# -- JSON ----------------------------------------------------------------------------------------------------
-
-
-def read_json(path: Path) -> Values:
-    try:
-        values = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not a run record: {error}") from error
-    if not isinstance(values, dict) or values.get("schema") != SCHEMA:
-        raise DataError(f"{path}: not a run record (no {SCHEMA!r} in it)")
-    return values
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    text = json.dumps(values, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    try:
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -33,7 +33,7 @@ class SentenceHead:
         if beam is not None and not 1 <= beam <= WIDEST:
             raise UsageError(f"beam is {beam}; it may be from 1 to {WIDEST}")
         if not 0 <= alternatives < (beam or WIDEST):
-            raise UsageError(f"alternatives is {alternatives}; a beam of {beam or WIDEST} finds so many less one")
+            raise UsageError(f"alternatives is {alternatives}; it must be less than the beam, {beam or WIDEST}")
 
     def sentences(
         self, codes: Floats, boxes_xyxy: NDArray[np.float64], beam: int | None, alternatives: int, seed: int | None

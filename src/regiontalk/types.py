@@ -47,11 +47,7 @@ class ImageRegions:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            "path": self.path,
-            "width": self.width,
-            "height": self.height,
-            "model": self.model,
+            **_photo_dict(self),
             "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
         }
 
@@ -91,11 +87,7 @@ class Description:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            "path": self.path,
-            "width": self.width,
-            "height": self.height,
-            "model": self.model,
+            **_photo_dict(self),
             **Sentence(self.sentence, self.logprob).to_dict(),
             "alternatives": [other.to_dict() for other in self.alternatives],
         }
@@ -109,6 +101,11 @@ class Description:
     def draw(self) -> Image.Image:
         """The photo with the sentence on it."""
         return self.as_regions().draw()
+
+
+def _photo_dict(found: ImageRegions | Description) -> dict[str, Any]:
+    names = ("path", "width", "height", "model")
+    return {"schema": SCHEMA, **{name: getattr(found, name) for name in names}}
 
 
 @dataclass(frozen=True)

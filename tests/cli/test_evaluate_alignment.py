@@ -69,6 +69,20 @@ def test_grounding_on_a_prepared_data_set(
     assert "centre box" in capsys.readouterr().out
 
 
+@pytest.fixture
+def phrased(untrained_run: Path, tmp_path: Path) -> Path:
+    """The data set of `untrained_run` with every phrase as a sentence of its own."""
+    shutil.copytree(untrained_run / "data", tmp_path / "data")
+    path = tmp_path / "data" / "annotations.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    for record in records:
+        record["entity_sentences"] = [region["phrase"] for region in record["regions"]]
+        for number, region in enumerate(record["regions"]):
+            region |= {"sentences": [number], "type": "shape"}
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return tmp_path / "data"
+
+
 @pytest.mark.parametrize("verb", ["alignment", "grounding"])
 def test_a_model_folder_is_measured_by_looking_at_the_photos(
     verb: str, alignment_run: Path, aligning_model: Path, sentences_run: Path, phrased: Path, capsys

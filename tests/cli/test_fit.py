@@ -17,10 +17,11 @@ import pytest
 import regiontalk
 from regiontalk.calibration import UNCHANGED
 from regiontalk.cli.main import run
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset
 from regiontalk.errors import MissingExtra
-from regiontalk.evaluation import language
-from regiontalk.evaluation.predictions import DatasetModel
+from regiontalk.evaluation import scoring_pool
+from regiontalk.evaluation.language import UnigramF1
 from regiontalk.fitting import settings as settings_module
 from regiontalk.model_folder import read_model_folder
 from regiontalk.types import Region
@@ -67,7 +68,7 @@ def few_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quick_language(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words in common in METEOR's place, which needs no tables."""
-    monkeypatch.setattr(language, "open_meteor", lambda **_: nullcontext(language.UnigramF1()))
+    monkeypatch.setattr(scoring_pool, "open_meteor", lambda **_: nullcontext(UnigramF1()))
 
 
 def fit(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, Any]:
@@ -211,7 +212,7 @@ def test_the_judge_is_meteor(
     def missing(**_: object) -> None:
         raise MissingExtra("METEOR needs its tables", extra="evaluate")
 
-    monkeypatch.setattr(language, "open_meteor", missing)
+    monkeypatch.setattr(scoring_pool, "open_meteor", missing)
     assert run(["fit", str(tiny_model), str(data), "--check", "dev", "-q"]) == 7
     assert "pip install 'regiontalk[evaluate]'" in capsys.readouterr().err
 

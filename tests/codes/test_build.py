@@ -11,9 +11,9 @@ import pytest
 from regiontalk.codes import build
 from regiontalk.codes.build import ROWS, Origin, compute_codes
 from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.merged_truth import truth_of
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError, UsageError
-from regiontalk.evaluation.merged_truth import truth_of
 from regiontalk.model import Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
 from regiontalk.runtime.onnx import OnnxRuntime

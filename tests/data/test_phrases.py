@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from regiontalk.data import phrases
+from regiontalk.data import parse_tree, phrases
 from regiontalk.data.phrases import add_phrases, place_phrases, sentences_of
 from regiontalk.data.records import Dataset, Record, TrueRegion
 from regiontalk.errors import DataError, MissingExtra, UsageError
@@ -153,7 +153,7 @@ def test_a_data_set_gets_phrases_in_the_splits_asked_for(data, tmp_path, parse, 
     assert json.loads((tmp_path / "out" / "dataset.json").read_text()) == done
     written = Dataset(tmp_path / "out")
     assert [len(record.regions) for record in written] == [3, 0, 0]
-    assert written.photo_path(written[0]) == (data / "a.jpg").absolute()
+    assert tmp_path / "out" / written[0].image == (data / "a.jpg").absolute()
     add_phrases(data, tmp_path / "kept", parser, ("train", "dev"), keep_paths=True)
     assert [record.image for record in Dataset(tmp_path / "kept")] == ["a.jpg", "b.jpg", "c.jpg"]
     assert parsed[1:] == ["a brown dog sleeps.", "x"]
@@ -171,16 +171,16 @@ def test_bad_input_leaves_nothing(data, tmp_path, parse):
 
 
 def test_a_missing_parser_names_its_extra(monkeypatch):
-    monkeypatch.setattr(phrases, "PARSER", "no_such_parser")
+    monkeypatch.setattr(parse_tree, "PARSER", "no_such_parser")
     with pytest.raises(MissingExtra) as caught:
-        phrases.load_parser()
+        parse_tree.load_parser()
     assert caught.value.extra == "parse"
 
 
 def test_the_real_parser_finds_the_phrases_of_the_manual():
     pytest.importorskip("spacy")
-    pytest.importorskip(phrases.PARSER)
-    parser = phrases.load_parser()
+    pytest.importorskip(parse_tree.PARSER)
+    parser = parse_tree.load_parser()
     record = Record("a.jpg", 60, 60, sentences=("A white cat is eating from a bowl on the floor.",))
     record = Record("a.jpg", 60, 60, sentences=record.sentences, regions=(TrueRegion(SMALL, "cat", "object"),))
     trees = list(parser([*sentences_of(record), "", ["a", "horse-drawn", "cart"]]))

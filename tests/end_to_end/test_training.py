@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from regiontalk import boxes
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.drawn import draw_scene
 from regiontalk.data.records import Dataset
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model import Model
 from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors

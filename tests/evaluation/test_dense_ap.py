@@ -69,7 +69,7 @@ def test_all_images_share_one_ranking() -> None:
 def test_images_without_predictions_and_without_truths_count() -> None:
     truth = [record("a", (A, "x")), record("b", (A, "x")), record("empty")]
     found = [image("a", (A, 0.5, "x")), image("empty", (A, 0.9, "x"))]
-    # one of two truths found, behind one false alarm on the empty image
+    # one of two truths found, after one false alarm on the empty image
     assert evaluate(truth, found).map == pytest.approx(51 / 101 / 2)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from regiontalk.data.merged_truth import TruthImage
 from regiontalk.evaluation.matching import match
-from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.types import Region
 
 LEFT, RIGHT, FAR = (0.0, 0.0, 9.0, 9.0), (20.0, 0.0, 29.0, 9.0), (50.0, 50.0, 59.0, 59.0)

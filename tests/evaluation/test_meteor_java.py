@@ -4,6 +4,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def java() -> Iterator[JavaMeteor]:
         scorer = JavaMeteor.load()
     except MissingExtra as error:
         pytest.skip(f"METEOR's jar is not installed: {error}")
-    with scorer:
+    with closing(scorer):
         yield scorer
 
 
@@ -60,7 +61,7 @@ def imitate(code: str, folder: Path, timeout: float = 20.0) -> JavaMeteor:
 def test_a_process_that_hangs_is_ended(tmp_path: Path) -> None:
     begin = time.monotonic()
     with (
-        imitate("import time; time.sleep(60)", tmp_path, timeout=0.5) as scorer,
+        closing(imitate("import time; time.sleep(60)", tmp_path, timeout=0.5)) as scorer,
         pytest.raises(RegionTalkError, match=r"no answer within 0\.5 s"),
     ):
         scorer.score("a", ["a"])
@@ -69,7 +70,7 @@ def test_a_process_that_hangs_is_ended(tmp_path: Path) -> None:
 
 def test_a_process_that_does_not_read_is_ended(tmp_path: Path) -> None:
     with (
-        imitate("import time; time.sleep(60)", tmp_path, timeout=0.5) as scorer,
+        closing(imitate("import time; time.sleep(60)", tmp_path, timeout=0.5)) as scorer,
         pytest.raises(RegionTalkError, match="no answer"),
     ):
         scorer.score("a" * 1_000_000, ["a"])
@@ -77,7 +78,7 @@ def test_a_process_that_does_not_read_is_ended(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_says_why(tmp_path: Path) -> None:
     with (
-        imitate("raise SystemExit('out of memory')", tmp_path) as scorer,
+        closing(imitate("raise SystemExit('out of memory')", tmp_path)) as scorer,
         pytest.raises(RegionTalkError, match="out of memory"),
     ):
         scorer.score("a", ["a"])
@@ -85,7 +86,7 @@ def test_a_process_that_dies_says_why(tmp_path: Path) -> None:
 
 def test_an_answer_that_is_no_number(tmp_path: Path) -> None:
     code = "import sys\nfor line in sys.stdin: print('Error: what?\\n' * 2, end='', flush=True)"
-    with imitate(code, tmp_path) as scorer, pytest.raises(RegionTalkError, match="Error: what"):
+    with closing(imitate(code, tmp_path)) as scorer, pytest.raises(RegionTalkError, match="Error: what"):
         scorer.score("a", ["a"])
 
 
@@ -97,7 +98,7 @@ def test_closed_is_closed(tmp_path: Path) -> None:
 
 
 def test_no_reference_is_refused(tmp_path: Path) -> None:
-    with imitate("", tmp_path) as scorer, pytest.raises(UsageError):
+    with closing(imitate("", tmp_path)) as scorer, pytest.raises(UsageError):
         scorer.score("a", [])
 
 

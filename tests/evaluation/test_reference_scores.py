@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from regiontalk.data.merged_truth import TruthImage
 from regiontalk.evaluation.average_precision import RULES
 from regiontalk.evaluation.language import UnigramF1
-from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.evaluation.reference_scores import best_constant_caption, leave_one_out, measure_references
 
 RULE = RULES["densecap"]

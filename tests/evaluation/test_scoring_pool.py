@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -23,7 +24,7 @@ def workers() -> MeteorWorkers:
 def test_processes_give_the_same_scores(workers: MeteorWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = workers.scores(PAIRS)
     monkeypatch.setattr(scoring_pool, "FEW", 10)
-    with workers:
+    with closing(workers):
         assert workers.scores(iter(PAIRS)) == alone
         assert workers.scores(PAIRS[:3]) == alone[:3]
     assert len(set(alone)) > 1
@@ -35,6 +36,6 @@ def test_little_work_starts_no_process(workers: MeteorWorkers, monkeypatch: pyte
         raise AssertionError("a process was started")
 
     monkeypatch.setattr(ProcessPoolExecutor, "__init__", refuse)
-    with workers:
+    with closing(workers):
         assert len(workers.scores(PAIRS)) == 50
         assert 0 < workers.corpus_score(PAIRS) < 1

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import regiontalk
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.fitting.photos import look_at
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig, read_model_folder, write_model_folder

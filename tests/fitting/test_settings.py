@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import regiontalk
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, TrueRegion
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.fitting.photos import SeenPhoto, look_at
 from regiontalk.fitting.settings import settings_to_try, try_settings
 from regiontalk.model_folder import PredictionConfig

@@ -53,7 +53,7 @@ def test_forward_shows_the_algorithm():
 def test_the_final_box_is_the_region_moved_by_the_final_transform():
     net = make_net()
     torch.nn.init.normal_(net.recognition.transform.weight)
-    features, _ = net.propose(photos(), SIZES)
+    features, _ = net.backbone.maps(photos(), SIZES)
     recognized = net.recognize(features, SIZES, BOXES)
     torch.testing.assert_close(recognized.boxes_xyxy, decode_boxes(to_cxcywh(BOXES), recognized.transforms))
     assert not torch.allclose(recognized.boxes_xyxy, BOXES)
@@ -61,11 +61,11 @@ def test_the_final_box_is_the_region_moved_by_the_final_transform():
 
 def test_photos_of_a_batch_are_seen_as_if_alone():
     net = make_net(surroundings=True)
-    together = net.recognize(net.propose(photos(), SIZES)[0], SIZES, BOXES)
+    together = net.recognize(net.backbone.maps(photos(), SIZES)[0], SIZES, BOXES)
     seen = net.see(together, SIZES, BOXES).view(2, 2, -1)
     for n in range(2):
         one = slice(n, n + 1)
-        alone = net.recognize(net.propose(photos()[one], SIZES[one])[0], SIZES[one], BOXES[one])
+        alone = net.recognize(net.backbone.maps(photos()[one], SIZES[one])[0], SIZES[one], BOXES[one])
         torch.testing.assert_close(alone.codes[0], together.codes[n])
         torch.testing.assert_close(alone.logits[0], together.logits[n])
         torch.testing.assert_close(net.see(alone, SIZES[one], BOXES[one]), seen[n])
@@ -73,7 +73,7 @@ def test_photos_of_a_batch_are_seen_as_if_alone():
 
 def test_the_photo_code_is_that_of_the_photo_without_its_padding():
     net = make_net()
-    features, _ = net.propose(photos(), SIZES)
+    features, _ = net.backbone.maps(photos(), SIZES)
     recognized = net.recognize(features, SIZES, BOXES)
     whole = torch.cat([torch.zeros_like(SIZES), SIZES], dim=1)[:, None]
     torch.testing.assert_close(recognized.photo_codes, net.recognize(features, SIZES, whole).codes[:, 0])
@@ -113,7 +113,7 @@ def test_released_first_weights():
 
 def test_scaled_first_weights_leave_boxes_and_scores_undecided():
     net = make_net("he")
-    proposals = net.propose(photos(), SIZES)[1]
+    proposals = net.localization(net.backbone.maps(photos(), SIZES)[0])
     assert not proposals.transforms.any()
     assert float(proposals.logits.detach().abs().max()) < 1
     assert float(net.recognition.first.weight.detach().std()) > 0.05

@@ -19,9 +19,9 @@ from regiontalk.aligner import AlignmentHead
 from regiontalk.cli.main import run
 from regiontalk.codes.build import Origin, compute_codes
 from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.dataset_model import DatasetModel
+from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, Record
-from regiontalk.evaluation.merged_truth import true_boxes
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.fitting.photos import look_at
 from regiontalk.model import Model

@@ -91,7 +91,7 @@ def test_no_room_is_noticed_before_the_first_step(begin, tmp_path, monkeypatch):
 
 
 def test_a_run_that_goes_on_needs_room_for_what_is_missing_only(begin, quick_recipe, tmp_path, monkeypatch):
-    """Two kept ones, the best and one being written make four; one of them is there when the run goes on."""
+    """Two kept ones, the best and one being written make four; one of them is there when the run resumes."""
     engine = Engine(FCLNTask.begin(quick_recipe()), tmp_path, torch.device("cpu"), Silent())
     room = SimpleNamespace(free=3.5 * engine.checkpoint_bytes())
     begin(minutes=0)

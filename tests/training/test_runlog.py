@@ -1,4 +1,4 @@
-"""The log: one JSON object a line, cut back when a run goes on from an earlier step."""
+"""The log: one JSON object a line, cut back when a run resumes from an earlier step."""
 
 from __future__ import annotations
 

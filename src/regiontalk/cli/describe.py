@@ -8,64 +8,33 @@ from typing import Any
 import click
 
 from regiontalk.cli import outputs
-from regiontalk.cli.each_photo import Doing, answer_all, fail_if_strict, report_missing
-from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
+from regiontalk.cli.each_photo import Doing, PhotoOptions, photo_options
 from regiontalk.errors import UsageError
-from regiontalk.photos import find_photos
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--beam", type=click.IntRange(1, 100), help="Sentences searched at a time; default 7, 1 is fastest.")
-@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="So many of the next best sentences too.")
+@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Number of next best sentences to add.")
 @click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
-@click.option("--seed", type=click.IntRange(min=0), help="Another seed, other draws; default 0.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed for --sample; default 0.")
 @click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
-@model_option
-@device_option
-@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     help="page.html, a folder for pictures with their sentence, one picture, or .json/.jsonl.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
-@click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
-@max_megapixels_option
-@click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
-def command(
-    *,
-    paths: tuple[str, ...],
-    model: str | None,
-    device: str,
-    workers: int,
-    output: Path | None,
-    as_json: bool,
-    strict: bool,
-    max_megapixels: float,
-    quiet: bool,
-    **options: Any,
-) -> None:
+@photo_options
+def command(*, asked: PhotoOptions, output: Path | None, **options: Any) -> None:
     """One sentence for each whole photo, with the logarithm of its probability.
 
     PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for paths on stdin,
     one a line or separated by NUL. A photo that cannot be read is named and skipped.
     """
-    wanted = outputs.Wanted(output, as_json, None)
-    asked_for = _options(**options)
-    photos = find_photos(paths, leave_out=wanted.folder)
-    report_missing(photos, paths, quiet)
-    loaded = load_model(model, device, max_megapixels)
-    skipped = answer_all(
-        lambda photo: loaded.describe(photo, **asked_for),
-        photos,
-        wanted,
-        Doing("Describing", "described"),
-        workers,
-        quiet,
-    )
-    fail_if_strict(strict, skipped)
+    wanted = outputs.Wanted(output, asked.as_json, None)
+    chosen = _options(**options)
+    doing = Doing("Describing", "described")
+    asked.answer(lambda model, photo: model.describe(photo, **chosen), asked.find(wanted), wanted, doing)
 
 
 def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int, size: int | None) -> dict[str, Any]:

@@ -1,13 +1,22 @@
-"""One photo after another: found, given to a model in threads, and what fails is named and skipped."""
+"""What the verbs over many photos share: the photos are found, given to a model in threads, and what fails is named and
+skipped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
 
 from regiontalk.cli import console, outputs
+from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
-from regiontalk.photos import Photos, attempts
+from regiontalk.photos import Photos, attempts, find_photos
+
+if TYPE_CHECKING:
+    from regiontalk.model import Model
 
 Result = TypeVar("Result")
 
@@ -19,8 +28,53 @@ class Doing(NamedTuple):
     done: str
 
 
-def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
-    """Fails where there is no photo at all; names what was left out."""
+@dataclass(frozen=True)
+class PhotoOptions:
+    """The options that `photo_options` gives a verb."""
+
+    paths: tuple[str, ...]
+    model: str | None
+    device: str
+    workers: int
+    as_json: bool
+    strict: bool
+    max_megapixels: float
+    quiet: bool
+
+    def find(self, wanted: outputs.Wanted) -> Photos:
+        """The photos; fails where there is none, and names what was left out."""
+        photos = find_photos(self.paths, leave_out=wanted.folder)
+        _report_missing(photos, self.paths, self.quiet)
+        return photos
+
+    def answer(self, ask: Callable[[Model, str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing) -> None:
+        """Asks the model about every photo and writes the answers as wanted."""
+        model = load_model(self.model, self.device, self.max_megapixels)
+        skipped = _answer_all(lambda photo: ask(model, photo), photos, wanted, doing, self.workers, self.quiet)
+        if self.strict and skipped:
+            raise SkippedInputs(f"{skipped} skipped, and --strict was given")
+
+
+def photo_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost decorator."""
+
+    @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+    @model_option
+    @device_option
+    @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
+    @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
+    @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
+    @max_megapixels_option
+    @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
+    @wraps(command)
+    def asking(**options: Any) -> None:
+        shared = {name: options.pop(name) for name in PhotoOptions.__dataclass_fields__}
+        command(asked=PhotoOptions(**shared), **options)
+
+    return asking
+
+
+def _report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
     if not photos.paths:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         reason = photos.skipped[0] if photos.skipped else f"{paths[0]}{more}: no photo there"
@@ -31,7 +85,7 @@ def report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
 
 
-def answer_all(
+def _answer_all(
     ask: Callable[[str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing, workers: int, quiet: bool
 ) -> int:
     """Asks about every photo, writes the answers as wanted, and names what failed; how many photos were skipped."""
@@ -43,11 +97,6 @@ def answer_all(
     if wanted.output is not None:
         console.message(f"{wanted.output}: {console.count(count - failed, 'photo')}", quiet)
     return failed + len(photos.skipped)
-
-
-def fail_if_strict(strict: bool, skipped: int) -> None:
-    if strict and skipped:
-        raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
 
 def put_all(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,9 +18,11 @@ from regiontalk.cli.measurement import Measurement, measured
 from regiontalk.errors import SkippedInputs
 
 if TYPE_CHECKING:
+    from regiontalk.data.records import Record
     from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
     from regiontalk.evaluation.files import Problems
     from regiontalk.evaluation.language import CorpusScorer, SentenceScorer
+    from regiontalk.types import ImageRegions
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FILE = click.Path(exists=True, path_type=Path)
@@ -44,6 +47,42 @@ def _truth_options(command: Decorated) -> Decorated:
     ):
         command = option(command)
     return command
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The truth and the predictions that a verb compares, and how it answers."""
+
+    truth: Path
+    predictions: Path
+    split: str | None
+    as_json: bool
+    strict: bool
+    quiet: bool
+
+    def problems(self) -> AbstractContextManager[Problems]:
+        return _problems(self.strict, self.quiet)
+
+    def records(self, problems: Problems) -> Iterator[Record]:
+        from regiontalk.evaluation.files import read_truth
+
+        return read_truth(self.truth, self.split, problems)
+
+    def images(self, sizes: Mapping[str, tuple[int, int]], problems: Problems) -> Iterator[ImageRegions]:
+        """The predictions for the images of the truth, of such sizes."""
+        from regiontalk.evaluation.files import read_predictions
+
+        return console.track(read_predictions(self.predictions, sizes, problems), "images", len(sizes), self.quiet)
+
+
+def _compared(command: Callable[..., None]) -> Callable[..., None]:
+    """Hands a verb the options of `_truth_options` and `_output_options` as one `files`; to be the innermost."""
+
+    @wraps(command)
+    def comparing(**options: Any) -> None:
+        command(files=Compared(**{one.name: options.pop(one.name) for one in fields(Compared)}), **options)
+
+    return comparing
 
 
 def _meteor_options(command: Decorated) -> Decorated:
@@ -84,11 +123,10 @@ for _verb in (alignment, grounding, vector_lengths):
 @click.option("-o", "--output", type=OUTPUT, help="Also write an HTML report here.")
 @_output_options
 @measured("dense")
+@_compared
 def dense(
     *,
-    truth: Path,
-    predictions: Path,
-    split: str | None,
+    files: Compared,
     protocol: str,
     last_truth_slip: bool,
     no_box_check: bool,
@@ -98,52 +136,38 @@ def dense(
     workers: int | None,
     output: Path | None,
     measurement: Measurement,
-    as_json: bool,
-    strict: bool,
-    quiet: bool,
 ) -> None:
     """Regions with captions: mean AP over IoU and METEOR thresholds (DenseCap section 4.1)."""
     from regiontalk.evaluation.average_precision import rules_named
     from regiontalk.evaluation.dense_ap import DenseEvaluation
-    from regiontalk.evaluation.files import read_predictions, read_truth
 
     rules = rules_named(protocol, last_truth_slip)
-    measurement.record.uses("predictions", predictions)
-    with _problems(strict, quiet) as problems, _sentence_scorer(meteor, without, workers, quiet) as scorer:
-        records = console.track(measurement.count(read_truth(truth, split, problems)), "truth", quiet=quiet)
+    measurement.record.uses("predictions", files.predictions)
+    with files.problems() as problems, _sentence_scorer(meteor, without, workers, files.quiet) as scorer:
+        records = console.track(measurement.count(files.records(problems)), "truth", quiet=files.quiet)
         evaluation = DenseEvaluation(records, scorer, rules, not no_box_check)
-        images = read_predictions(predictions, evaluation.sizes, problems)
-        for image in console.track(images, "images", len(evaluation.sizes), quiet):
+        for image in files.images(evaluation.sizes, problems):
             evaluation.add(image)
         result = evaluation.result(not no_reference_scores)
-        if as_json:
+        if files.as_json:
             console.print_json(result.to_dict())
         else:
             _print_dense(result)
-        measurement.finish(truth, result.to_dict())
+        measurement.finish(files.truth, result.to_dict())
         if output is not None:
-            _write_report(output, evaluation, result, truth, split, predictions)
+            _write_report(output, evaluation, result, files)
 
 
-def _write_report(
-    output: Path, evaluation: DenseEvaluation, result: DenseResult, truth: Path, split: str | None, predictions: Path
-) -> None:
+def _write_report(output: Path, evaluation: DenseEvaluation, result: DenseResult, files: Compared) -> None:
     from regiontalk import images
     from regiontalk.data.records import TarShards
-    from regiontalk.evaluation.files import Problems, read_predictions, read_truth
+    from regiontalk.evaluation.files import Problems, read_predictions
     from regiontalk.evaluation.report import write_report
-    from regiontalk.files import read_file
 
-    folder = truth if truth.is_dir() else truth.parent
-    shards = TarShards(folder)
-    shard_of = {record.image: record.shard for record in read_truth(truth, split, Problems())}
-
-    def open_photo(name: str) -> Any:
-        shard = shard_of[name]
-        return images.open_photo(shards.read(shard, name) if shard else read_file(folder / name))
-
-    found = read_predictions(predictions, evaluation.sizes, Problems())
-    write_report(output, evaluation, result, found, open_photo)
+    shards = TarShards(files.truth if files.truth.is_dir() else files.truth.parent)
+    records = {record.image: record for record in files.records(Problems())}
+    found = read_predictions(files.predictions, evaluation.sizes, Problems())
+    write_report(output, evaluation, result, found, lambda name: images.open_photo(shards.photo(records[name])))
 
 
 @command.command()
@@ -152,35 +176,26 @@ def _write_report(
 @click.option("--training", type=FILE, help="Records; says how many sentences stand in their train split.")
 @_output_options
 @measured("captions")
+@_compared
 def captions(
-    *,
-    truth: Path,
-    predictions: Path,
-    split: str | None,
-    meteor: str,
-    without: str | None,
-    training: Path | None,
-    measurement: Measurement,
-    as_json: bool,
-    strict: bool,
-    quiet: bool,
+    *, files: Compared, meteor: str, without: str | None, training: Path | None, measurement: Measurement
 ) -> None:
     """One sentence a photo: BLEU-1..4, METEOR, CIDEr, ROUGE-L (K&FF table 2)."""
     from regiontalk.evaluation.captions import evaluate_captions, share_found
     from regiontalk.evaluation.files import read_sentences, read_truth
 
-    measurement.record.uses("predictions", predictions)
-    with _problems(strict, quiet) as problems, _corpus_scorer(meteor, without, quiet) as scorer:
-        records = measurement.count(read_truth(truth, split, problems))
+    measurement.record.uses("predictions", files.predictions)
+    with files.problems() as problems, _corpus_scorer(meteor, without, files.quiet) as scorer:
+        records = measurement.count(files.records(problems))
         references = {one.image: one.sentences for one in records if one.sentences}
-        found = read_sentences(predictions, references, problems)
+        found = read_sentences(files.predictions, references, problems)
         pairs = [(found[path], more) for path, more in references.items() if path in found]
         figures = evaluate_captions(pairs, scorer).to_dict()
         if training is not None:
             known = (one for record in read_truth(training, "train", problems) for one in record.sentences)
             figures["in_training"] = share_found(found.values(), known)
-        _print_figures("Sentences", figures, as_json)
-        measurement.finish(truth, figures)
+        _print_figures("Sentences", figures, files.as_json)
+        measurement.finish(files.truth, figures)
 
 
 @command.command()
@@ -188,30 +203,18 @@ def captions(
 @_meteor_options
 @_output_options
 @measured("regions")
-def regions(
-    *,
-    truth: Path,
-    predictions: Path,
-    split: str | None,
-    meteor: str,
-    without: str | None,
-    measurement: Measurement,
-    as_json: bool,
-    strict: bool,
-    quiet: bool,
-) -> None:
+@_compared
+def regions(*, files: Compared, meteor: str, without: str | None, measurement: Measurement) -> None:
     """Captions of given boxes: BLEU-1..4, METEOR, CIDEr, ROUGE-L (K&FF table 3)."""
-    from regiontalk.evaluation.files import read_predictions, read_truth
     from regiontalk.evaluation.regions import evaluate_regions
 
-    measurement.record.uses("predictions", predictions)
-    with _problems(strict, quiet) as problems, _corpus_scorer(meteor, without, quiet) as scorer:
-        records = list(measurement.count(read_truth(truth, split, problems)))
+    measurement.record.uses("predictions", files.predictions)
+    with files.problems() as problems, _corpus_scorer(meteor, without, files.quiet) as scorer:
+        records = list(measurement.count(files.records(problems)))
         sizes = {record.image: (record.width, record.height) for record in records}
-        images = console.track(read_predictions(predictions, sizes, problems), "images", len(sizes), quiet)
-        figures = evaluate_regions(records, images, scorer, problems).to_dict()
-        _print_figures("Captions of given regions", figures, as_json)
-        measurement.finish(truth, figures)
+        figures = evaluate_regions(records, files.images(sizes, problems), scorer, problems).to_dict()
+        _print_figures("Captions of given regions", figures, files.as_json)
+        measurement.finish(files.truth, figures)
 
 
 @command.command()
@@ -226,30 +229,19 @@ def regions(
 )
 @click.option("--classes", is_flag=True, help="Also the share of every class.")
 @_output_options
-def names(
-    *,
-    truth: Path,
-    predictions: Path,
-    split: str | None,
-    smallest: float,
-    classes: bool,
-    as_json: bool,
-    strict: bool,
-    quiet: bool,
-) -> None:
+@_compared
+def names(*, files: Compared, smallest: float, classes: bool) -> None:
     """Captions of given boxes: how many name the object in them (docs/phrases.md)."""
-    from regiontalk.evaluation.files import read_predictions, read_truth
     from regiontalk.evaluation.names import evaluate_names
 
-    with _problems(strict, quiet) as problems:
-        records = list(read_truth(truth, split, problems))
+    with files.problems() as problems:
+        records = list(files.records(problems))
         sizes = {record.image: (record.width, record.height) for record in records}
-        images = console.track(read_predictions(predictions, sizes, problems), "images", len(sizes), quiet)
-        figures = evaluate_names(records, images, smallest).to_dict()
+        figures = evaluate_names(records, files.images(sizes, problems), smallest).to_dict()
         if figures["missing"]:
-            problems.add(str(predictions), f"no caption for {figures['missing']} objects; they count as wrong")
+            problems.add(str(files.predictions), f"no caption for {figures['missing']} objects; they count as wrong")
         shares = figures.pop("classes")
-        if as_json:
+        if files.as_json:
             console.print_json(figures | {"classes": shares} if classes else figures)
             return
         console.print_table(
@@ -344,7 +336,8 @@ def _problems(strict: bool, quiet: bool) -> Iterator[Problems]:
 def _sentence_scorer(
     meteor: str, without: str | None, workers: int | None, quiet: bool
 ) -> AbstractContextManager[SentenceScorer]:
-    from regiontalk.evaluation.language import UnigramF1, open_meteor
+    from regiontalk.evaluation.language import UnigramF1
+    from regiontalk.evaluation.scoring_pool import open_meteor
 
     if without is None:
         return open_meteor(meteor, workers or os.cpu_count() or 1, partial(console.message, quiet=quiet))
@@ -353,7 +346,7 @@ def _sentence_scorer(
 
 
 def _corpus_scorer(meteor: str, without: str | None, quiet: bool) -> AbstractContextManager[CorpusScorer | None]:
-    from regiontalk.evaluation.language import open_meteor
+    from regiontalk.evaluation.scoring_pool import open_meteor
 
     if without is None:
         return open_meteor(meteor, notify=partial(console.message, quiet=quiet))

@@ -10,9 +10,10 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Measurement, measured
-from regiontalk.cli.predict import open_split, writing
+from regiontalk.cli.options import open_split
 from regiontalk.data.records import SPLITS, Dataset, Record
 from regiontalk.errors import UsageError
+from regiontalk.files import replacing
 
 if TYPE_CHECKING:
     from regiontalk.codes.store import CodedPhotos
@@ -132,7 +133,7 @@ def vector_lengths(
     words = net.word_lengths(records)
     found = vector_lengths(words, net.region_lengths(coded, records))
     if output is not None:
-        with writing(output) as temporary:
+        with replacing(output) as temporary:
             temporary.write_text(draw_word_lengths(words), encoding="utf-8")
     if as_json:
         console.print_json(found)

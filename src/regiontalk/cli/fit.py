@@ -14,8 +14,9 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.predict import open_split, writing
+from regiontalk.cli.options import open_split
 from regiontalk.data.records import SPLITS, Dataset, evenly_spaced
+from regiontalk.files import replacing
 from regiontalk.model_folder import PredictionConfig, check_free, read_model_folder, write_model_folder
 from regiontalk.runs import log_test_look, recording
 
@@ -130,7 +131,7 @@ class Fitter:
     quiet: bool
 
     def look(self, dataset: Dataset, settings: PredictionConfig, every_setting: bool = False) -> list[SeenPhoto]:
-        from regiontalk.evaluation.predictions import DatasetModel
+        from regiontalk.data.dataset_model import DatasetModel
         from regiontalk.fitting.photos import look_at
         from regiontalk.fitting.settings import settings_to_try
 
@@ -191,10 +192,10 @@ def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionCo
 
 def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
     """METEOR, which a calibration does without."""
-    from regiontalk.evaluation.language import open_meteor
-
     if parts == ("calibration",):
         return nullcontext()
+    from regiontalk.evaluation.scoring_pool import open_meteor
+
     return open_meteor(workers=os.cpu_count() or 1, notify=partial(console.message, quiet=quiet))
 
 
@@ -221,7 +222,7 @@ def _draw(diagram: Path, judged: Judged, found: Calibration) -> None:
     from regiontalk.evaluation.reliability import draw_reliability, reliability
 
     bins = [reliability(scores, judged.right) for scores in (judged.scores, calibrated(judged.scores, found))]
-    with writing(diagram) as temporary:
+    with replacing(diagram) as temporary:
         temporary.write_text(draw_reliability(dict(zip(("before", "after"), bins, strict=True))), encoding="utf-8")
 
 

@@ -11,9 +11,11 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
+from regiontalk.errors import DataError
 from regiontalk.images import Limits
 
 if TYPE_CHECKING:
+    from regiontalk.data.records import Dataset
     from regiontalk.model import Model
 
 
@@ -44,6 +46,16 @@ max_megapixels_option = click.option(
     show_default=True,
     help="Refuse larger photos.",
 )
+
+
+def open_split(data: Path, split: str, option: str = "--split") -> Dataset:
+    """The photos of one split; fails where there is none."""
+    from regiontalk.data.records import Dataset
+
+    dataset = Dataset(data, split)
+    if not len(dataset):
+        raise DataError(f"{data}: no image in split {split}", hint=f"{option} names another; data stats counts them")
+    return dataset
 
 
 def is_run(place: Path) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import device_name, device_option, is_run, load_model
+from regiontalk.cli.options import device_name, device_option, is_run, load_model, open_split
 from regiontalk.data.records import SPLITS, Dataset
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import UsageError
 from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
 from regiontalk.types import Description, ImageRegions
@@ -69,7 +68,7 @@ def command(
         found = _from_photos(model, dataset, on_truths, sentences, beam, device, workers)
     boxes = "true" if on_truths else "own"
     settings = {"sentences": True, "beam": beam} if sentences else {"boxes": boxes, "beam": beam}
-    with recording("predict", output, device_name(model, device), **settings) as record, writing(output) as temporary:
+    with recording("predict", output, device_name(model, device), **settings) as record, replacing(output) as temporary:
         record.uses("model", _checkpoint(model) if is_run(model) else model)
         record.uses_data(data, split, len(dataset))
         watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
@@ -81,7 +80,7 @@ def command(
 def _from_photos(
     place: Path, dataset: Dataset, on_truths: bool, sentences: bool, beam: int | None, device: str, workers: int
 ) -> Iterable[ImageRegions | Description]:
-    from regiontalk.evaluation.predictions import DatasetModel
+    from regiontalk.data.dataset_model import DatasetModel
 
     asked = DatasetModel(load_model(place, device), dataset)
     if sentences:
@@ -113,20 +112,3 @@ def _from_codes(
         raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")
     describer = DatasetDescriber.load(_checkpoint(run), codes, pick_device(device))
     return (describer.regions if on_truths else describer.photos)(dataset, beam)
-
-
-def open_split(data: Path, split: str, option: str = "--split") -> Dataset:
-    dataset = Dataset(data, split)
-    if not len(dataset):
-        raise DataError(f"{data}: no image in split {split}", hint=f"{option} names another; data stats counts them")
-    return dataset
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the place of `path` in the end; a path that cannot be written fails at once."""
-    try:
-        with replacing(path) as temporary:
-            yield temporary
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.dataset_model import DatasetModel
+from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError, RegionTalkError, UsageError
-from regiontalk.evaluation.merged_truth import true_boxes
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.files import replacing
 from regiontalk.model import BEST_REGIONS, Codes, Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder

@@ -25,7 +25,7 @@ class CodedPhotos:
 
     names: tuple[str, ...]
     counts: NDArray[np.int64]
-    """(P,) rows in use, at least 1."""
+    """(P,) rows that are regions, at least 1."""
     boxes_xyxy: NDArray[np.float32]
     """(P, K, 4) pixels of the upright photo."""
     scores: NDArray[np.float32]
@@ -47,7 +47,7 @@ class CodedPhotos:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """(P, K) the rows in use."""
+        """(P, K) which rows are regions."""
         return np.arange(self.codes.shape[1]) < self.counts[:, None]
 
     def find(self, records: Iterable[Record], place: str) -> NDArray[np.int64]:

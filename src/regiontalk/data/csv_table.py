@@ -18,7 +18,6 @@ from regiontalk.errors import DataError
 from regiontalk.types import BoxXYXY
 
 CORNERS, SIZES = ("x0", "y0", "x1", "y1"), ("x", "y", "w", "h")
-OTHERS = ("path", "phrase", "split")
 
 
 @dataclass

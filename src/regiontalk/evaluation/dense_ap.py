@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk.boxes import Floats
+from regiontalk.data.merged_truth import TruthImage, truth_of, truths_by_path
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
 from regiontalk.evaluation.average_precision import (
@@ -28,7 +29,6 @@ from regiontalk.evaluation.average_precision import (
 from regiontalk.evaluation.box_format import ENOUGH, BoxCheck
 from regiontalk.evaluation.language import SentenceScorer, TreebankWords, metric_name, score_once
 from regiontalk.evaluation.matching import MatchedImage, boxes_of, match
-from regiontalk.evaluation.merged_truth import TruthImage, truth_of, truths_by_path
 from regiontalk.evaluation.reference_scores import measure_references
 from regiontalk.types import ImageRegions
 

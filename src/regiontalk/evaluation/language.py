@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from regiontalk.evaluation.ptb import tokenize
@@ -80,19 +79,3 @@ def metric_name(scorer: SentenceScorer) -> str:
     if isinstance(scorer, TreebankWords):
         return metric_name(scorer.scorer)
     return str(getattr(scorer, "metric", type(scorer).__name__))
-
-
-def open_meteor(
-    kind: str = "python", workers: int = 1, notify: Callable[[str], None] | None = None
-) -> AbstractContextManager[CorpusScorer]:
-    """METEOR 1.5: our own ("python"), by several processes for much work, or the original ("java").
-
-    `notify` is told when the tables are converted first, which takes a while.
-    """
-    if kind == "java":
-        from regiontalk.evaluation.meteor import JavaMeteor
-
-        return JavaMeteor.load()
-    from regiontalk.evaluation.scoring_pool import MeteorWorkers
-
-    return MeteorWorkers(workers, notify)

@@ -10,9 +10,9 @@ import numpy as np
 
 from regiontalk import boxes
 from regiontalk.boxes import Floats, Integers
+from regiontalk.data.merged_truth import TruthImage
 from regiontalk.evaluation.average_precision import IOU_THRESHOLDS
 from regiontalk.evaluation.language import Pair
-from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.types import Region
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from regiontalk.data.merged_truth import TruthImage
 from regiontalk.evaluation.average_precision import Pool, Rules, curves, mean_strict
 from regiontalk.evaluation.language import Pair, SentenceScorer, score_once
-from regiontalk.evaluation.merged_truth import TruthImage
 
 CANDIDATES = 30  # most frequent phrases that may be the best constant caption
 SAMPLE = 2000  # truths on which they are compared

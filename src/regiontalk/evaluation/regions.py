@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from regiontalk import boxes
+from regiontalk.data.merged_truth import truth_of
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
 from regiontalk.evaluation.captions import CaptionScores, evaluate_captions
 from regiontalk.evaluation.files import Problems
 from regiontalk.evaluation.language import CorpusScorer, Pair
 from regiontalk.evaluation.matching import boxes_of
-from regiontalk.evaluation.merged_truth import truth_of
 from regiontalk.types import ImageRegions
 
 SAME_BOX = 0.9  # IoU from which a predicted box is the true one, rounded

@@ -16,11 +16,11 @@ from PIL import Image
 
 from regiontalk import boxes, drawing
 from regiontalk.boxes import Floats
+from regiontalk.data.merged_truth import TruthImage
 from regiontalk.errors import RegionTalkError
 from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS, curves
 from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
 from regiontalk.evaluation.matching import boxes_of
-from regiontalk.evaluation.merged_truth import TruthImage
 from regiontalk.evaluation.reference_scores import label
 from regiontalk.files import replacing
 from regiontalk.types import ImageRegions, Region

@@ -1,16 +1,16 @@
-"""METEOR by several processes: a whole test set's captions against all references of their images."""
+"""METEOR, if need be by several processes: a test set's captions against all references of their images."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, closing
 from itertools import chain
 from multiprocessing import get_context
-from types import TracebackType
 
-from regiontalk.evaluation.language import Pair
-from regiontalk.evaluation.meteor import Meteor
+from regiontalk.evaluation.language import CorpusScorer, Pair
+from regiontalk.evaluation.meteor import JavaMeteor, Meteor
 
 FEW = 100_000  # comparisons of two sentences that are not worth starting processes for
 SHARES = 4  # parts a worker gets of one call, so that none waits long for another
@@ -18,8 +18,18 @@ SHARES = 4  # parts a worker gets of one call, so that none waits long for anoth
 _of_this_worker: list[Meteor] = []  # one, once a worker process has started
 
 
+def open_meteor(
+    kind: str = "python", workers: int = 1, notify: Callable[[str], None] | None = None
+) -> AbstractContextManager[CorpusScorer]:
+    """METEOR 1.5: our own ("python"), by several processes for much work, or the original ("java").
+
+    `notify` is told when the tables are converted first, which takes a while.
+    """
+    return closing(JavaMeteor.load() if kind == "java" else MeteorWorkers(workers, notify))
+
+
 class MeteorWorkers:
-    """The interface of `Meteor`. The processes start with the first large call; leave by `close` or `with`."""
+    """The interface of `Meteor`. The processes start with the first large call; `close` ends them."""
 
     metric = "meteor"
 
@@ -45,17 +55,6 @@ class MeteorWorkers:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-
-    def __enter__(self) -> MeteorWorkers:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _start_worker() -> None:

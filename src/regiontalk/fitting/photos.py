@@ -12,9 +12,9 @@ import numpy as np
 from PIL import Image
 
 from regiontalk import regions as rules
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Record
 from regiontalk.decoding import Caption
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence

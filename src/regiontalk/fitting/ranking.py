@@ -17,13 +17,13 @@ import numpy as np
 
 from regiontalk import boxes as geometry
 from regiontalk.calibration import sigmoid
+from regiontalk.data.merged_truth import TruthImage, truth_of
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
 from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS, Pool, Rules
 from regiontalk.evaluation.dense_ap import DenseResult, evaluate_dense
 from regiontalk.evaluation.language import SentenceScorer, score_once
 from regiontalk.evaluation.matching import best_truths
-from regiontalk.evaluation.merged_truth import TruthImage, truth_of
 from regiontalk.fitting.photos import SeenPhoto, to_image
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import FEATURES, Evidence, Floats, Ranking, features

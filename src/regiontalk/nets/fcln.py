@@ -92,10 +92,6 @@ class FCLN(nn.Module):
         word_logits = self.language(*caption(recognized))
         return Output(deep, proposals, recognized, word_logits)
 
-    def propose(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Proposals]:
-        features, _ = self.backbone.maps(images, sizes)  # (N, C, h, w)
-        return features, self.localization(features)
-
     def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:
         """Codes, refined scores and refined boxes of regions (N, B, 4); the whole photo is read along with them."""
         count, regions = boxes_xyxy.shape[:2]

@@ -7,7 +7,6 @@ into it.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regiontalk.errors import DataError, ModelError, OutputError
-from regiontalk.files import new_folder, read_json
+from regiontalk.files import json_file, new_folder, read_json
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
@@ -50,8 +49,7 @@ def save_checkpoint(
                 save_file(plain, partial / f"{name}.safetensors")
             except SafetensorError as error:
                 raise OutputError(f"{final}: cannot be written: {error}", hint="earlier ones are whole") from error
-        text = json.dumps({"format": FORMAT, "step": step, **state}, indent=1)
-        (partial / "state.json").write_text(text + "\n", encoding="utf-8")
+        (partial / "state.json").write_bytes(json_file({"format": FORMAT, "step": step, **state}))
     return final
 
 
@@ -125,10 +123,10 @@ def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCL
     return Trained(_ready(net, weights, checkpoint, device), words, recipe, state)
 
 
-def load_alignment(checkpoint: Path, device: torch.device = CPU) -> Trained[AlignmentNet, AlignmentRecipe]:
+def load_alignment(checkpoint: Path) -> Trained[AlignmentNet, AlignmentRecipe]:
     state, recipe, words = _read_trained(checkpoint, AlignmentRecipe, "detector", "code", "relations")
     net = AlignmentNet(recipe.net, state["code"], len(words), len(state["relations"]))
-    return Trained(_ready(net, _weights(checkpoint), checkpoint, device), words, recipe, state)
+    return Trained(_ready(net, _weights(checkpoint), checkpoint, CPU), words, recipe, state)
 
 
 def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[MultimodalRNN, SentencesRecipe]:

@@ -54,7 +54,7 @@ def start_run(
             raise RegionTalkError(f"{folder}: {error}", hint="the last checkpoint is whole") from error
         if record is not None:
             record.made(find_checkpoint(folder))
-            runs.write_json(folder / runs.RECORD, record.finish())
+            runs.write_record(folder / runs.RECORD, record.finish())
 
 
 def _begin_record(
@@ -75,7 +75,7 @@ def _begin_record(
     earlier = runs.find_record(folder) if resumed else None
     if earlier is not None:
         record.resumes(earlier)
-    runs.write_json(folder / runs.RECORD, record.values)
+    runs.write_record(folder / runs.RECORD, record.values)
     return record
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import closing
 from pathlib import Path
 
 from regiontalk.evaluation.meteor import JavaMeteor
@@ -36,7 +37,7 @@ def main() -> None:
     sentences = (HERE / "meteor_sentences.txt").read_text(encoding="utf-8").split("\n")[:-1]
     cases = choose_cases(len(sentences))
     pairs = [(sentences[line], [sentences[other] for other in others]) for line, others in cases]
-    with JavaMeteor.load() as java:
+    with closing(JavaMeteor.load()) as java:
         scores, corpus = java.scores(pairs), java.corpus_score(pairs)
     rows = [json.dumps([*case, score]) for case, score in zip(cases, scores, strict=True)]
     text = f'{{"corpus": {corpus!r}, "cases": [\n' + ",\n".join(rows) + "\n]}\n"

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 
 import regiontalk
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record
-from regiontalk.evaluation.predictions import DatasetModel
 from regiontalk.export.detector import trace
 from regiontalk.model import Model
 from regiontalk.model_folder import write_model_folder

@@ -143,7 +143,7 @@ def test_final_losses_by_hand():
 
 def test_scores_learn_from_the_proposals_at_inference_which_come_last():
     sample, at_inference = make_sample([[True, False]]), make_sample([[False, True]])
-    logits = torch.tensor([[0.3, -0.7, 50.0, 0.2, 0.9]])  # two sampled, a truth, two in use
+    logits = torch.tensor([[0.3, -0.7, 50.0, 0.2, 0.9]])  # two sampled, a truth, two used
     nothing = torch.zeros(1, 5, 4)
     recognized = Recognized(nothing, logits, nothing, nothing, nothing[0])
     found = final_losses(recognized, sample, at_inference, make_truths(), PAPER)
@@ -176,7 +176,7 @@ def loss_of(
 
 
 def test_caption_loss_by_hand_ends_with_end():
-    """Words 2, END; whatever comes behind END is not looked at."""
+    """Words 2, END; whatever comes after END is not looked at."""
     logits = word_logits([0, 0, 1.0], [2.0, 0, 0], [50.0, -50, 50])
     words = torch.tensor([[2, END, END]])
     first = -1 + math.log(2 + math.e)

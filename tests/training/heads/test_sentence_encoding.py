@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from regiontalk.data.parse_tree import Token, Tree
 from regiontalk.errors import DataError, MissingExtra
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.heads import sentence_encoding
@@ -102,10 +103,5 @@ def test_without_spacy_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_edges_join_words_and_no_punctuation() -> None:
-    class Token:
-        def __init__(self, text: str, relation: str) -> None:
-            self.text, self.dep_, self.head = text, relation, self
-
-    runs, dog, dot = Token("runs", "ROOT"), Token("Dog", "nsubj"), Token(".", "punct")
-    dog.head = dot.head = runs
-    assert sentence_encoding._edges([dog, runs, dot], WORDS) == [("nsubj", "runs", "dog")]
+    dog, runs, dot = Token("Dog", "NN", "nsubj", 1), Token("runs", "VBZ", "ROOT", 1), Token(".", ".", "punct", 1)
+    assert sentence_encoding._edges(Tree([dog, runs, dot]), WORDS) == [("nsubj", "runs", "dog")]

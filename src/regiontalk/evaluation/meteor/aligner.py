@@ -154,7 +154,7 @@ def _find_candidates(
 
 @compiled
 def _add(candidates: Integers, found: int, cost: int, path: int, match: int) -> int:
-    """Behind those of the same cost; the last one goes when there are more than the beam holds."""
+    """Inserted after those of the same cost; the last one goes when there are more than the beam holds."""
     if found == BEAM:
         if cost >= candidates[BEAM - 1, _COST]:
             return found

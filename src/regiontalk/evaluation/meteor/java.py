@@ -13,7 +13,6 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.evaluation.meteor.score import Pair
@@ -28,7 +27,7 @@ _BAR_BEFORE_BAR = re.compile(r"\|(?=\|)")
 class JavaMeteor:
     """The same interface as `Meteor`. No question waits longer than `timeout` seconds for its answer.
 
-    The first one takes long: the jar reads its tables, for 7 to 18 seconds. Leave by `close` or `with`.
+    The first one takes long: the jar reads its tables, for 7 to 18 seconds. `close` ends the process.
     """
 
     metric = "meteor"
@@ -107,17 +106,6 @@ class JavaMeteor:
         self._process.kill()
         self._process.communicate()
         self._errors.close()
-
-    def __enter__(self) -> JavaMeteor:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _question(hypothesis: str, references: Sequence[str]) -> str:

@@ -62,11 +62,11 @@ class Lexicon:
 
     def _numbers_of_token(self, token: str) -> list[int]:
         """The words of a token, after the last one of a text also its end."""
-        bare = token.removesuffix(LAST)
-        end = [] if bare == token else [_END]
-        if depends_on_neighbours(bare) or (not end and depends_on_next(bare)):
+        word = token.removesuffix(LAST)
+        end = [] if word == token else [_END]
+        if depends_on_neighbours(word) or (not end and depends_on_next(word)):
             return [_UNCLEAR, *end]
-        return self._normalize(bare) + end
+        return self._normalize(word) + end
 
     def _normalize(self, text: str) -> list[int]:
         tables = self._tables

@@ -8,10 +8,10 @@ import numpy as np
 
 from regiontalk import boxes as geometry
 from regiontalk import drawing, images
+from regiontalk.data.dataset_model import DatasetModel, in_record
 from regiontalk.data.records import Dataset, Record, evenly_spaced
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
-from regiontalk.evaluation.predictions import DatasetModel, in_record
 from regiontalk.evaluation.proposals import proposal_recall
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig

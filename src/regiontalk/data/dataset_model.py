@@ -13,9 +13,9 @@ from PIL import Image
 
 from regiontalk import boxes as geometry
 from regiontalk import images
+from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError, RegionTalkError
-from regiontalk.evaluation.merged_truth import true_boxes
 from regiontalk.model import Look, Model
 from regiontalk.photos import in_order
 from regiontalk.types import Description, ImageRegions, Region

@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 import regiontalk
+from regiontalk.data.dataset_model import DatasetModel, in_record
+from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError
-from regiontalk.evaluation.merged_truth import true_boxes
-from regiontalk.evaluation.predictions import DatasetModel, in_record
 from regiontalk.model import Model
 from regiontalk.types import ImageRegions, Region
 
