@@ -109,9 +109,11 @@ class ViT(nn.Module):
         patches = self.patches(self.normalize(images))  # (N, E, h, w)
         height, width = patches.shape[2:]
         x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
-        x = torch.cat([self.class_token.expand(len(x), -1, -1).to(x.dtype), x], dim=1)  # (N, T, E)
-        # A photo alone is padded by less than a patch: no token is padding, and the exported graph has no mask.
-        mask = None if len(images) == 1 else _mask(sizes, height, width)
+        class_token: Tensor = self.class_token  # (1, 1, E)
+        mask = None
+        if len(images) > 1:  # a photo alone is padded by less than a patch: it needs no mask, and its graph has none
+            class_token, mask = class_token.expand(len(images), -1, -1), _mask(sizes, height, width)
+        x = torch.cat([class_token.to(x.dtype), x], dim=1)  # (N, T, E)
         taps = []
         for number, block in enumerate(self.blocks):
             x = block(x, mask)
