@@ -398,7 +398,7 @@ SECTIONS = (
         "speed-gpu",
         SPEED,
         "The paper's network on a GPU",
-        "Of 0.1.0, whose batches and CUDA graphs 0.2.0 has given up for one path (`predict`); not measured again since. "
+        "Of 0.1.0, whose batches and CUDA graphs 0.2.0 gave up for one path (`predict`); not measured again since. "
         "Made-up photos of 720×600 on an H200, 300 proposals, milliseconds a photo.",
         (
             Column("batch", ("batch",), 1, 0),
