@@ -121,22 +121,11 @@ def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
     file = DOCS.parent / recipe["file"]
     if file.parent.name != "recipes" or not file.is_file():
         return None
-    from regiontalk.training.recipe import load_recipe, to_dict
+    from regiontalk.training.recipe import flatten, load_recipe, to_dict
 
-    now = dict(_flat(json.loads(json.dumps(to_dict(load_recipe(file))))))
-    then = dict(_flat(recipe["as_used"]))
+    now, then = flatten(to_dict(load_recipe(file))), flatten(recipe["as_used"])
     # A key that came later had no value then.
     return [f"{key} = {value} (now {now.get(key, 'gone')})" for key, value in then.items() if now.get(key) != value]
-
-
-def _flat(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """("run.steps", 400) for every value."""
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else None
-    if items is None:
-        yield prefix.removesuffix("."), tree
-        return
-    for key, value in items:
-        yield from _flat(value, f"{prefix}{key}.")
 
 
 # -- the page ------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import math
 import os
 import signal
@@ -28,7 +27,7 @@ from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.training import checkpoints
 from regiontalk.training.loader import load_batches
 from regiontalk.training.optimizers import EMA, rate_factor
-from regiontalk.training.recipe import Recipe, from_stored, to_dict
+from regiontalk.training.recipe import Recipe, flatten, from_stored, to_dict
 from regiontalk.training.runlog import RunLog
 
 # Keys of [run] that may change when a run is resumed.
@@ -372,19 +371,10 @@ class Engine:
 
 def check_same_recipe(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:
     """A run resumes with the recipe it started with."""
-    old, new = dict(_flat(json.loads(json.dumps(then)))), dict(_flat(json.loads(json.dumps(now))))
+    old, new = flatten(then), flatten(now)
     for key in sorted(set(old) | set(new)):
         if key.removeprefix("run.") not in FREE_KEYS and old.get(key) != new.get(key):
             raise UsageError(
                 f"{place}: started with {key} = {old.get(key)!r}, now {new.get(key)!r}",
                 hint="start another run with -o, or set it back",
             )
-
-
-def _flat(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else None
-    if items is None:
-        yield prefix.removesuffix("."), tree
-        return
-    for key, value in items:
-        yield from _flat(value, f"{prefix}{key}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -278,7 +278,6 @@ class FCLNRecipe:
         check_choice(place, "net.localization.score_ways", self.net.localization.score_ways, (1, 2))
         check_choice(place, "vocabulary.cleaning", self.vocabulary.cleaning, tuple(CLEANING))
         check_choice(place, "backbone_optimizer.kind", self.backbone_optimizer.kind, OPTIMIZERS)
-        check_choice(place, "prediction.score", self.prediction.score, ("final", "product"))
         check_at_least_one(place, "sampler.regions", self.sampler.regions)
         check_at_least_one(place, "augmentation.zoom", self.augmentation.zoom)
         if not self.data:
@@ -470,3 +469,16 @@ def from_stored(kind: type[Config], data: dict[str, Any], place: str) -> Config:
 def to_dict(config: Any) -> dict[str, Any]:
     """The recipe as plain values, for the run's folder and for checkpoints."""
     return dataclasses.asdict(config)
+
+
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted key -> value, `{"run.steps": 400}`, of what `to_dict` gave, whether it has been through JSON or not."""
+    return dict(_flat(values, ""))
+
+
+def _flat(tree: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(tree, Mapping | list | tuple):
+        yield prefix.removesuffix("."), tree
+        return
+    for key, value in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
+        yield from _flat(value, f"{prefix}{key}.")
