@@ -5,7 +5,6 @@ The decoders themselves are attacked in `test_images`.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import struct
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile_files import encode, png_chunk
 from PIL import Image
 
 from regiontalk.cli.main import run
@@ -32,16 +32,6 @@ ORIENTATIONS = {
     8: Image.Transpose.ROTATE_270,
 }
 """EXIF orientation -> how an upright photo is stored."""
-
-
-def encode(image: Image.Image, kind: str, **options: object) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
-def png_chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 def png(width: int, height: int, *chunks: bytes) -> bytes:

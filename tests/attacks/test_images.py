@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_files import encode, png_chunk
 from PIL import Image
 
 from regiontalk import images
@@ -23,16 +24,6 @@ FORMATS = ["JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "AVIF"]
 FLIPPED_IMAGES = 2000
 
 pytestmark = pytest.mark.timeout(60)  # a photo that blocks must not hold the tests up
-
-
-def encode(image: Image.Image, kind: str, **options: object) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
-def png_chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 def png(width: int, height: int, *chunks: bytes, pixels: bytes = b"") -> bytes:
