@@ -27,7 +27,7 @@ def test_our_own_records_come_back_as_they_were(tmp_path, scene_path):
     assert list(Dataset(tmp_path / "out")) == [record]
 
 
-def test_what_the_captioner_prints_can_be_corrected_and_learnt_from(tmp_path, scene_path):
+def test_what_caption_prints_can_be_corrected_and_learnt_from(tmp_path, scene_path):
     said = ImageRegions(str(scene_path), 96, 64, "compact-1", (Region((1, 2, 30, 40), 0.9, "a house", -3.0),))
     prepare("jsonl", write(tmp_path, said.to_dict()), tmp_path / "out")
     [record] = Dataset(tmp_path / "out")
