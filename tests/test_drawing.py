@@ -82,11 +82,48 @@ def test_regions_are_drawn_on_a_copy(scene: Image.Image) -> None:
     assert drawn.getpixel((30, 30)) == scene.getpixel((30, 30))
 
 
-def test_a_label_is_readable_on_its_plate() -> None:
+@pytest.mark.parametrize("ground", ["black", "white", drawing.PALETTE[0]])
+def test_a_box_is_seen_on_any_photo(ground: str | drawing.Colour) -> None:
+    photo = Image.new("RGB", (300, 200), ground)
+    drawn = drawing.draw_regions(photo, [[50, 60, 250, 190]], [""])
+    line = [drawn.getpixel((x, 100)) for x in range(45, 65)]
+    assert max(drawing.contrast(colour, photo.getpixel((0, 0))) for colour in line) >= 4.5  # type: ignore[arg-type]
+
+
+def test_labels_are_readable_on_every_colour_of_the_palette() -> None:
+    for colour in drawing.PALETTE:
+        assert drawing.contrast(drawing.ink(colour), colour) >= 4.5
+        for strength in np.linspace(0, 1, 21):
+            plate = drawing.faded(colour, strength)
+            assert drawing.contrast(drawing.ink(plate), plate) >= 4.5, "also a weak word of an alignment"
+
+
+@given(st.tuples(*[st.integers(0, 255)] * 3))
+def test_ink_is_readable_on_any_plate(plate: drawing.Colour) -> None:
+    assert drawing.contrast(drawing.ink(plate), plate) >= 4.5
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert drawing.contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+    assert drawing.contrast((118, 118, 118), (255, 255, 255)) == pytest.approx(4.54, abs=0.01)  # WCAG's example grey
+    assert drawing.contrast((60, 180, 75), (255, 255, 255)) == pytest.approx(2.7, abs=0.05)
+
+
+def test_a_label_is_drawn_in_ink_on_its_plate() -> None:
     drawn = drawing.draw_regions(Image.new("RGB", (300, 200), "grey"), [[50, 60, 250, 190]], ["a red mug"])
-    plate = np.asarray(drawn.crop((50, 40, 130, 60)))
+    plate = np.asarray(drawn.crop((50, 42, 110, 58)))
     assert (plate == drawing.PALETTE[0]).all(axis=-1).mean() > 0.4
-    assert (plate.min(axis=-1) > 170).sum() > 10  # thin white letters with soft edges
+    assert (plate.max(axis=-1) < 60).sum() > 10  # thin letters with soft edges
+
+
+def test_labels_and_lines_grow_with_the_photo() -> None:
+    shares = []
+    for side in (1000, 4000):
+        drawn = drawing.draw_regions(
+            Image.new("RGB", (side, side)), [[0.1 * side, 0.1 * side, 0.9 * side, 0.9 * side]], ["a mug"]
+        )
+        shares.append((np.asarray(drawn) == drawing.PALETTE[0]).all(axis=-1).mean())
+    assert shares[1] == pytest.approx(shares[0], rel=0.1)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (15, 15), (40, 30), (1, 3000), (3000, 1), (900, 700)])
@@ -166,7 +203,7 @@ class TestAlignment:
         assert picture.height > 200
         colours = {colour for _, colour in picture.crop((0, 200, 300, picture.height)).getcolors(100_000)}
         assert drawing.PALETTE[0] in colours, "the strongest word has its region's full colour"
-        assert drawing.PALETTE[1] not in colours, "a weaker one is paler"
+        assert drawing.PALETTE[1] not in colours, "a weaker one stands on a darker plate"
         assert picture.getpixel((10, 10)) == drawing.PALETTE[0]
         assert photo.getcolors() == [(60_000, (255, 255, 255))], "the photo itself is left as it was"
 
@@ -180,6 +217,11 @@ class TestAlignment:
         words = [("word", 1.0)] * 5000
         picture = drawing.draw_alignment(Image.new("RGB", (200, 100)), [(0, 0, 9, 9)], [words])
         assert picture.height < 600
+
+    def test_weak_words_can_be_read(self) -> None:
+        picture = drawing.draw_alignment(Image.new("RGB", (300, 200)), [(9, 9, 90, 90)], [[("dog", -0.5)]])
+        below = picture.crop((0, 200, 300, picture.height))
+        assert max(drawing.contrast(colour, drawing.PAPER) for _, colour in below.getcolors(1 << 20)) > 7
 
     def test_weak_words_and_tiny_photos(self) -> None:
         drawing.draw_alignment(Image.new("L", (1, 1)), [(0, 0, 1, 1)], [[("dog", -0.5)]])

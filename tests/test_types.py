@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from regiontalk.types import Alignment, Hit, ImageRegions, Region, Segment, WordMatch
+from regiontalk import drawing
+from regiontalk.types import Alignment, Hit, ImageRegions, Region, Segment, Shown, WordMatch
 
 numbers = st.floats(-1e6, 1e6)
 regions = st.builds(
@@ -103,6 +104,22 @@ def test_the_image_takes_no_part_in_comparing_and_showing(scene: Image.Image) ->
     full = ImageRegions("a.jpg", 96, 64, "m", (), image=scene)
     assert bare == full
     assert "image" not in repr(full)
+
+
+def test_pictures_show_what_is_likely_unless_asked_for_more(scene: Image.Image) -> None:
+    found = tuple(Region((0, 0, 20 + n, 20), score, "") for n, score in enumerate((0.9, 0.5, 0.1)))
+    photo = ImageRegions("a.jpg", 96, 64, "m", found, image=scene)
+
+    def drawn(picture: Image.Image) -> set[int]:
+        """The numbers of the regions whose colour is in the picture."""
+        colours = {colour for _, colour in picture.getcolors(1 << 20)}
+        return {number for number in range(3) if drawing.PALETTE[number] in colours}
+
+    assert drawn(photo.draw()) == {0, 1}
+    assert drawn(photo.draw(threshold=0)) == {0, 1, 2}
+    assert drawn(photo.draw(threshold=0, top=1)) == {0}
+    assert drawn(dataclasses.replace(photo, shown=Shown(0.0, None)).draw()) == {0, 1, 2}
+    assert photo.draw(scores=True).tobytes() != photo.draw().tobytes()
 
 
 def test_drawing_uses_the_image_or_opens_the_file(scene: Image.Image, scene_path: Path) -> None:

@@ -17,23 +17,26 @@ from regiontalk.errors import UsageError
 Colour = tuple[int, int, int]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
+# Light colours: black words stand out on each of them, and each of them on dark paper.
 PALETTE: list[Colour] = [
-    (230, 25, 75),
-    (60, 180, 75),
-    (255, 225, 25),
-    (0, 130, 200),
-    (245, 130, 48),
-    (145, 30, 180),
-    (70, 240, 240),
-    (240, 50, 230),
-    (210, 245, 60),
-    (250, 190, 212),
-    (0, 128, 128),
-    (170, 110, 40),
+    (255, 107, 107),
+    (88, 214, 110),
+    (255, 217, 61),
+    (96, 168, 255),
+    (255, 159, 67),
+    (196, 140, 255),
+    (64, 224, 232),
+    (255, 128, 220),
+    (200, 240, 80),
+    (255, 200, 205),
+    (58, 184, 160),
+    (214, 168, 116),
 ]
+BLACK: Colour = (0, 0, 0)
+WHITE: Colour = (255, 255, 255)
 MOST_LINES = 3
 MOST_LINES_BELOW = 12  # of a sentence below its photo
-PAPER: Colour = (32, 32, 32)  # dark: half of the palette cannot be read on white
+PAPER: Colour = (32, 32, 32)
 CELL = (480, 360)  # pixels of one picture on a sheet
 MARGIN = 12
 
@@ -71,11 +74,16 @@ def draw_regions(photo: Image.Image, boxes_xyxy: ArrayLike, captions: Sequence[s
     return picture
 
 
+def draw_sentence(photo: Image.Image, sentence: str) -> Image.Image:
+    """The photo on a taller sheet, with the sentence below it."""
+    return _with_text_below(photo.convert("RGB"), [(word, PAPER) for word in sentence.split()])
+
+
 def draw_alignment(
     photo: Image.Image, boxes_xyxy: ArrayLike, segments: Sequence[Sequence[tuple[str, float]]]
 ) -> Image.Image:
-    """A copy of the photo with a coloured box for each segment of a sentence, and the sentence below it in the same
-    colours. A segment is its words with how well each fits its box: the less, the paler.
+    """A copy of the photo with a coloured box for each segment of a sentence, and the sentence below it on plates of
+    the same colours. A segment is its words with how well each fits its box: the less, the darker the plate.
     """
     picture = photo.convert("RGB")
     outlines = _outlines(boxes_xyxy, picture.size)
@@ -85,7 +93,7 @@ def draw_alignment(
     _draw_boxes(picture, regions)
     strongest = max((score for words in segments for _, score in words), default=0.0)
     words = [
-        (word, _faded(_colour(regions.index(box)), score / strongest if strongest > 0 else 0.0))
+        (word, faded(_colour(regions.index(box)), score / strongest if strongest > 0 else 0.0))
         for box, own in zip(outlines, segments, strict=True)
         for word, score in own
     ]
@@ -156,29 +164,33 @@ def _shorten(line: str, font: Font, width: int) -> str:
 
 
 def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) -> Image.Image:
-    """The picture on a taller sheet, with coloured words in lines below it."""
-    font = ImageFont.load_default(size=max(14.0, 0.8 * sqrt(max(picture.size))))
-    space, height = font.getlength(" "), _line_height(font)
+    """The picture on a taller sheet, with words in lines below it, each on a plate of its colour."""
+    font = ImageFont.load_default(size=1.2 * _font_size(picture.size))
+    height = _line_height(font)
+    gap, row = height // 5, height + height // 2
     places: list[tuple[float, int]] = []
     left, line = float(MARGIN), 0
     for word, _ in words:
-        if left > MARGIN and left + font.getlength(word) > picture.width - MARGIN:
+        if left > MARGIN and left + font.getlength(word) + 2 * gap > picture.width - MARGIN:
             left, line = float(MARGIN), line + 1
         places.append((left, line))
-        left += font.getlength(word) + space
+        left += font.getlength(word) + 3 * gap
     lines = min(line + 1, MOST_LINES_BELOW)
-    sheet = Image.new("RGB", (picture.width, picture.height + lines * height + 2 * MARGIN), PAPER)
+    sheet = Image.new("RGB", (picture.width, picture.height + lines * row + 2 * MARGIN), PAPER)
     sheet.paste(picture)
     pencil = ImageDraw.Draw(sheet)
-    for (word, colour), (left, line) in zip(words, places, strict=True):
+    for (word, plate), (left, line) in zip(words, places, strict=True):
         if line < lines:
-            pencil.text((left, picture.height + MARGIN + line * height), word, fill=colour, font=font)
+            top = picture.height + MARGIN + line * row
+            corners = (left, top, left + font.getlength(word) + 2 * gap, top + height + gap)
+            pencil.rounded_rectangle(corners, radius=gap, fill=plate)
+            pencil.text((left + gap, top + gap // 2), word, fill=ink(plate), font=font)
     return sheet
 
 
-def _faded(colour: Colour, strength: float) -> Colour:
+def faded(colour: Colour, strength: float) -> Colour:
     """The colour at full strength, nearly that of the paper at none."""
-    share = 0.3 + 0.7 * min(max(strength, 0.0), 1.0)
+    share = 0.15 + 0.85 * min(max(strength, 0.0), 1.0)
     red, green, blue = (round(share * c + (1 - share) * p) for c, p in zip(colour, PAPER, strict=True))
     return red, green, blue
 
@@ -195,12 +207,14 @@ def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:
 
 
 def _draw_boxes(picture: Image.Image, outlines: Sequence[Rectangle]) -> None:
-    """The largest first, so that no outline hides a smaller one."""
+    """The largest first, so that no outline hides a smaller one; each with a dark edge, to be seen on any photo."""
     pencil = ImageDraw.Draw(picture)
-    thickness = max(1, round(max(picture.size) / 300))
+    thickness = max(2, round(max(picture.size) / 350))
+    edge = max(1, thickness // 3)
     for number in sorted(range(len(outlines)), key=lambda n: -outlines[n].width * outlines[n].height):
         box = outlines[number]
         corners = (box.left, box.top, box.right - 1, box.bottom - 1)
+        pencil.rectangle(corners, outline=PAPER, width=thickness + edge)
         pencil.rectangle(corners, outline=_colour(number), width=thickness)
 
 
@@ -221,13 +235,13 @@ def _draw_labels(picture: Image.Image, outlines: Sequence[Rectangle], texts: Seq
         pencil.rectangle(plate, fill=_colour(number))
         for row, line in enumerate(wrapped[number]):
             corner = (place.left + padding, place.top + padding + row * _line_height(font))
-            pencil.text(corner, line, fill=_ink(_colour(number)), font=font)
+            pencil.text(corner, line, fill=ink(_colour(number)), font=font)
 
 
-def _font_size(picture: tuple[int, int], labels: int) -> float:
-    """Grows with the photo, though less (large photos are looked at shrunk), and shrinks in a crowd."""
+def _font_size(picture: tuple[int, int], labels: int = 1) -> float:
+    """A 56th of the photo's long side, as large photos are looked at shrunk; smaller in a crowd."""
     crowding = min(1.0, sqrt(12 / max(labels, 1)))
-    return max(10.0, 0.6 * sqrt(max(picture)) * crowding)
+    return max(12.0, max(picture) / 56 * crowding)
 
 
 def _label_size(lines: Sequence[str], font: Font, padding: int) -> tuple[int, int]:
@@ -284,7 +298,17 @@ def _colour(number: int) -> Colour:
     return PALETTE[number % len(PALETTE)]
 
 
-def _ink(plate: Colour) -> Colour:
-    """Black or white, whichever stands out from the plate (luma of ITU-R BT.601)."""
-    red, green, blue = plate
-    return (0, 0, 0) if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else (255, 255, 255)
+def ink(plate: Colour) -> Colour:
+    """Black or white, whichever stands out more from the plate: by at least 4.5:1."""
+    return max(BLACK, WHITE, key=lambda colour: contrast(colour, plate))
+
+
+def contrast(one: Colour, other: Colour) -> float:
+    """The contrast ratio of two colours, from 1 to 21 (WCAG 2)."""
+    darker, lighter = sorted(map(_luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Colour) -> float:
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in np.divide(colour, 255))
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)

@@ -25,7 +25,7 @@ from regiontalk.images import Limits, PhotoSource
 from regiontalk.regions import Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
 from regiontalk.sentence_head import SentenceHead
-from regiontalk.types import Alignment, Description, ImageRegions, Region
+from regiontalk.types import Alignment, Description, ImageRegions, Region, Shown
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
 SURROUNDINGS = 2.0  # times as wide and high as a region: as much of the photo as tells what it belongs to
@@ -125,7 +125,8 @@ class Model:
         look = self.look(source, boxes=boxes, proposals=proposals, size=size)
         found = self.regions(look, beam, threshold)
         found = found if look.given else found[:top]
-        return ImageRegions(_path(source), *look.photo.size, self.runtime.info.name, tuple(found), look.photo)
+        shown = Shown(0.0, None) if look.given else Shown(threshold or Shown.threshold, top or Shown.top)
+        return ImageRegions(_path(source), *look.photo.size, self.runtime.info.name, tuple(found), look.photo, shown)
 
     def look(
         self,

@@ -35,6 +35,14 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """Which regions pictures and pages show at first: those that score at least `threshold`, `top` at most."""
+
+    threshold: float = 0.3
+    top: int | None = 12
+
+
+@dataclass(frozen=True)
 class ImageRegions:
     """The regions of one photo, by falling score. `image` is the upright photo when it is at hand."""
 
@@ -44,6 +52,7 @@ class ImageRegions:
     model: str
     regions: tuple[Region, ...]
     image: Image.Image | None = field(default=None, repr=False, compare=False)
+    shown: Shown = field(default=Shown(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -51,14 +60,16 @@ class ImageRegions:
             "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
         }
 
-    def draw(self) -> Image.Image:
-        """The photo with its regions and captions drawn on it."""
-        from regiontalk import drawing, images
+    def draw(self, *, top: int | None = None, threshold: float | None = None, scores: bool = False) -> Image.Image:
+        """The photo with its regions and captions drawn on it: the `top` best (default 12) of those that score at
+        least `threshold` (default 0.3), or as many as the model was asked for. `scores`: with their scores.
+        """
+        from regiontalk import drawing
 
-        photo = self.image if self.image is not None else images.open_photo(self.path)
-        return drawing.draw_regions(
-            photo, [region.xyxy for region in self.regions], [region.caption for region in self.regions]
-        )
+        least = self.shown.threshold if threshold is None else threshold
+        chosen = [region for region in self.regions if region.score >= least][: top or self.shown.top]
+        labels = [f"{region.caption} {region.score:.2f}" if scores else region.caption for region in chosen]
+        return drawing.draw_regions(_photo_of(self), [region.xyxy for region in chosen], labels)
 
 
 @dataclass(frozen=True)
@@ -93,19 +104,27 @@ class Description:
         }
 
     def as_regions(self) -> ImageRegions:
-        """The photo as its own one region, for pictures and pages; its score is the sentence's probability."""
+        """The photo as its own one region, for pages."""
         whole = (0.0, 0.0, float(self.width), float(self.height))
         region = Region(whole, math.exp(min(self.logprob, 0.0)), self.sentence, self.logprob)
         return ImageRegions(self.path, self.width, self.height, self.model, (region,), self.image)
 
     def draw(self) -> Image.Image:
-        """The photo with the sentence on it."""
-        return self.as_regions().draw()
+        """The photo with the sentence below it."""
+        from regiontalk import drawing
+
+        return drawing.draw_sentence(_photo_of(self), self.sentence)
 
 
 def _photo_dict(found: ImageRegions | Description) -> dict[str, Any]:
     names = ("path", "width", "height", "model")
     return {"schema": SCHEMA, **{name: getattr(found, name) for name in names}}
+
+
+def _photo_of(found: ImageRegions | Description | Alignment) -> Image.Image:
+    from regiontalk import images
+
+    return found.image if found.image is not None else images.open_photo(found.path)
 
 
 @dataclass(frozen=True)
@@ -149,12 +168,11 @@ class Alignment:
         }
 
     def draw(self) -> Image.Image:
-        """The photo with coloured boxes, and below it the words in the same colours, weak ones faded (fig. 5)."""
-        from regiontalk import drawing, images
+        """The photo with coloured boxes, and below it the words on the same colours, weak ones darker (fig. 5)."""
+        from regiontalk import drawing
 
-        photo = self.image if self.image is not None else images.open_photo(self.path)
         return drawing.draw_alignment(
-            photo,
+            _photo_of(self),
             [segment.xyxy for segment in self.segments],
             [list(zip(segment.text.split(), segment.word_scores, strict=True)) for segment in self.segments],
         )
