@@ -65,7 +65,7 @@ class ToyModel:
 
     def all_captions(self, region: int) -> list[Caption]:
         every = itertools.chain.from_iterable(itertools.product(WORDS, repeat=n) for n in range(LONGEST + 1))
-        captions = [Caption(words, self.logprob(region, words)) for words in every if not repeats(words)]
+        captions = [Caption(words, (self.logprob(region, words),)) for words in every if not repeats(words)]
         return sorted(captions, key=lambda caption: -caption.logprob)
 
 
@@ -200,4 +200,4 @@ def test_no_regions_give_no_captions(width: int) -> None:
 
 
 def test_the_mean_counts_end_as_a_word() -> None:
-    assert Caption((2, 3), math.log(0.125)).mean_logprob == pytest.approx(math.log(0.5))
+    assert Caption((2, 3), (math.log(0.5),) * 3).mean_logprob == pytest.approx(math.log(0.5))

@@ -29,7 +29,7 @@ def evidence(
         scores=np.array(better, dtype=np.float64),
         logits=np.linspace(2.0, -2.0, count),
         votes=np.arange(1, count + 1),
-        captions=[Caption(tokens, -0.5 * (len(tokens) + 1)) for tokens in said],
+        captions=[Caption(tokens, (-0.5,) * (len(tokens) + 1)) for tokens in said],
     )
 
 

@@ -53,7 +53,7 @@ def test_the_first_proposals_are_as_if_no_more_had_been_asked_for() -> None:
 
 
 class TestScore:
-    captions = (Caption((DOG,), -1.0), Caption((DOG, CAT), -6.0))
+    captions = (Caption((DOG,), (-1.0,)), Caption((DOG, CAT), (-2.0, -4.0)))
     evidence = rules.evidence_of(TWO_AND_A_RIVAL, np.array([1, 2]), captions, FRAME, SETTINGS)
 
     def test_evidence_is_in_the_photos_pixels_with_the_votes_of_all_proposals(self) -> None:

@@ -21,6 +21,8 @@ State = tuple[NDArray[np.float32], ...]
 """Arrays with a row for every region (or for every beam of every region)."""
 Step = Callable[[Integers, State], tuple[Floats, State]]
 """Tokens (R,) and state -> log-probabilities of what follows (R, V), and the new state."""
+Start = int | Integers
+"""The first token: one for all regions, or one for each (R,)."""
 Choose = Callable[[Floats], Integers]
 """Allowed log-probabilities (R, V), −inf where forbidden -> tokens (R,)."""
 
@@ -29,8 +31,12 @@ Choose = Callable[[Floats], Integers]
 class Caption:
     tokens: tuple[int, ...]
     """Without START and END."""
-    logprob: float
-    """Of the words, and of END where it was reached."""
+    logprobs: tuple[float, ...]
+    """Of each word, and of END where it was reached."""
+
+    @property
+    def logprob(self) -> float:
+        return sum(self.logprobs)
 
     @property
     def mean_logprob(self) -> float:
@@ -38,7 +44,7 @@ class Caption:
         return self.logprob / (len(self.tokens) + 1)
 
 
-def greedy(step: Step, state: State, start: int, longest: int) -> list[Caption]:
+def greedy(step: Step, state: State, start: Start, longest: int) -> list[Caption]:
     """The likeliest word each time."""
     return _word_by_word(step, state, start, longest, lambda logprobs: logprobs.argmax(axis=1))
 
@@ -46,7 +52,7 @@ def greedy(step: Step, state: State, start: int, longest: int) -> list[Caption]:
 def sample(
     step: Step,
     state: State,
-    start: int,
+    start: Start,
     longest: int,
     generator: np.random.Generator,
     temperature: float = 1.0,
@@ -62,10 +68,10 @@ def sample(
     return _word_by_word(step, state, start, longest, draw)
 
 
-def _word_by_word(step: Step, state: State, start: int, longest: int, choose: Choose) -> list[Caption]:
+def _word_by_word(step: Step, state: State, start: Start, longest: int, choose: Choose) -> list[Caption]:
     count = len(state[0])
     words: list[list[int]] = [[] for _ in range(count)]
-    totals = np.zeros(count)
+    logprobs_said: list[list[float]] = [[] for _ in range(count)]
     going = np.arange(count)  # the regions whose captions have not ended
     tokens = np.full(count, start, dtype=np.int64)
     for _ in range(longest):
@@ -74,12 +80,13 @@ def _word_by_word(step: Step, state: State, start: int, longest: int, choose: Ch
         logprobs, state = step(tokens, state)
         allowed = _forbid(logprobs, [words[region] for region in going])
         tokens = choose(allowed).astype(np.int64)
-        totals[going] += allowed[np.arange(len(going)), tokens]
-        for region, token in zip(going.tolist(), tokens.tolist(), strict=True):
+        chosen = allowed[np.arange(len(going)), tokens]
+        for region, token, logprob in zip(going.tolist(), tokens.tolist(), chosen.tolist(), strict=True):
+            logprobs_said[region].append(logprob)
             if token != END:
                 words[region].append(token)
         going, tokens, state = _rows(tokens != END, going, tokens, state)
-    return [Caption(tuple(said), float(total)) for said, total in zip(words, totals, strict=True)]
+    return [Caption(tuple(said), tuple(own)) for said, own in zip(words, logprobs_said, strict=True)]
 
 
 def _rows(
@@ -118,16 +125,20 @@ class _Beam:
     row: int
     """Of the step's state."""
     words: tuple[int, ...]
-    logprob: float
+    logprobs: tuple[float, ...]
+
+    @property
+    def logprob(self) -> float:
+        return sum(self.logprobs)
 
 
-def beam_search(step: Step, state: State, start: int, longest: int, width: int, best: int = 1) -> list[list[Caption]]:
+def beam_search(step: Step, state: State, start: Start, longest: int, width: int, best: int = 1) -> list[list[Caption]]:
     """The `best` likeliest captions of every region, likeliest first, found with `width` of them at a time.
 
     Captions that have ended compete with those on their way, so a search ends as soon as none of the latter
     can still get among the best `width`. Of equally likely ones, the first found comes first.
     """
-    beams = [[_Beam(row, (), 0.0)] for row in range(len(state[0]))]
+    beams = [[_Beam(row, (), ())] for row in range(len(state[0]))]
     ended: list[list[Caption]] = [[] for _ in beams]
     tokens = np.full(len(beams), start, dtype=np.int64)
     for position in range(longest):
@@ -155,7 +166,7 @@ def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
     grown = []
     for place in _largest(totals.ravel(), width).tolist():
         beam, token = beams[place // totals.shape[1]], place % totals.shape[1]
-        grown.append(_Beam(beam.row, (*beam.words, token), float(totals.flat[place])))
+        grown.append(_Beam(beam.row, (*beam.words, token), (*beam.logprobs, float(allowed[beam.row, token]))))
     return grown
 
 
@@ -171,7 +182,7 @@ def _is_over(beam: _Beam) -> bool:
 
 
 def _finish(beam: _Beam) -> Caption:
-    return Caption(beam.words[:-1] if _is_over(beam) else beam.words, beam.logprob)
+    return Caption(beam.words[:-1] if _is_over(beam) else beam.words, beam.logprobs)
 
 
 def _best(captions: list[Caption], count: int) -> list[Caption]:
@@ -188,6 +199,6 @@ def _renumber(beams: Sequence[Sequence[_Beam]]) -> list[list[_Beam]]:
     """Rows counted through after the state was put in the beams' order."""
     firsts = np.cumsum([0, *(len(region) for region in beams)])
     return [
-        [_Beam(int(first) + place, beam.words, beam.logprob) for place, beam in enumerate(region)]
+        [_Beam(int(first) + place, beam.words, beam.logprobs) for place, beam in enumerate(region)]
         for first, region in zip(firsts, beams, strict=False)
     ]

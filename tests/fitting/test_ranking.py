@@ -36,7 +36,7 @@ def seen(
         sure,
         np.log(sure / (1 - sure)),
         np.ones(len(found), dtype=np.intp),
-        [Caption(tuple(WORDS.encode(said.split())), -1.0) for _, said, _ in found],
+        [Caption(tuple(WORDS.encode(said.split())), (-1.0,)) for _, said, _ in found],
     )
     return RankedPhoto(record, evidence, tuple(said for _, said, _ in found))
 
