@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import io
 import itertools
 import json
+import pydoc
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -246,6 +249,66 @@ def test_several_photos_stream(model: Model, scene: Image.Image, tmp_path: Path)
     assert len(list(stream)) == 2
     with pytest.raises(UsageError, match="one photo"):
         model([scene, scene], boxes=[[0, 0, 5, 5]])
+
+
+def test_finding_b6_an_open_file_is_one_photo(model: Model, scene_path: Path) -> None:
+    expected = model(scene_path)
+    with scene_path.open("rb") as file:
+        found = model(file)
+    assert (found.regions, found.path) == (expected.regions, str(scene_path))
+    from_memory = model(io.BytesIO(scene_path.read_bytes()))
+    assert (from_memory.regions, from_memory.path) == (expected.regions, "")
+    with scene_path.open("rb") as one, scene_path.open("rb") as other:
+        assert [found.regions for found in model([one, other])] == [expected.regions] * 2
+
+
+def test_finding_b6_what_is_no_file_of_bytes_is_said(model: Model, scene_path: Path, runtime: OnnxRuntime) -> None:
+    with scene_path.open() as text, pytest.raises(UsageError, match="opened as text") as caught:
+        model(text)  # type: ignore[call-overload]
+    assert caught.value.hint == 'open(path, "rb")'
+    with pytest.raises(UsageError, match="opened as text"):
+        model(io.StringIO("x"))  # type: ignore[call-overload]
+    closed = scene_path.open("rb")
+    closed.close()
+    with pytest.raises(ImageError, match=r"cannot be read: .*closed"):
+        model(closed)
+    with scene_path.open("rb") as file, pytest.raises(ImageTooLarge):
+        Model(runtime, limits=Limits(megabytes=0.0001))(file)
+
+
+def test_finding_b14_lists_everywhere(speaking_model: Path, aligning_model: Path, scene: Image.Image) -> None:
+    """Each photo is looked at when its answer is asked for; sentences are one for all or each photo's own."""
+    speaking, aligning = regiontalk.load(speaking_model), regiontalk.load(aligning_model)
+    small = scene.resize((60, 40))
+    assert list(speaking.describe([scene, small])) == [speaking.describe(scene), speaking.describe(small)]
+    first, second = "a red square", "a blue circle"
+    assert list(aligning.align((scene, small), first)) == [aligning.align(one, first) for one in (scene, small)]
+    own = aligning.align(iter([scene, small]), [first, second])
+    assert list(own) == [aligning.align(scene, first), aligning.align(small, second)]
+    with pytest.raises(UsageError, match="as many photos"):
+        aligning.align(scene, [first, second])  # type: ignore[call-overload]
+    stream = speaking.describe([scene, "gone.jpg"])
+    assert next(stream).sentence == speaking.describe(scene).sentence
+    with pytest.raises(ImageError):
+        next(stream)
+
+
+@pytest.mark.parametrize("name", ["__call__", "describe", "align"])
+def test_finding_b14_help_shows_every_option(name: str) -> None:
+    text = pydoc.plain(pydoc.render_doc(getattr(Model, name)))
+    assert "options" not in text.split("\n\n")[0]
+    assert "Unpack" not in text
+    assert str(inspect.signature(getattr(Model, name))).replace("'", "") in text.replace("'", "")
+
+
+def test_finding_b15_boxes_within_0_and_1_are_fractions(model: Model, scene: Image.Image) -> None:
+    width, height = scene.size
+    shares = [[0.1, 0.1, 0.5, 0.5], [0, 0, 1, 1]]
+    pixels = [[side * size for side, size in zip(box, (width, height) * 2, strict=True)] for box in shares]
+    assert model(scene, boxes=shares).regions == model(scene, boxes=pixels).regions
+    assert model(scene, boxes=shares).regions[1].xyxy == (0, 0, width, height)
+    with pytest.raises(UsageError, match=r"box 0, .*: fractions of the photo among boxes in pixels"):
+        model(scene, boxes=[shares[0], [10, 10, 40, 40]])
 
 
 def test_bad_photos_and_limits_are_the_readers_errors(runtime: OnnxRuntime, model: Model, tmp_path: Path) -> None:

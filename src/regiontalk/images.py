@@ -24,7 +24,7 @@ from PIL import ExifTags, Image, ImageCms, UnidentifiedImageError
 
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
 
-PhotoSource = str | Path | bytes | Image.Image | NDArray[Any]
+PhotoSource = str | Path | bytes | IO[bytes] | Image.Image | NDArray[Any]
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 SHORTEST_SIDE = 16  # pixels: one cell of a stride-16 feature map
@@ -75,11 +75,13 @@ def open_photo(source: PhotoSource, limits: Limits = Limits()) -> Image.Image:  
         return _from_array(source, limits)
     if isinstance(source, Image.Image):
         return _decode(source, "this image", limits)
+    if hasattr(source, "read"):
+        source = _read(source, limits)
     if isinstance(source, bytes):
         return _from_bytes(source, limits)
     if isinstance(source, (str, Path)):
         return _from_path(source, limits)
-    raise UsageError(f"a photo is a path, bytes, a PIL image or an array, not {type(source).__name__}")
+    raise UsageError(f"a photo is a path, bytes, an open file, a PIL image or an array, not {type(source).__name__}")
 
 
 def resize(photo: Image.Image, long_side: int) -> Resized:
@@ -153,6 +155,17 @@ def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def _read(file: Any, limits: Limits) -> bytes:
+    """An open file's bytes from where it stands; no more of them than show that it is too large."""
+    try:
+        data = b"" if isinstance(file, io.TextIOBase) else file.read(int(limits.megabytes * 1e6) + 1)
+    except (OSError, ValueError) as error:  # ValueError: it was closed, or is open for writing
+        raise ImageError(f"this file cannot be read: {error}") from error
+    if isinstance(file, io.TextIOBase) or not isinstance(data, bytes):
+        raise UsageError("this file was opened as text", hint='open(path, "rb")')
+    return data
 
 
 def _from_bytes(data: bytes, limits: Limits) -> Image.Image:

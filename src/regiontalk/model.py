@@ -6,10 +6,11 @@ sentences and alignments are read off (`Model.codes`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, NamedTuple, TypeGuard, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,24 +32,9 @@ BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to t
 SURROUNDINGS = 2.0  # times as wide and high as a region: as much of the photo as tells what it belongs to
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
+"""Several photos, which are looked at one by one."""
 
-
-class Options(TypedDict, total=False):
-    """What a call may ask for."""
-
-    threshold: float
-    """Regions that score less are left out (default 0)."""
-    top: int | None
-    """At most this many regions (default: all)."""
-    proposals: int | None
-    """Number of proposals that are recognised (default: the model's setting)."""
-    boxes: ArrayLike | None
-    """Caption these boxes (B, 4), `xyxy` in pixels of the upright photo, instead of finding some. All of them
-    are in the answer, in their order: `threshold`, `top` and `proposals` do not apply."""
-    beam: int
-    """Width of the beam search for captions (default 1: the likeliest word each time)."""
-    size: int | None
-    """The long side, in pixels, that the photo is resized to (default: the model's)."""
+Answer = TypeVar("Answer")
 
 
 class Look(NamedTuple):
@@ -90,27 +76,14 @@ class Model:
     limits: Limits = field(default_factory=Limits)
 
     @overload
-    def __call__(self, photo: PhotoSource, **options: Unpack[Options]) -> ImageRegions: ...
+    def __call__(self, photo: PhotoSource, **options: Any) -> ImageRegions: ...
 
     @overload
-    def __call__(self, photo: Photos, **options: Unpack[Options]) -> Iterator[ImageRegions]: ...
+    def __call__(self, photo: Photos, **options: Any) -> Iterator[ImageRegions]: ...
 
-    def __call__(
-        self, photo: PhotoSource | Photos, **options: Unpack[Options]
-    ) -> ImageRegions | Iterator[ImageRegions]:
-        """The regions of a photo (a path, bytes, a PIL image or an array) by falling score.
-
-        A list, tuple or iterator of photos gives an iterator that opens each photo as it is asked for.
-        """
-        if isinstance(photo, list | tuple | Iterator):
-            if options.get("boxes") is not None:
-                raise UsageError("boxes belong to one photo, not to several")
-            return (self._caption(one, **options) for one in photo)
-        return self._caption(photo, **options)
-
-    def _caption(
+    def __call__(  # type: ignore[misc]  # the overloads only tell one photo from several
         self,
-        source: PhotoSource,
+        photo: PhotoSource | Photos,
         *,
         threshold: float = 0.0,
         top: int | None = None,
@@ -118,15 +91,34 @@ class Model:
         boxes: ArrayLike | None = None,
         beam: int = 1,
         size: int | None = None,
-    ) -> ImageRegions:
+    ) -> ImageRegions | Iterator[ImageRegions]:
+        """The regions of a photo (a path, bytes, an open file, a PIL image or an array) by falling score.
+
+        A list, tuple or iterator of photos gives an iterator that opens each photo as it is asked for.
+
+        `threshold`: leave out regions that score less. `top`: at most this many regions. `proposals`: how many
+        proposals are recognised (default: the model's). `beam`: width of the beam search for captions; 1 takes the
+        likeliest word each time. `size`: long side in pixels that the photo is resized to (default: the model's).
+
+        `boxes` (B, 4): caption these instead of finding some: left, top, right, bottom in pixels of the upright photo,
+        or all of them as fractions of it, from 0 to 1. All are in the answer, in their order; `threshold`, `top` and
+        `proposals` do not apply.
+        """
         if not 0 <= threshold <= 1:
             raise UsageError(f"threshold is {threshold}; a score is a probability from 0 to 1")
         _at_least_one(top=top, beam=beam)
-        look = self.look(source, boxes=boxes, proposals=proposals, size=size)
-        found = self.regions(look, beam, threshold)
-        found = found if look.given else found[:top]
-        shown = Shown(0.0, None) if look.given else Shown(threshold or Shown.threshold, top or Shown.top)
-        return ImageRegions(_path(source), *look.photo.size, self.runtime.info.name, tuple(found), look.photo, shown)
+
+        def caption(source: PhotoSource) -> ImageRegions:
+            look = self.look(source, boxes=boxes, proposals=proposals, size=size)
+            found = self.regions(look, beam, threshold)
+            found = found if look.given else found[:top]
+            shown = Shown(0.0, None) if look.given else Shown(threshold or Shown.threshold, top or Shown.top)
+            place = (_path(source), *look.photo.size, self.runtime.info.name)
+            return ImageRegions(*place, tuple(found), look.photo, shown)
+
+        if boxes is not None and _are_several(photo):
+            raise UsageError("boxes belong to one photo, not to several")
+        return _for_each(caption, photo)
 
     def look(
         self,
@@ -196,40 +188,84 @@ class Model:
         """Codes (B, D) of input boxes (B, 4) as heads read them: what a region is, then what it looks like."""
         return np.concatenate([codes, self.runtime.appear(proposed.deep, boxes_xyxy)], axis=1)
 
-    def describe(
+    @overload
+    def describe(self, photo: PhotoSource, **options: Any) -> Description: ...
+
+    @overload
+    def describe(self, photo: Photos, **options: Any) -> Iterator[Description]: ...
+
+    def describe(  # type: ignore[misc]  # the overloads only tell one photo from several
         self,
-        photo: PhotoSource,
+        photo: PhotoSource | Photos,
         *,
         beam: int | None = None,
         alternatives: int = 0,
         seed: int | None = None,
         size: int | None = None,
-    ) -> Description:
+    ) -> Description | Iterator[Description]:
         """One sentence for the whole photo (K&FF section 3.2), and the `alternatives` next likely ones.
 
         `beam`: sentences searched at a time (default: the model's); 1 takes the likeliest word each time. With a
-        `seed`, words are drawn by their probability instead.
+        `seed`, words are drawn by their probability instead. Several photos give an iterator.
         """
         head = SentenceHead(self.runtime)
         head.check(beam, alternatives)
-        look = self.look(photo, size=size)
-        codes = self.codes(look)
-        best, *others = head.sentences(codes.codes, codes.boxes_xyxy, beam, alternatives, seed)
-        name = self.runtime.info.name
-        return Description(_path(photo), *look.photo.size, name, best.sentence, best.logprob, tuple(others), look.photo)
 
-    def align(self, photo: PhotoSource, sentence: str, *, beta: float | None = None) -> Alignment:
-        """Which words of a sentence belong to which region (K&FF 3.1.4). `beta`: how much words hold together."""
+        def describe(source: PhotoSource) -> Description:
+            look = self.look(source, size=size)
+            codes = self.codes(look)
+            best, *others = head.sentences(codes.codes, codes.boxes_xyxy, beam, alternatives, seed)
+            place = (_path(source), *look.photo.size, self.runtime.info.name)
+            return Description(*place, best.sentence, best.logprob, tuple(others), look.photo)
+
+        return _for_each(describe, photo)
+
+    @overload
+    def align(self, photo: PhotoSource, sentence: str, *, beta: float | None = ...) -> Alignment: ...
+
+    @overload
+    def align(
+        self, photo: Photos, sentence: str | Sequence[str], *, beta: float | None = ...
+    ) -> Iterator[Alignment]: ...
+
+    def align(
+        self, photo: PhotoSource | Photos, sentence: str | Sequence[str], *, beta: float | None = None
+    ) -> Alignment | Iterator[Alignment]:
+        """Which words of a sentence belong to which region (K&FF 3.1.4). `beta`: how much words hold together.
+
+        Several photos give an iterator. They share one sentence, or each has its own.
+        """
         head = AlignmentHead(self.runtime)
-        read, beta = head.read(sentence), head.beta(beta)
-        look = self.look(photo)
-        codes = self.codes(look)
-        segments = head.segments(read, codes.codes, codes.boxes_xyxy, beta)
-        return Alignment(_path(photo), sentence, segments, read.unknown, look.photo)
+        beta = head.beta(beta)
+
+        def align(source: PhotoSource, sentence: str) -> Alignment:
+            read = head.read(sentence)
+            look = self.look(source)
+            codes = self.codes(look)
+            segments = head.segments(read, codes.codes, codes.boxes_xyxy, beta)
+            return Alignment(_path(source), sentence, segments, read.unknown, look.photo)
+
+        if isinstance(sentence, str):
+            return _for_each(lambda source: align(source, sentence), photo)
+        if not _are_several(photo):
+            raise UsageError("several sentences need as many photos", hint="align(photo, sentence) for each of them")
+        return itertools.starmap(align, zip(photo, sentence, strict=True))
+
+
+def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:
+    """An open file is an iterator too, over its lines: it is one photo."""
+    return isinstance(photo, list | tuple | Iterator) and not hasattr(photo, "read")
+
+
+def _for_each(ask: Callable[[PhotoSource], Answer], photo: PhotoSource | Photos) -> Answer | Iterator[Answer]:
+    """The answer about a photo; or of several photos, each when it is asked for."""
+    return map(ask, photo) if _are_several(photo) else ask(cast(PhotoSource, photo))
 
 
 def _path(source: PhotoSource) -> str:
-    return str(source) if isinstance(source, str | Path) else ""
+    """The path that was given, or the name of an open file; nothing for pixels and bytes."""
+    name = source if isinstance(source, str | Path) else getattr(source, "name", "")
+    return str(name) if isinstance(name, str | Path) else ""
 
 
 def _at_least_one(**counts: int | None) -> None:
@@ -239,7 +275,7 @@ def _at_least_one(**counts: int | None) -> None:
 
 
 def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:
-    """The user's boxes, cut to the photo."""
+    """The user's boxes in pixels, cut to the photo. Boxes that all lie within 0 to 1 are fractions of it."""
     try:
         values = np.asarray(boxes, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -248,12 +284,18 @@ def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:
         return np.zeros((0, 4))
     if values.ndim != 2 or values.shape[1] != 4:
         raise UsageError(f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}")
-    clipped = geometry.clip(values, *photo.size).astype(np.float64)
+    fractions = bool(((values >= 0) & (values <= 1)).all())
+    clipped = geometry.clip(values * (photo.size * 2) if fractions else values, *photo.size).astype(np.float64)
     for number, box in enumerate(clipped):
         if not (box[2] > box[0] and box[3] > box[1]):  # written so that NaN fails too
             raise UsageError(
                 f"box {number}, {values[number].tolist()}: nothing of it lies in the photo of "
                 f"{photo.width}×{photo.height} pixels",
                 hint="left, top, right, bottom",
+            )
+        if not fractions and (values[number] <= 1).all() and (values[number] >= 0).all():
+            raise UsageError(
+                f"box {number}, {values[number].tolist()}: fractions of the photo among boxes in pixels",
+                hint="give all boxes in pixels, or all as fractions",
             )
     return clipped
