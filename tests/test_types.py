@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regiontalk import drawing
-from regiontalk.types import Alignment, Hit, ImageRegions, Region, Segment, Shown, WordMatch
+from regiontalk.errors import MissingExtra
+from regiontalk.types import Alignment, Description, Hit, ImageRegions, Region, Segment, Shown, WordMatch
 
 numbers = st.floats(-1e6, 1e6)
 regions = st.builds(
@@ -128,3 +132,70 @@ def test_drawing_uses_the_image_or_opens_the_file(scene: Image.Image, scene_path
     from_image = ImageRegions("gone.jpg", 96, 64, "m", found, image=scene).draw()
     assert from_file.tobytes() == from_image.tobytes()
     assert from_file.tobytes() != scene.tobytes()
+
+
+def test_finding_b14_results_show_themselves_in_notebooks(scene: Image.Image) -> None:
+    region = Region((40, 20, 90, 60), 0.9, 'a <b>"red"</b> house')
+    results = [
+        ImageRegions("a.jpg", 96, 64, "m", (region,), scene),
+        Description("a.jpg", 96, 64, "m", 'a <b>"red"</b> house', -3.0, (), scene),
+        Alignment("a.jpg", "x", (Segment('a <b>"red"</b> house', (0, 3), (1, 2, 30, 40), 0.5, (1, 1, 1)),), (), scene),
+    ]
+    for result in results:
+        png = result._repr_png_()
+        assert png is not None
+        assert Image.open(io.BytesIO(png)).size == result.draw().size
+        page = result._repr_html_()
+        assert page is not None
+        assert page.startswith('<img src="data:image/jpeg;base64,')
+        assert "a &lt;b&gt;&quot;red&quot;&lt;/b&gt; house" in page
+        assert "<b>" not in page
+    assert "0.90" in str(results[0]._repr_html_())
+
+
+def test_finding_b14_a_photo_that_is_gone_is_no_error_in_a_notebook() -> None:
+    gone = ImageRegions("gone.jpg", 96, 64, "m", ())
+    assert gone._repr_png_() is None
+    assert gone._repr_html_() is None
+
+
+def test_finding_b14_large_pictures_are_shown_small() -> None:
+    png = ImageRegions("", 3000, 1500, "m", (), Image.new("RGB", (3000, 1500)))._repr_png_()
+    assert png is not None
+    assert Image.open(io.BytesIO(png)).size == (1024, 512)
+
+
+PHOTO = ImageRegions(
+    "a.jpg", 96, 64, "m", (Region((1, 2, 30, 40), 0.9, "a mug", -1.5), Region((0, 0, 9, 9), 0.5, "a lid", -2.5))
+)
+
+
+def test_finding_b14_to_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = types.SimpleNamespace(DataFrame=lambda rows, columns: (rows, columns))
+    monkeypatch.setitem(sys.modules, "pandas", frames)
+    rows, columns = PHOTO.to_pandas()
+    assert rows[0] == {
+        **{"path": "a.jpg", "id": 0, "x0": 1, "y0": 2, "x1": 30, "y1": 40},
+        **{"score": 0.9, "caption": "a mug", "logprob": -1.5},
+    }
+    assert (len(rows), columns) == (2, None)
+    rows, columns = dataclasses.replace(PHOTO, regions=()).to_pandas()
+    assert (rows, columns) == ([], ["path", "id", "x0", "y0", "x1", "y1", "score", "caption"])
+
+
+def test_finding_b14_to_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "supervision", types.SimpleNamespace(Detections=dict))
+    found = PHOTO.to_supervision()
+    assert found["xyxy"].tolist() == [[1, 2, 30, 40], [0, 0, 9, 9]]
+    assert found["confidence"].tolist() == pytest.approx([0.9, 0.5])
+    assert found["data"]["class_name"].tolist() == ["a mug", "a lid"]
+    assert found["class_id"].tolist() == [0, 1]
+    assert dataclasses.replace(PHOTO, regions=()).to_supervision()["xyxy"].shape == (0, 4)
+
+
+@pytest.mark.parametrize("package", ["pandas", "supervision"])
+def test_finding_b14_a_package_that_is_missing_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=f"needs {package}, which is not installed") as caught:
+        getattr(PHOTO, f"to_{package}")()
+    assert caught.value.hint == f"pip install {package}"

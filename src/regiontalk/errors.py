@@ -88,6 +88,7 @@ class MissingExtra(RegionTalkError):
     exit_code = 7
     http_status = 501
 
-    def __init__(self, message: str, *, extra: str) -> None:
-        super().__init__(message, hint=f"pip install 'regiontalk[{extra}]'")
+    def __init__(self, message: str, *, extra: str = "", package: str = "") -> None:
+        """`extra` is one of ours, `package` what is only used where it is there."""
+        super().__init__(message, hint="pip install " + (package or f"'regiontalk[{extra}]'"))
         self.extra = extra

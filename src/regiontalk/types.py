@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from regiontalk.errors import MissingExtra, RegionTalkError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -42,8 +45,35 @@ class Shown:
     top: int | None = 12
 
 
+class Picture:
+    """What can be drawn shows itself in notebooks; a photo that is gone, in words only."""
+
+    def draw(self) -> Image.Image:
+        raise NotImplementedError
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """What is said, and the figure that belongs to it."""
+        raise NotImplementedError
+
+    def _repr_png_(self) -> bytes | None:
+        from regiontalk import notebook
+
+        try:
+            return notebook.to_png(self.draw())
+        except RegionTalkError:
+            return None
+
+    def _repr_html_(self) -> str | None:
+        from regiontalk import notebook
+
+        try:
+            return notebook.to_html(self.draw(), self._rows())
+        except RegionTalkError:
+            return None
+
+
 @dataclass(frozen=True)
-class ImageRegions:
+class ImageRegions(Picture):
     """The regions of one photo, by falling score. `image` is the upright photo when it is at hand."""
 
     path: str
@@ -71,6 +101,36 @@ class ImageRegions:
         labels = [f"{region.caption} {region.score:.2f}" if scores else region.caption for region in chosen]
         return drawing.draw_regions(_photo_of(self), [region.xyxy for region in chosen], labels)
 
+    def _rows(self) -> list[tuple[str, str]]:
+        shown = [region for region in self.regions if region.score >= self.shown.threshold][: self.shown.top]
+        return [(region.caption, f"{region.score:.2f}") for region in shown]
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each region."""
+        pandas = _import("pandas", "a DataFrame")
+        sides = ("x0", "y0", "x1", "y1")
+        rows = []
+        for number, region in enumerate(self.regions):
+            plain = region.to_dict(number)
+            box = dict(zip(sides, plain.pop("xyxy"), strict=True))
+            rows.append({"path": self.path, "id": plain.pop("id"), **box, **plain})
+        return pandas.DataFrame(rows, columns=None if rows else ["path", "id", *sides, "score", "caption"])
+
+    def to_supervision(self) -> Any:
+        """`supervision.Detections`: boxes, scores as `confidence`, captions as `data["class_name"]`, which labels show.
+
+        Every region is a class of its own (`class_id`), and so gets a colour of its own.
+        """
+        supervision = _import("supervision", "supervision.Detections")
+        import numpy as np
+
+        return supervision.Detections(
+            xyxy=np.array([region.xyxy for region in self.regions], dtype=np.float32).reshape(-1, 4),
+            confidence=np.array([region.score for region in self.regions], dtype=np.float32),
+            class_id=np.arange(len(self.regions)),
+            data={"class_name": np.array([region.caption for region in self.regions], dtype=object)},
+        )
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -84,7 +144,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Picture):
     """One sentence for a whole photo, and the next likeliest ones where they were asked for."""
 
     path: str
@@ -115,10 +175,21 @@ class Description:
 
         return drawing.draw_sentence(_photo_of(self), self.sentence)
 
+    def _rows(self) -> list[tuple[str, str]]:
+        said = (Sentence(self.sentence, self.logprob), *self.alternatives)
+        return [(one.sentence, f"{one.logprob:.2f}") for one in said]
+
 
 def _photo_dict(found: ImageRegions | Description) -> dict[str, Any]:
     names = ("path", "width", "height", "model")
     return {"schema": SCHEMA, **{name: getattr(found, name) for name in names}}
+
+
+def _import(package: str, purpose: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise MissingExtra(f"{purpose} needs {package}, which is not installed", package=package) from error
 
 
 def _photo_of(found: ImageRegions | Description | Alignment) -> Image.Image:
@@ -149,7 +220,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Picture):
     """A sentence laid over the regions of a photo (K&FF section 3.1.4)."""
 
     path: str
@@ -176,6 +247,9 @@ class Alignment:
             [segment.xyxy for segment in self.segments],
             [list(zip(segment.text.split(), segment.word_scores, strict=True)) for segment in self.segments],
         )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(segment.text, f"{segment.score:.2f}") for segment in self.segments]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,35 @@
+"""Results as notebooks show them: a picture, and the words below it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+
+from PIL import Image
+
+LONG_SIDE = 1024  # pixels: a notebook keeps every picture that it shows
+
+
+def to_png(picture: Image.Image) -> bytes:
+    return _encode(picture, "PNG")
+
+
+def to_html(picture: Image.Image, rows: Sequence[tuple[str, str]]) -> str:
+    """The picture and a table of `rows` below it; whatever the words are, they stay words."""
+    source = base64.b64encode(_encode(picture, "JPEG", quality=90)).decode("ascii")
+    cells = "".join(
+        f'<tr><td style="text-align:left">{html.escape(words)}</td><td>{html.escape(figure)}</td></tr>'
+        for words, figure in rows
+    )
+    alt = html.escape("; ".join(words for words, _ in rows), quote=True)
+    return f'<img src="data:image/jpeg;base64,{source}" alt="{alt}" style="max-width:100%"><table>{cells}</table>'
+
+
+def _encode(picture: Image.Image, form: str, **options: int) -> bytes:
+    small = picture.copy()
+    small.thumbnail((LONG_SIDE, LONG_SIDE))
+    buffer = io.BytesIO()
+    small.save(buffer, form, **options)
+    return buffer.getvalue()
