@@ -34,6 +34,12 @@ class OutputError(UsageError):
     http_status = 507
 
 
+class DiskFull(OutputError):
+    """There is no room left for a result."""
+
+    exit_code = 4
+
+
 class SkippedInputs(RegionTalkError):
     """Some inputs were skipped, and the caller wanted all of them (`--strict`)."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import gzip
+import io
 import json
 import math
 import os
 import secrets
 import shutil
+import stat
 import tomllib
 import types
 import typing
@@ -19,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
-from regiontalk.errors import DataError, OutputError, RegionTalkError, UsageError
+from regiontalk.errors import DataError, DiskFull, OutputError, RegionTalkError, UsageError
 
 try:
     import fcntl
@@ -28,13 +31,18 @@ except ImportError:  # Windows
 
 Loaded = TypeVar("Loaded")
 
-LONGEST_LINE = 1 << 24  # bytes: a broken or hostile file must not fill the memory
-LARGEST_JSON = 1 << 28  # bytes of a JSON file that is read as one value
+# Limits, so that a broken or hostile file fills neither memory nor time.
+LONGEST_LINE = 1 << 24  # bytes
+LARGEST_FILE = 1 << 28  # bytes of a file that is read as a whole
+MOST_UNPACKED = 300  # times the size of a compressed file of lines, where that is more than LARGEST_FILE
+MOST_DIGITS = 300  # of an integer: it still is a float
+DEEPEST = 100  # lists and objects within each other
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what the system says when there is no room
 REST = {"rest": True}
 """`field(metadata=REST)` marks the field of a dataclass that takes the keys it does not know."""
 
 _PARTIAL = ".regiontalk-*.partial*"
-_BROKEN = (OSError, EOFError, zlib.error)  # what reading a damaged (compressed) file raises
 
 
 def cache_folder() -> Path:
@@ -105,7 +113,13 @@ def _writing(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise output_error(path, error) from error
+
+
+def output_error(place: object, error: OSError) -> OutputError:
+    """The error to raise where something cannot be written; a full disk is the same one everywhere."""
+    kind = DiskFull if error.errno in FULL else OutputError
+    return kind(f"{place}: cannot be written: {error.strerror or error}")
 
 
 @contextmanager
@@ -145,7 +159,7 @@ def _lock(path: Path, wait: bool = True) -> Any:
     """An open handle that holds the lock, None where the system has no such locks."""
     if not fcntl:
         return None
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
@@ -202,38 +216,60 @@ def _put_in_place(partial: Path, path: Path, before: tuple[int, int] | None) -> 
 # Reading
 
 
-def open_file(path: Path) -> BinaryIO:
-    """A file to read; a folder, a pipe or a device in its place is refused, not waited for."""
+def open_file(path: Path, largest: int | None = None) -> io.BufferedReader:
+    """A file to read. A folder, a pipe or a device in its place is refused before it is opened: nothing here waits.
+
+    One of more than `largest` bytes is refused as well.
+    """
     try:
-        if path.exists() and not path.is_file():
-            raise DataError(f"{path}: a {'folder' if path.is_dir() else 'device'}, not a file")
-        return path.open("rb")
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(f"{path}: {kind_of_file(status.st_mode)}, not a file")
+        if largest is not None and status.st_size > largest:
+            raise DataError(f"{path}: larger than {largest >> 20} MiB")
+        # It may have become a pipe since: O_NONBLOCK.
+        return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def read_file(path: Path) -> bytes:
-    with open_file(path) as file:
+def kind_of_file(mode: int) -> str:
+    """What `stat` found where a file should be."""
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+@contextmanager
+def _unpacked(path: Path, largest: int | None = None) -> Iterator[BinaryIO]:
+    """A file to read, decompressed if its name ends in `.gz`; one that is damaged is named."""
+    with open_file(path, largest) as file:
         try:
-            return file.read()
-        except OSError as error:
-            raise DataError(f"{path}: {error.strerror or error}") from error
+            yield gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file  # type: ignore[misc]
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{path}: the file is cut off or damaged: {error}") from error
+
+
+def read_file(path: Path, largest: int = LARGEST_FILE) -> bytes:
+    """The bytes of a whole file; a `.gz` file is decompressed."""
+    with _unpacked(path, largest) as file:
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise DataError(f"{path}: larger than {largest >> 20} MiB")
+    return data
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, numbered from 1; a `.gz` file is decompressed."""
-    with open_file(path) as file:
-        number = 0
-        try:
-            unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-            while line := unpacked.readline(LONGEST_LINE + 1):
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise DataError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB")
-                if not line.isspace():
-                    yield number, line
-        except _BROKEN as error:
-            raise DataError(f"{path}, after line {number}: the file is cut off or damaged: {error}") from error
+    with _unpacked(path) as file:
+        number, left = 0, max(LARGEST_FILE, path.stat().st_size * MOST_UNPACKED)
+        while line := file.readline(LONGEST_LINE + 1):
+            number, left = number + 1, left - len(line)
+            if len(line) > LONGEST_LINE:
+                raise DataError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB")
+            if left < 0:
+                raise DataError(f"{path}, line {number}: unpacks to more than {MOST_UNPACKED} times its size")
+            if not line.isspace():
+                yield number, line
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -245,20 +281,14 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def read_json(path: Path) -> Any:
     """The value of a whole JSON file; a `.gz` file is decompressed."""
-    with open_file(path) as file:
-        try:
-            unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
-            data = unpacked.read(LARGEST_JSON + 1)
-        except _BROKEN as error:
-            raise DataError(f"{path}: {error}") from error
-    if len(data) > LARGEST_JSON:
-        raise DataError(f"{path}: more than {LARGEST_JSON >> 20} MiB of JSON")
-    return parse_json(data, str(path))
+    return parse_json(read_file(path), str(path))
 
 
 def read_toml(path: Path, error: type[RegionTalkError] = DataError) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_file(path).decode())
+        values = tomllib.loads(read_file(path, LONGEST_LINE).decode())
+        _check_depth(values)
+        return values
     except DataError as problem:
         raise error(problem.message) from problem
     except (ValueError, RecursionError) as problem:  # not UTF-8, wrong TOML, nested too deeply
@@ -266,13 +296,45 @@ def read_toml(path: Path, error: type[RegionTalkError] = DataError) -> dict[str,
 
 
 def parse_json(data: bytes, place: str) -> Any:
-    """The value of a JSON text; NaN and infinity, which JSON does not have, are refused."""
+    """The value of a JSON text in UTF-8. Refused: NaN and infinity, which JSON does not have, numbers too large for
+    a float, and what is nested too deeply to work with."""
+    shape = data.translate(_DIGITS, b"+")
+    large = b"0" * (MOST_DIGITS + 1) in shape or b"0e000" in shape
+    hooks: dict[str, Any] = {"parse_int": _parse_int, "parse_float": _parse_float} if large else {}  # slow
     try:
-        return json.loads(data.removeprefix(b"\xef\xbb\xbf"), parse_constant=refuse_constant)
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=refuse_constant, **hooks)
+        if data.count(b"[") + data.count(b"{") > DEEPEST:
+            _check_depth(value)
+        return value
     except json.JSONDecodeError as error:
         raise DataError(f"{place}: wrong JSON at character {error.pos + 1}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, nested too deeply
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: wrong JSON: {error}") from error
+
+
+_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
+
+
+def _parse_int(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+def _parse_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {shorten(text)} is too large")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        inside = (one.values() if type(one) is dict else one for one in level)
+        level = [part for parts in inside for part in parts if type(part) in (dict, list)]
+    if level:
+        raise ValueError(f"nested more than {DEEPEST} deep")
 
 
 def parse_object(data: bytes, place: str) -> dict[str, Any]:
@@ -338,13 +400,19 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return _tuple_reader(parts)
     if origin in (dict, Mapping):
         return _dict_reader(_reader(parts[1]))
-    return functools.partial(_expect, hint)
+    return _read_int if hint is int else functools.partial(_expect, hint)
 
 
 def _expect(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise _Wrong(f"{shorten(value)} is not of type {kind.__name__}")
     return value
+
+
+def _read_int(value: Any) -> int:
+    if abs(_expect(int, value)) >= 1 << 63:
+        raise _Wrong(f"{shorten(value)} is too large")
+    return int(value)
 
 
 def _read_float(value: Any) -> float:
@@ -417,7 +485,7 @@ def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
             if name not in values:
                 raise _Wrong(f"{name!r} is missing")
         if unknown and rest is None:
-            raise _Wrong(f"unknown key {next(iter(unknown))!r} (known: {', '.join(readers)})")
+            raise _Wrong(f"unknown key {shorten(next(iter(unknown)))} (known: {', '.join(readers)})")
         if unknown:
             values[str(rest)] = unknown
         try:

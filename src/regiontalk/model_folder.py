@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.errors import DataError, ModelError, UsageError
-from regiontalk.files import json_file, new_folder, parse_object, to_dataclass
+from regiontalk.files import LONGEST_LINE, json_file, new_folder, parse_object, read_file, to_dataclass
 from regiontalk.ranking import Ranking
 from regiontalk.vocabulary import Vocabulary
 
@@ -60,7 +61,10 @@ PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
 RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `runs`
 LARGEST_SIDE = 10_000  # in pixels, of a network's input
+LARGEST_GRAPH = (1 << 31) - 1  # bytes: ONNX allows no more
 
+# The entry that names a tensor's file, `key: "location"`: tag and length in any encoding that protobuf allows.
+_EXTERNAL_DATA = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
 _AGAIN = "get the folder again, or write it again with regiontalk export"
 
 
@@ -174,6 +178,9 @@ def read_model_folder(path: Path) -> ModelFolder:
     if set(files) != wanted:
         wrong = sorted(set(files) ^ wanted)[0]
         raise ModelError(f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}", hint=_AGAIN)
+    for name in files:
+        if name.endswith(".onnx") and _EXTERNAL_DATA.search(files[name]):
+            raise ModelError(f"{path / name}: has weights in another file (ONNX external data)", hint=_AGAIN)
     graphs = {name: files[f"{name}.onnx"] for name in DETECTOR}
     heads = {name: _read_head(path, name, info, files) for name in info.heads}
     for name, read in heads.items():
@@ -261,7 +268,7 @@ def _read_checked(path: Path) -> dict[str, bytes]:
 def _read_sums(path: Path) -> dict[str, str]:
     """File name -> SHA-256, from lines of `digest  name`."""
     sums: dict[str, str] = {}
-    for number, line in enumerate(_read(path).decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(_read(path, LONGEST_LINE).decode("utf-8", "replace").splitlines(), start=1):
         digest, _, name = line.partition("  ")
         if len(digest) != 64 or not name or name != os.path.basename(name) or name in sums:  # noqa: PTH119
             raise ModelError(f"{path}, line {number}: not a SHA-256 and a file name", hint=_AGAIN)
@@ -305,8 +312,8 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, largest: int = LARGEST_GRAPH) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror or error}", hint=_AGAIN) from error
+        return read_file(path, largest)
+    except DataError as error:
+        raise _broken(error.message) from error

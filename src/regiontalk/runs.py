@@ -33,6 +33,7 @@ from regiontalk.errors import DataError
 from regiontalk.files import (
     json_file,
     json_line,
+    open_file,
     parse_object,
     read_file,
     read_json,
@@ -291,7 +292,7 @@ def fingerprint(path: Path) -> str:
 
 def file_fingerprint(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from error

@@ -12,6 +12,7 @@ import click
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.errors import RegionTalkError
+from regiontalk.files import FULL, output_error
 
 VERBS = {
     "align": "Which words of a sentence belong to which region of a photo.",
@@ -76,9 +77,8 @@ def run(arguments: list[str] | None = None) -> int:
         context_of_error = getattr(error, "ctx", None)
         hint = f"{context_of_error.command_path} --help" if context_of_error else None
         return _fail(error.format_message(), 2, hint)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as error:
+        return _stdout_failed(error)
     except Exception as error:
         return _unexpected(error)
     return 0
@@ -87,6 +87,17 @@ def run(arguments: list[str] | None = None) -> int:
 def _fail(text: str, exit_code: int, hint: str | None = None) -> int:
     console.message(f"regiontalk: {text}" + (f"  ({hint})" if hint else ""))
     return exit_code
+
+
+def _stdout_failed(error: OSError) -> int:
+    """A closed pipe is no failure; files that cannot be written are named before they get here."""
+    if not isinstance(error, BrokenPipeError) and error.errno not in FULL:
+        return _unexpected(error)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails again when it ends
+    if isinstance(error, BrokenPipeError):
+        return 0
+    full = output_error("standard output", error)
+    return _fail(full.message, full.exit_code)
 
 
 def _unexpected(error: Exception) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.files import replacing
+from regiontalk.files import open_file, replacing
 
 ARRAYS = ("counts", "boxes_xyxy", "scores", "codes")
 
@@ -69,7 +69,7 @@ class CodedPhotos:
     def load(cls, path: Path, surroundings: bool = True) -> CodedPhotos:
         """Reads a file; without `surroundings` they stay on the disk."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open_file(path) as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in ARRAYS}
                 if surroundings and "surroundings" in stored.files:
                     arrays["surroundings"] = stored["surroundings"]

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from PIL import ExifTags, Image
 
 from regiontalk import images
+from regiontalk.files import open_file
 
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
@@ -43,7 +44,7 @@ def join_paths(*parts: str) -> str:
 def upright_size(path: str) -> tuple[int, int]:
     """Width and height of a photo as it is shown. Of a JPEG only the header is read."""
     try:
-        with Path(path).open("rb") as file, Image.open(file, formats=("JPEG",)) as photo:
+        with open_file(Path(path)) as file, Image.open(file, formats=("JPEG",)) as photo:
             width, height = photo.size
             turned = photo.getexif().get(ExifTags.Base.Orientation, 1) in SIDEWAYS
             if width * height <= images.Limits().megapixels * 1e6:

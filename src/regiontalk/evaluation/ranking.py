@@ -15,7 +15,7 @@ import numpy as np
 
 from regiontalk.boxes import Floats, Integers
 from regiontalk.errors import DataError
-from regiontalk.files import REST, read_json_lines, to_dataclass
+from regiontalk.files import REST, open_file, read_json_lines, to_dataclass
 
 CUTS = (1, 5, 10)
 ROWS_AT_ONCE = 256
@@ -146,8 +146,9 @@ def _checked_owners(owners: Integers | None, shape: tuple[int, ...], path: Path)
 def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
     try:
         if path.suffix == ".npy":
+            open_file(path).close()
             return np.load(path, mmap_mode="r", allow_pickle=False), None
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
             owners = arrays["owners"].astype(np.intp) if "owners" in arrays else None
             return arrays["scores"], owners
     except KeyError as error:

@@ -24,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regiontalk.errors import ModelError
+from regiontalk.files import open_file
 from regiontalk.nets.backbones import VGG16, Backbone, EfficientNetLite
 from regiontalk.nets.layers import STRIDE
 from regiontalk.nets.vit import POSITIONS, WIDTH, ViT
@@ -95,6 +96,7 @@ def _how_to_get(name: str) -> str:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
+    open_file(path).close()  # neither a pipe nor a device
     if path.suffix == ".safetensors":
         return load_file(path)
     if path.suffix == ".onnx":

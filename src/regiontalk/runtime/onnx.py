@@ -27,7 +27,11 @@ class OnnxGraphs:
         return self._sessions[name]
 
     def run(self, name: str, *inputs: Any) -> Sequence[Any]:
-        outputs: Sequence[Any] = self.open(name).run(None, dict(zip(GRAPHS[name].inputs, inputs, strict=True)))
+        session = self.open(name)
+        try:
+            outputs: Sequence[Any] = session.run(None, dict(zip(GRAPHS[name].inputs, inputs, strict=True)))
+        except Exception as error:
+            raise _refused(self._folder / f"{name}.onnx", "run", error) from error
         return outputs
 
 
@@ -61,17 +65,23 @@ def _open_session(path: Path, graph: bytes, threads: int) -> Any:
     options.inter_op_num_threads = 1
     # The graphs take turns: threads of one that spin while they wait take cores from the next one's.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.load_model_format", "ONNX")
     options.log_severity_level = 3  # what goes wrong is raised; stderr is not onnxruntime's
     try:
         session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has an exception class for each status, with no base of their own
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError(f"{path}: onnxruntime cannot load it: {reason}") from error
+    except Exception as error:
+        raise _refused(path, "load", error) from error
     # An input that a model has no use for is still there in its graph.
     found = tuple(tuple(port.name for port in ports) for ports in (session.get_inputs(), session.get_outputs()))
     if found != GRAPHS[path.stem]:
         raise ModelError(f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}")
     return session
+
+
+def _refused(path: Path, what: str, error: Exception) -> ModelError:
+    """onnxruntime has an exception class for each status, with no base of their own."""
+    reason = str(error).strip().partition("\n")[0]
+    return ModelError(f"{path}: onnxruntime cannot {what} it: {reason}")
 
 
 def _threads(given: int | None) -> int:

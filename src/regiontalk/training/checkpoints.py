@@ -7,6 +7,7 @@ into it.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from regiontalk.errors import DataError, ModelError, OutputError
-from regiontalk.files import json_file, new_folder, read_json
+from regiontalk.errors import DataError, ModelError
+from regiontalk.files import json_file, new_folder, open_file, output_error, read_json
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
@@ -48,7 +49,8 @@ def save_checkpoint(
             try:
                 save_file(plain, partial / f"{name}.safetensors")
             except SafetensorError as error:
-                raise OutputError(f"{final}: cannot be written: {error}", hint="earlier ones are whole") from error
+                number = re.search(r"\(os error (\d+)\)", str(error))
+                raise output_error(final, OSError(int(number[1]) if number else 0, str(error))) from error
         (partial / "state.json").write_bytes(json_file({"format": FORMAT, "step": step, **state}))
     return final
 
@@ -100,7 +102,10 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
 def read_tensors(checkpoint: Path, name: str) -> dict[str, Tensor]:
     path = checkpoint / f"{name}.safetensors"
     try:
+        open_file(path).close()  # neither a pipe nor a device
         return load_file(path)
+    except DataError as error:
+        raise ModelError(error.message) from error
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regiontalk.data.parse_tree import Tree, load_parser
 from regiontalk.errors import DataError
-from regiontalk.files import read_json, replacing
+from regiontalk.files import open_file, read_json, replacing
 from regiontalk.nets.alignment import AlignmentNet, Texts
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.checkpoints import Trained
@@ -111,7 +111,7 @@ def trained_reader(trained: Trained[AlignmentNet, AlignmentRecipe], sentences: I
 def read_word_vectors(path: Path) -> dict[str, NDArray[np.float32]]:
     """Word -> vector, from an .npz with `words` and `vectors`."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open_file(path) as file, np.load(file, allow_pickle=False) as stored:
             words, vectors = stored["words"].tolist(), stored["vectors"].astype(np.float32)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: cannot be read as word vectors: {error}") from error
