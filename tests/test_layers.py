@@ -39,6 +39,7 @@ MAY_IMPORT = {
         *("nets", "runtime.torch", "export.pretrained", "training.recipe", "training.checkpoints"),
     },
     "baselines": {"", "data", "codes", "training"},
+    "__main__": {"cli"},
     "cli": {"", "runs", "data", "evaluation", "codes", "fitting"},
 }
 TORCH_ROOMS = {"nets", "runtime.torch", "export", "training"}

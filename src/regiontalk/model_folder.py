@@ -249,8 +249,9 @@ def check_free(path: Path) -> None:
 
 def _read_checked(path: Path) -> dict[str, bytes]:
     """The bytes of every file that SHA256SUMS names; a wrong sum, a missing or an extra file is an error."""
-    if not path.is_dir():
-        raise ModelError(f"{path}: no such model folder", hint="regiontalk export makes one from a checkpoint")
+    if not any((path / name).exists() for name in (SUMS, INFO)):
+        problem = "not a model folder" if path.exists() else "no such model folder"
+        raise ModelError(f"{path}: {problem}", hint="regiontalk export makes one from a checkpoint")
     sums = _read_sums(path / SUMS)
     known = {SUMS, *sums, *RUN_FILES}
     extra = sorted(item.name for item in path.iterdir() if item.name not in known and item.name[0] != ".")

@@ -87,7 +87,7 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
         (["a.jpg", "--seed", "3"], 2, "--seed belongs to --sample"),
         (["a.jpg", "--alternatives", "-1"], 2, "not in the range"),
         (["a.jpg", "--model", "nowhere"], 6, "nowhere: no such model folder"),
-        (["a.jpg", "--model", "deep"], 6, "SHA256SUMS"),
+        (["a.jpg", "--model", "deep"], 6, "deep: not a model folder"),
         (["a.jpg", "--max-megapixels", "0.001"], 4, "more than 0.001"),
         (["a.jpg", "-o", "x.xyz"], 2, "x.xyz: cannot be written in this format"),
         (["a.jpg", "-o", "a.jpg"], 2, "a.jpg: is there already"),

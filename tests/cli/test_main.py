@@ -6,6 +6,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -229,3 +230,43 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_messages_carry_no_colour_codes_when_piped() -> None:
     done = subprocess.run([*PROGRAM, "nonsense"], capture_output=True, check=False)
     assert b"\x1b" not in done.stderr
+
+
+def test_finding_b13_python_m_regiontalk() -> None:
+    done = subprocess.run([sys.executable, "-m", "regiontalk", "--version"], capture_output=True, text=True, check=True)
+    assert regiontalk.__version__ in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (["capton", "a.jpg"], "No such verb 'capton'. Did you mean caption?"),
+        (["caption", "a.jpg", "--treshold", "0.5"], "--threshold"),
+        (["data", "prepar"], "prepare"),
+    ],
+)
+def test_finding_b17_a_mistyped_verb_or_option_gets_a_suggestion(
+    arguments: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 2
+    assert suggestion in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("baseline", ["nearest-neighbour", "region-ranking"])
+def test_finding_b13_help_needs_no_extra(
+    baseline: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for package in ("torch", "safetensors", "onnx", "pycocoevalcap", "numba"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert main.run(["baseline", baseline, "--help"]) == 0
+    assert "Usage" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("folder", "problem"), [("holiday", "not a model folder"), ("gone", "no such model folder")])
+def test_finding_b17_a_folder_that_is_no_model(
+    folder: str, problem: str, scene_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(scene_path.parent)
+    (scene_path.parent / "holiday").mkdir()
+    assert main.run(["caption", "scene.png", "--model", folder]) == 6
+    assert f"regiontalk: {folder}: {problem}" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import device_option, finite, load_model, max_megapixels_option, model_option
+from regiontalk.cli.options import completes, device_option, finite, load_model, max_megapixels_option, model_option
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
 from regiontalk.types import Alignment
@@ -17,7 +17,7 @@ MOST_NAMED = 10  # unknown words
 
 
 @click.command()
-@click.argument("photo")
+@click.argument("photo", shell_complete=completes("file"))
 @click.argument("sentence")
 @click.option(
     "--beta",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from regiontalk.cli import console, outputs
-from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
+from regiontalk.cli.options import completes, device_option, load_model, max_megapixels_option, model_option
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
 from regiontalk.photos import Photos, attempts, find_photos
 
@@ -58,7 +58,7 @@ class PhotoOptions:
 def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost decorator."""
 
-    @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+    @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completes("file"))
     @model_option
     @device_option
     @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")

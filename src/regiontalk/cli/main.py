@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
 import traceback
 
 import click
+from click.shell_completion import CompletionItem, shell_complete
 
 from regiontalk import __version__
 from regiontalk.cli import console
@@ -18,6 +20,7 @@ VERBS = {
     "align": "Which words of a sentence belong to which region of a photo.",
     "baseline": "The papers' comparison systems, on a data set.",
     "caption": "Regions and captions of photos, folders or globs.",
+    "completion": "What makes the Tab key complete verbs, options and paths in your shell.",
     "data": "Turn public data sets or your own into records; check, count, join and merge them.",
     "describe": "One sentence for each whole photo.",
     "doctor": "What is installed, which device, which model, what is missing and how to fix it.",
@@ -28,9 +31,25 @@ VERBS = {
     "train": "Train a model from a recipe.",
 }
 
+COMPLETE = "_REGIONTALK_COMPLETE"
+"""The environment variable by which the script of `regiontalk completion` asks what may come next."""
+
 
 class LazyVerbs(click.Group):
     """Lists every verb from `VERBS`; imports `regiontalk.cli.VERB` only to run it or to show its help."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            close = ", ".join(difflib.get_close_matches(args[0], VERBS, n=1))
+            raise click.UsageError(f"No such verb {args[0]!r}." + (f" Did you mean {close}?" if close else ""), ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """click would import every verb for its help."""
+        verbs = [CompletionItem(verb, help=text) for verb, text in VERBS.items() if verb.startswith(incomplete)]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(VERBS)
@@ -60,6 +79,8 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     # Not `program.main`: click's own handling would take exit codes and closed pipes out of our hands.
     given = sys.argv[1:] if arguments is None else arguments
+    if COMPLETE in os.environ:
+        return shell_complete(program, {}, "regiontalk", COMPLETE, os.environ[COMPLETE])
     try:
         with program.make_context("regiontalk", given or ["--help"]) as context:
             program.invoke(context)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 import regiontalk
 from regiontalk.cli import console
@@ -26,8 +28,16 @@ def finite(_: click.Context, parameter: click.Parameter, value: float | None) ->
     return value
 
 
+def completes(kind: str) -> Callable[..., list[CompletionItem]]:
+    """Makes the shell complete an argument as a path: `file` or `dir`. click does so by itself for its own paths."""
+    return lambda _context, _parameter, incomplete: [CompletionItem(incomplete, type=kind)]
+
+
 model_option = click.option(
-    "--model", metavar="DIR", help="A model folder, or a training run; default: the package's own."
+    "--model",
+    metavar="DIR",
+    shell_complete=completes("dir"),
+    help="A model folder, or a training run; default: the package's own.",
 )
 
 device_option = click.option(

@@ -1,0 +1,5 @@
+"""`python -m regiontalk`."""
+
+from regiontalk.cli.main import main
+
+main()
