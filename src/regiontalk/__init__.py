@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import ModelError, RegionTalkError
-from regiontalk.types import Alignment, Description, Hit, ImageRegions, Region, Segment, Sentence, WordMatch
+from regiontalk.types import Alignment, AltText, Description, Hit, ImageRegions, Region, Segment, Sentence, WordMatch
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "Alignment",
+    "AltText",
     "Description",
     "Hit",
     "ImageRegions",

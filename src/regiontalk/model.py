@@ -20,13 +20,14 @@ from regiontalk import boxes as geometry
 from regiontalk import images
 from regiontalk import regions as rules
 from regiontalk.aligner import AlignmentHead
+from regiontalk.alt_text import alt_text
 from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.errors import UsageError
 from regiontalk.images import Limits, PhotoSource
 from regiontalk.regions import Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
 from regiontalk.sentence_head import SentenceHead
-from regiontalk.types import Alignment, Description, ImageRegions, Region, Shown
+from regiontalk.types import Alignment, AltText, Description, ImageRegions, Region, Shown
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
 SURROUNDINGS = 2.0  # times as wide and high as a region: as much of the photo as tells what it belongs to
@@ -219,6 +220,38 @@ class Model:
             return Description(*place, best.sentence, best.logprob, tuple(others), look.photo)
 
         return _for_each(describe, photo)
+
+    @overload
+    def alt_text(self, photo: PhotoSource, **options: Any) -> AltText: ...
+
+    @overload
+    def alt_text(self, photo: Photos, **options: Any) -> Iterator[AltText]: ...
+
+    def alt_text(  # type: ignore[misc]  # as above
+        self,
+        photo: PhotoSource | Photos,
+        *,
+        threshold: float = Shown.threshold,
+        top: int | None = Shown.top,
+        size: int | None = None,
+    ) -> AltText | Iterator[AltText]:
+        """A text for people who cannot see the photo: its sentence if the model is sure of it, else its sure regions.
+
+        `threshold` and `top` choose the regions that come with it. Several photos give an iterator.
+        """
+        head = SentenceHead(self.runtime) if "sentence" in self.runtime.info.heads else None
+
+        def speak(source: PhotoSource) -> AltText:
+            look = self.look(source, size=size)
+            regions = tuple(self.regions(look, threshold=threshold)[:top])
+            sentence = None
+            if head is not None:
+                codes = self.codes(look)
+                sentence = head.sentences(codes.codes, codes.boxes_xyxy, None, 0, None)[0]
+            place = (_path(source), *look.photo.size, self.runtime.info.name)
+            return AltText(*place, alt_text(sentence, regions), regions, look.photo)
+
+        return _for_each(speak, photo)
 
     @overload
     def align(self, photo: PhotoSource, sentence: str, *, beta: float | None = ...) -> Alignment: ...

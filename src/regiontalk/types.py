@@ -180,7 +180,32 @@ class Description(Picture):
         return [(one.sentence, f"{one.logprob:.2f}") for one in said]
 
 
-def _photo_dict(found: ImageRegions | Description) -> dict[str, Any]:
+@dataclass(frozen=True)
+class AltText(Picture):
+    """What a screen reader says of a photo, and the regions that the photo has."""
+
+    path: str
+    width: int
+    height: int
+    model: str
+    text: str
+    regions: tuple[Region, ...] = ()
+    image: Image.Image | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**_photo_dict(self), "alt": self.text}
+
+    def draw(self) -> Image.Image:
+        """The photo with the text below it."""
+        from regiontalk import drawing
+
+        return drawing.draw_sentence(_photo_of(self), self.text)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(self.text, "")]
+
+
+def _photo_dict(found: ImageRegions | Description | AltText) -> dict[str, Any]:
     names = ("path", "width", "height", "model")
     return {"schema": SCHEMA, **{name: getattr(found, name) for name in names}}
 
@@ -192,7 +217,7 @@ def _import(package: str, purpose: str) -> Any:
         raise MissingExtra(f"{purpose} needs {package}, which is not installed", package=package) from error
 
 
-def _photo_of(found: ImageRegions | Description | Alignment) -> Image.Image:
+def _photo_of(found: ImageRegions | Description | AltText | Alignment) -> Image.Image:
     from regiontalk import images
 
     return found.image if found.image is not None else images.open_photo(found.path)

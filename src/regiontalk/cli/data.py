@@ -62,6 +62,7 @@ def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, qu
     visual-genome-coco   as visual-genome: the photos that are in COCO, under COCO's ids, for `data join`
     csv                  table: path, x0, y0, x1, y1 (or x, y, w, h), phrase, split
     jsonl                records, or what `regiontalk caption --json` prints
+    xmp                  folder of photos with XMP sidecars, such as `regiontalk caption --format xmp` writes
     """
     track = functools.partial(console.track, description=f"Preparing {source}", quiet=quiet)
     done = prepare.prepare(format_name, source, out, prepare.Settings(**settings), track)

@@ -19,6 +19,7 @@ from regiontalk.data import (
     karpathy,
     refcoco,
     visual_genome,
+    xmp,
 )
 from regiontalk.data.packing import Packer
 from regiontalk.data.photo_paths import PhotoFinder, upright_size
@@ -38,6 +39,7 @@ FORMATS: dict[str, Format] = {
     "visual-genome-coco": visual_genome.FORMAT_ON_COCO,
     "csv": csv_table.FORMAT,
     "jsonl": json_lines.FORMAT,
+    "xmp": xmp.FORMAT,
 }
 
 

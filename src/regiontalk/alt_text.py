@@ -1,0 +1,33 @@
+"""Alt texts: what a screen reader says of a photo. The sentence if the model is sure of it, else the sure regions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from regiontalk.types import Region, Sentence
+
+SURE_WORD = 0.4  # the least probability of a sentence's words, as a geometric mean
+SURE_REGION = 0.5  # the least probability of a region
+MOST_REGIONS = 4  # an alt text is listened to
+NOTHING = "a photo"
+
+
+def alt_text(sentence: Sentence | None, regions: Sequence[Region]) -> str:
+    """The sentence, or the sure regions ("a dog, a wall and a man"); for want of both, what comes first."""
+    if sentence is not None and word_probability(sentence) >= SURE_WORD:
+        return sentence.sentence
+    sure = list(dict.fromkeys(region.caption for region in regions if _is_sure(region)))[:MOST_REGIONS]
+    if sure:
+        return " and ".join(part for part in (", ".join(sure[:-1]), sure[-1]) if part)
+    said = [sentence.sentence] if sentence is not None else []
+    return next(iter([*said, *(region.caption for region in regions)]), NOTHING)
+
+
+def word_probability(sentence: Sentence) -> float:
+    """The geometric mean of its words' probabilities, END included."""
+    return math.exp(sentence.logprob / (len(sentence.sentence.split()) + 1))
+
+
+def _is_sure(region: Region) -> bool:
+    return region.score >= SURE_REGION

@@ -1,0 +1,285 @@
+"""XMP sidecars, `photo.jpg.xmp`: what photo managers read beside a photo, and what they wrote themselves.
+
+| property | who reads it |
+|---|---|
+| `dc:description` | digiKam, darktable, Lightroom, Immich: the caption |
+| `Iptc4xmpCore:AltTextAccessibility` | Lightroom, digiKam, the web: the alt text |
+| `mwg-rs:Regions` | digiKam, Lightroom: boxes with names, in fractions of the photo as stored, before it is turned |
+
+A sidecar of another program is merged: what it says stays, and only what we wrote ourselves is replaced. Our regions
+are known by `rt:Score`, our text by `rt:Text`.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+from xml.etree import ElementTree as ET
+
+from PIL import ExifTags, Image
+
+from regiontalk.data.photo_paths import SIDEWAYS, upright_size
+from regiontalk.data.records import Record, TrueRegion
+from regiontalk.data.sources import Format, Item, Source, reading
+from regiontalk.files import LONGEST_LINE, read_file
+from regiontalk.photos import SUFFIXES
+from regiontalk.types import BoxXYXY, Region
+
+SPACES = {
+    "x": "adobe:ns:meta/",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "Iptc4xmpCore": "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/",
+    "mwg-rs": "http://www.metadataworkinggroup.com/schemas/regions/",
+    "stArea": "http://ns.adobe.com/xmp/sType/Area#",
+    "stDim": "http://ns.adobe.com/xap/1.0/sType/Dimensions#",
+    "rt": "https://regiontalk.invalid/xmp/1/",
+}
+TEXTS = ("dc:description", "Iptc4xmpCore:AltTextAccessibility")
+_PACKET = b'<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>\n%s\n<?xpacket end="w"?>\n'
+_UNSAFE = re.compile(rb"<!(DOCTYPE|ENTITY)")
+
+
+def sidecar_of(photo: str | Path) -> Path:
+    """`photo.jpg.xmp`, which digiKam and darktable look for, and which two photos of one name do not share."""
+    return Path(f"{photo}.xmp")
+
+
+def to_xmp(
+    text: str,
+    regions: Sequence[Region],
+    size: tuple[int, int],
+    orientation: int = 1,
+    existing: bytes | None = None,
+    replace_text: bool = False,
+) -> bytes:
+    """A sidecar: a text about the photo and its regions, in pixels of the upright photo of `size`.
+
+    `orientation` is the photo's in EXIF. `existing` is the sidecar that is there: its own text stays, unless
+    `replace_text`. ValueError if it is no sidecar.
+    """
+    root = ET.Element(_name("x:xmpmeta")) if existing is None else _parse(existing)
+    description = _description(root)
+    ours = description.find(_name("rt:Text"))
+    for name in TEXTS:
+        alternatives = description.find(_name(name))
+        if alternatives is not None and not replace_text and (ours is None or _text(alternatives) != ours.text):
+            continue  # somebody else's
+        _put_text(description, name, text)
+    _remove(description, "rt:Text")
+    ET.SubElement(description, _name("rt:Text")).text = text
+    if regions or description.find(_name("mwg-rs:Regions")) is not None:
+        _put_regions(description, regions, size, orientation)
+    ET.indent(root)
+    packet: bytes = ET.tostring(root, encoding="utf-8")
+    return _PACKET % packet
+
+
+def read(source: Source) -> Iterator[Item]:
+    """Photos with sidecars, from a folder and those below it, or from one sidecar."""
+    sidecars = sorted(source.path.rglob("*.xmp")) if source.path.is_dir() else [source.path]
+    for sidecar in sidecars:
+        with reading(str(sidecar)):
+            yield _item(source, sidecar)
+
+
+FORMAT = Format(read, min_regions=0)
+
+
+def orientation_of(photo: str | Path) -> int:
+    """1 (as it is) to 8, of EXIF; 1 where the photo says nothing, or is not there."""
+    try:
+        with Path(photo).open("rb") as file, Image.open(file, formats=("JPEG", "TIFF", "PNG", "WEBP")) as image:
+            orientation = int(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # broken metadata is no reason to refuse the rest
+        return 1
+    return orientation if orientation in range(1, 9) else 1
+
+
+# One box, upright and as it is stored. In fractions, turning and mirroring are x, 1 - x, y or 1 - y in some order.
+
+
+def _turned(box: BoxXYXY, orientation: int) -> BoxXYXY:
+    """A box of the stored photo on the upright one, in fractions."""
+    x0, y0, x1, y1 = box
+    if orientation in (2, 3, 7, 8):  # left is right
+        x0, x1 = 1 - x1, 1 - x0
+    if orientation in (3, 4, 6, 7):  # top is bottom
+        y0, y1 = 1 - y1, 1 - y0
+    return (y0, x0, y1, x1) if orientation in SIDEWAYS else (x0, y0, x1, y1)
+
+
+def _turned_back(box: BoxXYXY, orientation: int) -> BoxXYXY:
+    """The other way round; a quarter turn is undone by that to the other side."""
+    return _turned(box, {6: 8, 8: 6}.get(orientation, orientation))
+
+
+# Writing
+
+
+def _put_text(description: ET.Element, name: str, text: str) -> None:
+    _remove(description, name)
+    alternatives = ET.SubElement(ET.SubElement(description, _name(name)), _name("rdf:Alt"))
+    item = ET.SubElement(alternatives, _name("rdf:li"), {"{http://www.w3.org/XML/1998/namespace}lang": "x-default"})
+    item.text = text
+
+
+def _put_regions(description: ET.Element, regions: Sequence[Region], size: tuple[int, int], orientation: int) -> None:
+    """Ours in place of what we wrote before; those of others stay."""
+    width, height = size if orientation not in SIDEWAYS else size[::-1]
+    group = description.find(_name("mwg-rs:Regions"))
+    others = [] if group is None else [item for item in _region_items(group) if _field(item, "rt:Score") is None]
+    _remove(description, "mwg-rs:Regions")
+    if not regions and not others:
+        return
+    group = _resource(description, "mwg-rs:Regions")
+    stored = {"stDim:w": str(width), "stDim:h": str(height), "stDim:unit": "pixel"}
+    ET.SubElement(group, _name("mwg-rs:AppliedToDimensions"), _attributes(stored))
+    bag = ET.SubElement(ET.SubElement(group, _name("mwg-rs:RegionList")), _name("rdf:Bag"))
+    bag.extend(others)
+    for region in regions:
+        x0, y0, x1, y1 = region.xyxy
+        upright = (x0 / size[0], y0 / size[1], x1 / size[0], y1 / size[1])
+        left, top, right, bottom = _turned_back(upright, orientation)
+        item = _resource(bag, "rdf:li")
+        sides = {"x": (left + right) / 2, "y": (top + bottom) / 2, "w": right - left, "h": bottom - top}
+        area = {f"stArea:{side}": f"{value:.10g}" for side, value in sides.items()} | {"stArea:unit": "normalized"}
+        ET.SubElement(item, _name("mwg-rs:Area"), _attributes(area))
+        ET.SubElement(item, _name("mwg-rs:Name")).text = region.caption
+        extensions = _resource(item, "mwg-rs:Extensions")
+        ET.SubElement(extensions, _name("rt:Score")).text = f"{region.score:.6g}"
+
+
+def _resource(parent: ET.Element, name: str) -> ET.Element:
+    return ET.SubElement(parent, _name(name), {_name("rdf:parseType"): "Resource"})
+
+
+def _remove(description: ET.Element, name: str) -> None:
+    for found in description.findall(_name(name)):
+        description.remove(found)
+
+
+def _attributes(values: dict[str, str]) -> dict[str, str]:
+    return {_name(name): value for name, value in values.items()}
+
+
+def _description(root: ET.Element) -> ET.Element:
+    """The part of a sidecar that takes properties; made where there is none."""
+    rdf = root if root.tag == _name("rdf:RDF") else root.find(_name("rdf:RDF"))
+    if rdf is None:
+        rdf = ET.SubElement(root, _name("rdf:RDF"))
+    found = rdf.find(_name("rdf:Description"))
+    return found if found is not None else ET.SubElement(rdf, _name("rdf:Description"), {_name("rdf:about"): ""})
+
+
+def _name(short: str) -> str:
+    """`dc:description` -> `{http://…}description`."""
+    prefix, _, name = short.partition(":")
+    return f"{{{SPACES[prefix]}}}{name}"
+
+
+# Reading
+
+
+def _item(source: Source, sidecar: Path) -> Item:
+    root = _parse(read_file(sidecar, LONGEST_LINE))
+    photo = _photo_of(source, sidecar)
+    orientation = orientation_of(photo)
+    texts: list[str] = []
+    regions: list[TrueRegion] = []
+    size = (0, 0)
+    for description in root.iter(_name("rdf:Description")):
+        texts += [_text(found) for name in TEXTS for found in description.findall(_name(name))]
+        for group in description.findall(_name("mwg-rs:Regions")):
+            size = size if all(size) else _size(group, photo, orientation)
+            regions += [_region(item, size, orientation) for item in _region_items(group) if _has_name(item)]
+    sentences = tuple(dict.fromkeys(text for text in texts if text.strip()))
+    split = source.split_for(photo.name, default="train")
+    record = Record(str(photo), *size, split, sentences=sentences, regions=tuple(regions))
+    return Item(str(sidecar), record)
+
+
+def _photo_of(source: Source, sidecar: Path) -> Path:
+    """The photo that a sidecar belongs to; `x.xmp`, as Adobe writes it, to the photo with that stem."""
+    folder = sidecar.parent
+    if source.images is not None:
+        folder = source.images / (folder.relative_to(source.folder) if folder != source.folder else "")
+    photo = folder / sidecar.stem
+    if photo.suffix.lower() in SUFFIXES:
+        return photo
+    places = (photo.with_name(photo.name + suffix) for end in SUFFIXES for suffix in (end, end.upper()))
+    return next((place for place in places if place.is_file()), photo)
+
+
+def _size(group: ET.Element, photo: Path, orientation: int) -> tuple[int, int]:
+    """Of the upright photo, as the regions say, else as the photo says."""
+    dimensions = group.find(f".//{_name('mwg-rs:AppliedToDimensions')}")
+    sides = [] if dimensions is None else [_field(dimensions, f"stDim:{side}") for side in "wh"]
+    if None in sides or not sides:
+        return upright_size(str(photo))
+    width, height = (round(float(str(side))) for side in sides)
+    return (height, width) if orientation in SIDEWAYS else (width, height)
+
+
+def _region_items(group: ET.Element) -> list[ET.Element]:
+    return group.findall(f".//{_name('mwg-rs:RegionList')}/*/{_name('rdf:li')}")
+
+
+def _has_name(item: ET.Element) -> bool:
+    return bool((_field(item, "mwg-rs:Name") or "").strip())
+
+
+def _region(item: ET.Element, size: tuple[int, int], orientation: int) -> TrueRegion:
+    area = item.find(f".//{_name('mwg-rs:Area')}")
+    if area is None:
+        raise ValueError(f"the region {_field(item, 'mwg-rs:Name')!r} has no area")
+    values = [_field(area, f"stArea:{side}") for side in "xywh"]
+    x, y, w, h = (math.nan if value is None else float(value) for value in values)
+    if not math.isfinite(x + y + w + h):
+        raise ValueError(f"the region {_field(item, 'mwg-rs:Name')!r} is not a rectangle")
+    box = _turned((x - w / 2, y - h / 2, x + w / 2, y + h / 2), orientation)
+    x0, y0, x1, y1 = (round(side * length, 2) for side, length in zip(box, (*size, *size), strict=True))
+    return TrueRegion((x0, y0, x1, y1), str(_field(item, "mwg-rs:Name")).strip())
+
+
+def _field(node: ET.Element, short: str) -> str | None:
+    """A property of a structure; XMP writes it as an attribute or an element, directly or one level below."""
+    name = _name(short)
+    for holder in node.iter():
+        if name in holder.attrib:
+            return holder.attrib[name]
+        if holder.tag == name:
+            return holder.text or ""
+    return None
+
+
+def _text(alternatives: ET.Element) -> str:
+    """A text in several languages: its default, which comes first."""
+    found = alternatives.find(f".//{_name('rdf:li')}")
+    return ((found.text if found is not None else alternatives.text) or "").strip()
+
+
+def _parse(data: bytes) -> ET.Element:
+    """A sidecar without anything that XML could hide in it; its prefixes are kept for writing it again."""
+    if _UNSAFE.search(data):
+        raise ValueError("an XML document type, which no sidecar has")
+    try:
+        prefixes = [found for _, found in ET.iterparse(io.BytesIO(data), ("start-ns",))]
+        root = ET.fromstring(data, ET.XMLParser(target=ET.TreeBuilder(insert_comments=True, insert_pis=True)))
+    except (ET.ParseError, LookupError) as error:  # of the text, or of an encoding it names
+        raise ValueError(f"wrong XML: {error}") from error
+    known = set(SPACES.values())
+    for prefix, space in cast(list[tuple[str, str]], prefixes):
+        if prefix and space not in known and not re.fullmatch(r"ns\d+", prefix):
+            ET.register_namespace(prefix, space)
+    if root.find(f".//{_name('rdf:Description')}") is None and root.tag != _name("rdf:RDF"):
+        raise ValueError("no XMP sidecar")
+    return root
+
+
+for _prefix, _space in SPACES.items():
+    ET.register_namespace(_prefix, _space)
