@@ -71,3 +71,22 @@ def test_no_gpu_and_no_torch_are_said(
     monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
     assert run(asked) == 7
     assert "regiontalk[train]" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_heads_of_runs_answer_beside_a_run(
+    shaken_checkpoint: Path,
+    sentences_run: Path,
+    alignment_run: Path,
+    speaking_model: Path,
+    scene_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place, heads = str(shaken_checkpoint), [str(sentences_run / "run"), str(alignment_run)]
+    said = []
+    for arguments in (["--model", place, "--head", heads[0], "--head", heads[1]], ["--model", str(speaking_model)]):
+        assert run(["describe", str(scene_path), *arguments, "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out)["sentence"])
+    assert said[0] == said[1]
+    assert run(["align", str(scene_path), "a red square", "--model", place, "--head", heads[1], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["segments"]

@@ -18,7 +18,8 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.export import detector
 from regiontalk.export.detector import add_heads, export_model
 from regiontalk.export.graphs import shrink
-from regiontalk.export.heads import BETA, load_heads, trace_sentence_net, words_head
+from regiontalk.export.heads import load_heads, trace_sentence_net
+from regiontalk.export.torch_runtime import BETA
 from regiontalk.model_folder import GRAPHS, read_model_folder, write_model_folder
 from regiontalk.nets.alignment import AlignmentConfig, AlignmentNet
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig
@@ -112,9 +113,8 @@ def test_a_damaged_head_is_found(aligning_model: Path, tmp_path: Path) -> None:
 
 
 def test_a_words_head_says_how_it_is_used(alignment_run: Path) -> None:
-    checkpoint = find_checkpoint(alignment_run)
-    assert words_head(checkpoint, "float32", beta=0.3).info.settings["beta"] == 0.3
-    head = words_head(checkpoint, "float32")
+    assert load_heads([alignment_run], "float32", beta=0.3)["words"].info.settings["beta"] == 0.3
+    head = load_heads([alignment_run], "float32")["words"]
     assert head.info.settings == {"beta": BETA["sum"], "longest": LONGEST, "score": "sum"}
     assert head.info.net["words"] == "brnn"
     assert set(head.graphs) == {"vectors", "words"}
@@ -132,7 +132,7 @@ def test_edges_cannot_be_a_head(alignment_run: Path, tmp_path: Path) -> None:
     kept = {key: value for key, value in state.items() if key not in ("format", "step")}
     checkpoint = save_checkpoint(tmp_path, 1, {"model": net.state_dict()}, kept)
     with pytest.raises(ModelError, match="dependency trees"):
-        words_head(checkpoint, "float32")
+        load_heads([checkpoint], "float32")
 
 
 @pytest.mark.parametrize(

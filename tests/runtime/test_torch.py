@@ -10,7 +10,7 @@ import torch
 
 from regiontalk import boxes
 from regiontalk.errors import ModelError
-from regiontalk.model_folder import DETECTOR
+from regiontalk.model_folder import GRAPHS
 from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.runtime.torch import STAGES, TorchRuntime, model_info
 from regiontalk.training.checkpoints import load_fcln
@@ -23,8 +23,8 @@ def runtime(shaken_checkpoint: Path) -> TorchRuntime:
     return TorchRuntime(net, words, model_info(net, recipe.prediction, "shaken", "float32", {}))
 
 
-def test_it_has_every_graph_of_the_detector_and_no_head(runtime: TorchRuntime) -> None:
-    assert list(STAGES) == list(DETECTOR)
+def test_there_is_a_module_for_every_graph(runtime: TorchRuntime) -> None:
+    assert list(STAGES) == list(GRAPHS)
     with pytest.raises(ModelError, match="no head 'words'"):
         runtime.head("words")
 

@@ -7,7 +7,15 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import completes, device_option, finite, load_model, max_megapixels_option, model_option
+from regiontalk.cli.options import (
+    completes,
+    device_option,
+    finite,
+    heads_option,
+    load_model,
+    max_megapixels_option,
+    model_option,
+)
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
 from regiontalk.types import Alignment
@@ -26,6 +34,7 @@ MOST_NAMED = 10  # unknown words
     help="How much neighbouring words hold together; 0: each goes to its best region. Default: the model's.",
 )
 @model_option
+@heads_option
 @device_option
 @click.option(
     "-o",
@@ -42,6 +51,7 @@ def command(
     sentence: str,
     beta: float | None,
     model: str | None,
+    heads: tuple[Path, ...],
     device: str,
     output: Path | None,
     as_json: bool,
@@ -55,7 +65,7 @@ def command(
     """
     if output is not None and output.suffix.lower() not in PICTURES:
         raise UsageError(f"{output}: a picture must end in {', '.join(PICTURES)}")
-    found = load_model(model, device, max_megapixels).align(photo, sentence, beta=beta)
+    found = load_model(model, device, max_megapixels, heads).align(photo, sentence, beta=beta)
     if output is not None:
         _save(found, output)
     if as_json:

@@ -9,6 +9,7 @@ import click
 
 from regiontalk.cli import outputs
 from regiontalk.cli.each_photo import Doing, PhotoOptions, photo_options
+from regiontalk.cli.options import heads_option
 from regiontalk.errors import UsageError
 
 
@@ -24,6 +25,7 @@ from regiontalk.errors import UsageError
     type=click.Path(path_type=Path),
     help="page.html, a folder for pictures with their sentence, one picture, or .json/.jsonl.",
 )
+@heads_option
 @photo_options
 def command(*, asked: PhotoOptions, output: Path | None, **options: Any) -> None:
     """One sentence for each whole photo, with the logarithm of its probability.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -40,6 +41,8 @@ class PhotoOptions:
     strict: bool
     max_megapixels: float
     quiet: bool
+    heads: tuple[Path, ...] = ()
+    """Of verbs that have `options.heads_option`."""
 
     def find(self, wanted: outputs.Wanted) -> Photos:
         """The photos; fails where there is none, and names what was left out."""
@@ -49,7 +52,7 @@ class PhotoOptions:
 
     def answer(self, ask: Callable[[Model, str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing) -> None:
         """Asks the model about every photo and writes the answers as wanted."""
-        model = load_model(self.model, self.device, self.max_megapixels)
+        model = load_model(self.model, self.device, self.max_megapixels, self.heads)
         skipped = _answer_all(lambda photo: ask(model, photo), photos, wanted, doing, self.workers, self.quiet)
         if self.strict and skipped:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")
@@ -68,7 +71,7 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
     @wraps(command)
     def asking(**options: Any) -> None:
-        shared = {name: options.pop(name) for name in PhotoOptions.__dataclass_fields__}
+        shared = {name: options.pop(name) for name in PhotoOptions.__dataclass_fields__ if name in options}
         command(asked=PhotoOptions(**shared), **options)
 
     return asking

@@ -40,6 +40,15 @@ model_option = click.option(
     help="A model folder, or a training run; default: the package's own.",
 )
 
+heads_option = click.option(
+    "--head",
+    "heads",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="RUN",
+    help="A training run of a head, in place of the model's own; may be given more than once. Needs torch.",
+)
+
 device_option = click.option(
     "--device",
     type=click.Choice(["auto", "cpu", "cuda"]),
@@ -82,20 +91,23 @@ def device_name(place: Path, device: str) -> str | None:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 
-def load_model(place: str | Path | None, device: str, megapixels: float = Limits().megapixels) -> Model:
-    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA in torch; a run always in
-    torch."""
-    if device == "cuda" or (place is not None and is_run(Path(place))):
-        model = _load_in_torch(place, device)
+def load_model(
+    place: str | Path | None, device: str, megapixels: float = Limits().megapixels, heads: tuple[Path, ...] = ()
+) -> Model:
+    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA or with `heads` in torch; a
+    run always in torch."""
+    if device == "cuda" or heads or (place is not None and is_run(Path(place))):
+        model = _load_in_torch(place, device, heads)
     else:
         model = regiontalk.load(place)
     return replace(model, limits=Limits(megapixels=megapixels))
 
 
-def _load_in_torch(place: str | Path | None, device: str) -> Model:
+def _load_in_torch(place: str | Path | None, device: str, heads: tuple[Path, ...]) -> Model:
     console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
     from regiontalk.export.torch_runtime import open_torch_runtime
     from regiontalk.model import Model
     from regiontalk.training.engine import pick_device
 
-    return Model(open_torch_runtime(regiontalk.EMBEDDED if place is None else Path(place), pick_device(device)))
+    folder = regiontalk.EMBEDDED if place is None else Path(place)
+    return Model(open_torch_runtime(folder, pick_device(device), heads))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import device_name, device_option, is_run, load_model, open_split
+from regiontalk.cli.options import device_name, device_option, heads_option, is_run, load_model, open_split
 from regiontalk.data.records import SPLITS, Dataset
 from regiontalk.errors import UsageError
 from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
 from regiontalk.types import Description, ImageRegions
+
+if TYPE_CHECKING:
+    from regiontalk.model import Model
 
 
 @click.command()
@@ -31,6 +35,7 @@ from regiontalk.types import Description, ImageRegions
 @click.option("--sentences", is_flag=True, help="A sentence for each whole photo, as describe says it.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width; default: as caption and describe have it.")
 @click.option("--codes", type=click.Path(path_type=Path), help="For a run of kind sentences: the photos' codes.")
+@heads_option
 @device_option
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
 @click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
@@ -44,6 +49,7 @@ def command(
     sentences: bool,
     beam: int | None,
     codes: Path | None,
+    heads: tuple[Path, ...],
     device: str,
     workers: int,
     quiet: bool,
@@ -65,11 +71,13 @@ def command(
     elif codes is not None:
         raise UsageError("--codes is for runs of kind sentences")
     else:
-        found = _from_photos(model, dataset, on_truths, sentences, beam, device, workers)
+        found = _from_photos(load_model(model, device, heads=heads), dataset, on_truths, sentences, beam, workers)
     boxes = "true" if on_truths else "own"
     settings = {"sentences": True, "beam": beam} if sentences else {"boxes": boxes, "beam": beam}
     with recording("predict", output, device_name(model, device), **settings) as record, replacing(output) as temporary:
         record.uses("model", _checkpoint(model) if is_run(model) else model)
+        for head in heads:
+            record.uses("head", _checkpoint(head))
         record.uses_data(data, split, len(dataset))
         watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
         lines = {photo.path: json_line(photo.to_dict()) for photo in watched}
@@ -78,11 +86,11 @@ def command(
 
 
 def _from_photos(
-    place: Path, dataset: Dataset, on_truths: bool, sentences: bool, beam: int | None, device: str, workers: int
+    model: Model, dataset: Dataset, on_truths: bool, sentences: bool, beam: int | None, workers: int
 ) -> Iterable[ImageRegions | Description]:
     from regiontalk.data.dataset_model import DatasetModel
 
-    asked = DatasetModel(load_model(place, device), dataset)
+    asked = DatasetModel(model, dataset)
     if sentences:
         return asked.each(lambda record: asked.sentence(record, beam), workers=workers)
     answer = asked.true_regions if on_truths else asked.regions

@@ -1,27 +1,81 @@
-"""A run, a checkpoint or a model folder as a runtime in torch."""
+"""Runs, checkpoints and model folders as a runtime in torch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from regiontalk.model_folder import INFO, read_model_folder
-from regiontalk.runtime.torch import TorchRuntime, model_info
-from regiontalk.training.checkpoints import find_checkpoint, load_fcln
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.model_folder import INFO, Head, HeadInfo, check_head, read_model_folder
+from regiontalk.nets.sentence_encoders import LONGEST
+from regiontalk.runtime.torch import TorchHead, TorchRuntime, model_info
+from regiontalk.training.checkpoints import (
+    Trained,
+    find_checkpoint,
+    load_alignment,
+    load_fcln,
+    load_sentence_net,
+    read_state,
+)
+from regiontalk.training.recipe import to_dict
+
+BETA = {"cosine": 0.05, "sum": 1.0, "fragments": 1.0}
+"""Eq. 12's β where none was chosen: of the order of the differences between one word's fits to two regions."""
 
 
-def open_torch_runtime(place: Path, device: str | torch.device = "cpu") -> TorchRuntime:
-    """`place` is a run's folder (its best checkpoint), a checkpoint, or a model folder."""
+def open_torch_runtime(place: Path, device: str | torch.device = "cpu", heads: Iterable[Path] = ()) -> TorchRuntime:
+    """`place` is a run's folder (its best checkpoint), a checkpoint, or a model folder; `heads` are runs or checkpoints
+    of heads, which go before those of a model folder."""
+    opened = open_heads(heads)
     if (place / INFO).exists():
         from regiontalk.export.pretrained import load_pretrained  # which needs onnx, and a checkpoint does not
 
         folder = read_model_folder(place)
+        for name, one in opened.items():
+            check_head(name, one.head.info, folder.graphs, str(place))
         pretrained = load_pretrained(str(place))
-        return TorchRuntime(pretrained.net.to(device), pretrained.words, folder.info, folder)
+        return TorchRuntime(pretrained.net.to(device), pretrained.words, folder.info, opened, folder)
     checkpoint = find_checkpoint(place)
     trained = load_fcln(checkpoint, torch.device(device))
-    info = model_info(
-        trained.net, trained.recipe.prediction, checkpoint.name, "float32", {"step": trained.state["step"]}
-    )
-    return TorchRuntime(trained.net, trained.words, info)
+    code = trained.recipe.net.recognition.code + trained.net.backbone.deep_channels
+    for name, one in opened.items():
+        if one.code != code:  # all that a checkpoint can tell: fingerprints are those of exported graphs
+            raise ModelError(f"{checkpoint}: the head {name!r} reads codes of {one.code} numbers, not of {code}")
+    training = {"step": trained.state["step"]}
+    info = model_info(trained.net, trained.recipe.prediction, checkpoint.name, "float32", training)
+    return TorchRuntime(trained.net, trained.words, info, opened)
+
+
+def open_heads(places: Iterable[Path], beta: float | None = None) -> dict[str, TorchHead]:
+    """Name -> head of each run or checkpoint; `beta` is eq. 12's."""
+    found: dict[str, TorchHead] = {}
+    for place in places:
+        name, head = _open_head(find_checkpoint(place), beta)
+        if name in found:
+            raise UsageError(f"{place}: a second head {name!r}")
+        found[name] = head
+    return found
+
+
+def _open_head(checkpoint: Path, beta: float | None) -> tuple[str, TorchHead]:
+    kind = read_state(checkpoint)["kind"]
+    if kind == "alignment":
+        aligned = load_alignment(checkpoint)
+        config = aligned.recipe.net
+        if config.words == "edges":
+            raise ModelError(f"{checkpoint}: it reads dependency trees, which need a parser: it cannot be a head")
+        beta = BETA[config.score] if beta is None else beta
+        return "words", _to_head(aligned, {"beta": beta, "longest": LONGEST, "score": config.score})
+    if kind == "sentences":
+        said = load_sentence_net(checkpoint)
+        return "sentence", _to_head(said, to_dict(said.recipe.prediction))
+    raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is no head")
+
+
+def _to_head(trained: Trained[Any, Any], settings: dict[str, Any]) -> TorchHead:
+    state = trained.state
+    info = HeadInfo(state["detector"], settings, to_dict(trained.recipe.net), {"step": state["step"]})
+    return TorchHead(Head(info, trained.words, {}), trained.net, state["code"])
