@@ -37,6 +37,7 @@ LARGEST_FILE = 1 << 28  # bytes of a file that is read as a whole
 MOST_UNPACKED = 300  # times the size of a compressed file of lines, where that is more than LARGEST_FILE
 MOST_DIGITS = 300  # of an integer: it still is a float
 DEEPEST = 100  # lists and objects within each other
+LONGEST_NAME = 200  # bytes of a file name that we choose, before its ending
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what the system says when there is no room
 REST = {"rest": True}
@@ -83,9 +84,27 @@ def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
         with _partial(path, Path.mkdir) as partial:
             yield partial
             for file in partial.rglob("*"):
-                if file.is_file():
+                if file.is_file() and not file.is_symlink():
                     _flush(file)
             _put_in_place(partial, path, before)
+
+
+class FreeNames:
+    """Gives file names of which none is there twice, not even in other capitals, and none is too long."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def take(self, stem: str, suffix: str = "") -> str:
+        """`stem` + `suffix`; with a number between them where that is taken."""
+        encoded = os.fsencode(stem)
+        stem = stem if len(encoded) <= LONGEST_NAME else encoded[:LONGEST_NAME].decode(errors="ignore")
+        first = name = f"{stem}{suffix}"
+        while name.casefold() in self._numbers:
+            self._numbers[first.casefold()] += 1
+            name = f"{stem}-{self._numbers[first.casefold()]}{suffix}"
+        self._numbers[name.casefold()] = 1
+        return name
 
 
 def json_file(value: Mapping[str, Any]) -> bytes:

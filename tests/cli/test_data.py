@@ -11,7 +11,10 @@ import pytest
 from PIL import Image
 
 from regiontalk.cli.main import run
+from regiontalk.data import exports
+from regiontalk.data.label_studio import to_label_studio
 from regiontalk.data.records import Dataset
+from regiontalk.types import ImageRegions, Region
 
 DOCS = Path(__file__).parents[2] / "docs" / "your-own-data.md"
 
@@ -30,6 +33,8 @@ def desk(tmp_path, make_scene, monkeypatch) -> Path:
         "categories": [{"id": 1, "name": "cat"}],
     }
     (tmp_path / "export.json").write_text(json.dumps(export))
+    said = ImageRegions("photos/cat.jpg", 451, 300, "m", (Region((1, 2, 30, 40), 0.9, "an ear"),))
+    (tmp_path / "project.json").write_text(json.dumps(to_label_studio([said])))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -52,6 +57,30 @@ def test_the_commands_of_the_manual_are_true(desk, capfd):
         force = ["--force"] if arguments[1] == "prepare" else []
         assert run([*arguments, *force]) == 0, (command, capfd.readouterr().err)
     assert run(["data", "merge", "my-data", "merged"]) == 0
+
+
+@pytest.mark.parametrize("name", exports.FORMATS)
+def test_b2_what_caption_exports_is_prepared(name, desk, capfd, stand_in):
+    out = {"yolo": "made/set", "csv": "made/x.csv", "hf": "made/metadata.jsonl"}.get(name, "made/x.json")
+    assert run(["caption", "photos", "--format", name, "-o", out, "-q"]) == 0
+    assert run(["data", "prepare", name, out, "back", "--strict", "-q"]) == 0, capfd.readouterr().err
+    back = {record.image: record for record in Dataset("back")}
+    assert list(back) == [str(desk / "photos/cat.jpg"), str(desk / "photos/coffee.jpg")]
+    cat = back[str(desk / "photos/cat.jpg")]
+    assert [(region.xyxy, region.phrase, region.score) for region in cat.regions] == [
+        ((0, 0, 225.5, 300), "thing 0", 0.9),
+        ((0, 0, 150.33, 100), "thing 1", 0.65),
+    ]
+
+
+def test_formats_and_places_that_do_not_fit(desk, capfd, stand_in):
+    for options in (["--format", "yolo"], ["--format", "yolo", "-o", "x.json"], ["-o", "x.csv"]):
+        assert run(["caption", "photos", *options]) == 2
+    assert capfd.readouterr().err.splitlines() == [
+        "regiontalk: --format yolo writes a folder of files  (-o FOLDER)",
+        "regiontalk: --format yolo writes a folder of files  (-o FOLDER)",
+        "regiontalk: x.csv: is written with --format csv",
+    ]
 
 
 def test_results_go_to_stdout_and_messages_to_stderr(desk, capfd):

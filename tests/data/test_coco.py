@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regiontalk.cli import render
+from regiontalk.data.coco import to_coco
 from regiontalk.data.prepare import Settings, prepare
 from regiontalk.data.records import Dataset, TrueRegion
 from regiontalk.errors import DataError
@@ -141,8 +141,44 @@ def test_a_folder_without_coco_files_is_named(tmp_path):
 def test_a_box_with_a_caption_is_a_region(tmp_path, scene):
     said = ImageRegions("scene.jpg", 96, 64, "tiny", (Region((1, 2, 30, 40), 0.9, "a house"),))
     scene.save(tmp_path / "scene.jpg")
-    (tmp_path / "said.json").write_text(json.dumps(render.to_coco([said])))
+    (tmp_path / "said.json").write_text(json.dumps(to_coco([said])))
     prepare("coco", tmp_path / "said.json", tmp_path / "out")
     [record] = Dataset(tmp_path / "out")
-    assert record.regions == (TrueRegion((1, 2, 30, 40), "a house"),)
+    assert record.regions == (TrueRegion((1, 2, 30, 40), "a house", score=0.9),)
     assert record.sentences == ()
+
+
+def test_b2_every_caption_is_a_category_of_its_own():
+    """So that programs which show categories, and drop what they do not know, still have the captions."""
+    mug, spoon = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2), Region((0, 0, 200, 100), 0.25, "a spoon")
+    photos = [
+        ImageRegions("a.jpg", 200, 100, "tiny", (mug, spoon)),
+        ImageRegions("deep/b.jpg", 50, 40, "tiny", ()),
+        ImageRegions("c.jpg", 100, 100, "tiny", (mug,)),
+    ]
+    document = to_coco(photos)
+    assert document["images"][1] == {"id": 2, "file_name": "deep/b.jpg", "width": 50, "height": 40}
+    assert document["annotations"][0] == {
+        "id": 1,
+        "image_id": 1,
+        "category_id": 1,
+        "bbox": [10.0, 20.0, 50.5, 50.0],
+        "area": 2525.0,
+        "iscrowd": 0,
+        "caption": "a red mug",
+        "score": 0.9,
+    }
+    assert [entry["id"] for entry in document["annotations"]] == [1, 2, 3]
+    assert [entry["image_id"] for entry in document["annotations"]] == [1, 1, 3]
+    assert [entry["category_id"] for entry in document["annotations"]] == [1, 2, 1]
+    assert [(entry["id"], entry["name"]) for entry in document["categories"]] == [(1, "a red mug"), (2, "a spoon")]
+
+
+def test_b2_captions_survive_a_program_that_keeps_categories_alone(tmp_path, scene):
+    scene.save(tmp_path / "scene.jpg")
+    document = to_coco([ImageRegions("scene.jpg", 96, 64, "tiny", (Region((1, 2, 30, 40), 0.9, "a house"),))])
+    for entry in document["annotations"]:
+        del entry["caption"], entry["score"]
+    (tmp_path / "said.json").write_text(json.dumps(document))
+    prepare("coco", tmp_path / "said.json", tmp_path / "out")
+    assert [region.phrase for record in Dataset(tmp_path / "out") for region in record.regions] == ["a house"]

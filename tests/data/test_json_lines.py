@@ -31,7 +31,7 @@ def test_what_caption_prints_can_be_corrected_and_learnt_from(tmp_path, scene_pa
     said = ImageRegions(str(scene_path), 96, 64, "compact-1", (Region((1, 2, 30, 40), 0.9, "a house", -3.0),))
     prepare("jsonl", write(tmp_path, said.to_dict()), tmp_path / "out")
     [record] = Dataset(tmp_path / "out")
-    assert record == Record(str(scene_path), 96, 64, regions=(TrueRegion((1, 2, 30, 40), "a house"),))
+    assert record == Record(str(scene_path), 96, 64, regions=(TrueRegion((1, 2, 30, 40), "a house", score=0.9),))
 
 
 def test_corner_and_size_and_no_size_of_the_photo(tmp_path, scene_path):

@@ -8,8 +8,9 @@ import pytest
 from regiontalk.data.prepare import Settings, prepare
 from regiontalk.data.records import Dataset, TrueRegion
 from regiontalk.data.sources import Source
-from regiontalk.data.visual_genome import read, too_long
+from regiontalk.data.visual_genome import read, to_visual_genome, too_long
 from regiontalk.errors import DataError
+from regiontalk.types import ImageRegions, Region
 
 ALL = Settings(min_regions=0, max_regions=1000)
 
@@ -169,3 +170,32 @@ def test_a_missing_file_is_named(tmp_path):
     (tmp_path / "vg").mkdir()
     with pytest.raises(DataError, match=r"image_data\.json: No such file"):
         prepare("visual-genome", tmp_path / "vg", tmp_path / "out")
+
+
+def test_our_own_regions_as_region_descriptions():
+    mug = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2)
+    photos = [
+        ImageRegions("a.jpg", 200, 100, "tiny", (mug, mug)),
+        ImageRegions("deep/b.jpg", 50, 40, "tiny", ()),
+        ImageRegions("c.jpg", 100, 100, "tiny", (mug,)),
+    ]
+    first, second, third = to_visual_genome(photos)
+    assert first["regions"][0] == {
+        "region_id": 1,
+        "image_id": 1,
+        "x": 10.0,
+        "y": 20.0,
+        "width": 50.5,
+        "height": 50.0,
+        "phrase": "a red mug",
+        "score": 0.9,
+    }
+    assert second == {"id": 2, "path": "deep/b.jpg", "width": 50, "height": 40, "regions": []}
+    assert [region["region_id"] for region in third["regions"]] == [3]
+
+
+def test_a_file_without_paths_is_not_ours(tmp_path):
+    path = tmp_path / "region_descriptions.json"
+    path.write_text('[{"id": 1, "regions": []}]')
+    with pytest.raises(DataError, match="item 1: there is no 'path'"):
+        prepare("vg", path, tmp_path / "out")

@@ -12,7 +12,7 @@ from regiontalk.cli import outputs
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import Doing, PhotoOptions, photo_options
 from regiontalk.cli.options import finite
-from regiontalk.cli.render import EXPORTERS
+from regiontalk.data import exports
 from regiontalk.errors import UsageError
 from regiontalk.types import ImageRegions
 
@@ -54,9 +54,9 @@ class Request:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="page.html, a folder for annotated pictures, one picture, or .json/.jsonl.",
+    help="page.html, a folder for annotated pictures, one picture, .json/.jsonl/.csv; a folder for --format yolo.",
 )
-@click.option("--format", "export", type=click.Choice(list(EXPORTERS)), help="The data in another program's format.")
+@click.option("--format", "export", type=click.Choice(exports.FORMATS), help="The data in another program's format.")
 @photo_options
 def command(
     *,

@@ -63,6 +63,13 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def print_bytes(data: bytes) -> None:
+    """A piece of a file on stdout, in UTF-8 whatever the terminal has."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     table = Table(title=Text(one_line(title)) if title else None, title_justify="left")
     for number, column in enumerate(columns):

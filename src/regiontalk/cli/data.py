@@ -60,6 +60,10 @@ def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, qu
     coco                 folder with captions_*.json and/or instances_*.json, or one such file
     refcoco              folder with instances.json and refs(unc).p, refs(umd).p or refs(google).p
     visual-genome-coco   as visual-genome: the photos that are in COCO, under COCO's ids, for `data join`
+    vg                   region descriptions with paths, as `caption --format vg` writes them
+    hf                   folder with metadata.jsonl (Hugging Face's imagefolder), or that file
+    labelstudio          Label Studio's JSON export, or what `caption --format labelstudio` writes
+    yolo                 folder with data.yaml (or classes.txt), labels/ and images/
     csv                  table: path, x0, y0, x1, y1 (or x, y, w, h), phrase, split
     jsonl                records, or what `regiontalk caption --json` prints
     xmp                  folder of photos with XMP sidecars, such as `regiontalk caption --format xmp` writes

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from PIL import ExifTags, Image
 
 from regiontalk.cli import console, render
+from regiontalk.data import exports
 from regiontalk.errors import UsageError
 from regiontalk.files import json_line, replacing
 from regiontalk.page import writing_page
@@ -23,7 +24,7 @@ Put = Callable[[Any], object]
 """Takes a `Result`: all of one kind."""
 
 PAGES = (".html", ".htm")
-DATA = (".json", ".jsonl")
+DATA = (".json", ".jsonl", ".csv")
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 MARK = "regiontalk"  # in the EXIF field Software of every picture that was drawn
 
@@ -39,6 +40,10 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.as_json and self.export is not None:
             raise UsageError("--json and --format are two forms of the same data: give one")
+        if self.export in exports.FOLDERS and (self.output is None or self._kind):
+            raise UsageError(f"--format {self.export} writes a folder of files", hint="-o FOLDER")
+        if self.output is not None and self._kind == ".csv" and self.export != "csv":
+            raise UsageError(f"{self.output}: is written with --format csv")
         if self.output is not None and self._kind not in (*PAGES, *DATA, *PICTURES, ""):
             raise UsageError(
                 f"{self.output}: cannot be written in this format",
@@ -65,7 +70,12 @@ class Wanted:
 
     @property
     def folder(self) -> Path | None:
-        return self.output if self.output is not None and not self._kind else None
+        """Of pictures, not of a data set."""
+        return self.output if self.output is not None and not self._kind and not self.is_dataset else None
+
+    @property
+    def is_dataset(self) -> bool:
+        return self.export in exports.FOLDERS
 
     @property
     def is_data(self) -> bool:
@@ -74,7 +84,7 @@ class Wanted:
     @property
     def prints(self) -> bool:
         """With `-o` nothing is printed, but data that was asked for beside pictures or a page."""
-        return self.output is None or (self.is_data and self.data is None)
+        return self.output is None or (self.is_data and self.data is None and not self.is_dataset)
 
     @property
     def fills_terminal(self) -> bool:
@@ -101,18 +111,22 @@ def _writing(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
     if wanted.output is None:
         yield lambda _: None
         return
+    if wanted.export in exports.FOLDERS:
+        with exports.FOLDERS[wanted.export](wanted.output) as put:
+            yield put
+        return
     targets = _targets(wanted, photos)
     _spare_originals(list(targets.values()) or [wanted.output], photos)
     if wanted.page is not None:
         with writing_page(wanted.page) as put:
             yield lambda photo: put(photo if isinstance(photo, ImageRegions) else photo.as_regions())
     elif wanted.data is not None:
-        with (
-            replacing(wanted.data) as partial,
-            partial.open("wb") as file,
-            _encoding(wanted.export, lambda value: file.write(json_line(value))) as put,
-        ):
-            yield put
+        with replacing(wanted.data) as partial, partial.open("wb") as file:
+            if wanted.export is None:
+                yield lambda photo: file.write(json_line(photo.to_dict()))
+            else:
+                with exports.exporting(wanted.export, file.write, wanted.data.parent) as put:
+                    yield put
     else:
         yield lambda photo: _save_picture(photo, targets[photo.path])
 
@@ -121,24 +135,13 @@ def _writing(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
 def _printing(wanted: Wanted) -> Iterator[Put]:
     if not wanted.prints:
         yield lambda _: None
-    elif wanted.is_data:
-        with _encoding(wanted.export, console.print_json) as put:
+    elif wanted.export is not None:
+        with exports.exporting(wanted.export, console.print_bytes) as put:
             yield put
+    elif wanted.as_json:
+        yield lambda photo: console.print_json(photo.to_dict())
     else:
         yield render.print_result
-
-
-@contextmanager
-def _encoding(export: str | None, write: Callable[[Any], object]) -> Iterator[Put]:
-    """JSON lines as they come; a format that is one whole in the end."""
-    if export is None:
-        yield lambda photo: write(photo.to_dict())
-    elif export in render.LINES:
-        yield lambda photo: write(render.EXPORTERS[export]([photo])[0])
-    else:
-        photos: list[ImageRegions] = []
-        yield lambda photo: photos.append(replace(photo, image=None))
-        write(render.EXPORTERS[export](photos))
 
 
 def _targets(wanted: Wanted, photos: Sequence[str]) -> dict[str, Path]:

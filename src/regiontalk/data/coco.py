@@ -1,34 +1,41 @@
 """COCO (Lin et al. 2014): `captions_*.json` and/or `instances_*.json`, and any single file of that form.
 
 A caption is a sentence of the photo. An instance is a region of type "object" whose phrase is the name of its category;
-one with a caption of its own (as `regiontalk caption --format coco` writes them) has that as its phrase, and no type.
-Crowds are skipped. The split comes from the file's name (train2017, val2014).
+one with a caption of its own has that as its phrase, and no type. Crowds are skipped. The split comes from the file's
+name (train2017, val2014).
+
+We write each caption as `caption` and as a category of its own: programs show an annotation by its category, and most
+drop keys that they do not know, so that the captions are still there in what comes out of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regiontalk import __version__
 from regiontalk.data.json_stream import stream_members
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import (
     Format,
     Item,
+    Scores,
     Source,
     as_object,
     as_size,
     as_text,
+    box_xywh,
     reading,
+    scores_of,
     split_of,
     xywh_box,
 )
 from regiontalk.errors import DataError
-from regiontalk.types import BoxXYXY
+from regiontalk.types import BoxXYXY, ImageRegions
 
 _PART = re.compile(r"(?:captions|instances)_(?P<part>(?:train|val|test)\d*)\.json")
 
@@ -63,8 +70,8 @@ class _Described:
     place: str
     photo: Photo | None = None
     sentences: list[str] = field(default_factory=list)
-    objects: list[tuple[BoxXYXY, int | str]] = field(default_factory=list)
-    """Boxes, each with the number of its category or with its caption."""
+    objects: list[tuple[BoxXYXY, int | str, Scores]] = field(default_factory=list)
+    """Boxes, each with the number of its category or with its caption, and its scores."""
 
 
 @dataclass
@@ -89,7 +96,8 @@ class _Part:
         caption = as_text(entry["caption"], "caption").strip() if "caption" in entry else None
         if caption is None or "bbox" in entry:
             box = xywh_box(*entry["bbox"])
-            described.objects.append((box, int(entry["category_id"]) if caption is None else caption))
+            said = int(entry["category_id"]) if caption is None else caption
+            described.objects.append((box, said, scores_of(entry)))
         elif caption:
             described.sentences.append(caption)
 
@@ -107,17 +115,49 @@ class _Part:
             photo.height,
             source.split_for(str(identity), photo.name, default=default),
             sentences=tuple(described.sentences),
-            regions=tuple(self._region(box, said, described.place) for box, said in described.objects),
+            regions=tuple(self._region(*thing, described.place) for thing in described.objects),
             id=str(identity),
         )
         return Item(described.place, record)
 
-    def _region(self, box: BoxXYXY, said: int | str, place: str) -> TrueRegion:
+    def _region(self, box: BoxXYXY, said: int | str, scores: Scores, place: str) -> TrueRegion:
         if isinstance(said, str):
-            return TrueRegion(box, said)
+            return TrueRegion(box, said, **scores)
         if said not in self.categories:
             raise DataError(f"{place}: no category has the id {said} of one of its objects")
-        return TrueRegion(box, self.categories[said], "object")
+        return TrueRegion(box, self.categories[said], "object", **scores)
+
+
+def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
+    """`images`, `annotations` with box, caption and scores, and a category for each caption.
+
+    The list of annotations alone is a COCO results file.
+    """
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    categories: dict[str, int] = {}
+    for image_id, photo in enumerate(photos, start=1):
+        images.append({"id": image_id, "file_name": photo.path, "width": photo.width, "height": photo.height})
+        for region in photo.to_dict()["regions"]:
+            box = box_xywh(region["xyxy"])
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": image_id,
+                    "category_id": categories.setdefault(region["caption"], len(categories) + 1),
+                    "bbox": list(box),
+                    "area": round(box[2] * box[3], 2),
+                    "iscrowd": 0,
+                    "caption": region["caption"],
+                    **scores_of(region),
+                }
+            )
+    return {
+        "info": {"description": f"regiontalk {__version__}", "version": "1.0"},
+        "images": images,
+        "annotations": annotations,
+        "categories": [{"id": n, "name": name, "supercategory": "region"} for name, n in categories.items()],
+    }
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -1,7 +1,8 @@
 """A user's own table: one row per region, with the columns `path`, `phrase` and a box.
 
 The box is `x0,y0,x1,y1` or `x,y,w,h`, in pixels of the upright photo. A row whose box is empty (or a table
-without box columns) says a sentence about the whole photo. A column `split` is optional.
+without box columns) says a sentence about the whole photo. Optional columns are `split`, `width` and `height` of the
+photo, `score` and `confidence`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Source, read_text, reading, split_of, xywh_box
+from regiontalk.data.sources import (
+    SCORES,
+    Format,
+    Item,
+    Source,
+    as_size,
+    read_text,
+    reading,
+    scores_of,
+    split_of,
+    xywh_box,
+)
 from regiontalk.errors import DataError
-from regiontalk.types import BoxXYXY
+from regiontalk.types import BoxXYXY, ImageRegions
 
 CORNERS, SIZES = ("x0", "y0", "x1", "y1"), ("x", "y", "w", "h")
+COLUMNS = ("path", "width", "height", *CORNERS, "phrase", *SCORES)
+HEADER = (",".join(COLUMNS) + "\n").encode()
 
 
 @dataclass
@@ -26,9 +40,20 @@ class _Photo:
 
     place: str
     split: str
+    size: tuple[int, int]
     sentences: list[str] = field(default_factory=list)
     regions: list[TrueRegion] = field(default_factory=list)
     region_places: list[str] = field(default_factory=list)
+
+
+def to_rows(photo: ImageRegions) -> bytes:
+    """A row for each region of a photo, in the order of `COLUMNS`."""
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    for region in photo.to_dict()["regions"]:
+        scores = [region.get(name) for name in SCORES]
+        writer.writerow([photo.path, photo.width, photo.height, *region["xyxy"], region["caption"], *scores])
+    return rows.getvalue().encode(errors="surrogateescape")
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -38,7 +63,7 @@ def read(source: Source) -> Iterator[Item]:
             _add(photos, place, row)
     for path, photo in photos.items():
         split = source.split_for(path, Path(path).name, default=photo.split)
-        record = Record(path, 0, 0, split, sentences=tuple(photo.sentences), regions=tuple(photo.regions))
+        record = Record(path, *photo.size, split, sentences=tuple(photo.sentences), regions=tuple(photo.regions))
         yield Item(photo.place, record, tuple(photo.region_places))
 
 
@@ -49,14 +74,15 @@ def _add(photos: dict[str, _Photo], place: str, row: Mapping[str, str]) -> None:
     if not row["path"] or not row["phrase"]:
         raise ValueError(f"the {'phrase' if row['path'] else 'path'} is empty")
     split = split_of(row.get("split") or "train", place)
-    photo = photos.setdefault(row["path"], _Photo(place, split))
+    size = as_size(row["width"], row["height"]) if row.get("width") else (0, 0)
+    photo = photos.setdefault(row["path"], _Photo(place, split, size))
     if photo.split != split:
         raise ValueError(f"{row['path']} is in {photo.split} ({photo.place}) and in {split}")
     box = _box(row)
     if box is None:
         photo.sentences.append(row["phrase"])
     else:
-        photo.regions.append(TrueRegion(box, row["phrase"]))
+        photo.regions.append(TrueRegion(box, row["phrase"], **scores_of(row)))
         photo.region_places.append(place)
 
 

@@ -17,7 +17,7 @@ from regiontalk.files import read_json_lines, to_dataclass
 
 # What a prediction carries beside path, size and regions: no part of a record.
 _OF_PREDICTIONS = {"schema", "model"}
-_OF_PREDICTED_REGIONS = {"id", "score", "logprob", "confidence"}
+_OF_PREDICTED_REGIONS = {"id", "logprob"}
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -15,16 +15,19 @@ from regiontalk.data import (
     csv_table,
     flickr8k,
     flickr30k_entities,
+    hugging_face,
     json_lines,
     karpathy,
+    label_studio,
     refcoco,
     visual_genome,
     xmp,
+    yolo,
 )
 from regiontalk.data.packing import Packer
 from regiontalk.data.photo_paths import PhotoFinder, upright_size
 from regiontalk.data.records import Record, TarShards, TrueRegion
-from regiontalk.data.region_boxes import Unusable, clamp_region
+from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
 from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
 from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
@@ -37,6 +40,10 @@ FORMATS: dict[str, Format] = {
     "coco": coco.FORMAT,
     "refcoco": refcoco.FORMAT,
     "visual-genome-coco": visual_genome.FORMAT_ON_COCO,
+    "vg": visual_genome.FORMAT_WITH_PATHS,
+    "hf": hugging_face.FORMAT,
+    "labelstudio": label_studio.FORMAT,
+    "yolo": yolo.FORMAT,
     "csv": csv_table.FORMAT,
     "jsonl": json_lines.FORMAT,
     "xmp": xmp.FORMAT,
@@ -177,13 +184,14 @@ class RecordMaker:
                 self.report.dropped[reason] += 1
                 continue
             try:
-                fitted = clamp_region(region, width, height)
+                placed = scale_region(region, width, height) if item.fractions else region
+                fitted = clamp_region(placed, width, height)
             except Unusable as problem:
                 self._refuse_or_drop(item.region_place(number), region, str(problem))
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{item.region_place(number)}: {error}") from error
             else:
-                self.report.clamped += fitted is not region
+                self.report.clamped += fitted is not placed
                 yield fitted
 
     def _refuse_or_drop(self, place: str, region: TrueRegion, problem: str) -> None:

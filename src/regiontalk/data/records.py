@@ -8,7 +8,7 @@ its member).
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,10 @@ class TrueRegion:
     """Which of the record's `entity_sentences` the phrase stands in, counted from 0."""
     phrases: tuple[str, ...] = ()
     """All phrases of a merged region (`data merge`); `phrase` is then the first."""
+    score: float | None = None
+    """Of a region that a model found: the probability that people would mark this place; None where people drew it."""
+    confidence: float | None = None
+    """Of such a region: the probability that the phrase is right."""
     more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
     """What else the source says; kept, and read by nothing here."""
 
@@ -51,20 +55,9 @@ class TrueRegion:
         return tuple(phrase for phrase in self.phrases or (self.phrase,) if phrase.strip())
 
     def to_dict(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"xyxy": list(self.xyxy), "phrase": self.phrase}
-        if self.boxes_xyxy:
-            out["boxes_xyxy"] = [list(box) for box in self.boxes_xyxy]
-        if self.type is not None:
-            out["type"] = self.type
-        if self.entity is not None:
-            out["entity"] = self.entity
-        if self.sentences:
-            out["sentences"] = list(self.sentences)
-        if self.phrases:
-            out["phrases"] = list(self.phrases)
-        if self.more:
-            out |= self.more
-        return out
+        required = {"xyxy": list(self.xyxy), "phrase": self.phrase}
+        names = ("boxes_xyxy", "type", "entity", "sentences", "phrases", "score", "confidence")
+        return {**required, **_present(self, names), **self.more}
 
 
 @dataclass(frozen=True)
@@ -90,20 +83,24 @@ class Record:
     """What else the source says; kept, and read by nothing here."""
 
     def to_dict(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"image": self.image}
-        if self.shard is not None:
-            out["shard"] = self.shard
-        if self.id is not None:
-            out["id"] = self.id
-        out |= {"width": self.width, "height": self.height}
-        if self.original_width is not None:
-            out |= {"original_width": self.original_width, "original_height": self.original_height}
-        out["split"] = self.split
-        out["sentences"] = list(self.sentences)
-        if self.entity_sentences:
-            out["entity_sentences"] = list(self.entity_sentences)
-        out["regions"] = [region.to_dict() for region in self.regions]
-        return out | dict(self.more)
+        names = ("image", "shard", "id", "width", "height", "original_width", "original_height", "split")
+        return {
+            **_present(self, names),
+            "sentences": list(self.sentences),
+            **_present(self, ("entity_sentences",)),
+            "regions": [region.to_dict() for region in self.regions],
+            **self.more,
+        }
+
+
+def _present(value: TrueRegion | Record, names: Iterable[str]) -> dict[str, Any]:
+    """Those fields that say something, as JSON has them."""
+    fields = {name: getattr(value, name) for name in names}
+    return {name: _plain(field) for name, field in fields.items() if field is not None and field != ()}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 class Dataset:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from regiontalk.data.records import SPLITS, Record, TrueRegion
 from regiontalk.errors import DataError
@@ -25,6 +26,14 @@ SPLIT_NAMES = {name: name for name in SPLITS} | {
 }
 
 NO_SPLIT = ""
+SCORES = ("score", "confidence")
+
+
+class Scores(TypedDict, total=False):
+    """What a model thinks of a region that it found; see `TrueRegion`."""
+
+    score: float
+    confidence: float
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ class Item:
     place: str
     record: Record
     region_places: tuple[str, ...] = ()
+    fractions: bool = False
+    """Boxes are in fractions of the photo's width and height."""
 
     def region_place(self, number: int) -> str:
         return self.region_places[number] if self.region_places else f"{self.place}, region {number + 1}"
@@ -142,7 +153,7 @@ def reading(place: str) -> Iterator[None]:
         yield
     except KeyError as error:
         raise DataError(f"{place}: there is no {error}") from error
-    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         raise DataError(f"{place}: {error}") from error
 
 
@@ -163,6 +174,20 @@ def as_size(width: Any, height: Any) -> tuple[int, int]:
     if min(size) < 1:
         raise ValueError(f"an image of {size[0]}×{size[1]} pixels")
     return size
+
+
+def scores_of(entry: Mapping[str, Any]) -> Scores:
+    """The scores that a region has, of `SCORES`."""
+    scores = {name: float(entry[name]) for name in SCORES if entry.get(name) not in (None, "")}
+    if not all(math.isfinite(score) for score in scores.values()):
+        raise ValueError("a score that is not a number")
+    return cast(Scores, scores)
+
+
+def box_xywh(box_xyxy: Sequence[float]) -> tuple[float, float, float, float]:
+    """A box in hundredths of a pixel as corner and size; `xywh_box` gives the very same box back."""
+    x0, y0, x1, y1 = box_xyxy
+    return x0, y0, round(x1 - x0, 2), round(y1 - y0, 2)
 
 
 def xywh_box(x: Any, y: Any, width: Any, height: Any) -> BoxXYXY:

@@ -5,7 +5,8 @@ with fewer than 20 or more than 50 regions. The phrases that stay are kept as pe
 itself is the vocabulary's work. With `densecap_splits.json` as split file, images in no split are left out.
 
 Regions have the type "phrase". `visual-genome-coco` reads the half of the photos that are COCO's too, under COCO's
-ids and without the limits on regions, so that `data join` can add the phrases to COCO.
+ids and without the limits on regions, so that `data join` can add the phrases to COCO. `vg` reads one file of region
+descriptions in which each photo has its `path`, `width` and `height`, as `caption --format vg` writes it.
 
 x and y are taken as counted from 0 (Differs from the paper: the released code counts them from 1; the files
 have zeros in them).
@@ -13,7 +14,8 @@ have zeros in them).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -21,8 +23,19 @@ from typing import Any
 
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Source, as_object, as_size, as_text, reading
+from regiontalk.data.sources import (
+    Format,
+    Item,
+    Source,
+    as_object,
+    as_size,
+    as_text,
+    box_xywh,
+    reading,
+    scores_of,
+)
 from regiontalk.errors import DataError
+from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import LONGEST_PHRASE, clean_densecap
 
 REGIONS, IMAGES = "region_descriptions.json", "image_data.json"
@@ -54,6 +67,35 @@ def read(source: Source, of_coco: bool = False) -> Iterator[Item]:
             yield Item(place, Record(photo.name, photo.width, photo.height, split, regions=regions, id=name))
 
 
+def read_with_paths(source: Source) -> Iterator[Item]:
+    for number, entry in enumerate(stream_array(source.path), start=1):
+        place = f"{source.path}, item {number}"
+        with reading(place):
+            name = as_text(as_object(entry)["path"], "path")
+            split = source.split_for(name, PurePosixPath(name).name, default="train")
+            regions = tuple(_region(region) for region in entry["regions"])
+            record = Record(name, *as_size(entry["width"], entry["height"]), split, regions=regions)
+        yield Item(place, record)
+
+
+def to_visual_genome(photos: Sequence[ImageRegions]) -> list[dict[str, Any]]:
+    """`region_descriptions.json`: an entry a photo, a phrase a region.
+
+    `path`, `width`, `height` and the scores are ours: Visual Genome keeps files and sizes in `image_data.json`.
+    """
+    numbers = itertools.count(1)
+    entries = []
+    for image_id, photo in enumerate(photos, start=1):
+        regions = []
+        for region in photo.to_dict()["regions"]:
+            box = dict(zip(("x", "y", "width", "height"), box_xywh(region["xyxy"]), strict=True))
+            identity = {"region_id": next(numbers), "image_id": image_id}
+            regions.append({**identity, **box, "phrase": region["caption"], **scores_of(region)})
+        size = {"width": photo.width, "height": photo.height}
+        entries.append({"id": image_id, "path": photo.path, **size, "regions": regions})
+    return entries
+
+
 def too_long(region: TrueRegion) -> str | None:
     """DenseCap section 4: a phrase of more than ten words. Only "°" makes a phrase longer when cleaned."""
     phrase = region.phrase
@@ -63,6 +105,7 @@ def too_long(region: TrueRegion) -> str | None:
 
 
 FORMAT = Format(read, ("", "images"), min_regions=20, max_regions=50, drops=too_long)
+FORMAT_WITH_PATHS = Format(read_with_paths)
 FORMAT_ON_COCO = Format(partial(read, of_coco=True), ("", "images"), drops=too_long)
 
 
@@ -87,5 +130,5 @@ def _identity(entry: Mapping[str, Any]) -> int:
 
 def _region(entry: Mapping[str, Any]) -> TrueRegion:
     left, top = entry["x"] + 0, entry["y"] + 0  # text instead of a number fails here
-    box = (left, top, left + entry["width"], top + entry["height"])
-    return TrueRegion(box, as_text(entry["phrase"], "phrase"), "phrase")
+    box = (left, top, round(left + entry["width"], 4), round(top + entry["height"], 4))
+    return TrueRegion(box, as_text(entry["phrase"], "phrase"), "phrase", **scores_of(entry))
