@@ -16,13 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regiontalk.evaluation.meteor import JavaMeteor, Meteor
+from jar import JarMeteor
+from regiontalk.evaluation.meteor import Meteor
 
 WIDTH, HEIGHT = 640, 480
 WORDS = {
@@ -124,8 +124,8 @@ def resident_gib(pid: int) -> float:
     return next((int(line.split()[1]) / (1 << 20) for line in lines if line.startswith("VmRSS")), 0.0)
 
 
-def open_peer() -> AbstractContextManager[Any]:
-    return closing(JavaMeteor.load()) if shutil.which("java") else nullcontext(Meteor.load())
+def open_peer() -> JarMeteor | Meteor:
+    return JarMeteor() if shutil.which("java") else Meteor.load()
 
 
 def plain_iou(a: list[float], b: list[float]) -> float:
@@ -139,7 +139,8 @@ def plain_iou(a: list[float], b: list[float]) -> float:
 
 def measure_peer(truth: Path, found: Path, count: int) -> float:
     """Seconds per image, one detection after the other; the start of Java is not counted."""
-    with open_peer() as meteor, truth.open() as truths, found.open() as predictions:
+    meteor = open_peer()
+    with truth.open() as truths, found.open() as predictions:
         meteor.score("a dog", ["a dog"])
         start = time.perf_counter()
         for _, record, predicted in zip(range(count), truths, predictions, strict=False):

@@ -28,13 +28,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from jar import JarMeteor
 from regiontalk.evaluation import scoring_pool
-from regiontalk.evaluation.meteor import JavaMeteor, Meteor
+from regiontalk.evaluation.meteor import Meteor
 from regiontalk.evaluation.scoring_pool import MeteorWorkers
 
 Pair = tuple[str, list[str]]
 Compose = Callable[[random.Random], str]
-Scorer = JavaMeteor | Meteor | MeteorWorkers
+Scorer = JarMeteor | Meteor | MeteorWorkers
 ROUNDS = 5
 PHRASE, SENTENCE = range(2, 9), range(8, 21)
 
@@ -110,7 +111,7 @@ def seconds(scorer: Scorer, pairs: Sequence[Pair]) -> tuple[float, list[float]]:
     return time.perf_counter() - start, scores
 
 
-def compare(pairs: Sequence[Pair], java: JavaMeteor) -> dict[str, Any]:
+def compare(pairs: Sequence[Pair], java: JarMeteor) -> dict[str, Any]:
     half = len(pairs) // 2
     rounds = [pairs[half + number :: ROUNDS] for number in range(ROUNDS)]
     times: list[tuple[float, float, float]] = []
@@ -151,14 +152,14 @@ def main() -> None:
     if hasattr(os, "getloadavg"):
         result["load_average"] = round(os.getloadavg()[0], 2)
     start = time.perf_counter()
-    with closing(JavaMeteor.load()) as java:
-        java.score("a dog", ["a dog"])
-        result["jar_load_seconds"] = round(time.perf_counter() - start, 3)
-        kinds = works(options)
-        for pairs in 3 * list(kinds.values()):
-            java.scores(pairs[: len(pairs) // 2])
-        for name, pairs in kinds.items():
-            result[name] = compare(pairs, java)
+    java = JarMeteor()
+    java.score("a dog", ["a dog"])
+    result["jar_load_seconds"] = round(time.perf_counter() - start, 3)
+    kinds = works(options)
+    for pairs in 3 * list(kinds.values()):
+        java.scores(pairs[: len(pairs) // 2])
+    for name, pairs in kinds.items():
+        result[name] = compare(pairs, java)
     if options.json:
         print(json.dumps(result))
         return

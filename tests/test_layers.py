@@ -46,7 +46,7 @@ TORCH_ROOMS = {"nets", "runtime.torch", "export", "training"}
 # Verbs that run checkpoints may import everything; the others, which people with photos use, run without torch.
 # `cli.options` is shared by both: it imports torch once a run or CUDA is asked for.
 TORCH_VERBS = {
-    *("cli.train", "cli.export", "cli.predict", "cli.baseline", "cli.evaluate_alignment", "cli.data", "cli.options")
+    *("cli.train", "cli.export", "cli.predict", "cli.baseline", "cli.evaluate_model", "cli.data", "cli.options")
 }
 # Third-party package -> the rooms that may import it.
 LIBRARIES = {

@@ -310,7 +310,7 @@ def test_names_of_objects(tmp_path, capsys):
     arguments = ["evaluate", "names", "--truth", str(truth), "--predictions", str(found)]
     assert run([*arguments, "--json", "--classes"]) == 0
     figures = printed(capsys)
-    assert (figures["right"], figures["right_without_people"], figures["objects"]) == (0.5, 1.0, 2)
+    assert (figures["right"], figures["right_without_people"], figures["objects"]) == (50, 100, 2)
     assert figures["classes"]["person"] == {"right": 0.0, "objects": 1}
     assert run([*arguments, "--classes"]) == 0
     assert "50.00" in capsys.readouterr().out

@@ -69,7 +69,10 @@ def test_a_broken_record_is_named_with_its_line(tmp_path, scene_path, change, pr
         ("{oops", "wrong JSON at character 2"),
         ("[1]", "[1] is not of type dict"),
         ('{"image": "a.jpg", "width": 5}', "'height' is missing"),
-        (json.dumps(GOOD | {"width": 1e999}).replace("Infinity", "1e999"), "wrong JSON: the number '1e999' is too large"),
+        (
+            json.dumps(GOOD | {"width": 1e999}).replace("Infinity", "1e999"),
+            "wrong JSON: the number '1e999' is too large",
+        ),
         (json.dumps(GOOD | {"regions": [{"xyxy": [1, 2], "phrase": "x"}]}), "regions[0].xyxy: [1, 2] is not"),
         ("[" * 100_000, "wrong JSON: "),
     ],

@@ -82,7 +82,7 @@ def test_longest_common_subsequence(a: str, b: str, length: int) -> None:
 
 
 def test_all_figures_of_sentences_with_punctuation() -> None:
-    scores = captions.evaluate_captions([("A dog runs.", ["a dog runs"]), ("Two men", ["two men !"])]).to_dict()
+    scores = captions.evaluate_captions([("A dog runs.", ["a dog runs"]), ("Two men", ["two men !"])])
     assert scores["bleu1"] == pytest.approx(1)
     assert scores["rouge_l"] == pytest.approx(1)
     assert scores["sentences"] == scores["distinct"] == 2
@@ -100,7 +100,7 @@ def test_meteor_gets_treebank_words() -> None:
             assert pairs == [("the dog 's ball", ["a dog"])]
             return 0.5
 
-    assert captions.evaluate_captions([("The dog's ball!", ["A dog."])], Spy()).meteor == 0.5
+    assert captions.evaluate_captions([("The dog's ball!", ["A dog."])], Spy())["meteor"] == 0.5
 
 
 def test_nothing_to_evaluate_is_an_error() -> None:

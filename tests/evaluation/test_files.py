@@ -121,14 +121,40 @@ def test_folders_before_the_name_do_not_matter(tmp_path: Path) -> None:
     assert heard == []
 
 
+MOVED = {"/photos/2024/a.jpg": (100, 80), "/photos/2025/a.jpg": (100, 80), "/photos/b.jpg": (100, 80)}
+
+
 def test_nor_do_folders_of_the_truth(tmp_path: Path) -> None:
-    sizes = {"/photos/2024/a.jpg": (100, 80), "/photos/2025/a.jpg": (100, 80), "/photos/b.jpg": (100, 80)}
-    path = write(tmp_path / "p.jsonl", image("2024/a.jpg"), image("a.jpg"), image("./b.jpg"), image("2026/b.jpg"))
+    path = write(tmp_path / "p.jsonl", image("2024/a.jpg"), image("./b.jpg"), image("/other/2025/a.jpg"))
+    found = list(read_predictions(path, MOVED, Problems()))
+    assert [one.path for one in found] == ["/photos/2024/a.jpg", "/photos/b.jpg", "/photos/2025/a.jpg"]
+
+
+def test_photos_that_were_moved_are_found_by_their_file_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", image("C:\\new\\b.jpg"))
+    assert [one.path for one in read_predictions(path, MOVED, Problems())] == ["/photos/b.jpg"]
     heard = Heard()
-    found = list(read_predictions(path, sizes, heard))
-    assert [one.path for one in found] == ["/photos/2024/a.jpg", "/photos/b.jpg"]
-    assert "'a.jpg' may be '/photos/2024/a.jpg' or '/photos/2025/a.jpg'" in heard.texts[0]
-    assert "'2026/b.jpg' is not in the truth" in heard.texts[1]
+    path = write(tmp_path / "p.jsonl", image("x/a.jpg"), image("y/a.jpg"))
+    assert [one.path for one in read_predictions(path, {"x/a.jpg": (100, 80)}, heard)] == ["x/a.jpg"]
+    assert "'y/a.jpg' is not in the truth" in heard.texts[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([image("a.jpg")], "line 1: 'a.jpg' may be '/photos/2024/a.jpg' or '/photos/2025/a.jpg'"),
+        (
+            [image("b.jpg"), image("old/b.jpg")],
+            "line 2: 'old/b.jpg' and 'b.jpg' (PATH, line 1) may both be '/photos/b.jpg'",
+        ),
+    ],
+)
+def test_an_ambiguous_name_is_an_error(tmp_path: Path, lines: list[Any], reason: str) -> None:
+    path = write(tmp_path / "p.jsonl", *lines)
+    with pytest.raises(DataError) as caught:
+        list(read_predictions(path, MOVED, Problems()))
+    assert caught.value.message == f"{path}, {reason.replace('PATH', str(path))}"
+    assert "more of the path" in str(caught.value.hint)
 
 
 def test_no_matching_path_at_all_is_an_error(tmp_path: Path) -> None:

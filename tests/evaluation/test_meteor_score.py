@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -31,6 +32,25 @@ def test_scores_of_the_jar(meteor: Meteor) -> None:
     expected = [score for _, _, score in stored["cases"]]
     assert meteor.scores(pairs) == pytest.approx(expected, abs=1e-12)
     assert meteor.corpus_score(pairs) == pytest.approx(stored["corpus"], abs=1e-12)
+
+
+@pytest.mark.slow
+def test_the_jar_itself_agrees(meteor: Meteor) -> None:
+    """The jar takes many seconds to read its tables."""
+    if shutil.which("java") is None:
+        pytest.skip("java is not installed")
+    jar = pytest.importorskip("pycocoevalcap.meteor.meteor").Meteor()
+    pairs = [
+        ("a dog runs", ["the dogs run", "a cat"]),
+        ("A man sat on a bench, reading.", ["A man is seated on a bench .", "someone reads"]),
+        ("", ["a dog"]),
+        ("a dog", [""]),
+        ("漢字 naïve 😀", ["naïve 😀 漢字"]),
+    ]
+    references = {number: others for number, (_, others) in enumerate(pairs)}
+    corpus, scores = jar.compute_score(references, {number: [text] for number, (text, _) in enumerate(pairs)})
+    assert meteor.scores(pairs) == pytest.approx(scores, abs=1e-12)
+    assert meteor.corpus_score(pairs) == pytest.approx(corpus, abs=1e-12)
 
 
 @pytest.mark.parametrize(

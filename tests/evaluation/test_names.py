@@ -6,7 +6,7 @@ import pytest
 
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.evaluation.names import evaluate_names, named_classes, objects_of, photos_with_objects
+from regiontalk.evaluation.names import caption_objects, evaluate_names, named_classes, objects_of
 from regiontalk.types import ImageRegions, Region
 
 LEFT, RIGHT, SMALL = (0.0, 0.0, 40.0, 40.0), (50.0, 10.0, 90.0, 60.0), (0.0, 60.0, 10.0, 70.0)
@@ -63,19 +63,19 @@ def test_figures_by_object_by_class_and_without_people():
         photo("a", ("a man", LEFT), ("a brown dog", RIGHT)),
         photo("b", ("a cat on a bed", RIGHT), ("a cat", LEFT)),  # in another order
     ]
-    result = evaluate_names(truth, found).to_dict()
-    assert result["right"] == 3 / 4
-    assert result["right_without_people"] == 2 / 3
-    assert result["class_mean"] == pytest.approx((1 + 0.5 + 1) / 3)
+    result = evaluate_names(truth, found)
+    assert result["right"] == 75
+    assert result["right_without_people"] == pytest.approx(200 / 3)
+    assert result["class_mean"] == pytest.approx(250 / 3)
     assert (result["objects"], result["missing"]) == (4, 0)
-    assert result["classes"]["dog"] == {"right": 0.5, "objects": 2}
+    assert result["classes"]["dog"] == {"right": 50, "objects": 2}
 
 
 def test_an_object_without_a_caption_on_its_box_counts_as_wrong():
     truth = [record("a", ("dog", LEFT), ("dog", RIGHT)), record("b", ("cat", LEFT))]
     shifted = (LEFT[0], LEFT[1], LEFT[2] + 6, LEFT[3])  # IoU 40/46
-    result = evaluate_names(truth, [photo("a", ("a dog", shifted), ("a dog", RIGHT)), photo("b")]).to_dict()
-    assert (result["right"], result["missing"]) == (1 / 3, 2)
+    result = evaluate_names(truth, [photo("a", ("a dog", shifted), ("a dog", RIGHT)), photo("b")])
+    assert (result["right"], result["missing"]) == (pytest.approx(100 / 3), 2)
 
 
 def test_small_objects_are_measured_in_the_originals_pixels():
@@ -86,9 +86,14 @@ def test_small_objects_are_measured_in_the_originals_pixels():
     assert [region.phrase for region in objects_of(original, 36)] == ["dog"]
 
 
-def test_boxes_to_caption_are_those_of_objects_that_count():
+def test_a_model_is_asked_for_the_objects_that_count():
+    class Asked:
+        def captions(self, record, boxes_xyxy):
+            return photo(record.image, *(("a dog", tuple(box)) for box in boxes_xyxy.tolist()))
+
     records = [record("a", ("dog", LEFT), ("cat", SMALL)), record("b", ("cat", SMALL)), record("c")]
-    assert [(one.image, boxes) for one, boxes in photos_with_objects(records, 32)] == [("a", [LEFT])]
+    (found,) = caption_objects(Asked(), records, 32)
+    assert (found.path, [region.xyxy for region in found.regions]) == ("a", [LEFT])
 
 
 def test_truth_without_objects_is_refused():

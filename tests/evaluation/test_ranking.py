@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 
 from regiontalk.errors import DataError
 from regiontalk.evaluation import ranking
-from regiontalk.evaluation.ranking import Direction, ScoreMatrix, evaluate_ranking, load_scores
+from regiontalk.evaluation.ranking import ScoreMatrix, evaluate_ranking, load_scores, recalls
 
 
 def matrix(rows: list[list[float]], owners: list[int]) -> ScoreMatrix:
@@ -23,25 +23,25 @@ def test_by_hand() -> None:
     model = matrix([[5, 1, 4, 0], [9, 2, 3, 1]], [0, 0, 1, 1])
     result = evaluate_ranking([model])
     # Image 0: own best 5 beats 4, 0: rank 1. Image 1: own best 3, beaten by 9: rank 2.
-    assert result.image_to_text == Direction((50, 100, 100), 1.5)
+    assert result["image_to_text"] == {"r1": 50, "r5": 100, "r10": 100, "median_rank": 1.5}
     # Sentence 0: own 5 beaten by 9: 2. Sentence 1: own 1 beaten by 2: 2. Sentence 2: own 3 by 4: 2. 3: 1.
-    assert result.text_to_image == Direction((25, 100, 100), 2)
-    assert (result.images, result.sentences, result.models) == (2, 4, 1)
+    assert result["text_to_image"] == {"r1": 25, "r5": 100, "r10": 100, "median_rank": 2}
+    assert (result["images"], result["sentences"], result["models"]) == (2, 4, 1)
 
 
 def test_a_model_that_cannot_tell_gets_the_last_rank() -> None:
     result = evaluate_ranking([matrix([[1.0] * 6] * 3, [0, 0, 1, 1, 2, 2])])
-    assert result.image_to_text == Direction((0, 100, 100), 5)  # four foreign sentences tie
-    assert result.text_to_image.median_rank == 3
+    assert result["image_to_text"] == {"r1": 0, "r5": 100, "r10": 100, "median_rank": 5}  # four foreign sentences tie
+    assert result["text_to_image"]["median_rank"] == 3
 
 
 def test_models_are_averaged() -> None:
     good = matrix([[2, 1], [1, 2]], [0, 1])
     bad = matrix([[1, 2], [2, 1]], [0, 1])
     result = evaluate_ranking([good, bad])
-    assert result.image_to_text == Direction((50, 100, 100), 1.5)
-    assert result.to_dict()["text_to_image"] == {"r1": 50, "r5": 100, "r10": 100, "median_rank": 1.5}
-    assert result.models == 2
+    assert result["image_to_text"] == {"r1": 50, "r5": 100, "r10": 100, "median_rank": 1.5}
+    assert result["text_to_image"] == {"r1": 50, "r5": 100, "r10": 100, "median_rank": 1.5}
+    assert result["models"] == 2
 
 
 def test_no_model() -> None:
@@ -70,8 +70,8 @@ def test_equals_the_definition(scores: np.ndarray, owners: list[int]) -> None:
         1 + sum(scores[other, n] >= scores[owners[n], n] for other in range(7) if other != owners[n]) for n in range(21)
     ]
     result = evaluate_ranking([model])
-    assert result.image_to_text == Direction.of_ranks(np.array(to_text))
-    assert result.text_to_image == Direction.of_ranks(np.array(to_image))
+    assert result["image_to_text"] == recalls(np.array(to_text))
+    assert result["text_to_image"] == recalls(np.array(to_image))
 
 
 def test_blocks_of_rows_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

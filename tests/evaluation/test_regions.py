@@ -29,23 +29,23 @@ def test_phrases_on_about_the_same_box_are_references_of_one_region() -> None:
     truth = record(TrueRegion(A, "a red dog"), TrueRegion(near, "the dog"), TrueRegion(B, " "))
     for said in ("a red dog", "the dog"):
         scores = evaluate_regions([truth], [predicted(((0.0, 0.0, 30.0, 32.0), said))])
-        assert scores.bleu[0] == pytest.approx(1)
-        assert scores.to_dict()["sentences"] == 1
+        assert scores["bleu1"] == pytest.approx(1)
+        assert scores["sentences"] == 1
 
 
 def test_captions_are_found_by_their_box() -> None:
     rounded = (50.2, 49.9, 90.1, 90.0)
     scores = evaluate_regions([TRUTH], [predicted((rounded, "green grass"), (A, "the dog"))])
-    assert scores.bleu[0] == pytest.approx(1)
-    assert scores.to_dict()["sentences"] == 2
-    assert scores.to_dict()["missing"] == 0
+    assert scores["bleu1"] == pytest.approx(1)
+    assert scores["sentences"] == 2
+    assert scores["missing"] == 0
 
 
 def test_a_region_without_a_caption_counts_as_wrong_and_is_named() -> None:
     heard: list[str] = []
     scores = evaluate_regions([TRUTH], [predicted((A, "a red dog"))], problems=Problems(tell=heard.append))
-    assert scores.rouge_l == pytest.approx(0.5)
-    assert scores.to_dict()["missing"] == 1
+    assert scores["rouge_l"] == pytest.approx(0.5)
+    assert scores["missing"] == 1
     assert heard == [f"a.jpg: no prediction at {list(B)}; it counts as wrong"]
 
 

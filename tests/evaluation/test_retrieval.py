@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from regiontalk.errors import DataError
 from regiontalk.evaluation.files import Problems
 from regiontalk.evaluation.retrieval import (
     Answer,
+    Caption,
     Query,
     QuerySet,
     evaluate_retrieval,
@@ -23,7 +25,7 @@ BOX = (0.0, 0.0, 10.0, 10.0)
 
 
 def query(name: str, image: str, captions: int = 2) -> Query:
-    return Query(name, image, tuple("xyz"[:captions]), (BOX,) * captions)
+    return Query(name, image, tuple(Caption(phrase, BOX) for phrase in "xyz"[:captions]))
 
 
 ASKED = QuerySet(("a", "b", "c"), (query("0", "a"), query("1", "b")))
@@ -34,7 +36,7 @@ def test_by_hand() -> None:
         "0": Answer({"a": 3, "b": 2, "c": 1}, (BOX, None)),
         "1": Answer({"a": 3, "b": 2, "c": 2}, ((0, 0, 10, 5), (0, 0, 10, 1))),  # c ties: b is third
     }
-    data = evaluate_retrieval(ASKED, answers).to_dict()
+    data = evaluate_retrieval(ASKED, answers)
     assert (data["r1"], data["r5"], data["median_rank"]) == (50, 100, 2)
     # IoU 1, 0, .5, .1; a threshold must be exceeded
     assert (data["iou@0.1"], data["iou@0.3"], data["iou@0.5"]) == (50, 50, 25)
@@ -43,13 +45,13 @@ def test_by_hand() -> None:
 
 
 def test_whole_image_models_have_no_grounding() -> None:
-    data = evaluate_retrieval(ASKED, {"0": Answer({"a": 1})}).to_dict()
+    data = evaluate_retrieval(ASKED, {"0": Answer({"a": 1})})
     assert "median_iou" not in data
     assert data["queries"] == 1
 
 
 def test_an_image_without_a_score_is_last() -> None:
-    assert evaluate_retrieval(ASKED, {"0": Answer({"b": 1})}).ranking.median_rank == 3
+    assert evaluate_retrieval(ASKED, {"0": Answer({"b": 1})})["median_rank"] == 3
 
 
 def test_no_answer_at_all() -> None:
@@ -71,7 +73,7 @@ def test_queries_are_drawn_as_in_the_paper_and_survive_the_file(tmp_path: Path) 
         assert len(set(one.captions)) == 4  # without repetition
     assert asked == sample_queries(records(30, 6), images=20, queries=15, seed=3)
     assert asked != sample_queries(records(30, 6), images=20, queries=15, seed=4)
-    (tmp_path / "q.json").write_text(json.dumps(asked.to_dict()))
+    (tmp_path / "q.json").write_text(json.dumps(asdict(asked)))
     assert read_queries(tmp_path / "q.json") == asked
 
 
@@ -132,3 +134,13 @@ def test_bad_answers_are_named(tmp_path: Path, line: Any, reason: str) -> None:
 def test_unscored_images_are_named(tmp_path: Path) -> None:
     _, heard = answers(tmp_path, {"query": "0", "ranking": ["a"]}, {"query": "1", "ranking": ["b", "a", "c"]})
     assert "only 1 of 3 images" in heard[0]
+
+
+def test_images_are_found_by_their_file_names_and_ambiguous_ones_are_an_error(tmp_path: Path) -> None:
+    asked = QuerySet(("x/a.jpg", "y/a.jpg", "b.jpg"), (query("0", "b.jpg"),))
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"query": "0", "ranking": ["/photos/b.jpg", "/photos/x/a.jpg", "y/a.jpg"]}))
+    assert list(read_answers(path, asked, Problems())["0"].scores) == ["b.jpg", "x/a.jpg", "y/a.jpg"]
+    path.write_text(json.dumps({"query": "0", "ranking": ["b.jpg", "a.jpg"]}))
+    with pytest.raises(DataError, match=r"'a.jpg' may be 'x/a.jpg' or 'y/a.jpg'"):
+        read_answers(path, asked, Problems())

@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import shutil
 from dataclasses import asdict, dataclass
 
 import click
@@ -62,12 +61,6 @@ def examine() -> list[Finding]:
         _embedded_model(),
         *_parts(),
         _cuda(),
-        Finding(
-            "java",
-            shutil.which("java"),
-            "the original METEOR, to check ours against",
-            "install a Java runtime, version 8 or later",
-        ),
     ]
 
 

@@ -1,34 +1,74 @@
-"""What the verbs of `regiontalk evaluate` share: where figures are kept, and that looks at test are counted."""
+"""What the verbs of `regiontalk evaluate` share: options, how they answer, where figures are kept, and that looks at
+test are counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from regiontalk.cli import console
+from regiontalk.errors import SkippedInputs
 
 if TYPE_CHECKING:
-    from regiontalk.data.records import Record
+    from regiontalk.data.records import Dataset, Record
+    from regiontalk.types import ImageRegions
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Table = tuple[str, Sequence[str], Iterable[Iterable[object]]]  # title, columns, rows
+
+FILE = click.Path(exists=True, path_type=Path)
+OUTPUT = click.Path(dir_okay=False, path_type=Path)
+split_option = click.option("--split", help="Only the truth's records of this split, such as test.")
+truth_option = click.option(
+    "--truth", "--data", "truth", type=FILE, required=True, help="A file of records or a data set folder."
+)
+predictions_option = click.option("--predictions", type=FILE, required=True, help="JSON lines (.jsonl or .jsonl.gz).")
+
+
+def with_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
+    """Several options as one, in the order of the help."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+compared = with_options(truth_option, predictions_option, split_option)
+"""The options of verbs that compare predictions with the truth."""
 
 
 def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a verb --record and --note, and in place of them a `measurement`; to be the innermost decorator."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @click.option(
+    """Gives a verb the options of every measurement, and in place of them a `measurement`; to be the innermost."""
+    options = with_options(
+        click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table."),
+        click.option("--strict", is_flag=True, help="Fail (exit 3) when anything in the input is wrong."),
+        click.option("-q", "--quiet", is_flag=True, help="No messages, no bars."),
+        click.option(
             "--record",
             "keep_in",
             type=click.Path(file_okay=False, path_type=Path),
             help="Keep the figures, and how they came about, in this folder (metrics.json).",
-        )
-        @click.option("--note", help="With --record: a remark to keep, such as what sets this run apart.")
+        ),
+        click.option("--note", default="", help="With --record: a remark to keep, such as what sets this run apart."),
+    )
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @options
         @wraps(command)
-        def measuring(*, keep_in: Path | None, note: str | None, **options: Any) -> None:
-            command(measurement=Measurement(kind, keep_in, note, options.get("quiet", False)), **options)
+        def measuring(
+            *, as_json: bool, strict: bool, quiet: bool, keep_in: Path | None, note: str, **others: Any
+        ) -> None:
+            measurement = Measurement(kind, as_json, quiet, keep_in, note)
+            command(measurement=measurement, **others)
+            measurement.close(strict)
 
         return measuring
 
@@ -36,54 +76,105 @@ def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 class Measurement:
-    """Follows an evaluation. `finish` keeps its figures where --record says, and counts a look at a test split."""
+    """Follows an evaluation from its input to the figures."""
 
-    def __init__(self, kind: str, keep_in: Path | None, note: str | None, quiet: bool) -> None:
+    def __init__(
+        self,
+        kind: str,
+        as_json: bool = False,
+        quiet: bool = False,
+        keep_in: Path | None = None,
+        note: str | None = None,
+    ) -> None:
+        from regiontalk.evaluation.files import Problems
         from regiontalk.runs import RunRecord
 
-        self.kind = kind
-        self.keep_in = keep_in
-        self.note = note
-        self.quiet = quiet
+        self.kind, self.as_json, self.quiet, self.keep_in, self.note = kind, as_json, quiet, keep_in, note
+        self.problems = Problems(tell=self.message)
         self.record = RunRecord(f"evaluate {kind}")
+        self.truth: Path | None = None
         self.images = 0
         self.splits: set[str] = set()
 
-    def count(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The records of the truth, unchanged."""
+    def message(self, text: str) -> None:
+        console.message(text, self.quiet)
+
+    def records(self, truth: Path, split: str | None) -> Iterator[Record]:
+        """The records of the truth."""
+        from regiontalk.evaluation.files import read_truth
+
+        return self._count(console.track(read_truth(truth, split, self.problems), "truth", quiet=self.quiet), truth)
+
+    def photos(self, dataset: Dataset) -> Iterator[Record]:
+        """The records of a data set whose photos a model looks at."""
+        return self._count(console.track(dataset, "photos", len(dataset), self.quiet), dataset.folder)
+
+    def _count(self, records: Iterable[Record], truth: Path) -> Iterator[Record]:
+        self.truth = truth
         for record in records:
             self.images += 1
             self.splits.add(record.split)
             yield record
 
-    def finish(self, truth: Path | None, figures: Mapping[str, Any]) -> None:
-        """`truth` is a data set folder or a file of records; None: unknown."""
+    def predictions(self, path: Path, sizes: Mapping[str, tuple[int, int]]) -> Iterator[ImageRegions]:
+        """The predicted regions of the truth's images, of such sizes."""
+        from regiontalk.evaluation.files import read_predictions
+
+        self.record.uses("predictions", path)
+        return console.track(read_predictions(path, sizes, self.problems), "images", len(sizes), self.quiet)
+
+    def finish(self, figures: Mapping[str, Any], *tables: Table) -> None:
+        """Prints the figures, keeps them where --record says, and counts a look at a test split."""
         from regiontalk import runs
 
+        if self.as_json:
+            console.print_json(figures)
+        for table in () if self.as_json else tables:
+            console.print_table(*table)
         if self.keep_in is None and not runs.measured_models(self.record.values):
             return
-        if truth is not None:
-            self.record.uses_data(truth, "+".join(sorted(self.splits)), self.images)
+        if self.truth is not None:
+            self.record.uses_data(self.truth, "+".join(sorted(self.splits)), self.images)
             self._compare_data()
         if self.keep_in is not None:
-            runs.keep_metrics(self.keep_in, self.kind, self._settings() | dict(figures), self.record, self.note)
+            runs.keep_metrics(self.keep_in, self.kind, self._settings() | dict(figures), self.record, self.note or None)
         if "test" in self.splits:
             without = runs.log_test_look(self.record, self.kind, figures, self.keep_in)
             if without and self.keep_in is None:
-                text = f"this look at test is not counted: {without[0]} keeps no log; --record DIR keeps one"
-                console.message(text, self.quiet)
+                self.message(f"this look at test is not counted: {without[0]} keeps no log; --record DIR keeps one")
+
+    def close(self, strict: bool) -> None:
+        if self.problems.hidden:
+            self.message(f"… and {self.problems.hidden} more")
+        if strict and self.problems.count:
+            raise SkippedInputs(f"{self.problems.count} problem(s) in the input")
+
+    def _predicted(self) -> Iterator[Mapping[str, Any]]:
+        """The inputs that are predictions with a record of how they were made."""
+        return (one for one in self.record.values["inputs"] if one["role"] == "predictions" and "record" in one)
 
     def _settings(self) -> dict[str, Any]:
         """How the predictions were made, where that is known: beam, true boxes and the like."""
-        inputs = self.record.values["inputs"]
-        made = [one["record"]["settings"] for one in inputs if one["role"] == "predictions" and "record" in one]
-        return {"settings": made[0]} if made else {}
+        made = [self.record.values["settings"], *(one["record"]["settings"] for one in self._predicted())]
+        return {"settings": made[-1]} if made[-1] else {}
 
     def _compare_data(self) -> None:
         """Says so where predictions were made from another version of the data set than they are judged by."""
         (own,) = self.record.values["data"]
-        for one in self.record.values["inputs"]:
-            for other in one.get("record", {}).get("data", []) if one["role"] == "predictions" else []:
+        for one in self._predicted():
+            for other in one["record"]["data"]:
                 if other["sha256"] != own["sha256"]:
-                    text = f"{one['path']} was made from another version of the data: {other['name']}"
-                    console.message(text, self.quiet)
+                    self.message(f"{one['path']} was made from another version of the data: {other['name']}")
+
+
+def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
+    """Every single figure in a row."""
+    rows = [(name, f"{value:.4f}" if isinstance(value, float) else value) for name, value in figures.items()]
+    return title, ("", "value"), rows
+
+
+def ranking_table(figures: Mapping[str, Any]) -> Table:
+    directions = {"image → sentence": "image_to_text", "sentence → image": "text_to_image"}
+    rows = [[name, *(f"{value:.1f}" for value in figures[key].values())] for name, key in directions.items()]
+    title = f"{figures['images']} images, {figures['sentences']} sentences, {figures['models']} model(s)"
+    return title, ("", "R@1", "R@5", "R@10", "median rank"), rows

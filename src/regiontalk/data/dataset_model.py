@@ -34,14 +34,19 @@ class DatasetModel:
         """The regions of a photo."""
         return self.ask(record, lambda photo: in_record(self.model(photo, beam=beam), record))
 
-    def true_regions(self, record: Record, beam: int = 1) -> ImageRegions:
-        """Captions of the true boxes (`merged_truth.true_boxes`), by falling score."""
+    def captions(self, record: Record, boxes_xyxy: geometry.Floats, beam: int = 1) -> ImageRegions:
+        """Captions of given boxes (N, 4), in the record's pixels and in their order."""
 
         def caption(photo: Image.Image) -> ImageRegions:
-            found = in_record(self.model(photo, boxes=boxes_in_photo(record, photo), beam=beam), record)
-            return replace(found, regions=tuple(sorted(found.regions, key=lambda region: -region.score)))
+            scaled = geometry.scale(boxes_xyxy, photo.width / record.width, photo.height / record.height)
+            return in_record(self.model(photo, boxes=scaled, beam=beam), record)
 
         return self.ask(record, caption)
+
+    def true_regions(self, record: Record, beam: int = 1) -> ImageRegions:
+        """Captions of the true boxes (`merged_truth.true_boxes`), by falling score."""
+        found = self.captions(record, true_boxes(record), beam)
+        return replace(found, regions=tuple(sorted(found.regions, key=lambda region: -region.score)))
 
     def sentence(self, record: Record, beam: int | None = None) -> Description:
         """One sentence for the whole photo."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,42 +25,19 @@ CIDER_SIGMA = 6.0
 ROUGE_BETA = 1.2
 
 
-@dataclass(frozen=True)
-class CaptionScores:
-    """Figures between 0 and 1 (CIDEr: up to 10). `meteor` is None where METEOR was left out."""
-
-    bleu: tuple[float, float, float, float]
-    rouge_l: float
-    cider: float
-    meteor: float | None
-    sentences: int
-    distinct: int
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        out: dict[str, Any] = {f"bleu{n}": value for n, value in enumerate(self.bleu, start=1)}
-        if self.meteor is not None:
-            out["meteor"] = self.meteor
-        out |= {"cider": self.cider, "rouge_l": self.rouge_l}
-        return out | {"sentences": self.sentences, "distinct": self.distinct} | dict(self.extra)
-
-
-def evaluate_captions(pairs: Iterable[tuple[str, Sequence[str]]], meteor: CorpusScorer | None = None) -> CaptionScores:
-    """Every figure for (sentence, references) pairs."""
+def evaluate_captions(pairs: Iterable[tuple[str, Sequence[str]]], meteor: CorpusScorer | None = None) -> dict[str, Any]:
+    """Every figure for (sentence, references) pairs: between 0 and 1, CIDEr up to 10."""
     words = [(tokenize(sentence), [tokenize(one) for one in references]) for sentence, references in pairs]
     if not words:
         raise DataError("no sentence to evaluate")
     if not all(references for _, references in words):
         raise DataError("a sentence without references cannot be evaluated")
-    joined = [(" ".join(ours), [" ".join(one) for one in references]) for ours, references in words]
-    return CaptionScores(
-        bleu=bleu(words),
-        rouge_l=rouge_l(words),
-        cider=cider(words),
-        meteor=None if meteor is None else meteor.corpus_score(joined),
-        sentences=len(words),
-        distinct=len({ours for ours, _ in words}),
-    )
+    figures: dict[str, Any] = {f"bleu{n}": value for n, value in enumerate(bleu(words), start=1)}
+    if meteor is not None:
+        joined = [(" ".join(ours), [" ".join(one) for one in references]) for ours, references in words]
+        figures["meteor"] = meteor.corpus_score(joined)
+    figures |= {"cider": cider(words), "rouge_l": rouge_l(words)}
+    return figures | {"sentences": len(words), "distinct": len({ours for ours, _ in words})}
 
 
 def share_found(sentences: Iterable[str], training: Iterable[str]) -> float:
@@ -126,39 +102,27 @@ def cider(pairs: Sequence[WordPair]) -> float:
     frequency: Ngrams = Counter()
     for more in references:
         frequency.update({gram for one in more for gram in one})
-    vectors = _Weights(frequency, math.log(len(pairs)))
+    log_images = math.log(len(pairs))
     scores = []
     for (ours, _), more in zip(pairs, references, strict=True):
-        vector = vectors(ngrams(ours))
-        scores.append(10 * sum(vector.similarity(vectors(one)) for one in more) / len(more))
+        vector = _Weights(ngrams(ours), frequency, log_images)
+        total = sum(vector.similarity(_Weights(one, frequency, log_images)) for one in more)
+        scores.append(10 * total / len(more))
     return float(np.mean(scores))
 
 
 class _Weights:
-    """Turns n-gram counts into weights: rarer among the images' references is heavier."""
+    """A sentence's n-grams, weighed: rarer among the images' references is heavier. By length of n-gram."""
 
-    def __init__(self, frequency: Ngrams, log_images: float) -> None:
-        self.frequency = frequency
-        self.log_images = log_images
-
-    def __call__(self, counts: Ngrams) -> _Vector:
-        weights: list[dict[tuple[str, ...], float]] = [{} for _ in range(LONGEST)]
+    def __init__(self, counts: Ngrams, frequency: Ngrams, log_images: float) -> None:
+        self.weights: list[dict[tuple[str, ...], float]] = [{} for _ in range(LONGEST)]
         for gram, count in counts.items():
-            rarity = self.log_images - math.log(max(1, self.frequency[gram]))
-            weights[len(gram) - 1][gram] = count * rarity
+            self.weights[len(gram) - 1][gram] = count * (log_images - math.log(max(1, frequency[gram])))
+        self.norms = [math.sqrt(sum(value * value for value in part.values())) for part in self.weights]
         # coco-caption takes the number of bigrams for the length.
-        return _Vector(weights, sum(count for gram, count in counts.items() if len(gram) == 2))
+        self.length = sum(count for gram, count in counts.items() if len(gram) == 2)
 
-
-class _Vector:
-    """Weights per n-gram length, their norms, and the sentence's length."""
-
-    def __init__(self, weights: list[dict[tuple[str, ...], float]], length: int) -> None:
-        self.weights = weights
-        self.norms = [math.sqrt(sum(value * value for value in part.values())) for part in weights]
-        self.length = length
-
-    def similarity(self, reference: _Vector) -> float:
+    def similarity(self, reference: _Weights) -> float:
         """Mean over n of the clipped cosine, less the more the lengths differ."""
         total = 0.0
         for ours, theirs, norm, other in zip(self.weights, reference.weights, self.norms, reference.norms, strict=True):

@@ -5,12 +5,12 @@ Truth is a file of records or a data set folder; predictions are JSON lines. Bot
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Generic, TypeVar
 
 from regiontalk.data.records import Record, annotations_path, parse_record
 from regiontalk.errors import DataError
@@ -52,6 +52,7 @@ class PredictedImage:
     regions: tuple[Any, ...]
     width: int | None = None
     height: int | None = None
+    model: str = ""
     more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
@@ -67,7 +68,11 @@ class PredictedRegion:
 class PredictedSentence:
     path: str
     sentence: str
+    model: str = ""
     more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
+
+
+Line = TypeVar("Line", PredictedImage, PredictedSentence)
 
 
 def read_objects(path: Path, problems: Problems) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -99,35 +104,25 @@ def read_truth(source: Path, split: str | None, problems: Problems) -> Iterator[
             problems.add(place, f"{record.image} is in {places[record.image]} already; skipped")
             continue
         places[record.image] = place
-        _report_empty_phrases(record, place, problems)
+        for region, true in enumerate(record.regions):
+            if not true.references:
+                problems.add(f"{place}, region {region}", "no phrase; any caption is wrong there")
         yield record
     if not places:
         there = ", ".join(f"{name}: {count}" for name, count in splits.items())
         raise DataError(f"{path}: no record" + (f" of split {split!r} (there are {there})" if there else ""))
 
 
-def _report_empty_phrases(record: Record, place: str, problems: Problems) -> None:
-    for number, region in enumerate(record.regions):
-        if not region.references:
-            problems.add(f"{place}, region {number}", "no phrase; any caption is wrong there")
-
-
 def read_predictions(path: Path, sizes: Mapping[str, Size], problems: Problems) -> Iterator[ImageRegions]:
     """Predicted regions of the images in `sizes` (the truth's), under the truth's names."""
-    names = Names(path, sizes, problems)
+    lines = Predictions(path, PredictedImage, sizes, problems)
     other_size = images = 0
-    for place, data in read_objects(path, problems):
-        try:
-            line = to_dataclass(PredictedImage, data, place)
-            name = names.take(line.path, place)
-        except DataError as error:
-            problems.skip(error)
-            continue
+    for place, name, line in lines:
         images += 1
         width, height = sizes[name]
         given = (line.width or width, line.height or height)
         if given == (width, height):
-            yield ImageRegions(name, width, height, "", tuple(_regions(line, place, problems)))
+            yield ImageRegions(name, width, height, line.model, tuple(_regions(line, place, problems)))
             continue
         other_size += 1
         problems.add(place, f"for {given[0]}×{given[1]} pixels, the truth is for {width}×{height}; skipped")
@@ -138,63 +133,53 @@ def read_predictions(path: Path, sizes: Mapping[str, Size], problems: Problems) 
             f"{path}: the boxes are for images of another size than the truth's",
             hint="they look resized: scale boxes (and width and height) to the truth's pixels",
         )
-    names.report_missing("counted as nothing found")
+    lines.report_missing("counted as nothing found")
 
 
-def read_sentences(path: Path, known: Mapping[str, Any], problems: Problems) -> dict[str, str]:
+def read_sentences(path: Path, known: Collection[str], problems: Problems) -> dict[str, str]:
     """Descriptions (`path`, `sentence`) of the images in `known`."""
-    names = Names(path, known, problems)
+    lines = Predictions(path, PredictedSentence, known, problems)
     found = {}
-    for place, data in read_objects(path, problems):
-        try:
-            line = to_dataclass(PredictedSentence, data, place)
-            found[names.take(line.path, place)] = line.sentence
-        except DataError as error:
-            problems.skip(error)
-            continue
+    for place, name, line in lines:
+        found[name] = line.sentence
         if not line.sentence.strip():
             problems.add(place, "the sentence is empty; it counts as wrong")
-    names.report_missing("left out")
+    lines.report_missing("left out")
     return found
 
 
 @dataclass
-class Names:
-    """Finds a predicted path among the truth's, where one may have more leading folders than the other; each once."""
+class Predictions(Generic[Line]):
+    """The lines of a file for the images in `known`, each with its place and that image's name; one for an image."""
 
     file: Path
-    known: Mapping[str, Any]
+    kind: type[Line]
+    known: Collection[str]
     problems: Problems
-    taken: dict[str, str] = field(default_factory=dict)
+    taken: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def take(self, path: str, place: str) -> str:
-        name = path if path in self.known else self._nearest(path, place)
-        if name in self.taken:
-            raise DataError(f"{place}: {path!r} has a prediction in {self.taken[name]} already")
-        self.taken[name] = place
-        return name
+    def __iter__(self) -> Iterator[tuple[str, str, Line]]:
+        names = Names(self.known)
+        for place, data in read_objects(self.file, self.problems):
+            try:
+                line = to_dataclass(self.kind, data, place)
+            except DataError as error:
+                self.problems.skip(error)
+                continue
+            name = names.find(line.path, place)
+            if name is None:
+                self.problems.add(place, f"{line.path!r} is not in the truth; skipped")
+            elif name in self.taken:
+                self._refuse(name, line.path, place)
+            else:
+                self.taken[name] = (line.path, place)
+                yield place, name, line
 
-    def _nearest(self, path: str, place: str) -> str:
-        """The truth's name that has the most folders in common, counted from the end."""
-        parts = _parts(path)
-        shared: dict[int, list[str]] = {}
-        for name in self._by_file.get(parts[-1], ()) if parts else ():
-            pairs = list(zip(reversed(parts), reversed(_parts(name)), strict=False))
-            if all(ours == theirs for ours, theirs in pairs):
-                shared.setdefault(len(pairs), []).append(name)
-        if not shared:
-            raise DataError(f"{place}: {path!r} is not in the truth")
-        best = shared[max(shared)]
-        if len(best) > 1:
-            raise DataError(f"{place}: {path!r} may be {best[0]!r} or {best[1]!r}")
-        return best[0]
-
-    @cached_property
-    def _by_file(self) -> dict[str, list[str]]:
-        names: dict[str, list[str]] = {}
-        for name in self.known:
-            names.setdefault(_parts(name)[-1], []).append(name)
-        return names
+    def _refuse(self, name: str, path: str, place: str) -> None:
+        earlier, where = self.taken[name]
+        if earlier != path:
+            raise DataError(f"{place}: {path!r} and {earlier!r} ({where}) may both be {name!r}", hint=UNIQUE)
+        self.problems.add(place, f"{path!r} has a prediction in {where} already; skipped")
 
     def report_missing(self, consequence: str) -> None:
         missing = [name for name in self.known if name not in self.taken]
@@ -209,8 +194,50 @@ class Names:
             self.problems.add(str(self.file), f"{text} ({some}); {consequence}")
 
 
+UNIQUE = "give more of the path, so that it names one image"
+
+
+class Names:
+    """Finds the image that a path means among those of the truth.
+
+    The same path comes first; then one that has only more leading folders, or fewer. Where one of both is absolute, so
+    that photos may have been moved, the file name will do; of several, the one with most folders in common.
+    """
+
+    def __init__(self, known: Collection[str]) -> None:
+        self.known = known
+
+    def find(self, path: str, place: str) -> str | None:
+        if path in self.known:
+            return path
+        parts = _parts(path)
+        fitting: dict[tuple[bool, int], list[str]] = defaultdict(list)
+        for name in self._by_file.get(parts[-1], ()) if parts else ():
+            pairs = list(zip(reversed(parts), reversed(_parts(name)), strict=False))
+            shared = next((count for count, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
+            if shared == len(pairs) or _is_absolute(path) or _is_absolute(name):
+                fitting[shared == len(pairs), shared].append(name)
+        if not fitting:
+            return None
+        best = fitting[max(fitting)]
+        if len(best) > 1:
+            raise DataError(f"{place}: {path!r} may be {best[0]!r} or {best[1]!r}", hint=UNIQUE)
+        return best[0]
+
+    @cached_property
+    def _by_file(self) -> dict[str, list[str]]:
+        names = defaultdict(list)
+        for name in self.known:
+            names[_parts(name)[-1]].append(name)
+        return names
+
+
 def _parts(path: str) -> tuple[str, ...]:
     return PurePosixPath(path.replace("\\", "/")).parts
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or PureWindowsPath(path).is_absolute()
 
 
 def _regions(image: PredictedImage, place: str, problems: Problems) -> Iterator[Region]:

@@ -6,6 +6,7 @@ as Flickr30k Entities' own protocol has it); the pointing score asks only that t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from regiontalk.types import BoxXYXY
 from regiontalk.vocabulary import clean_karpathy
 
 RIGHT = 0.5
+BASELINES = ("centre box", "largest region", "whole photo", "best region there is")
 CENTRE = 0.5  # of the photo's width and height: the sides of the centre box
 
 Floats = NDArray[np.floating]
@@ -43,33 +45,6 @@ class Mention:
     truth: TrueMention
     boxes_xyxy: Floats  # (R, 4)
     fits: Floats  # (W, R)
-
-
-@dataclass(frozen=True)
-class Grounding:
-    """Shares of mentions."""
-
-    accuracy: float
-    pointing: float
-    mentions: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"accuracy": self.accuracy, "pointing": self.pointing, "mentions": self.mentions}
-
-
-@dataclass(frozen=True)
-class GroundingResult:
-    model: Grounding
-    baselines: dict[str, Grounding]
-    types: dict[str, Grounding]
-    """The model's, for phrases of each type."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **self.model.to_dict(),
-            "baselines": {name: one.to_dict() for name, one in self.baselines.items()},
-            "types": {name: one.to_dict() for name, one in self.types.items()},
-        }
 
 
 def true_mentions(record: Record) -> Iterator[TrueMention]:
@@ -106,53 +81,51 @@ def choose_region(fits: Floats, words: tuple[int, int], beta: float | None) -> i
     return int(np.bincount(chosen).argmax())
 
 
-def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -> GroundingResult:
-    rows: dict[str, list[tuple[float, float]]] = {}
-    types: list[tuple[str, ...]] = []
+def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -> dict[str, Any]:
+    """Shares of mentions: `accuracy` and `pointing` of the model, for phrases of each type, and without a model."""
+    rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    types: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    chance: list[tuple[float, float]] = []
     for mention in mentions:
-        types.append(mention.truth.types)
-        for name, outcome in _outcomes(mention, beta).items():
-            rows.setdefault(name, []).append(outcome)
-    if not types:
+        right, pointed = _verdicts(mention.boxes_xyxy, mention.truth.xyxy)
+        chance.append((float(np.mean(right)), float(np.mean(pointed))))
+        for name, row in _choices(mention, beta).items():
+            rows[name].append((right[row], pointed[row]))
+        centre = geometry.enlarge(mention.boxes_xyxy[:1], CENTRE)
+        rows["centre box"].append(tuple(one[0] for one in _verdicts(centre, mention.truth.xyxy)))
+        for name in mention.truth.types:
+            types[name].append(rows["model"][-1])
+    if not chance:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
-    model = rows.pop("model")
-    by_type = {
-        name: _summary([row for row, own in zip(model, types, strict=True) if name in own])
-        for name in sorted({one for own in types for one in own})
-    }
-    return GroundingResult(_summary(model), {name: _summary(own) for name, own in rows.items()}, by_type)
-
-
-def _outcomes(mention: Mention, beta: float | None) -> dict[str, tuple[float, float]]:
-    """Right and pointed at, of the model and of what needs no model."""
-    boxes = mention.boxes_xyxy
-    whole = boxes[0]
-    centre = geometry.enlarge([whole], CENTRE)[0]
-    found = boxes[1:] if len(boxes) > 1 else boxes
-    right, pointed = _right(boxes, mention.truth.xyxy), _pointed(boxes, mention.truth.xyxy)
-    best = int(geometry.iou(boxes, [mention.truth.xyxy])[:, 0].argmax())
-    region = choose_region(mention.fits, mention.truth.words, beta)
-    largest = found[int(geometry.area(found).argmax())]
+    baselines = {"random region": chance} | {name: rows[name] for name in BASELINES}
     return {
-        "model": (right[region], pointed[region]),
-        "random region": (float(np.mean(right)), float(np.mean(pointed))),
-        "centre box": (_right([centre], mention.truth.xyxy)[0], _pointed([centre], mention.truth.xyxy)[0]),
-        "largest region": (_right([largest], mention.truth.xyxy)[0], _pointed([largest], mention.truth.xyxy)[0]),
-        "whole photo": (right[0], pointed[0]),
-        "best region there is": (right[best], pointed[best]),
+        **_summary(rows["model"]),
+        "baselines": {name: _summary(own) for name, own in baselines.items()},
+        "types": {name: _summary(types[name]) for name in sorted(types)},
     }
 
 
-def _right(boxes: Any, truth: BoxXYXY) -> list[float]:
-    return [float(overlap >= RIGHT) for overlap in geometry.iou(boxes, [truth])[:, 0]]
+def _choices(mention: Mention, beta: float | None) -> dict[str, int]:
+    """The number of the region that the model chooses, and what needs no words chooses."""
+    boxes = mention.boxes_xyxy
+    areas = geometry.area(boxes)
+    areas[0] = -1 if len(boxes) > 1 else areas[0]  # the whole photo is no region, unless it is all there is
+    return {
+        "model": choose_region(mention.fits, mention.truth.words, beta),
+        "largest region": int(areas.argmax()),
+        "whole photo": 0,
+        "best region there is": int(geometry.iou(boxes, [mention.truth.xyxy])[:, 0].argmax()),
+    }
 
 
-def _pointed(boxes: Any, truth: BoxXYXY) -> list[float]:
-    x0, y0, x1, y1 = truth
-    centres = geometry.xyxy_to_cxcywh(boxes)[:, :2]
-    return [float(x0 <= x <= x1 and y0 <= y <= y1) for x, y in centres.tolist()]
+def _verdicts(boxes_xyxy: Floats, truth: BoxXYXY) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which boxes are right, and which have their centre in the true box."""
+    low, high = np.array(truth[:2]), np.array(truth[2:])
+    centres = geometry.xyxy_to_cxcywh(boxes_xyxy)[:, :2]
+    pointed = np.logical_and.reduce((low <= centres) & (centres <= high), axis=1)
+    return geometry.iou(boxes_xyxy, [truth])[:, 0] >= RIGHT, pointed
 
 
-def _summary(outcomes: Sequence[tuple[float, float]]) -> Grounding:
+def _summary(outcomes: Sequence[tuple[float, float]]) -> dict[str, Any]:
     right, pointed = zip(*outcomes, strict=True)
-    return Grounding(float(np.mean(right)), float(np.mean(pointed)), len(outcomes))
+    return {"accuracy": float(np.mean(right)), "pointing": float(np.mean(pointed)), "mentions": len(outcomes)}

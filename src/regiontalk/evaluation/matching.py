@@ -11,9 +11,12 @@ import numpy as np
 from regiontalk import boxes
 from regiontalk.boxes import Floats, Integers
 from regiontalk.data.merged_truth import TruthImage
+from regiontalk.data.records import TrueRegion
 from regiontalk.evaluation.average_precision import IOU_THRESHOLDS
 from regiontalk.evaluation.language import Pair
 from regiontalk.types import Region
+
+SAME_BOX = 0.9  # IoU from which a predicted box is the given one, rounded
 
 
 @dataclass
@@ -78,5 +81,14 @@ def best_truths(detections_xyxy: Floats, truths_xyxy: Floats, plus_one: bool) ->
     return np.where(best > 0, overlap.argmax(axis=1), len(truths_xyxy) - 1), best
 
 
-def boxes_of(regions: Sequence[Region]) -> Floats:
+def captions_at(boxes_xyxy: Floats, regions: Sequence[Region]) -> list[str | None]:
+    """The caption of the region on each of the given boxes (N, 4); None where there is none."""
+    if not regions:
+        return [None] * len(boxes_xyxy)
+    nearest, overlaps = best_truths(boxes_xyxy, boxes_of(regions), plus_one=False)
+    pairs = zip(nearest, overlaps, strict=True)
+    return [regions[number].caption if overlap >= SAME_BOX else None for number, overlap in pairs]
+
+
+def boxes_of(regions: Sequence[Region | TrueRegion]) -> Floats:
     return np.array([region.xyxy for region in regions], dtype=np.float64).reshape(-1, 4)

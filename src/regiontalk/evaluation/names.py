@@ -8,20 +8,18 @@ names no orange, and "a hot dog on a plate" neither a dog nor a plate.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from regiontalk import boxes as geometry
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.object_names import object_names, word_set
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.types import BoxXYXY, ImageRegions
+from regiontalk.evaluation.matching import boxes_of, captions_at
+from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import clean_karpathy
 
-SAME_BOX = 0.9
 PEOPLE = "person"
 
 # Words after which nothing is the noun that a caption is about.
@@ -79,64 +77,41 @@ def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
     )
 
 
-def photos_with_objects(records: Iterable[Record], smallest: float = 0.0) -> Iterator[tuple[Record, list[BoxXYXY]]]:
-    """The records that have objects, and the boxes to caption for `evaluate_names`."""
+def caption_objects(asked: DatasetModel, records: Iterable[Record], smallest: float = 0.0) -> Iterator[ImageRegions]:
+    """What a model says of the objects' boxes, by the very path of `caption --boxes`."""
     for record in records:
-        boxes_xyxy = [region.xyxy for region in objects_of(record, smallest)]
-        if boxes_xyxy:
-            yield record, boxes_xyxy
+        boxes_xyxy = boxes_of(objects_of(record, smallest))
+        if len(boxes_xyxy):
+            yield asked.captions(record, boxes_xyxy)
 
 
 def _original_area(record: Record) -> float:
     return float((record.original_width or record.width) * (record.original_height or record.height))
 
 
-@dataclass
-class Names:
-    """Counts of objects by class: in all, named rightly, and without a caption."""
-
-    objects: Counter[str]
-    right: Counter[str]
-    missing: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        people = self.objects[PEOPLE]
-        others = self.objects.total() - people
-        shares = {name: self.right[name] / count for name, count in sorted(self.objects.items())}
-        return {
-            "right": self.right.total() / self.objects.total(),
-            "right_without_people": (self.right.total() - self.right[PEOPLE]) / others if others else 0.0,
-            "class_mean": sum(shares.values()) / len(shares),
-            "objects": self.objects.total(),
-            "missing": self.missing,
-            "classes": {name: {"right": share, "objects": self.objects[name]} for name, share in shares.items()},
-        }
-
-
-def evaluate_names(records: Iterable[Record], photos: Iterable[ImageRegions], smallest: float = 0.0) -> Names:
+def evaluate_names(records: Iterable[Record], photos: Iterable[ImageRegions], smallest: float = 0.0) -> dict[str, Any]:
     """Captions of `photos` against the objects of `records` that lie on the same boxes (IoU ≥ 0.9).
 
-    An object without a caption counts as named wrongly.
+    An object without a caption (`missing`) counts as named wrongly. Shares are in percent.
     """
-    truths: Mapping[str, tuple[TrueRegion, ...]] = {one.image: objects_of(one, smallest) for one in records}
+    truths = {one.image: objects_of(one, smallest) for one in records}
     objects = Counter(region.phrase for regions in truths.values() for region in regions)
     if not objects:
         raise DataError("no object to name", hint="regions of type 'object' with a class name as their phrase")
-    result = Names(objects, Counter(), objects.total())
+    right: Counter[str] = Counter()
+    captioned = 0
     for photo in photos:
-        for truth, caption in _captions(truths[photo.path], photo):
-            result.missing -= 1
-            result.right[truth.phrase] += truth.phrase in named_classes(caption)
-    return result
-
-
-def _captions(truths: Sequence[TrueRegion], photo: ImageRegions) -> Iterator[tuple[TrueRegion, str]]:
-    if not truths or not photo.regions:
-        return
-    overlaps = geometry.iou(
-        np.array([truth.xyxy for truth in truths]), np.array([region.xyxy for region in photo.regions])
-    )
-    for truth, own in zip(truths, overlaps, strict=True):
-        best = int(own.argmax())
-        if own[best] >= SAME_BOX:
-            yield truth, photo.regions[best].caption
+        own = truths[photo.path]
+        for truth, caption in zip(own, captions_at(boxes_of(own), photo.regions), strict=True):
+            captioned += caption is not None
+            right[truth.phrase] += truth.phrase in named_classes(caption or "")
+    total, others = objects.total(), objects.total() - objects[PEOPLE]
+    shares = {name: 100 * right[name] / count for name, count in sorted(objects.items())}
+    return {
+        "right": 100 * right.total() / total,
+        "right_without_people": 100 * (right.total() - right[PEOPLE]) / others if others else 0.0,
+        "class_mean": sum(shares.values()) / len(shares),
+        "objects": total,
+        "missing": total - captioned,
+        "classes": {name: {"right": share, "objects": objects[name]} for name, share in shares.items()},
+    }

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -19,30 +19,7 @@ from regiontalk.files import REST, open_file, read_json_lines, to_dataclass
 
 CUTS = (1, 5, 10)
 ROWS_AT_ONCE = 256
-
-
-@dataclass(frozen=True)
-class Direction:
-    """Recall in percent at 1, 5 and 10, and the median rank (1 is best)."""
-
-    recall: tuple[float, ...]
-    median_rank: float
-
-    @classmethod
-    def of_ranks(cls, ranks: Integers) -> Direction:
-        return cls(tuple(100 * float((ranks <= cut).mean()) for cut in CUTS), float(np.median(ranks)))
-
-    @classmethod
-    def mean(cls, models: Sequence[Direction]) -> Direction:
-        recalls = zip(*(model.recall for model in models), strict=True)
-        return cls(
-            tuple(float(np.mean(values)) for values in recalls),
-            float(np.mean([model.median_rank for model in models])),
-        )
-
-    def to_dict(self) -> dict[str, float]:
-        recalls = {f"r{cut}": value for cut, value in zip(CUTS, self.recall, strict=True)}
-        return recalls | {"median_rank": self.median_rank}
+LARGEST_ARRAYS = 1 << 32  # bytes: 100,000 images × 10,000 sentences in float32
 
 
 @dataclass(frozen=True)
@@ -58,36 +35,28 @@ class ScoreMatrix:
         return ScoreMatrix(self.scores[:images, columns], self.owners[columns])
 
 
-@dataclass(frozen=True)
-class RankingResult:
-    image_to_text: Direction
-    text_to_image: Direction
-    images: int
-    sentences: int
-    models: int = 1
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "image_to_text": self.image_to_text.to_dict(),
-            "text_to_image": self.text_to_image.to_dict(),
-            "images": self.images,
-            "sentences": self.sentences,
-            "models": self.models,
-        }
+def recalls(ranks: Integers) -> dict[str, float]:
+    """Recall in percent at 1, 5 and 10, and the median rank (1 is best)."""
+    return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in CUTS} | {"median_rank": float(np.median(ranks))}
 
 
-def evaluate_ranking(models: Iterable[ScoreMatrix]) -> RankingResult:
+def evaluate_ranking(models: Iterable[ScoreMatrix]) -> dict[str, Any]:
     """Both directions; over several models the mean of their figures, as K&FF print it."""
-    results = [(_ranks_of_sentences(model), _ranks_of_images(model), model) for model in models]
-    if not results:
+    ranks = [(_ranks_of_sentences(model), _ranks_of_images(model)) for model in models]
+    if not ranks:
         raise DataError("no scores to evaluate")
-    return RankingResult(
-        image_to_text=Direction.mean([Direction.of_ranks(ranks) for ranks, _, _ in results]),
-        text_to_image=Direction.mean([Direction.of_ranks(ranks) for _, ranks, _ in results]),
-        images=len(results[0][0]),
-        sentences=len(results[0][1]),
-        models=len(results),
-    )
+    of_sentences, of_images = zip(*ranks, strict=True)
+    return {
+        "image_to_text": _means([recalls(own) for own in of_sentences]),
+        "text_to_image": _means([recalls(own) for own in of_images]),
+        "images": len(of_sentences[0]),
+        "sentences": len(of_images[0]),
+        "models": len(ranks),
+    }
+
+
+def _means(models: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([figures[name] for figures in models])) for name in models[0]}
 
 
 def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
@@ -145,12 +114,14 @@ def _checked_owners(owners: Integers | None, shape: tuple[int, ...], path: Path)
 
 def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
     try:
-        if path.suffix == ".npy":
-            open_file(path).close()
-            return np.load(path, mmap_mode="r", allow_pickle=False), None
-        with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
-            owners = arrays["owners"].astype(np.intp) if "owners" in arrays else None
-            return arrays["scores"], owners
+        with open_file(path) as file:
+            if path.suffix == ".npy":
+                return np.load(path, mmap_mode="r", allow_pickle=False), None
+            if sum(one.file_size for one in ZipFile(file).infolist()) > LARGEST_ARRAYS:
+                raise DataError(f"{path}: more than {LARGEST_ARRAYS >> 30} GiB unpacked")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return arrays["scores"], arrays["owners"].astype(np.intp) if "owners" in arrays else None
     except KeyError as error:
         raise DataError(f"{path}: no array 'scores'") from error
     except (OSError, ValueError, EOFError, BadZipFile) as error:

@@ -54,8 +54,7 @@ def judge(photos: Iterable[tuple[ImageRegions, Record]]) -> Judged:
     right = [np.zeros(0, dtype=bool)]
     for found, record in photos:
         own = boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
-        truths = np.array([region.xyxy for region in record.regions], dtype=np.float64).reshape(-1, 4)
-        right.append(boxes.iou(own, truths).max(axis=1, initial=0.0) >= RIGHT_IOU)
+        right.append(boxes.iou(own, boxes_of(record.regions)).max(axis=1, initial=0.0) >= RIGHT_IOU)
         scores += [region.score for region in found.regions]
     return Judged(np.array(scores, dtype=np.float64), np.concatenate(right), photos=len(right) - 1)
 

@@ -10,7 +10,7 @@ from itertools import chain
 from multiprocessing import get_context
 
 from regiontalk.evaluation.language import CorpusScorer, Pair
-from regiontalk.evaluation.meteor import JavaMeteor, Meteor
+from regiontalk.evaluation.meteor import Meteor
 
 FEW = 100_000  # comparisons of two sentences that are not worth starting processes for
 SHARES = 4  # parts a worker gets of one call, so that none waits long for another
@@ -18,14 +18,9 @@ SHARES = 4  # parts a worker gets of one call, so that none waits long for anoth
 _of_this_worker: list[Meteor] = []  # one, once a worker process has started
 
 
-def open_meteor(
-    kind: str = "python", workers: int = 1, notify: Callable[[str], None] | None = None
-) -> AbstractContextManager[CorpusScorer]:
-    """METEOR 1.5: our own ("python"), by several processes for much work, or the original ("java").
-
-    `notify` is told when the tables are converted first, which takes a while.
-    """
-    return closing(JavaMeteor.load() if kind == "java" else MeteorWorkers(workers, notify))
+def open_meteor(workers: int = 1, notify: Callable[[str], None] | None = None) -> AbstractContextManager[CorpusScorer]:
+    """METEOR 1.5, by several processes for much work. `notify` is told what takes long the first time."""
+    return closing(MeteorWorkers(workers, notify))
 
 
 class MeteorWorkers:

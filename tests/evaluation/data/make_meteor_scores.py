@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import random
-from contextlib import closing
 from pathlib import Path
 
-from regiontalk.evaluation.meteor import JavaMeteor
+from pycocoevalcap.meteor.meteor import Meteor
 
 HERE = Path(__file__).parent
 NEAR = 6
@@ -37,8 +36,9 @@ def main() -> None:
     sentences = (HERE / "meteor_sentences.txt").read_text(encoding="utf-8").split("\n")[:-1]
     cases = choose_cases(len(sentences))
     pairs = [(sentences[line], [sentences[other] for other in others]) for line, others in cases]
-    with closing(JavaMeteor.load()) as java:
-        scores, corpus = java.scores(pairs), java.corpus_score(pairs)
+    numbered = dict(enumerate(pairs))
+    references = {number: others for number, (_, others) in numbered.items()}
+    corpus, scores = Meteor().compute_score(references, {number: [text] for number, (text, _) in numbered.items()})
     rows = [json.dumps([*case, score]) for case, score in zip(cases, scores, strict=True)]
     text = f'{{"corpus": {corpus!r}, "cases": [\n' + ",\n".join(rows) + "\n]}\n"
     (HERE / "meteor_scores.json").write_text(text, encoding="utf-8")

@@ -1,6 +1,5 @@
-"""METEOR 1.5 for English: in Python (`Meteor`), and the jar itself as a reference (`JavaMeteor`)."""
+"""METEOR 1.5 for English, without Java."""
 
-from regiontalk.evaluation.meteor.java import JavaMeteor
 from regiontalk.evaluation.meteor.score import Meteor
 
-__all__ = ["JavaMeteor", "Meteor"]
+__all__ = ["Meteor"]

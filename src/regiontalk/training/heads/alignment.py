@@ -222,8 +222,9 @@ def _vocabulary(recipe: AlignmentRecipe, sentences: Sequence[str]) -> tuple[Voca
 def ranking_metrics(model: ScoreMatrix) -> dict[str, float]:
     result = evaluate_ranking([model])
     metrics = {
-        f"{name}_r{cut}": value
-        for name, direction in (("image_to_text", result.image_to_text), ("text_to_image", result.text_to_image))
-        for cut, value in zip((1, 5, 10), direction.recall, strict=True)
+        f"{direction}_{name}": value
+        for direction in ("image_to_text", "text_to_image")
+        for name, value in result[direction].items()
+        if name != "median_rank"
     }
     return {"recall_sum": sum(metrics.values()), **metrics}

@@ -106,4 +106,4 @@ def score_descriptions(describer: Describer, targets: Sequence[CaptionTarget]) -
     """CIDEr and BLEU of greedy sentences against the targets' own texts."""
     said = [describer.words.decode(caption.tokens) for caption in describer(targets)]
     scores = evaluate_captions(zip(said, [target.texts for target in targets], strict=True))
-    return {"cider": scores.cider, "bleu1": scores.bleu[0], "bleu4": scores.bleu[3]}
+    return {name: scores[name] for name in ("cider", "bleu1", "bleu4")}

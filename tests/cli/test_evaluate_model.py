@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import regiontalk
 from regiontalk.cli.main import run
 from regiontalk.data.records import Dataset
 from regiontalk.runs import read_looks
@@ -134,3 +135,31 @@ def test_vector_lengths_are_drawn(
 def test_what_is_no_run(tmp_path: Path, options: list[str], shaken_checkpoint: Path) -> None:
     assert run(["evaluate", "alignment", str(tmp_path), *options]) == 6
     assert run(["evaluate", "alignment", str(shaken_checkpoint), *options]) == 6
+
+
+def test_names_straight_from_a_model(tiny_model: Path, phrased: Path, tmp_path: Path, capsys) -> None:
+    """The same figures as from a file with what `caption` says of the boxes; the run names the model."""
+    path = phrased / "annotations.jsonl"
+    path.write_text(path.read_text().replace('"shape"', '"object"'))
+    model, data = regiontalk.load(tiny_model), Dataset(phrased, "dev")
+    with (tmp_path / "said.jsonl").open("w") as file:
+        for record in data:
+            found = model(data.read_photo(record), boxes=[region.xyxy for region in record.regions])
+            file.write(json.dumps(found.to_dict() | {"path": record.image}) + "\n")
+    options = ["evaluate", "names", "--data", str(phrased), "--split", "dev", "--smallest", "0", "--json"]
+    assert run([*options, "--predictions", str(tmp_path / "said.jsonl")]) == 0
+    from_file = json.loads(capsys.readouterr().out)
+    assert run([*options, "--model", str(tiny_model), "--record", str(tmp_path / "kept")]) == 0
+    assert json.loads(capsys.readouterr().out) == from_file
+    assert (from_file["missing"], from_file["objects"]) == (0, sum(len(record.regions) for record in data))
+    stored = json.loads((tmp_path / "kept" / "metrics.json").read_text())
+    assert (stored["kind"], stored["settings"]) == ("names", {"boxes": "true", "smallest": 0})
+    assert [one["role"] for one in stored["record"]["inputs"]] == ["model"]
+
+
+def test_names_come_from_a_file_or_from_a_model(phrased: Path, tiny_model: Path) -> None:
+    options = ["evaluate", "names", "--data", str(phrased)]
+    assert run(options) == 2
+    assert run([*options, "--model", str(tiny_model), "--predictions", str(phrased / "annotations.jsonl")]) == 2
+    assert run([*options[:3], str(phrased / "annotations.jsonl"), "--model", str(tiny_model)]) == 2
+    assert run([*options, "--model", str(phrased)]) == 6

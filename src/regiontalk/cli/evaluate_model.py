@@ -1,0 +1,241 @@
+"""The verbs of `regiontalk evaluate` that run a model on the photos of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from regiontalk.cli import console
+from regiontalk.cli.measurement import (
+    FILE,
+    OUTPUT,
+    Measurement,
+    Table,
+    measured,
+    ranking_table,
+    split_option,
+    truth_option,
+    with_options,
+)
+from regiontalk.cli.options import device_option, is_run, load_model, open_split
+from regiontalk.data.records import SPLITS, Dataset, Record
+from regiontalk.errors import UsageError
+from regiontalk.files import replacing
+
+if TYPE_CHECKING:
+    from regiontalk.codes.store import CodedPhotos
+    from regiontalk.evaluation.alignment import AlignedPhotos
+    from regiontalk.types import ImageRegions
+
+_on_data = with_options(
+    click.option("--codes", type=click.Path(path_type=Path), help="For a run: what `data codes` wrote."),
+    click.option("--truth", type=click.Path(path_type=Path), required=True, help="A data set folder."),
+    click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True),
+)
+
+
+@click.command()
+@truth_option
+@split_option
+@click.option("--predictions", type=FILE, help="Captions of the objects' boxes, JSON lines…")
+@click.option(
+    "--model", type=click.Path(path_type=Path), help="…or the model that says them; `embedded`: the package's."
+)
+@device_option
+@click.option(
+    "--smallest",
+    type=click.FloatRange(min=0),
+    default=32,
+    show_default=True,
+    metavar="PX",
+    help="Leave out objects of less than PX × PX original pixels.",
+)
+@click.option("--classes", is_flag=True, help="A table of every class, too.")
+@measured("names")
+def names(
+    *,
+    truth: Path,
+    split: str | None,
+    predictions: Path | None,
+    model: Path | None,
+    device: str,
+    smallest: float,
+    classes: bool,
+    measurement: Measurement,
+) -> None:
+    """Captions of true boxes: how many name the object in them (docs/phrases.md)."""
+    from regiontalk.evaluation.names import evaluate_names
+
+    if (predictions is None) == (model is None):
+        raise UsageError("give either --predictions or --model")
+    records = list(measurement.records(truth, split))
+    measurement.record.values["settings"] = {"boxes": "true", "smallest": smallest}
+    found = (
+        measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
+        if predictions is not None
+        else _said_of_objects(Path(str(model)), device, truth, records, smallest, measurement)
+    )
+    figures = evaluate_names(records, found, smallest)
+    if figures["missing"]:
+        measurement.problems.add(
+            str(predictions or model), f"no caption for {figures['missing']} objects; they count as wrong"
+        )
+    rows = [(name, f"{figures[name]:.2f}") for name in ("right", "right_without_people", "class_mean")]
+    tables: list[Table] = [(f"{figures['objects']} objects, named in %", ("", "right"), rows)]
+    if classes:
+        by_class = [(name, f"{one['right']:.2f}", one["objects"]) for name, one in figures["classes"].items()]
+        tables.append(("", ("class", "right", "objects"), by_class))
+    measurement.finish(figures, *tables)
+
+
+def _said_of_objects(
+    place: Path, device: str, truth: Path, records: list[Record], smallest: float, measurement: Measurement
+) -> Iterable[ImageRegions]:
+    from regiontalk.data.dataset_model import DatasetModel
+    from regiontalk.evaluation.names import caption_objects
+
+    if not truth.is_dir():
+        raise UsageError("a model looks at photos: --truth must be a data set folder")
+    place = _place(place)
+    asked = DatasetModel(load_model(place, device), Dataset(truth))
+    measurement.record.uses("model", _checkpoint(place) if is_run(place) else place)
+    return caption_objects(asked, console.track(records, "photos", len(records), measurement.quiet), smallest)
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@_on_data
+@measured("ranking")
+def alignment(*, model: Path, codes: Path | None, truth: Path, split: str, measurement: Measurement) -> None:
+    """Ranks images by sentences and back: R@1/5/10, median rank (K&FF table 1).
+
+    MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as `regiontalk align` does;
+    or an alignment run, which needs --codes: then the figures are the mean over the best checkpoints that it kept, as
+    in the paper (`run.keep_best`); or one step-… folder of it.
+    """
+    from regiontalk.evaluation.ranking import evaluate_ranking
+
+    dataset = open_split(truth, split)
+    records = measurement.photos(dataset)
+    if not is_run(model):
+        scores = iter([_aligned(model, dataset, measurement).score_matrix(records)])
+    else:
+        from regiontalk.training.checkpoints import best_checkpoints
+        from regiontalk.training.heads.alignment_model import score_matrices
+
+        coded = _load_codes(codes, measurement)
+        for checkpoint in best_checkpoints(model):
+            measurement.record.uses("model", checkpoint)
+        scores = score_matrices(model, coded, list(records))
+    figures = evaluate_ranking(scores)
+    measurement.finish(figures, ranking_table(figures))
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@_on_data
+@click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12 with this β.")
+@measured("grounding")
+def grounding(
+    *, model: Path, codes: Path | None, truth: Path, split: str, beta: float | None, measurement: Measurement
+) -> None:
+    """How often a phrase is aligned with the region that people drew for it: IoU ≥ 0.5, and pointing.
+
+    MODEL is a model folder (`embedded`: the one in the package), or an alignment run or one of its step-… folders,
+    which need --codes. Without --beta the words of a phrase choose together.
+    """
+    from regiontalk.evaluation.grounding import evaluate_grounding
+
+    dataset = open_split(truth, split)
+    records = measurement.photos(dataset)
+    if not is_run(model):
+        mentions: Iterable[Any] = _aligned(model, dataset, measurement).mentions(records)
+    else:
+        coded = _load_codes(codes, measurement)
+        mentions = _load_run(model, coded, measurement).mentions(coded, list(records))
+    figures = evaluate_grounding(mentions, beta)
+    own = {"aligned region": figures, **figures["baselines"]}
+    own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
+    rows = [
+        [name, f"{100 * one['accuracy']:.1f}", f"{100 * one['pointing']:.1f}", one["mentions"]]
+        for name, one in own.items()
+    ]
+    measurement.finish(figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows))
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@_on_data
+@click.option("-o", "--output", type=OUTPUT, help="Draw the words here, as SVG.")
+@measured("vector-lengths")
+def vector_lengths(
+    *, run: Path, codes: Path | None, truth: Path, split: str, output: Path | None, measurement: Measurement
+) -> None:
+    """The words and regions with the longest and shortest vectors (K&FF's analysis of magnitudes).
+
+    RUN is an alignment run with the score of eq. 8, where length counts; a cosine ignores it.
+    """
+    from regiontalk.evaluation.vector_lengths import draw_word_lengths, vector_lengths
+
+    coded = _load_codes(codes, measurement)
+    net = _load_run(run, coded, measurement)
+    records = list(measurement.photos(open_split(truth, split)))
+    words = net.word_lengths(records)
+    figures = vector_lengths(words, net.region_lengths(coded, records))
+    if output is not None:
+        with replacing(output) as temporary:
+            temporary.write_text(draw_word_lengths(words), encoding="utf-8")
+    ends = [
+        (f"{end} of {figures['words']} words", ("word", "mean length", "times"), map(dict.values, figures[end]))
+        for end in ("longest", "shortest")
+    ]
+    bands = [
+        (name.replace("_", " "), ("from", "mean length"), map(dict.values, figures[name]))
+        for name in ("regions_by_score", "regions_by_area")
+    ]
+    measurement.finish(figures, *ends, *bands)
+
+
+def _place(model: Path) -> Path:
+    import regiontalk
+
+    return regiontalk.EMBEDDED if str(model) == "embedded" else model
+
+
+def _checkpoint(run: Path) -> Path:
+    console.need("train", "running a checkpoint", "torch", "safetensors")
+    from regiontalk.training.checkpoints import find_checkpoint
+
+    return find_checkpoint(run)
+
+
+def _aligned(model: Path, dataset: Dataset, measurement: Measurement) -> AlignedPhotos:
+    import regiontalk
+    from regiontalk.evaluation.alignment import AlignedPhotos
+
+    folder = _place(model)
+    aligned = AlignedPhotos(regiontalk.load(folder), dataset)
+    measurement.record.uses("model", folder)
+    return aligned
+
+
+def _load_codes(codes: Path | None, measurement: Measurement) -> CodedPhotos:
+    console.need("train", "running a checkpoint", "torch", "safetensors")
+    from regiontalk.codes.store import CodedPhotos
+
+    if codes is None:
+        raise UsageError("a run reads region codes", hint="--codes FILE, which regiontalk data codes writes")
+    loaded = CodedPhotos.load(codes, surroundings=False)
+    measurement.record.uses("codes", codes)
+    return loaded
+
+
+def _load_run(run: Path, coded: CodedPhotos, measurement: Measurement) -> Any:
+    from regiontalk.training.heads.alignment_model import AlignmentModel
+
+    net = AlignmentModel.load(run, coded)
+    measurement.record.uses("model", _checkpoint(run))
+    return net
