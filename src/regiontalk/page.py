@@ -1,7 +1,8 @@
-"""One HTML page with photos, regions and captions in it: nothing is fetched, nothing beside it is needed.
+"""One HTML page with photos and what was found in them: nothing is fetched, nothing beside it is needed.
 
-`page.html` is the page without photos. Its content policy allows its own script and style by their hashes and
-pictures that are part of the page, so that nothing in a caption or a file name can ever run or call out.
+`page.html`, `page.css` and `page.js` are the page without photos. The thumbnails and all words come first, so that the
+overview is there before the browser has read the photos. The page's content policy allows its own script and style by
+their hashes and pictures that are part of it, so that nothing in a caption or a file name can ever run or call out.
 """
 
 from __future__ import annotations
@@ -10,70 +11,132 @@ import base64
 import hashlib
 import io
 import json
-import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from PIL import Image
 
 from regiontalk import images
 from regiontalk.drawing import PALETTE
 from regiontalk.files import replacing
-from regiontalk.types import ImageRegions
+from regiontalk.types import Alignment, Description, ImageRegions, Shown
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
-QUALITY = 82
+THUMBNAIL = 320  # pixels, about 12 kB
+LIKELY_WORDS = 0.5  # captions with less confidence are not shown at first
+
+Result = ImageRegions | Description | Alignment
 
 
 @contextmanager
-def writing_page(path: Path) -> Iterator[Callable[[ImageRegions], None]]:
+def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
     """A function that puts a photo on the page; the page is in its place when the block ends well."""
-    head, tail = _template().split("{{photos}}")
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(head)
-        separator = "\n"
+    before, between, after = _template()
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+        tempfile.TemporaryFile("w+", encoding="ascii", dir=path.parent) as photos,
+    ):
+        file.write(before)
+        ids: set[str] = set()
+        least = {"score": 1.0, "confidence": LIKELY_WORDS}
 
-        def add(photo: ImageRegions) -> None:
-            nonlocal separator
-            file.write(separator + _json_for_html(_entry(photo)))
-            separator = ",\n"
+        def add(found: Result) -> None:
+            photo = found.image if found.image is not None else images.open_photo(found.path)
+            large = _reduced(photo, LONG_SIDE)
+            identity = _free_id(found.path, ids)
+            entry = {"id": identity, "thumbnail": _jpeg(_reduced(large, THUMBNAIL), 70), **_entry(found, photo)}
+            file.write((",\n" if ids else "\n") + _json_for_html(entry))
+            photos.write(f'<script id="jpeg-{len(ids)}" type="text/plain">{_jpeg(large, 80)}</script>\n')
+            ids.add(identity)
+            shown = found.shown if isinstance(found, ImageRegions) else Shown()
+            least["score"] = min(least["score"], shown.threshold)
+            if not shown.threshold:  # given boxes: all of them are shown
+                least["confidence"] = 0.0
 
         yield add
-        file.write(tail)
+        file.write(between.replace("{{least}}", json.dumps(least)))
+        photos.seek(0)
+        shutil.copyfileobj(photos, file)
+        file.write(after)
 
 
-def _entry(photo: ImageRegions) -> dict[str, Any]:
-    image = photo.image if photo.image is not None else images.open_photo(photo.path)
-    return photo.to_dict() | {"jpeg": _data_uri(image)}
+def _entry(found: Result, photo: Image.Image) -> dict[str, Any]:
+    """What the script needs of a result; boxes in pixels of a photo of `width` times `height`."""
+    entry: dict[str, Any] = {"name": found.path, "width": photo.width, "height": photo.height, "regions": []}
+    if isinstance(found, Description):
+        others = [other.sentence for other in found.alternatives]
+        return entry | {"sentence": found.sentence, "alternatives": others}
+    if isinstance(found, Alignment):
+        return entry | _aligned(found)
+    return entry | {"width": found.width, "height": found.height, "regions": found.to_dict()["regions"]}
 
 
-def _data_uri(image: Image.Image) -> str:
-    factor = min(1.0, LONG_SIDE / max(image.size))
+def _aligned(found: Alignment) -> dict[str, Any]:
+    """The regions, each once, and the words of each segment with their strength from 0 to 1."""
+    boxes = list(dict.fromkeys(segment.xyxy for segment in found.segments))
+    strongest = max((score for segment in found.segments for score in segment.word_scores), default=0.0)
+    segments = [
+        {
+            "region": boxes.index(segment.xyxy),
+            "words": [
+                (word, round(max(score, 0.0) / strongest, 3) if strongest > 0 else 0.0)
+                for word, score in zip(segment.text.split(), segment.word_scores, strict=True)
+            ],
+        }
+        for segment in found.segments
+    ]
+    captions = [" … ".join(one.text for one in found.segments if one.xyxy == box) for box in boxes]
+    regions = [{"xyxy": box, "caption": caption} for box, caption in zip(boxes, captions, strict=True)]
+    return {"sentence": found.sentence, "segments": segments, "unknown": found.unknown, "regions": regions}
+
+
+def _free_id(path: str, taken: set[str]) -> str:
+    """A photo's place in the page's address, `page.html#holiday/a.jpg`."""
+    name = quote(path or "photo", errors="surrogatepass")
+    return name if name not in taken else f"{name}~{len(taken)}"
+
+
+def _reduced(image: Image.Image, long_side: int) -> Image.Image:
+    factor = min(1.0, long_side / max(image.size))
     width, height = (max(1, round(side * factor)) for side in image.size)
+    return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
+
+
+def _jpeg(image: Image.Image, quality: int) -> str:
     buffer = io.BytesIO()
-    image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0).save(buffer, "JPEG", quality=QUALITY)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    image.save(buffer, "JPEG", quality=quality)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _template() -> str:
-    page = (resources.files("regiontalk") / "page.html").read_text(encoding="utf-8")
+def _template() -> tuple[str, str, str]:
+    """The page before the entries, between entries and photos, and after the photos."""
+    html, style, script = (_read(f"page.{kind}") for kind in ("html", "css", "js"))
     palette = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in PALETTE]
-    return page.replace("{{policy}}", _policy(page)).replace("{{palette}}", _json_for_html(palette))
+    page = html.replace("{{policy}}", _policy(script, style)).replace("{{style}}", style).replace("{{script}}", script)
+    head, rest = page.split("{{data}}")
+    between, after = rest.split("{{photos}}")
+    return f'{head}{{"palette": {json.dumps(palette)}, "photos": [', f'], "least": {{{{least}}}}}}{between}', after
 
 
-def _policy(page: str) -> str:
-    script, style = (_hash_of(page, tag) for tag in ("script", "style"))
+def _read(name: str) -> str:
+    return (resources.files("regiontalk") / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str) -> str:
     return (
-        f"default-src 'none'; img-src data:; script-src '{script}'; style-src '{style}'; "
+        f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def _hash_of(page: str, tag: str) -> str:
-    (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -162,12 +161,6 @@ class Description(Picture):
             **Sentence(self.sentence, self.logprob).to_dict(),
             "alternatives": [other.to_dict() for other in self.alternatives],
         }
-
-    def as_regions(self) -> ImageRegions:
-        """The photo as its own one region, for pages."""
-        whole = (0.0, 0.0, float(self.width), float(self.height))
-        region = Region(whole, math.exp(min(self.logprob, 0.0)), self.sentence, self.logprob)
-        return ImageRegions(self.path, self.width, self.height, self.model, (region,), self.image)
 
     def draw(self) -> Image.Image:
         """The photo with the sentence below it."""

@@ -39,6 +39,12 @@ def test_json_is_the_schema(align, capsys) -> None:
     assert "unknown words: zebra" in err
 
 
+def test_a_page(align, capsys) -> None:
+    assert align("a red square", "-o", "out.html") == 0
+    assert capsys.readouterr().err == "out.html: the page\n"
+    assert '"sentence": "a red square"' in Path("out.html").read_text()
+
+
 def test_a_picture(align, capsys) -> None:
     assert align("a red square", "-o", "out.png", "-q") == 0
     with Image.open("out.png") as picture:

@@ -16,11 +16,12 @@ from regiontalk.cli.options import (
     max_megapixels_option,
     model_option,
 )
+from regiontalk.cli.outputs import PAGES, PICTURES
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
+from regiontalk.page import writing_page
 from regiontalk.types import Alignment
 
-PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 MOST_NAMED = 10  # unknown words
 
 
@@ -40,7 +41,7 @@ MOST_NAMED = 10  # unknown words
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A picture (.jpg, .png or .webp): coloured boxes, the words in the same colours, weak ones faded.",
+    help="page.html, or a picture (.jpg, .png or .webp): coloured boxes, and the words on the same colours.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @max_megapixels_option
@@ -63,8 +64,8 @@ def command(
     Stretches of words are laid over the photo's best regions, or over the whole of it. A score says how well the
     words of a stretch fit their region; words that the model does not know are named, and go with their neighbours.
     """
-    if output is not None and output.suffix.lower() not in PICTURES:
-        raise UsageError(f"{output}: a picture must end in {', '.join(PICTURES)}")
+    if output is not None and output.suffix.lower() not in (*PAGES, *PICTURES):
+        raise UsageError(f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}")
     found = load_model(model, device, max_megapixels, heads).align(photo, sentence, beta=beta)
     if output is not None:
         _save(found, output)
@@ -77,9 +78,13 @@ def command(
         more = ", …" if len(found.unknown) > MOST_NAMED else ""
         console.message(f"unknown words: {', '.join(found.unknown[:MOST_NAMED])}{more}", quiet)
     if output is not None:
-        console.message(f"{output}: the picture", quiet)
+        console.message(f"{output}: {'the page' if output.suffix.lower() in PAGES else 'the picture'}", quiet)
 
 
 def _save(found: Alignment, output: Path) -> None:
+    if output.suffix.lower() in PAGES:
+        with writing_page(output) as add:
+            add(found)
+        return
     with replacing(output) as temporary:
         found.draw().save(temporary)

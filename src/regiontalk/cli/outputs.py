@@ -119,7 +119,7 @@ def _writing(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
     _spare_originals(list(targets.values()) or [wanted.output], photos)
     if wanted.page is not None:
         with writing_page(wanted.page) as put:
-            yield lambda photo: put(photo if isinstance(photo, ImageRegions) else photo.as_regions())
+            yield put
     elif wanted.data is not None:
         with replacing(wanted.data) as partial, partial.open("wb") as file:
             if wanted.export is None:

@@ -1,0 +1,297 @@
+"use strict";
+const { palette, least, photos } = JSON.parse(document.getElementById("data").textContent);
+const find = (id) => document.getElementById(id);
+const overview = find("overview"), viewer = find("viewer"), stage = find("stage"), search = find("search");
+const byId = new Map(photos.map((photo, number) => [photo.id, number]));
+const sliders = { score: find("least-score"), confidence: find("least-confidence") };
+let wanted = []; // the words that are searched for
+let found = []; // the numbers of the photos that have them
+let current = null; // the number of the photo that is shown, null in the overview
+let regions = [], said = []; // elements on the photo, by region, and {element, region} beside it
+let hovered = null, chosen = null; // numbers of regions
+let scrolled = 0; // how far, in the overview
+
+// Texts become text nodes, never HTML.
+function element(kind, text = "", className = "") {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  made.className = className;
+  return made;
+}
+
+const colour = (number) => palette[number % palette.length];
+const percent = (share) => `${Math.round(100 * share)} %`;
+const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const baseName = ({ name }) => name.split("/").at(-1) || name || "Photo";
+const jpeg = (base64) => `data:image/jpeg;base64,${base64}`;
+
+/** The photo itself once the browser has read so far, its thumbnail before. */
+function source(number) {
+  const block = find(`jpeg-${number}`);
+  const whole = block && (block.nextElementSibling || document.readyState !== "loading");
+  return jpeg(whole ? block.textContent : photos[number].thumbnail);
+}
+
+// --- what is likely, and what is searched for
+
+const likely = (region) => Object.keys(least).every((key) => (region[key] ?? 1) >= least[key]);
+const texts = (photo) => photo.sentence ? [photo.sentence] : photo.regions.filter(likely).map((region) => region.caption);
+const describe = (photo) => [...new Set(texts(photo))].join(", ") || "Nothing likely was found in this photo";
+const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+const begins = (words, start) => words.some((word) => word.startsWith(start));
+
+function matches(photo) {
+  const words = [...texts(photo), photo.name].flatMap(wordsOf);
+  return wanted.every((start) => begins(words, start));
+}
+
+/** Puts a text into an element, with the words searched for marked. */
+function write(target, text) {
+  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(${wanted.join("|")})`, "giu");
+  const pieces = wanted.length ? text.split(pattern) : [text];
+  target.replaceChildren(...pieces.map((piece, n) => n % 2 ? element("mark", piece) : piece));
+}
+
+// --- the overview
+
+const cards = photos.map((photo, number) => {
+  const card = element("li"), link = element("a"), image = new Image();
+  const line = element("p"), name = element("small", baseName(photo));
+  link.href = `#${photo.id}`;
+  Object.assign(image, { loading: "lazy", decoding: "async", src: jpeg(photo.thumbnail) });
+  line.ariaHidden = "true"; // the image's alt says it
+  link.append(image, line, name);
+  card.append(link);
+  return { card, link, image, line };
+});
+
+function fillCard(number) {
+  const { image, line } = cards[number];
+  const own = [...new Set(texts(photos[number]))];
+  const hit = (text) => wanted.some((start) => begins(wordsOf(text), start));
+  image.alt = describe(photos[number]);
+  write(line, [...own.filter(hit), ...own.filter((text) => !hit(text))].join(" · ") || "–");
+}
+
+function filterCards() {
+  wanted = wordsOf(search.value);
+  found = [...photos.keys()].filter((number) => matches(photos[number]));
+  const visible = new Set(found);
+  cards.forEach(({ card }, number) => { card.hidden = !visible.has(number); });
+  found.forEach(fillCard);
+  find("nothing").hidden = found.length > 0;
+  find("found").textContent = wanted.length ? `${found.length} of ${photos.length}` : plural(photos.length, "photo");
+}
+
+// --- one photo
+
+/** Marks the region pointed at, else the one chosen, on the photo and in the words. */
+function mark() {
+  const active = hovered ?? chosen;
+  regions.forEach((region, number) => region.classList.toggle("active", number === active));
+  said.forEach(({ element, region }) => element.classList.toggle("active", region === active));
+  stage.classList.toggle("pointing", active !== null);
+  find("label").hidden = active === null;
+  if (active !== null) placeLabel(photos[current], photos[current].regions[active], active);
+}
+
+/** Above the region; below it where there is no room; else inside. */
+function placeLabel(photo, { xyxy: [x0, y0, x1, y1], caption }, number) {
+  const label = find("label"), toRight = x0 + x1 > photo.width, above = y0 > 0.1 * photo.height;
+  const below = !above && y1 < 0.9 * photo.height;
+  label.textContent = caption;
+  label.style.setProperty("--colour", colour(number));
+  label.style.left = toRight ? "auto" : `${100 * x0 / photo.width}%`;
+  label.style.right = toRight ? `${100 * (1 - x1 / photo.width)}%` : "auto";
+  label.style.top = `${100 * (below ? y1 : y0) / photo.height}%`;
+  label.style.transform = above ? "translateY(calc(-100% - 4px))" : "translateY(5px)";
+}
+
+function listen(target, number) {
+  const hover = (to) => (event) => { if (event.pointerType !== "touch") { hovered = to; mark(); } };
+  const choose = (to) => () => { chosen = to; mark(); };
+  target.addEventListener("pointerenter", hover(number));
+  target.addEventListener("pointerleave", hover(null));
+  target.addEventListener("focus", choose(number));
+  target.addEventListener("blur", choose(null));
+  target.addEventListener("click", (event) => { event.stopPropagation(); choose(number)(); });
+}
+
+function makeRegion(photo, { xyxy: [x0, y0, x1, y1] }, number) {
+  const made = element("div", "", "region");
+  made.style.left = `${100 * x0 / photo.width}%`;
+  made.style.top = `${100 * y0 / photo.height}%`;
+  made.style.width = `${100 * (x1 - x0) / photo.width}%`;
+  made.style.height = `${100 * (y1 - y0) / photo.height}%`;
+  made.style.setProperty("--colour", colour(number));
+  return made;
+}
+
+function makeCaption(region, number) {
+  const made = element("button"), key = element("i"), words = element("span");
+  key.style.setProperty("--colour", colour(number));
+  write(words, region.caption);
+  made.append(key, words);
+  for (const name of ["confidence", "score"]) {
+    if (anyHas(name)) made.append(element("small", name in region ? percent(region[name]) : "–"));
+  }
+  return { element: made, region: number };
+}
+
+/** A stretch of an aligned sentence; its words are underlined the stronger, the better they fit the region. */
+function makeSegment({ words, region }) {
+  const made = element("span", "", "segment"); // a button's words would not flow with the others
+  made.role = "button";
+  made.tabIndex = 0;
+  made.style.setProperty("--colour", colour(region));
+  words.forEach(([word, strength], n) => {
+    const part = element("span", n ? ` ${word}` : word);
+    part.style.setProperty("--strength", strength);
+    made.append(part);
+  });
+  return { element: made, region };
+}
+
+const anyHas = (name) => photos.some((photo) => photo.regions.some((region) => name in region));
+const area = ({ xyxy: [x0, y0, x1, y1] }) => (x1 - x0) * (y1 - y0);
+
+function fillViewer() {
+  const photo = photos[current];
+  hovered = chosen = null;
+  regions = photo.regions.map((region, number) => makeRegion(photo, region, number));
+  said = photo.segments ? photo.segments.map(makeSegment) : photo.regions.map(makeCaption);
+  regions.forEach(listen);
+  said.forEach(({ element, region }) => listen(element, region));
+  // The smallest lie on top, so that each can be pointed at.
+  const order = [...regions.keys()].sort((a, b) => area(photo.regions[b]) - area(photo.regions[a]));
+  find("regions").replaceChildren(...order.map((number) => regions[number]));
+  fillSentence(photo);
+  fillCaptions(photo);
+  stage.style.setProperty("--ratio", photo.width / photo.height);
+  stage.style.setProperty("--widest", `${2 * photo.width}px`);
+  find("photo").src = source(current);
+  find("name").textContent = baseName(photo);
+  find("path").textContent = `${photo.name} · ${photo.width} × ${photo.height}`;
+  const at = found.indexOf(current);
+  find("place").textContent = at < 0 ? "" : `${at + 1} / ${found.length}`;
+  document.title = `${baseName(photo)} – RegionTalk`;
+  filterRegions();
+  mark();
+}
+
+function fillSentence(photo) {
+  if (photo.segments) find("sentence").replaceChildren(...said.flatMap(({ element }) => [element, " "]));
+  else write(find("sentence"), photo.sentence ?? "");
+  find("unknown").textContent = photo.unknown?.length ? `Words that the model does not know: ${photo.unknown.join(", ")}` : "";
+  const others = (photo.alternatives ?? []).map((sentence) => element("li", sentence));
+  find("alternatives").hidden = others.length === 0;
+  find("alternatives").lastElementChild.replaceChildren(...others);
+}
+
+function fillCaptions(photo) {
+  find("found-regions").hidden = Boolean(photo.sentence);
+  if (photo.sentence) return;
+  find("captions").replaceChildren(...said.map(({ element: caption }) => {
+    const item = element("li");
+    item.append(caption);
+    return item;
+  }));
+}
+
+function filterRegions() {
+  const photo = photos[current];
+  for (const [name, slider] of Object.entries(sliders)) {
+    slider.value = 100 * least[name];
+    slider.nextElementSibling.textContent = percent(least[name]);
+  }
+  find("photo").alt = describe(photo);
+  if (photo.sentence) return;
+  const shown = photo.regions.map(likely);
+  shown.forEach((show, number) => {
+    regions[number].hidden = said[number].element.parentElement.hidden = !show;
+  });
+  const count = shown.filter(Boolean).length;
+  find("count").textContent = `${count} of ${plural(shown.length, "region")}`;
+  find("all").hidden = count === shown.length;
+  find("columns").hidden = count === 0;
+}
+
+// --- going from one to the other
+
+/** Shows what the address names: `#` and a photo's id, or nothing for the overview. */
+function route() {
+  const from = current;
+  current = photos.length === 1 ? 0 : byId.get(location.hash.slice(1)) ?? null;
+  if (from === null) scrolled = scrollY;
+  overview.hidden = current !== null;
+  viewer.hidden = current === null;
+  if (from === null || current === null) filterCards();
+  if (current === null) showOverview(from);
+  else showPhoto(from);
+}
+
+function showOverview(from) {
+  document.title = `${plural(photos.length, "photo")} – RegionTalk`;
+  if (from === null) return;
+  scrollTo(0, scrolled);
+  cards[from].link.focus({ preventScroll: true });
+  cards[from].card.scrollIntoView({ block: "nearest" });
+}
+
+function showPhoto(from) {
+  fillViewer();
+  scrollTo(0, 0);
+  if (from === null) find("name").focus();
+}
+
+/** The next photo (step 1) or the one before (step -1) of those that were found, round and round. */
+function go(step) {
+  const among = found.includes(current) ? found : [...photos.keys()];
+  const next = among[(among.indexOf(current) + step + among.length) % among.length];
+  location.replace(`#${photos[next].id}`); // so that Back leads to the overview
+}
+
+function setLeast(changes) {
+  Object.assign(least, changes);
+  filterRegions();
+}
+
+const KEYS = { ArrowRight: () => go(1), j: () => go(1), ArrowLeft: () => go(-1), k: () => go(-1) };
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = event.target instanceof HTMLInputElement;
+  if (event.key === "Escape" && current !== null) location.hash = "";
+  else if (event.key === "Escape") { search.value = ""; filterCards(); }
+  else if (event.key === "/" && !typing) { location.hash = ""; setTimeout(() => search.focus()); event.preventDefault(); }
+  else if (current !== null && !typing && photos.length > 1) KEYS[event.key]?.();
+});
+search.addEventListener("input", filterCards);
+search.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && found.length) location.hash = photos[found[0]].id;
+});
+for (const [name, slider] of Object.entries(sliders)) {
+  slider.addEventListener("input", () => setLeast({ [name]: slider.value / 100 }));
+}
+find("all").addEventListener("click", () => setLeast({ score: 0, confidence: 0 }));
+find("previous").addEventListener("click", () => go(-1));
+find("next").addEventListener("click", () => go(1));
+
+// A swipe: a finger moves much further sideways than up or down, on a photo that is not zoomed in.
+let touched = null;
+stage.addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" ? event : null; });
+stage.addEventListener("pointerup", (event) => {
+  if (!touched || visualViewport.scale > 1.05 || photos.length === 1) return;
+  const right = event.clientX - touched.clientX, down = event.clientY - touched.clientY;
+  if (Math.abs(right) > 40 && Math.abs(right) > 2 * Math.abs(down)) go(right < 0 ? 1 : -1);
+});
+stage.addEventListener("click", () => { chosen = null; mark(); });
+
+history.scrollRestoration = "manual";
+if (photos.length === 1) for (const one of [find("back"), find("previous").parentElement, viewer.querySelector(".keys")]) one.hidden = true;
+for (const one of document.querySelectorAll(".confidence")) one.hidden = !anyHas("confidence");
+find("meaning").hidden = anyHas("confidence");
+find("cards").classList.toggle("sentences", photos.some((photo) => photo.sentence));
+find("cards").append(...cards.map(({ card }) => card));
+addEventListener("hashchange", route);
+document.addEventListener("DOMContentLoaded", () => { if (current !== null) find("photo").src = source(current); });
+route();
