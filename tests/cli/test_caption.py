@@ -266,7 +266,7 @@ def test_a_closed_pipe_and_a_terminal(desk: Path, tiny_model: Path) -> None:
     closed.stderr.close()
     assert closed.wait(timeout=60) == 0
     shown = on_terminal([*program, str(tiny_model), "a.jpg"])
-    assert "\x1b[38;2;230;25;75m■" in shown, "the first region's colour"
+    assert "\x1b[38;2;255;107;107m■" in shown, "the first region's colour"
 
 
 def on_terminal(command: list[str]) -> str:

@@ -31,8 +31,8 @@ def test_each_region_has_its_own_colour_on_a_terminal(
     monkeypatch.delenv("NO_COLOR", raising=False)
     render.print_result(PHOTOS[0])
     _, first, second = capsys.readouterr().out.splitlines()
-    assert "\x1b[38;2;230;25;75m■" in first
-    assert "\x1b[38;2;60;180;75m■" in second
+    assert "\x1b[38;2;255;107;107m■" in first
+    assert "\x1b[38;2;88;214;110m■" in second
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:
