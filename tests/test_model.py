@@ -8,9 +8,10 @@ import itertools
 import json
 import pydoc
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ import regiontalk
 from regiontalk import boxes as geometry
 from regiontalk import images
 from regiontalk import regions as rules
-from regiontalk.calibration import calibrated
+from regiontalk.calibration import calibrated, sigmoid
+from regiontalk.confidence import FEATURES as OF_WORDS
+from regiontalk.confidence import Confidence
 from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
 from regiontalk.images import Limits
 from regiontalk.model import BEST_REGIONS, Model
@@ -51,6 +54,18 @@ def with_settings(runtime: OnnxRuntime, **changes: object) -> OnnxRuntime:
     other = object.__new__(OnnxRuntime)
     other.__dict__ = dict(runtime.__dict__)
     other.info = replace(runtime.info, prediction=replace(SETTINGS, **changes))  # type: ignore[arg-type]
+    return other
+
+
+def with_lengths(runtime: OnnxRuntime, **changes: object) -> OnnxRuntime:
+    """The runtime, as if it had learned START tokens for lengths: they do what START does."""
+    other = with_settings(runtime, **changes)
+    other.words, start = replace(runtime.words, lengths=4), runtime.words.start()
+
+    def run(graph: str, *inputs: Any) -> Sequence[Any]:
+        return runtime.run(graph, *(np.minimum(one, start) if one.dtype == np.int64 else one for one in inputs))
+
+    other.run = run  # type: ignore[method-assign]
     return other
 
 
@@ -90,6 +105,60 @@ def test_top_and_threshold_cut_the_list(model: Model, examples: Path) -> None:
     few = model(photo, threshold=cut).regions
     assert [region.caption for region in few] == [region.caption for region in every if region.score >= cut]
     assert model(photo, threshold=1.0).regions == ()
+
+
+class TestWords:
+    def test_captions_are_no_longer_than_asked_and_the_places_stay(self, runtime: OnnxRuntime, examples: Path) -> None:
+        model, photo = Model(with_lengths(runtime)), examples / "photos" / "coffee.jpg"
+        own = model(photo).regions
+        assert max(len(region.caption.split()) for region in own) > 2
+        for words in (1, 2):
+            short = model(photo, words=words).regions
+            assert {len(region.caption.split()) for region in short} <= set(range(1, words + 1))
+            assert {(region.xyxy, region.score) for region in short} <= {(region.xyxy, region.score) for region in own}
+        boxes = [[5, 5, 100, 80], [200, 60, 320, 300]]
+        given = model(photo, boxes=boxes, words=2).regions
+        assert [list(region.xyxy) for region in given] == boxes
+        assert max(len(region.caption.split()) for region in given) <= 2
+
+    def test_a_model_that_has_not_learned_lengths_says_so(self, model: Model, scene: Image.Image) -> None:
+        with pytest.raises(ModelError, match="'tiny' has not learned to say captions of a given length"):
+            model(scene, words=3)
+
+
+class TestConfidence:
+    # Sure of short captions.
+    fitted = Confidence(OF_WORDS, tuple(-1.0 * (name == "words") for name in OF_WORDS), 3.5, likely=0.5, near=0.9)
+
+    def test_unsure_captions_are_left_out_where_it_is_asked_for(self, runtime: OnnxRuntime, examples: Path) -> None:
+        model, photo = Model(with_settings(runtime, confidence=self.fitted)), examples / "photos" / "coffee.jpg"
+        found = model(photo)
+        plain = Model(runtime)(photo).regions
+        assert [replace(region, confidence=None) for region in found.regions] == list(plain)
+        for region in found.regions:
+            assert region.confidence == pytest.approx(sigmoid(np.array(3.5 - len(region.caption.split()))))
+        sure = [region for region in found.regions if region.confidence >= 0.5]  # type: ignore[operator]
+        assert 0 < len(sure) < len(found.regions)
+        assert list(model(photo, confidence=0.5).regions) == sure
+        assert found.shown.confidence == 0.5
+        assert model(photo, confidence=0.0).shown.confidence == 0.0
+        assert model(photo, confidence=0.5, top=1).regions == tuple(sure[:1]), "the best of those that are left"
+
+    def test_given_boxes_are_all_there(self, runtime: OnnxRuntime, scene: Image.Image) -> None:
+        model = Model(with_settings(runtime, confidence=replace(self.fitted, likely=1.0)))
+        found = model(scene, boxes=[[1, 2, 30, 40], [5, 5, 60, 60]], confidence=1.0)
+        assert len(found.regions) == len(found.shown.choose(found.regions)) == 2
+        assert all(region.confidence is not None for region in found.regions)
+
+    def test_unsure_captions_are_shortened_where_the_model_can(self, runtime: OnnxRuntime, examples: Path) -> None:
+        model, photo = Model(with_lengths(runtime, confidence=self.fitted)), examples / "photos" / "coffee.jpg"
+        assert max(len(region.caption.split()) for region in Model(runtime)(photo).regions) > 3
+        assert max(len(region.caption.split()) for region in model(photo).regions) <= 3
+
+    def test_a_model_that_does_not_know_it_says_so(self, model: Model, scene: Image.Image) -> None:
+        with pytest.raises(ModelError, match="'tiny' does not know how likely its captions are right"):
+            model(scene, confidence=0.5)
+        assert model(scene, confidence=0.0) == model(scene)
 
 
 def test_so_many_proposals_are_recognised(runtime: OnnxRuntime, examples: Path) -> None:
@@ -149,6 +218,11 @@ def test_impossible_boxes_are_refused(model: Model, scene: Image.Image, boxes: o
         {"proposals": 0},
         {"beam": 0},
         {"size": 3},
+        {"words": 0},
+        {"words": 500},
+        {"confidence": -0.1},
+        {"confidence": 1.1},
+        {"confidence": float("nan")},
     ],
 )
 def test_impossible_options_are_refused(model: Model, scene: Image.Image, options: dict[str, float]) -> None:

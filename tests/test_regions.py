@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from regiontalk import regions as rules
 from regiontalk.calibration import calibrated, sigmoid
+from regiontalk.confidence import FEATURES as FEATURES_OF_WORDS
+from regiontalk.confidence import Confidence
 from regiontalk.decoding import Caption
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_folder import ModelInfo, PredictionConfig
 from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.regions import Detections, Frame
-from regiontalk.types import Region
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.runtime import Runtime, State
+from regiontalk.vocabulary import END, Vocabulary
 
 FRAME = Frame(photo_size=(200, 100), size=(100, 50), scale=(0.5, 0.5))
-WORDS = Vocabulary(("a", "dog", "cat"), "karpathy")
+WORDS = Vocabulary(("a", "dog", "cat", "brown", "in", "hat"), "karpathy", lengths=4)
 DOG, CAT = WORDS.encode(["dog", "cat"])
 SETTINGS = PredictionConfig(proposals=10, final_nms=0.5)
 BIGGEST_FIRST = Ranking(FEATURES, (tuple(float(name == "area") for name in FEATURES),), (0.0,), (1.0,), 0.0)
@@ -73,8 +77,9 @@ class TestScore:
         settings = replace(SETTINGS, caption_weight=0.5, ranking=BIGGEST_FIRST)
         areas = np.array([40 * 36, 80 * 60]) / (200 * 100)
         np.testing.assert_allclose(rules.score(self.evidence, settings), sigmoid(areas))
-        regions = rules.rank(self.evidence, settings, WORDS)
-        assert [region.caption for region in regions] == ["dog cat", "dog"]
+        kept, scores = rules.rank(self.evidence, settings, WORDS)
+        assert kept.tolist() == [1, 0]
+        assert scores.tolist() == pytest.approx(sorted(sigmoid(areas), reverse=True))
 
     def test_calibration_comes_last(self) -> None:
         numbers = (0.5, 2.0, -1.0)
@@ -85,13 +90,106 @@ class TestScore:
 
 def test_the_same_words_in_the_same_place_are_said_once() -> None:
     near, same, far = (10.0, 10.0, 50.0, 50.0), (12.0, 10.0, 50.0, 50.0), (60.0, 10.0, 90.0, 50.0)
-    found = [
-        Region(near, 0.9, "a tie"),
-        Region(same, 0.8, "tie"),  # an article makes no other words
-        Region(far, 0.7, "the tie"),
-        Region(same, 0.6, "a"),
-        Region(far, 0.5, ""),
-        Region((5.0, 5.0, 5.0, 9.0), 0.4, "a line"),
-    ]
-    assert [region.caption for region in rules.without_repeats(found)] == ["a tie", "the tie", "a"]
-    assert rules.without_repeats([]) == []
+    found = {
+        "a tie": near,
+        "tie": same,  # an article makes no other words
+        "the tie": far,
+        "a": same,
+        "": far,
+        "a line": (5.0, 5.0, 5.0, 9.0),
+    }
+    assert rules.without_repeats(np.array(list(found.values())), list(found)).tolist() == [0, 2, 3]
+    assert rules.without_repeats(np.zeros((0, 4)), []).tolist() == []
+
+
+class Teller(Runtime):
+    """Says of every region, after a START token, the words it was given, each with the same probability."""
+
+    def __init__(self, said: dict[int | None, tuple[str, float]], fitted: Confidence | None = None) -> None:
+        """`said`: by length that was asked for, None for the model's choice."""
+        settings = PredictionConfig(longest=6, confidence=fitted)
+        self.info, self.words, self.heads = ModelInfo("teller", "fcln", "float32", 64, 16, settings, {}), WORDS, {}
+        self.said = {
+            WORDS.start() if length is None else WORDS.start_of_length(length): said[length] for length in said
+        }
+        self.steps: list[int] = []
+
+    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        assert graph == "step"
+        tokens, start, position, _ = inputs
+        self.steps.append(len(tokens))
+        start = np.where(position == 0, tokens, start)
+        logprobs = np.full((len(tokens), len(WORDS)), -20.0)
+        for row, (first, place) in enumerate(zip(start.tolist(), position.astype(int).tolist(), strict=True)):
+            text, probability = self.said[first]
+            following = [*WORDS.encode(text.split()), END, END, END]
+            logprobs[row, following[place]] = np.log(probability)
+        return logprobs, start.astype(np.float32), position + 1
+
+    def state(self, regions: int) -> State:
+        return tuple(np.zeros(regions, dtype=np.float32) for _ in range(3))
+
+    def say(self, words: int | None = None, regions: int = 1) -> list[str]:
+        captions = rules.caption(self, self.state(regions))
+        found = rules.say(self, self.state(regions), np.zeros(regions, dtype=np.float32), captions, words)
+        return [WORDS.decode(caption.tokens) for caption in found.captions]
+
+
+# Confidence is the geometric mean of the words' probabilities, as the logit of a logistic regression at a scale of 5.
+BY_WORDS = Confidence(
+    FEATURES_OF_WORDS,
+    tuple(5.0 * (name == "mean_logprob") + 3.0 * (name == "agrees") for name in FEATURES_OF_WORDS),
+    -1.0,
+    likely=0.5,
+    near=0.8,
+)
+LONG = {
+    None: ("a dog", 0.8),
+    2: ("a dog", 0.9),
+    3: ("a brown dog", 0.9),
+    4: ("a dog in hat", 0.9),
+}
+
+
+class TestWords:
+    def test_as_many_as_asked_for(self) -> None:
+        teller = Teller(LONG)
+        assert teller.say() == ["a dog"]
+        assert [teller.say(words) for words in (1, 2, 3, 4)] == [["dog"], ["a dog"], ["a brown dog"], ["a dog in hat"]]
+
+    def test_never_more(self) -> None:
+        chatty = Teller(dict.fromkeys((None, 2, 3, 4), ("a dog in a hat", 0.9)))
+        for words in range(1, 6):
+            assert len(chatty.say(words)[0].split()) <= words
+
+    @pytest.mark.parametrize("fitted", [None, BY_WORDS])
+    def test_fewer_where_more_are_unsure(self, fitted: Confidence | None) -> None:
+        assert Teller(LONG | {4: ("a dog in hat", 0.3)}, fitted).say(4) == ["a brown dog"]
+
+    @pytest.mark.parametrize("fitted", [None, BY_WORDS])
+    def test_none_about_another_thing(self, fitted: Confidence | None) -> None:
+        assert Teller(LONG | {4: ("a cat in hat", 0.95)}, fitted).say(4) == ["a brown dog"]
+
+    def test_all_regions_and_lengths_at_once(self) -> None:
+        teller = Teller(LONG)
+        teller.say(4, regions=5)
+        assert teller.steps[:4] == [5, 5, 5, 15], "the model's choice, then 5 regions in 3 lengths"
+
+    def test_a_shorter_caption_where_the_own_is_unsure(self) -> None:
+        unsure = {None: ("a brown dog", 0.3), 2: ("a dog", 0.9)}
+        assert Teller(unsure, BY_WORDS).say() == ["a dog"]
+        assert Teller(unsure).say() == ["a brown dog"], "nothing tells that it is unsure"
+        sure = Teller({None: ("a brown dog", 0.9)}, BY_WORDS)
+        assert sure.say() == ["a brown dog"]
+
+    def test_confidence_is_that_of_what_is_said(self) -> None:
+        teller = Teller(LONG, BY_WORDS)
+        state, logits = teller.state(2), np.zeros(2, dtype=np.float32)
+        captions = rules.caption(teller, state)
+        own, longer = (rules.say(teller, state, logits, captions, words).confidences for words in (None, 3))
+        assert own is not None
+        assert longer is not None
+        assert own.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.8) + 2))] * 2)
+        assert longer.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.9) + 2))] * 2)
+        assert rules.say(Teller(LONG), state, logits, captions).confidences is None
+        assert rules.say(teller, teller.state(0), logits[:0], [], 3).captions == []

@@ -22,7 +22,8 @@ from regiontalk import regions as rules
 from regiontalk.aligner import AlignmentHead
 from regiontalk.alt_text import alt_text
 from regiontalk.calibration import Scores, calibrated, sigmoid
-from regiontalk.errors import UsageError
+from regiontalk.decoding import Caption
+from regiontalk.errors import ModelError, UsageError
 from regiontalk.images import Limits, PhotoSource
 from regiontalk.regions import Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
@@ -92,6 +93,8 @@ class Model:
         boxes: ArrayLike | None = None,
         beam: int = 1,
         size: int | None = None,
+        words: int | None = None,
+        confidence: float | None = None,
     ) -> ImageRegions | Iterator[ImageRegions]:
         """The regions of a photo (a path, bytes, an open file, a PIL image or an array) by falling score.
 
@@ -100,20 +103,26 @@ class Model:
         `threshold`: leave out regions that score less. `top`: at most this many regions. `proposals`: how many
         proposals are recognised (default: the model's). `beam`: width of the beam search for captions; 1 takes the
         likeliest word each time. `size`: long side in pixels that the photo is resized to (default: the model's).
+        `words`: captions of so many words, or fewer where the model is not sure of more (default: as long as it
+        chooses). `confidence`: leave out captions that are less likely right; for models that know it.
 
         `boxes` (B, 4): caption these instead of finding some: left, top, right, bottom in pixels of the upright photo,
-        or all of them as fractions of it, from 0 to 1. All are in the answer, in their order; `threshold`, `top` and
-        `proposals` do not apply.
+        or all of them as fractions of it, from 0 to 1. All are in the answer, in their order; `threshold`, `top`,
+        `proposals` and `confidence` do not apply.
         """
         if not 0 <= threshold <= 1:
             raise UsageError(f"threshold is {threshold}; a score is a probability from 0 to 1")
         _at_least_one(top=top, beam=beam)
+        self.check(words, confidence)
 
         def caption(source: PhotoSource) -> ImageRegions:
             look = self.look(source, boxes=boxes, proposals=proposals, size=size)
-            found = self.regions(look, beam, threshold)
-            found = found if look.given else found[:top]
-            shown = Shown(0.0, None) if look.given else Shown(threshold or Shown.threshold, top or Shown.top)
+            found = self.regions(look, beam, threshold, words)
+            shown = Shown(0.0, None)
+            if not look.given:
+                found = [region for region in found if (region.confidence or 0) >= (confidence or 0)][:top]
+                likely = self.likely if confidence is None else confidence
+                shown = Shown(threshold or Shown.threshold, top or Shown.top, likely)
             place = (_path(source), *look.photo.size, self.runtime.info.name)
             return ImageRegions(*place, tuple(found), look.photo, shown)
 
@@ -147,24 +156,59 @@ class Model:
         boxes_xyxy, scores = frame.to_photo(detections.boxes_xyxy[rows]), rules.raw_scores(detections, settings)[rows]
         return Look(photo, frame, proposed, detections, rows, boxes_xyxy, scores, False)
 
-    def regions(self, look: Look, beam: int = 1, threshold: float = 0.0) -> list[Region]:
-        """The found regions with captions, by falling score; or the given boxes with captions, in their order."""
-        return self._given_regions(look, beam) if look.given else self._found_regions(look, beam, threshold)
+    @property
+    def likely(self) -> float:
+        """The confidence from which captions are shown unless others are asked for; chosen on dev photos."""
+        fitted = self.runtime.info.prediction.confidence
+        return 0.0 if fitted is None else fitted.likely
 
-    def _found_regions(self, look: Look, beam: int, threshold: float) -> list[Region]:
+    def check(self, words: int | None, confidence: float | None) -> None:
+        """Says what length or confidence of captions cannot be asked for, at all or of this model."""
+        name, settings = self.runtime.info.name, self.runtime.info.prediction
+        if words is not None and not 1 <= words <= settings.longest:
+            raise UsageError(f"words is {words}; it may be from 1 to {settings.longest}")
+        if confidence is not None and not 0 <= confidence <= 1:
+            raise UsageError(f"confidence is {confidence}; it is a probability from 0 to 1")
+        if words and not self.runtime.words.lengths:
+            raise ModelError(
+                f"the model {name!r} has not learned to say captions of a given length",
+                hint="leave it to the model, or train one with vocabulary.lengths",
+            )
+        if confidence and settings.confidence is None:
+            raise ModelError(
+                f"the model {name!r} does not know how likely its captions are right",
+                hint="regiontalk fit MODEL DATA -o OUT --only confidence",
+            )
+
+    def regions(self, look: Look, beam: int = 1, threshold: float = 0.0, words: int | None = None) -> list[Region]:
+        """The found regions with captions, by falling score; or the given boxes with captions, in their order."""
+        if look.given:
+            return self._given_regions(look, beam, words)
+        return self._found_regions(look, beam, threshold, words)
+
+    def _found_regions(self, look: Look, beam: int, threshold: float, words: int | None) -> list[Region]:
         settings, rows = self.runtime.info.prediction, look.rows
         if settings.ranking is None:  # then captions can only lower a score
             rows = rows[calibrated(look.scores, settings.calibration) >= threshold]
         captions = rules.caption(self.runtime, look.detections.states(rows), beam)
         evidence = rules.evidence_of(look.detections, rows, captions, look.frame, settings)
-        regions = rules.rank(evidence, settings, self.runtime.words)
-        return [region for region in regions if region.score >= threshold]
+        kept, scores = rules.rank(evidence, settings, self.runtime.words)
+        kept, scores = kept[scores >= threshold], scores[scores >= threshold]
+        said = self._say(look, rows[kept], [captions[row] for row in kept.tolist()], words, beam)
+        regions = rules.to_regions(evidence.boxes_xyxy[kept], scores, said, self.runtime.words)
+        again = rules.without_repeats(evidence.boxes_xyxy[kept], [region.caption for region in regions])
+        return [regions[row] for row in again.tolist()]
 
-    def _given_regions(self, look: Look, beam: int) -> list[Region]:
+    def _given_regions(self, look: Look, beam: int, words: int | None) -> list[Region]:
         """Neither ranked nor calibrated, for that belongs to found regions."""
         captions = rules.caption(self.runtime, look.detections.state, beam)
         scores = rules.weigh_captions(look.scores, captions, self.runtime.info.prediction)
-        return rules.to_regions(look.boxes_xyxy, scores, captions, self.runtime.words)
+        said = self._say(look, look.rows, captions, words, beam)
+        return rules.to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
+
+    def _say(self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int) -> rules.Said:
+        detections = look.detections
+        return rules.say(self.runtime, detections.states(rows), detections.logits[rows], captions, words, beam)
 
     def codes(self, look: Look, surroundings: bool = False) -> Codes:
         """What heads read: the whole photo and its `BEST_REGIONS` best regions, or all of the given boxes."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regiontalk.calibration import UNCHANGED, Calibration
+from regiontalk.confidence import Confidence
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.files import LONGEST_LINE, json_file, new_folder, parse_object, read_file, to_dataclass
 from regiontalk.ranking import Ranking
@@ -93,6 +94,8 @@ class PredictionConfig:
     ranking: Ranking | None = None
     """What scores the regions that survive NMS, in place of `score` and `caption_weight`. Given boxes are scored
     without it."""
+    confidence: Confidence | None = None
+    """How likely captions are right (see `confidence`)."""
 
     def __post_init__(self) -> None:
         for name in ("proposals", "candidates", "longest"):
@@ -228,8 +231,9 @@ def write_model_folder(
     described = asdict(info) | {"heads": {name: asdict(head.info) for name, head in heads.items()}}
     if not heads:
         del described["heads"]  # so that programs from before there were heads can read it
-    if info.prediction.ranking is None:
-        del described["prediction"]["ranking"]  # the same
+    for part in ("ranking", "confidence"):
+        if described["prediction"][part] is None:
+            del described["prediction"][part]  # the same
     files[INFO] = json_file(described)
     files[WORDS] = json_file(words.to_dict())
     for name, head in heads.items():

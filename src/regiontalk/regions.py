@@ -1,6 +1,6 @@
 """From a network's numbers to regions: the discrete half of inference (DenseCap 3.1, test time).
 
-    propose -> NMS -> recognise -> NMS -> caption -> score -> calibrate -> no repeats
+    propose -> NMS -> recognise -> NMS -> caption -> score -> calibrate -> no repeats -> say
 
 Everything here is numpy and holds for whatever runs the network: a runtime fills `Detections`, the rest is the same.
 
@@ -10,20 +10,20 @@ Shapes: K proposals, B boxes that are recognised, R regions that survive NMS.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import boxes as geometry
-from regiontalk import decoding, ranking
+from regiontalk import confidence, decoding, ranking
 from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.runtime import Floats, Proposed, Runtime, State
 from regiontalk.types import Region
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.vocabulary import END, Vocabulary, head_place
 
 SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
 ARTICLES = ("a", "an", "the")
@@ -122,17 +122,123 @@ def survivors(detections: Detections, settings: PredictionConfig) -> Rows:
     return geometry.nms(detections.boxes_xyxy, raw_scores(detections, settings), settings.final_nms)
 
 
-def caption(runtime: Runtime, state: State, beam: int = 1) -> list[decoding.Caption]:
-    """A caption for every row of the language model's state."""
+def caption(
+    runtime: Runtime, state: State, beam: int = 1, lengths: NDArray[np.intp] | None = None
+) -> list[decoding.Caption]:
+    """A caption for every row of the language model's state: as long as the model chooses, or of `lengths` (R,) words
+    at most."""
     captions: list[decoding.Caption] = []
-    start, longest = runtime.words.start(), runtime.info.prediction.longest
-    for first in range(0, len(state[0]), ROWS_AT_ONCE):
-        part = tuple(rows[first : first + ROWS_AT_ONCE] for rows in state)
+    step: decoding.Step = runtime.step
+    starts, longest = np.full(len(state[0]), runtime.words.start()), runtime.info.prediction.longest
+    if lengths is not None:
+        step, state, longest = _limited(step), (*state, lengths.astype(np.float32)), int(lengths.max(initial=0)) + 1
+        starts = np.array([runtime.words.start_of_length(length) for length in lengths.tolist()], dtype=np.int64)
+    for first in range(0, len(starts), ROWS_AT_ONCE):
+        chunk = slice(first, first + ROWS_AT_ONCE)
+        part = tuple(rows[chunk] for rows in state)
         if beam == 1:
-            captions += decoding.greedy(runtime.step, part, start, longest)
+            captions += decoding.greedy(step, part, starts[chunk], longest)
         else:
-            captions += [best for (best,) in decoding.beam_search(runtime.step, part, start, longest, beam)]
+            captions += [best for (best,) in decoding.beam_search(step, part, starts[chunk], longest, beam)]
     return captions
+
+
+def _limited(step: decoding.Step) -> decoding.Step:
+    """A step whose state has appended to it how many words may still be said; only END follows the last of them."""
+
+    def limited(tokens: decoding.Integers, state: State) -> tuple[decoding.Floats, State]:
+        *own, left = state
+        logprobs, following = step(tokens, tuple(own))
+        may_follow = (left > 0)[:, None] | (np.arange(logprobs.shape[1]) == END)
+        return np.where(may_follow, logprobs, -np.inf), (*following, left - 1)
+
+    return limited
+
+
+class Choices(NamedTuple):
+    """Captions of regions, several of each."""
+
+    rows: Rows
+    """(C,) the region that each is of; the first R are what the model chose itself."""
+    captions: list[decoding.Caption]
+    features: Scores
+    """(C, F) what their confidence is read off."""
+
+
+class Said(NamedTuple):
+    """The words of regions."""
+
+    captions: list[decoding.Caption]
+    confidences: Scores | None
+    """(R,) how likely each is right; None where the model has no fit for it."""
+
+
+def choices(
+    runtime: Runtime,
+    state: State,
+    logits: Floats,
+    captions: Sequence[decoding.Caption],
+    lengths: Sequence[Iterable[int]],
+    beam: int = 1,
+) -> Choices:
+    """The model's own `captions` of R regions, with states and logits (R,), and for each region captions of `lengths`
+    words at most. One word is the head word of its own caption: without an article, it would choose another thing."""
+    heads = [head_place(runtime.words.decode(own.tokens).split()) for own in captions]
+    alone = [row for row, tried in enumerate(lengths) if 1 in tried and heads[row] >= 0]
+    pairs = [(row, length) for row, tried in enumerate(lengths) for length in tried if length > 1]
+    tried_rows, tried = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    others = caption(runtime, tuple(part[tried_rows] for part in state), beam, tried) if pairs else []
+    every = [*captions, *(_word_of(captions[row], heads[row]) for row in alone), *others]
+    rows = np.concatenate([np.arange(len(captions)), np.array(alone, dtype=np.intp), tried_rows])
+    names = [own.tokens[place : place + 1] for own, place in zip(captions, heads, strict=True)]
+    agrees = [set(names[row]) <= set(one.tokens) for row, one in zip(rows.tolist(), every, strict=True)]
+    return Choices(rows, every, confidence.features(every, agrees, logits[rows]))
+
+
+def _word_of(own: decoding.Caption, place: int) -> decoding.Caption:
+    """One word of a caption, as likely as it was there."""
+    return decoding.Caption(own.tokens[place : place + 1], (own.logprobs[place], own.logprobs[-1]))
+
+
+def say(
+    runtime: Runtime,
+    state: State,
+    logits: Floats,
+    captions: Sequence[decoding.Caption],
+    words: int | None = None,
+    beam: int = 1,
+) -> Said:
+    """What is said of R regions, with states and logits (R,), whose own `captions` are of the model's choice.
+
+    With `words`, a caption of so many words at most; without, a shorter one where the model's own is unsure. Of the
+    captions of a region the longest is said that is about as sure as the surest.
+    """
+    fitted, known = runtime.info.prediction.confidence, runtime.words.lengths
+    lengths: list[Iterable[int]] = [()] * len(captions)
+    if words is not None:
+        lengths = [(*range(1, min(words, known)), words)] * len(captions)
+    elif fitted is not None and known:
+        own = choices(runtime, state, logits, captions, lengths)
+        unsure = confidence.probabilities(own.features, fitted) < fitted.likely
+        lengths = [range(1, len(one.tokens) if less else 1) for one, less in zip(captions, unsure, strict=True)]
+    found = choices(runtime, state, logits, captions, lengths, beam)
+    sure = confidence.probabilities(found.features, fitted)
+    chosen = longest_sure(found, sure, confidence.NEAR if fitted is None else fitted.near, words)
+    return Said([found.captions[place] for place in chosen.tolist()], None if fitted is None else sure[chosen])
+
+
+def longest_sure(found: Choices, sure: Scores, near: float, words: int | None = None) -> Rows:
+    """(R,) the place of each region's longest caption, of at most `words`, whose confidence `sure` (C,) is at least
+    `near` times that of its surest one; of equally long ones the surer."""
+    lengths = np.array([len(one.tokens) for one in found.captions])
+    places = np.flatnonzero(lengths <= (words or np.inf))
+    surest = np.zeros(len(found.rows))  # by region
+    np.maximum.at(surest, found.rows[places], sure[places])
+    places = places[sure[places] >= near * surest[found.rows[places]]]
+    ranked = places[np.lexsort((-sure[places], -lengths[places], found.rows[places]))]
+    _, first = np.unique(found.rows[ranked], return_index=True)
+    chosen: Rows = ranked[first]
+    return chosen
 
 
 def evidence_of(
@@ -165,32 +271,34 @@ def weigh_captions(scores: Scores, captions: Sequence[decoding.Caption], setting
     return scores * np.exp(settings.caption_weight * confidence)
 
 
-def rank(evidence: Evidence, settings: PredictionConfig, words: Vocabulary) -> list[Region]:
-    """The regions of a photo by falling score, as `settings` score them; none says again what a better one said."""
-    regions = to_regions(evidence.boxes_xyxy, score(evidence, settings), evidence.captions, words)
-    return without_repeats(sorted(regions, key=lambda region: -region.score))
+def rank(evidence: Evidence, settings: PredictionConfig, words: Vocabulary) -> tuple[Rows, Scores]:
+    """Which regions of a photo are told, by falling score, and their scores, as `settings` score them."""
+    scores = score(evidence, settings)
+    ranked = np.argsort(-scores, kind="stable")
+    captions = [words.decode(evidence.captions[row].tokens) for row in ranked.tolist()]
+    kept = ranked[without_repeats(evidence.boxes_xyxy[ranked], captions)]
+    return kept, scores[kept]
 
 
-def to_regions(
-    boxes_xyxy: NDArray[np.floating], scores: Scores, captions: Sequence[decoding.Caption], words: Vocabulary
-) -> list[Region]:
+def to_regions(boxes_xyxy: NDArray[np.floating], scores: Scores, said: Said, words: Vocabulary) -> list[Region]:
+    confidences = [None] * len(scores) if said.confidences is None else said.confidences.tolist()
+    rows = zip(boxes_xyxy.tolist(), scores.tolist(), said.captions, confidences, strict=True)
     return [
-        Region((x0, y0, x1, y1), score, words.decode(caption.tokens), caption.logprob)
-        for (x0, y0, x1, y1), score, caption in zip(boxes_xyxy.tolist(), scores.tolist(), captions, strict=True)
+        Region((x0, y0, x1, y1), score, words.decode(caption.tokens), caption.logprob, confidence)
+        for (x0, y0, x1, y1), score, caption, confidence in rows
     ]
 
 
-def without_repeats(regions: Sequence[Region]) -> list[Region]:
+def without_repeats(boxes_xyxy: NDArray[np.floating], captions: Sequence[str]) -> Rows:
     """Of regions with the same words, articles apart, in about the same place the first; none without words or
     without area."""
-    boxes = np.array([region.xyxy for region in regions])
-    close = geometry.iou(boxes, boxes) > SAME_PLACE
+    close = geometry.iou(boxes_xyxy, boxes_xyxy) > SAME_PLACE
     kept: dict[tuple[str, ...], list[int]] = {}  # by their words
-    for number, (region, area) in enumerate(zip(regions, geometry.area(boxes), strict=True)):
-        rivals = kept.setdefault(_without_articles(region.caption), [])
-        if region.caption and area > 0 and not close[number, rivals].any():
-            rivals.append(number)
-    return [regions[number] for number in sorted(itertools.chain(*kept.values()))]
+    for row, (caption, area) in enumerate(zip(captions, geometry.area(boxes_xyxy), strict=True)):
+        rivals = kept.setdefault(_without_articles(caption), [])
+        if caption and area > 0 and not close[row, rivals].any():
+            rivals.append(row)
+    return np.array(sorted(itertools.chain(*kept.values())), dtype=np.intp)
 
 
 def _without_articles(words: str) -> tuple[str, ...]:

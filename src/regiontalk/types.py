@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ class Region:
     score: float
     caption: str
     logprob: float | None = None
+    confidence: float | None = None
+    """How likely the caption names the region correctly; None where the model has no fit for it."""
 
     def to_dict(self, number: int) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -33,15 +36,23 @@ class Region:
         }
         if self.logprob is not None:
             out["logprob"] = round(self.logprob, 4)
+        if self.confidence is not None:
+            out["confidence"] = round(self.confidence, 4)
         return out
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Which regions pictures and pages show at first: those that score at least `threshold`, `top` at most."""
+    """Which regions pictures and pages show at first: those that score at least `threshold` and whose words are right
+    with at least `confidence`, `top` at most."""
 
     threshold: float = 0.3
     top: int | None = 12
+    confidence: float = 0.0
+
+    def choose(self, regions: Sequence[Region]) -> list[Region]:
+        likely = (one for one in regions if one.confidence is None or one.confidence >= self.confidence)
+        return [region for region in likely if region.score >= self.threshold][: self.top]
 
 
 class Picture:
@@ -89,20 +100,31 @@ class ImageRegions(Picture):
             "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
         }
 
-    def draw(self, *, top: int | None = None, threshold: float | None = None, scores: bool = False) -> Image.Image:
+    def draw(
+        self,
+        *,
+        top: int | None = None,
+        threshold: float | None = None,
+        confidence: float | None = None,
+        scores: bool = False,
+    ) -> Image.Image:
         """The photo with its regions and captions drawn on it: the `top` best (default 12) of those that score at
-        least `threshold` (default 0.3), or as many as the model was asked for. `scores`: with their scores.
+        least `threshold` (default 0.3) and have at least `confidence` (default: the model's), or as many as the model
+        was asked for. `scores`: with their scores.
         """
         from regiontalk import drawing
 
-        least = self.shown.threshold if threshold is None else threshold
-        chosen = [region for region in self.regions if region.score >= least][: top or self.shown.top]
+        shown = Shown(
+            self.shown.threshold if threshold is None else threshold,
+            top or self.shown.top,
+            self.shown.confidence if confidence is None else confidence,
+        )
+        chosen = shown.choose(self.regions)
         labels = [f"{region.caption} {region.score:.2f}" if scores else region.caption for region in chosen]
         return drawing.draw_regions(_photo_of(self), [region.xyxy for region in chosen], labels)
 
     def _rows(self) -> list[tuple[str, str]]:
-        shown = [region for region in self.regions if region.score >= self.shown.threshold][: self.shown.top]
-        return [(region.caption, f"{region.score:.2f}") for region in shown]
+        return [(region.caption, f"{region.score:.2f}") for region in self.shown.choose(self.regions)]
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each region."""

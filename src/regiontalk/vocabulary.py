@@ -38,6 +38,16 @@ POSITION_WORDS = frozenset(
         *("first", "second", "third", "fourth", "fifth", "last", "row", "corner", "side", "edge", "end", "other"),
     }
 )
+# Words after which nothing is the noun that a caption is about.
+PREPOSITIONS = frozenset(
+    {
+        *("in", "on", "at", "with", "of", "to", "from", "by", "near", "next", "behind", "under", "over", "above"),
+        *("below", "beside", "between", "against", "along", "across", "around", "through", "into", "onto", "inside"),
+        *("outside", "for", "up", "down", "off", "without", "toward", "towards", "like", "during", "while", "as"),
+        *("that", "who", "which", "whose", "is", "are", "was", "has", "have", "out", "about", "underneath", "beneath"),
+        *("among", "front", "upon", "holding", "wearing"),
+    }
+)
 MIRRORED_WORDS = frozenset({"left", "right", "leftmost", "rightmost", "lft", "rt", "lefthand", "righthand"})
 
 
@@ -81,6 +91,11 @@ def with_article(words: Sequence[str]) -> list[str]:
     """A bare name as people write it in a phrase: a cat, an orange, a bus; but scissors."""
     is_plural = words[-1].endswith("s") and not words[-1].endswith(("ss", "us"))
     return list(words) if is_plural else ["an" if words[0][0] in "aeiou" else "a", *words]
+
+
+def head_place(words: Sequence[str]) -> int:
+    """Where the word stands that names what a caption is about, as a rule: the last one before a preposition."""
+    return next((place for place, word in enumerate(words) if place and word in PREPOSITIONS), len(words)) - 1
 
 
 def breaks_when_mirrored(words: Iterable[str]) -> bool:

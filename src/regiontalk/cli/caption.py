@@ -29,6 +29,10 @@ class Request:
     options: dict[str, Any]
     boxes: GivenBoxes | None
 
+    def check(self, model: Model) -> None:
+        """Says before any work what the model cannot be asked for."""
+        model.check(self.options.get("words"), self.options.get("confidence"))
+
     def ask(self, model: Model, photo: str) -> ImageRegions:
         if self.boxes is None:
             return model(photo, **self.options)
@@ -49,6 +53,15 @@ class Request:
 )
 @click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width for captions; default 1, greedy.")
+@click.option(
+    "--words", type=int, metavar="N", help="Captions of N words, or fewer where it is unsure; default: it chooses."
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1),
+    callback=finite,
+    help="Leave out captions less likely right (0 to 1); default: the model's, with --json or --format 0.",
+)
 @click.option("--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes (pixels).")
 @click.option(
     "-o",
@@ -80,11 +93,11 @@ def command(
     if boxes is not None:
         boxes.check(photos.paths)
     request = Request({name: value for name, value in options.items() if value is not None}, boxes)
-    asked.answer(request.ask, photos, wanted, Doing("Captioning", "captioned"))
+    asked.answer(request.ask, photos, wanted, Doing("Captioning", "captioned"), request.check)
 
 
 def _given_boxes(given: str, top: int | None, options: dict[str, Any]) -> GivenBoxes:
     for name, value in {"top": top, **options}.items():
-        if value is not None and name in ("top", "threshold", "proposals"):
+        if value is not None and name in ("top", "threshold", "proposals", "confidence"):
             raise UsageError(f"--{name} chooses between regions that were found: it does not go with --boxes")
     return read_boxes(given)

@@ -50,9 +50,17 @@ class PhotoOptions:
         _report_missing(photos, self.paths, self.quiet)
         return photos
 
-    def answer(self, ask: Callable[[Model, str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing) -> None:
-        """Asks the model about every photo and writes the answers as wanted."""
+    def answer(
+        self,
+        ask: Callable[[Model, str], Result],
+        photos: Photos,
+        wanted: outputs.Wanted,
+        doing: Doing,
+        check: Callable[[Model], None] = lambda _: None,
+    ) -> None:
+        """Asks the model about every photo and writes the answers as wanted; `check` fails where it cannot be asked."""
         model = load_model(self.model, self.device, self.max_megapixels, self.heads)
+        check(model)
         skipped = _answer_all(lambda photo: ask(model, photo), photos, wanted, doing, self.workers, self.quiet)
         if self.strict and skipped:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")

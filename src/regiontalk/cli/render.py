@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.table import Table
 from rich.text import Text
 
@@ -38,8 +40,16 @@ def _print_regions(photo: ImageRegions) -> None:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_column(justify="right", style="dim", no_wrap=True)
-    for number, region in enumerate(photo.regions):
+    shown = replace(photo.shown, threshold=0.0, top=None).choose(photo.regions)
+    for number, region in enumerate(shown):
         key = Text("■", style="rgb({},{},{})".format(*PALETTE[number % len(PALETTE)]))
         box = " ".join(f"{side:.0f}" for side in region.xyxy)
-        table.add_row(key, f"{region.score:.2f}", Text(one_line(region.caption)), box)
-    console.out().print(table if photo.regions else Text("  nothing found", style="dim"))
+        figures = box if region.confidence is None else f"{region.confidence:.2f}  {box}"
+        table.add_row(key, f"{region.score:.2f}", Text(one_line(region.caption)), figures)
+    if shown:
+        console.out().print(table)
+    if not photo.regions:
+        console.out().print(Text("  nothing found", style="dim"))
+    if hidden := len(photo.regions) - len(shown):
+        console.out().print(Text(f"  {hidden} more, less likely right: --confidence 0 shows all", style="dim"))
+

@@ -18,7 +18,7 @@ from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.model import Look, Model
 from regiontalk.photos import in_order
-from regiontalk.types import Description, ImageRegions, Region
+from regiontalk.types import Description, ImageRegions
 
 Answer = TypeVar("Answer")
 
@@ -85,7 +85,6 @@ def in_record(found: ImageRegions, record: Record) -> ImageRegions:
     factors = (record.width / found.width, record.height / found.height)
     boxes = geometry.scale([region.xyxy for region in found.regions], *factors).tolist()
     regions = [
-        Region((x0, y0, x1, y1), region.score, region.caption, region.logprob)
-        for (x0, y0, x1, y1), region in zip(boxes, found.regions, strict=True)
+        replace(region, xyxy=(x0, y0, x1, y1)) for (x0, y0, x1, y1), region in zip(boxes, found.regions, strict=True)
     ]
     return ImageRegions(record.image, record.width, record.height, found.model, tuple(regions))

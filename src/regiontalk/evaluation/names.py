@@ -18,16 +18,10 @@ from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
 from regiontalk.evaluation.matching import boxes_of, captions_at
 from regiontalk.types import ImageRegions
-from regiontalk.vocabulary import clean_karpathy
+from regiontalk.vocabulary import PREPOSITIONS, clean_karpathy
 
 PEOPLE = "person"
 
-# Words after which nothing is the noun that a caption is about.
-_PREPOSITIONS = word_set(
-    """in on at with of to from by near next behind under over above below beside between against along across around
-    through into onto inside outside for up down off without toward towards like during while as that who which whose
-    is are was has have out about underneath beneath among front upon holding wearing"""
-)
 _PARTICIPLES = word_set("made seen shown held cut set lit spread taken worn driven ridden hung built")
 _DETERMINERS = word_set("a an the his her its their this that some another two three four several")
 _AFTER_NOUNS = word_set("outdoors indoors together asleep alone nearby ahead away there here it him them")
@@ -50,13 +44,13 @@ def head_words(caption: str) -> list[str]:
 def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
     """Whether the noun has come before the word at `place`."""
     word = words[place]
-    if word in _PREPOSITIONS or word in _AFTER_NOUNS:
+    if word in PREPOSITIONS or word in _AFTER_NOUNS:
         return True
     named = words[place - 1] != "orange" and bool(object_names().classes_of(words[start:place]))
     if word == "and" or word.endswith("ed") or word in _PARTICIPLES:
         return named  # "a man and a dog"; not "a black and white dog", nor "an orange and white cat"
     following = words[place + 1] if place + 1 < len(words) else ""
-    return word.endswith("ing") and (named or following in _DETERMINERS or following in _PREPOSITIONS)
+    return word.endswith("ing") and (named or following in _DETERMINERS or following in PREPOSITIONS)
 
 
 def named_classes(caption: str) -> tuple[str, ...]:

@@ -47,8 +47,10 @@ class SeenPhoto:
 
 
 def to_image(record: Record, evidence: Evidence, settings: PredictionConfig, words: Vocabulary) -> ImageRegions:
-    found = rules.rank(evidence, settings, words)
-    return ImageRegions(record.image, record.width, record.height, "", tuple(found))
+    kept, scores = rules.rank(evidence, settings, words)
+    said = rules.Said([evidence.captions[row] for row in kept.tolist()], None)
+    regions = rules.to_regions(evidence.boxes_xyxy[kept], scores, said, words)
+    return ImageRegions(record.image, record.width, record.height, "", tuple(regions))
 
 
 def look_at(asked: DatasetModel, record: Record, tried: Sequence[PredictionConfig]) -> SeenPhoto:
