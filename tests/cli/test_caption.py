@@ -137,6 +137,9 @@ def test_hidden_files_are_named_but_do_not_count(desk: Path, stand_in: Any, caps
         (["a.jpg", "--top", "1e9"], 2, "'1e9' is not a valid integer"),
         (["a.jpg", "--threshold", "1.5"], 2, "1.5 is not in the range"),
         (["a.jpg", "--threshold", "nan"], 2, "nan is not a number"),
+        (["a.jpg", "--confidence", "1.5"], 2, "1.5 is not in the range"),
+        (["a.jpg", "--confidence", "nan"], 2, "nan is not a number"),
+        (["a.jpg", "--boxes", "0,0,9,9", "--confidence", "0"], 2, "--confidence chooses"),
         (["a.jpg", "--proposals", "0"], 2, "not in the range"),
         (["a.jpg", "--size", "8"], 2, "not in the range"),
         (["a.jpg", "--size", "1000000"], 2, "not in the range"),
@@ -178,6 +181,25 @@ def test_nothing_but_broken_photos(desk: Path, stand_in: Any, capsys: pytest.Cap
 
 def test_a_huge_top_is_honest(desk: Path, stand_in: Any) -> None:
     assert run(["caption", "a.jpg", "--json", "--top", "1000000000"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--words", "0"], 2, "words is 0; it may be from 1 to"),
+        (["--words", "500"], 2, "words is 500; it may be from 1 to"),
+        (["--words", "6"], 6, "'tiny' has not learned to say captions of a given length"),
+        (["--confidence", "0.5"], 6, "'tiny' does not know how likely its captions are right"),
+    ],
+)
+def test_what_a_model_cannot_be_asked_for_is_said_once(
+    desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    assert run(["caption", "a.jpg", "./a.jpg", "--model", str(tiny_model), *arguments]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "skipped" not in captured.err
+    assert captured.out == ""
 
 
 def test_paths_on_stdin(

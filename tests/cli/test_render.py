@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from regiontalk.cli import render
-from regiontalk.types import ImageRegions, Region
+from regiontalk.types import ImageRegions, Region, Shown
 
 MUG = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2)
 SPOON = Region((0.0, 0.0, 200.0, 100.0), 0.25, "[b]a spoon[/b]\nor two")
@@ -33,6 +33,15 @@ def test_each_region_has_its_own_colour_on_a_terminal(
     _, first, second = capsys.readouterr().out.splitlines()
     assert "\x1b[38;2;255;107;107m■" in first
     assert "\x1b[38;2;88;214;110m■" in second
+
+
+def test_what_is_less_likely_right_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    box = (0.0, 0.0, 9.0, 9.0)
+    regions = (Region(box, 0.9, "a dog", -1.0, 0.8), Region(box, 0.8, "a cat", -1.0, 0.2))
+    render.print_result(ImageRegions("a.jpg", 10, 10, "m", regions, shown=Shown(confidence=0.5)))
+    _, dog, rest = capsys.readouterr().out.splitlines()
+    assert dog.split() == ["■", "0.90", "a", "dog", "0.80", "0", "0", "9", "9"]
+    assert rest == "  1 more, less likely right: --confidence 0 shows all"
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:

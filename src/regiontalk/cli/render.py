@@ -52,4 +52,3 @@ def _print_regions(photo: ImageRegions) -> None:
         console.out().print(Text("  nothing found", style="dim"))
     if hidden := len(photo.regions) - len(shown):
         console.out().print(Text(f"  {hidden} more, less likely right: --confidence 0 shows all", style="dim"))
-
