@@ -208,7 +208,7 @@ def recipe_tables() -> dict[str, type]:
     from regiontalk.training import recipe
 
     return {
-        "### `[run]`": recipe.RunConfig,
+        "### `[run]`": recipe.FCLNRunConfig,
         "### `[[data]]`": recipe.DataConfig,
         "### `[net]`": fcln.FCLNConfig,
         "### `[net.localization]`": localization.LocalizationConfig,

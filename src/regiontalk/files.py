@@ -410,6 +410,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return lambda value: value
     if hint is float:
         return _read_float
+    if origin is typing.Literal:
+        return functools.partial(_read_choice, parts)
     if origin in (typing.Union, types.UnionType):
         (inner,) = (_reader(part) for part in parts if part is not type(None))
         return lambda value: None if value is None else inner(value)
@@ -432,6 +434,12 @@ def _read_int(value: Any) -> int:
     if abs(_expect(int, value)) >= 1 << 63:
         raise _Wrong(f"{shorten(value)} is too large")
     return int(value)
+
+
+def _read_choice(choices: tuple[Any, ...], value: Any) -> Any:
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise _Wrong(f"{shorten(value)}; it may be {', '.join(map(str, choices))}")
+    return value
 
 
 def _read_float(value: Any) -> float:

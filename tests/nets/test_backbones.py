@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,8 @@ from PIL import Image
 from torch import nn
 
 from regiontalk.nets.backbones import (
-    BACKBONES,
     VGG16,
+    BackboneName,
     EfficientNetLite,
     InvertedResidual,
     Stage,
@@ -36,7 +38,7 @@ def test_vgg_has_13_convolutions_of_which_four_stay_frozen():
     assert net.first_layers() == net.convolutions[:4]
 
 
-@pytest.mark.parametrize("name", [name for name in BACKBONES if name != "vgg16"])
+@pytest.mark.parametrize("name", [name for name in get_args(BackboneName) if name != "vgg16"])
 def test_maps_of_stride_16(name):
     net = build_backbone(name, channels=24).eval()
     with torch.no_grad():
@@ -45,7 +47,7 @@ def test_maps_of_stride_16(name):
     assert features.shape == (2, net.channels, 64 // STRIDE, 96 // STRIDE) == (2, 24, 4, 6)
 
 
-@pytest.mark.parametrize("name", [name for name in BACKBONES if name != "vit-s"])
+@pytest.mark.parametrize("name", [name for name in get_args(BackboneName) if name != "vit-s"])
 def test_a_cell_looks_at_the_pixels_it_stands_for(name):
     """What changes most when one 16-pixel square of the photo is painted is that square's cell.
 

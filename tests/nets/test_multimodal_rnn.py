@@ -15,10 +15,8 @@ from regiontalk.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig, S
 CODE, TOKENS, START = 6, 7, 7
 SMALL = MultimodalRNNConfig(embedding=5, hidden=8, dropout=0.0)
 VARIANTS = [
-    replace(SMALL, cell=cell, feed=feed, attention=attention, heads=2, views=views, activate_terms=terms)
-    for cell, feed, attention, views, terms in itertools.product(
-        ("rnn", "lstm"), ("once", "always"), (0, 4), (1, 3), (False, True)
-    )
+    replace(SMALL, cell=cell, attention=attention, heads=2, views=views)
+    for cell, attention, views in itertools.product(("rnn", "lstm"), (0, 4), (1, 3))
 ]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from regiontalk.errors import UsageError
 from regiontalk.training.detector.evaluation import evaluate_net
-from regiontalk.training.recipe import FCLN_METRICS, KINDS, from_stored, load_recipe, to_dict
+from regiontalk.training.recipe import KINDS, FCLNRunConfig, from_stored, load_recipe, to_dict
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALLEST = '[run]\nsteps = 5\n[[data]]\npath = "somewhere"\n'
@@ -147,7 +148,7 @@ def test_a_bad_prediction_setting_lists_the_good_ones(recipe_file):
     ],
 )
 def test_numbers_that_cannot_be_zero(key, recipe_file):
-    assert f"{key} is 0" in refused(recipe_file, f"{key}=0")
+    assert f"{key.replace('.', ': ')} is 0" in refused(recipe_file, f"{key}=0")
 
 
 def test_files_that_are_not_there_or_not_text(tmp_path):
@@ -197,7 +198,7 @@ def test_the_metrics_to_choose_by_are_those_that_are_reported(quick_recipe, scen
     task = FCLNTask.begin(recipe)
     net = task.net.eval()
     metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1)
-    assert tuple(metrics) == FCLN_METRICS
+    assert tuple(metrics) == get_args(get_type_hints(FCLNRunConfig)["metric"])
 
 
 def test_the_style_length_needs_lengths_and_another_style(recipe_file):
@@ -207,3 +208,13 @@ def test_the_style_length_needs_lengths_and_another_style(recipe_file):
     alone = 'data=[{path="x", styles={derived="length"}}]'
     assert "no style but 'length'" in refused(recipe_file, alone, "vocabulary.lengths=10")
     assert "may not be negative" in refused(recipe_file, "vocabulary.lengths=-1")
+
+
+def test_a_checkpoint_of_an_earlier_version_may_have_keys_that_are_gone():
+    recipe = load_recipe(RECIPES / "sentences-attention.toml")
+    stored = to_dict(recipe)
+    stored["net"] |= {"feed": "once", "activate_terms": False}
+    assert from_stored(KINDS["sentences"], stored, "checkpoint") == recipe
+    stored["net"]["feed"] = "always"
+    with pytest.raises(UsageError, match="unknown key 'feed'"):
+        from_stored(KINDS["sentences"], stored, "checkpoint")

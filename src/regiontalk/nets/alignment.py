@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,6 @@ from torch.nn import functional as F
 from regiontalk.maxsim import similarities, word_scores
 from regiontalk.nets.sentence_encoders import Brnn, Gru, Transformer
 
-ENCODERS = ("brnn", "gru", "transformer", "edges")
-SCORES = ("sum", "cosine", "fragments")
 FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
 SMALLEST_STD = 0.05  # of a number in codes; one that hardly ever differs must not become loud
 FIRST_STD = 0.05  # of the numbers in a region's first vector
@@ -29,10 +27,10 @@ LENGTHENED = 5  # words added to every sentence where a score is divided by leng
 class AlignmentConfig:
     """The defaults are the paper's."""
 
-    words: str = "brnn"
+    words: Literal["brnn", "gru", "transformer", "edges"] = "brnn"
     """The sentence encoder. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`. `edges`: those of a
     dependency tree (the paper's baseline)."""
-    score: str = "sum"
+    score: Literal["sum", "cosine", "fragments"] = "sum"
     """Of a photo and a sentence. `sum`: eq. 8. `fragments`: eq. 7. Differs from the paper: `cosine`, the mean over
     the words of the best cosine."""
     size: int = 1024

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -210,8 +211,11 @@ class TinyNet(nn.Module):
 Backbone = VGG16 | EfficientNetLite | TinyNet | ViT
 
 
-def build_backbone(name: str, channels: int, skip: float = 0.0) -> Backbone:
-    """`vgg16` (512 channels), or with `channels`: `efficientnet-lite0|1|2`, `vit-s` (both may skip blocks), `tiny`."""
+BackboneName = Literal["tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "vit-s"]
+
+
+def build_backbone(name: BackboneName, channels: int, skip: float = 0.0) -> Backbone:
+    """VGG-16 has 512 channels, the others have `channels`; those of many blocks may `skip` some."""
     if name == "vgg16":
         return VGG16()
     if name == "tiny":
@@ -219,9 +223,6 @@ def build_backbone(name: str, channels: int, skip: float = 0.0) -> Backbone:
     if name == "vit-s":
         return ViT(channels, skip)
     return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels, skip)
-
-
-BACKBONES = ("tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "vit-s")
 
 
 def _round_channels(channels: float) -> int:

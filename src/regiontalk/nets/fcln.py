@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from regiontalk.nets.backbones import build_backbone
+from regiontalk.nets.backbones import BackboneName, build_backbone
 from regiontalk.nets.language import LanguageConfig, LanguageModel
 from regiontalk.nets.localization import (
     LocalizationConfig,
@@ -29,7 +30,7 @@ APPEARANCE_POINTS = 8  # a side, of a region's mean over the deep map
 
 @dataclass(frozen=True)
 class FCLNConfig:
-    backbone: str = "vgg16"
+    backbone: BackboneName = "vgg16"
     channels: int = 512
     """Channels of the feature map (VGG-16 has 512)."""
     skip: float = 0.0
@@ -37,7 +38,7 @@ class FCLNConfig:
     training (those before them less often), against overfitting. EfficientNet-lite and ViT only."""
     input_size: int = 720
     """The photo's long side in pixels."""
-    initialization: str = "gaussian"
+    initialization: Literal["gaussian", "released", "he"] = "gaussian"
     """`gaussian`: N(0, 0.01) (the paper). `released`: box heads zero, LSTM N(0, 1/√(D+H)), forget bias 1.
     `he`: scaled to each layer's inputs, box heads zero."""
     localization: LocalizationConfig = field(default_factory=LocalizationConfig)

@@ -6,6 +6,7 @@ Shapes: R regions, D the size of a code, T words, V tokens that can be predicted
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from regiontalk.nets.localization import GEOMETRY
 class LanguageConfig:
     embedding: int = 512
     hidden: int = 512
-    feed: str = "once"
+    feed: Literal["once", "always"] = "once"
     """`once`: the code comes before START and never again (the paper). `always`: it stands beside every word."""
     surroundings: bool = False
     """Differs from the paper: the whole photo's code and the box's place join the region's code."""

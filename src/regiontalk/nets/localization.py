@@ -7,7 +7,7 @@ B regions a photo, X × Y cells a region. Boxes are `xyxy` in pixels of the netw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ class LocalizationConfig:
     anchors: tuple[tuple[float, float], ...] = PAPER_ANCHORS
     """(width, height) in input pixels."""
     filters: int = 256
-    score_ways: int = 1
+    score_ways: Literal[1, 2] = 1
     """1: a logistic score, 5k outputs (the paper). 2: two-way softmax, 6k outputs (the release)."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,15 +24,11 @@ FAR_BELOW = -1e4  # added to the attention of a region that is not there
 class MultimodalRNNConfig:
     """The defaults are the paper's."""
 
-    cell: str = "rnn"
+    cell: Literal["rnn", "lstm"] = "rnn"
     """`rnn`: eq. 14 with f = ReLU. `lstm`: the same sum goes into an LSTM's four gates."""
     embedding: int = 512
     hidden: int = 512
-    feed: str = "once"
-    """`once`: the image bias b_v comes in at the first step alone (the paper). `always`: at every step."""
-    activate_terms: bool = False
-    """b_v and W_hx x_t pass through f on their own before they are added (the paper: "it can help")."""
-    views: int = 1
+    views: Literal[1, 3] = 1
     """1: the code alone (the paper). 3: with those of its surroundings and of its whole photo, which the paper
     wishes for as "multiple saccades"."""
     attention: int = 0
@@ -56,7 +52,7 @@ class State(NamedTuple):
 
     h: Tensor  # (R, H)
     c: Tensor  # (R, H) of the LSTM; unused by the RNN
-    bias: Tensor  # (R, G) what the image still adds: b_v, and after the first step nothing
+    bias: Tensor  # (R, G) what the image adds: b_v at the first step, then nothing
     memory: Tensor
     absent: Tensor
 
@@ -120,8 +116,6 @@ class MultimodalRNN(nn.Module):
         """views (R, N, D) of what the sentence is about, the photo's regions (R, K, D), their places (R, K, 5)."""
         codes = (views[:, : self.config.views] - self.views_mean) / self.views_std
         bias = self.image(self._drop(codes.flatten(1)))  # eq. 13
-        if self.config.activate_terms:
-            bias = F.relu(bias)
         absent = FAR_BELOW * (places[:, :, 4] <= 0).to(codes.dtype)
         if not self.config.attention:
             return Seen(bias, places, absent)
@@ -141,7 +135,7 @@ class MultimodalRNN(nn.Module):
         """
         state = self.begin(seen)
         words = self._drop(self.embedding(tokens))  # (R, T, E)
-        driven = self._drive_by_words(words)  # (R, T, G)
+        driven = self.word(words)  # (R, T, G)
         hidden, contexts = [], []
         for place in range(int(lengths.max())):
             going = int((lengths > place).sum())
@@ -154,13 +148,9 @@ class MultimodalRNN(nn.Module):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
         word = self.embedding(tokens)
-        state, context = self._advance(word, self._drive_by_words(word), state)
+        state, context = self._advance(word, self.word(word), state)
         logits = self._logits(state.h, context if self.config.attention else None)
         return torch.log_softmax(logits.float(), dim=1), state
-
-    def _drive_by_words(self, words: Tensor) -> Tensor:
-        driven = self.word(words)
-        return F.relu(driven) if self.config.activate_terms else driven
 
     def _advance(self, word: Tensor, driven: Tensor, state: State) -> tuple[State, Tensor]:
         """Eq. 14 for a word (R, E) and its W_hx x_t + b_h (R, G); the new state, and what was attended to (R, A)."""
@@ -175,8 +165,7 @@ class MultimodalRNN(nn.Module):
             h = torch.sigmoid(o) * torch.tanh(c)
         else:
             h, c = F.relu(total), state.c
-        bias = state.bias if self.config.feed == "always" else torch.zeros_like(state.bias)
-        return State(h, c, bias, state.memory, state.absent), context
+        return State(h, c, torch.zeros_like(state.bias), state.memory, state.absent), context
 
     def _attend(self, asking: Tensor, state: State) -> Tensor:
         """The regions' memories (R, K, A), weighted by how well they fit what is asked; each head has A/heads of A."""

