@@ -37,7 +37,7 @@ SENTENCES_HEAD = """# Gallery of sentences
 
 What the model in the package (`{model}`) says of {count} freely licensed photos in one sentence, with beam 7: the
 sentence with the logarithm of its probability, the next likeliest ones, and the greedy one (`--beam 1`, "quick").
-The picture shows which regions `regiontalk align` gives the words to; weak matches are faded. The sentences were
+The picture shows which regions `regiontalk align` gives the words to; weak matches are darker. The sentences were
 learned from 6,000 photos of people and dogs outdoors, and that is what they talk about, whatever the photo shows.
 The photos and their sources are those of the [gallery](gallery.md). Made by `python docs/gallery/make.py`.
 
@@ -78,7 +78,7 @@ def name(photo: dict[str, Any]) -> str:
 def entry(photo: dict[str, Any], found: ImageRegions, judged: bool) -> str:
     """The drawn photo, the captions with their scores, and the verdict."""
     picture = HERE / f"{name(photo)}.jpg"
-    found.draw().save(picture, quality=78, optimize=True)
+    found.draw(threshold=0).save(picture, quality=78, optimize=True)
     said = "".join(f"- {region.caption} ({region.score:.2f})\n" for region in found.regions)
     verdict = f"\n{photo['verdict']}\n" if judged else ""
     return f"## {name(photo)}\n\n![{name(photo)}, drawn on](gallery/{picture.name})\n\n{said}{verdict}\n"

@@ -289,7 +289,7 @@ stage.addEventListener("click", () => { chosen = null; mark(); });
 history.scrollRestoration = "manual";
 if (photos.length === 1) for (const one of [find("back"), find("previous").parentElement, viewer.querySelector(".keys")]) one.hidden = true;
 for (const one of document.querySelectorAll(".confidence")) one.hidden = !anyHas("confidence");
-find("meaning").hidden = anyHas("confidence");
+for (const one of document.querySelectorAll(".unsure")) one.hidden = anyHas("confidence");
 find("cards").classList.toggle("sentences", photos.some((photo) => photo.sentence));
 find("cards").append(...cards.map(({ card }) => card));
 addEventListener("hashchange", route);
