@@ -114,8 +114,8 @@ def test_large_photos_are_made_smaller(tmp_path: Path, size: tuple[int, int], sh
 def test_the_page_begins_with_the_threshold_that_was_asked_for(scene: Image.Image, tmp_path: Path) -> None:
     photo = two_photos(scene)[0]
     for shown, least in [
-        (Shown(), {"score": 0.3, "confidence": page.LIKELY_WORDS}),
-        (Shown(0.1), {"score": 0.1, "confidence": page.LIKELY_WORDS}),
+        (Shown(), {"score": 0.3, "confidence": 0.0}),
+        (Shown(0.1, 12, 0.6), {"score": 0.1, "confidence": 0.6}),
         (Shown(0.0, None), {"score": 0.0, "confidence": 0.0}),
     ]:
         assert data_of(write(tmp_path / "page.html", [replace(photo, shown=shown)]))["least"] == least
@@ -259,13 +259,11 @@ def test_chromium_shows_what_is_likely_until_asked_for_more(browse: Browse, scen
     assert not browser.ask("sliders.confidence.checkVisibility()")
 
 
-def test_chromium_shows_how_likely_the_words_are_where_that_is_known(
-    browse: Browse, scene: Image.Image, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    to_dict = Region.to_dict
-    sure = {"a red mug": 0.8, "foam": 0.2, "the sun": 0.9, "a ghost": 0.9}
-    monkeypatch.setattr(Region, "to_dict", lambda self, n: to_dict(self, n) | {"confidence": sure[self.caption]})
-    browser = browse(two_photos(scene), "#trip/mug.jpg")
+def test_chromium_shows_how_likely_the_words_are_where_that_is_known(browse: Browse, scene: Image.Image) -> None:
+    mug, sun = two_photos(scene)
+    sure = tuple(replace(one, confidence=value) for one, value in zip(mug.regions, (0.8, 0.2, 0.9), strict=True))
+    photos = [replace(mug, regions=sure), sun]
+    browser = browse([replace(photo, shown=Shown(confidence=0.5)) for photo in photos], "#trip/mug.jpg")
     assert browser.ask(SHOWN) == ["a red mug"]
     assert browser.ask("columns.innerText.split(/\\s+/)") == ["words", "place"]
     assert browser.ask("[...document.querySelectorAll('#captions li:first-child small')].map(s => s.textContent)") == [

@@ -25,11 +25,10 @@ from PIL import Image
 from regiontalk import images
 from regiontalk.drawing import PALETTE
 from regiontalk.files import replacing
-from regiontalk.types import Alignment, Description, ImageRegions, Shown
+from regiontalk.types import Alignment, Description, ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
 THUMBNAIL = 320  # pixels, about 12 kB
-LIKELY_WORDS = 0.5  # captions with less confidence are not shown at first
 
 Result = ImageRegions | Description | Alignment
 
@@ -45,7 +44,7 @@ def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
     ):
         file.write(before)
         ids: set[str] = set()
-        least = {"score": 1.0, "confidence": LIKELY_WORDS}
+        least = {"score": 1.0, "confidence": 1.0}  # shown at first
 
         def add(found: Result) -> None:
             photo = found.image if found.image is not None else images.open_photo(found.path)
@@ -55,10 +54,9 @@ def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
             file.write((",\n" if ids else "\n") + _json_for_html(entry))
             photos.write(f'<script id="jpeg-{len(ids)}" type="text/plain">{_jpeg(large, 80)}</script>\n')
             ids.add(identity)
-            shown = found.shown if isinstance(found, ImageRegions) else Shown()
-            least["score"] = min(least["score"], shown.threshold)
-            if not shown.threshold:  # given boxes: all of them are shown
-                least["confidence"] = 0.0
+            if isinstance(found, ImageRegions):
+                least["score"] = min(least["score"], found.shown.threshold)
+                least["confidence"] = min(least["confidence"], found.shown.confidence)
 
         yield add
         file.write(between.replace("{{least}}", json.dumps(least)))

@@ -55,6 +55,11 @@ class Shown:
         return [region for region in likely if region.score >= self.threshold][: self.top]
 
 
+def _figures(region: Region) -> str:
+    words = "" if region.confidence is None else f" {region.confidence:.2f}"
+    return f"{words} (place {region.score:.2f})"
+
+
 class Picture:
     """What can be drawn shows itself in notebooks; a photo that is gone, in words only."""
 
@@ -110,7 +115,7 @@ class ImageRegions(Picture):
     ) -> Image.Image:
         """The photo with its regions and captions drawn on it: the `top` best (default 12) of those that score at
         least `threshold` (default 0.3) and have at least `confidence` (default: the model's), or as many as the model
-        was asked for. `scores`: with their scores.
+        was asked for. `scores`: with their confidence, where it is known, and the place's score.
         """
         from regiontalk import drawing
 
@@ -120,7 +125,7 @@ class ImageRegions(Picture):
             self.shown.confidence if confidence is None else confidence,
         )
         chosen = shown.choose(self.regions)
-        labels = [f"{region.caption} {region.score:.2f}" if scores else region.caption for region in chosen]
+        labels = [region.caption + (_figures(region) if scores else "") for region in chosen]
         return drawing.draw_regions(_photo_of(self), [region.xyxy for region in chosen], labels)
 
     def _rows(self) -> list[tuple[str, str]]:
