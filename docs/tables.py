@@ -254,6 +254,30 @@ SECTIONS = (
         references=True,
     ),
     Section(
+        "names",
+        DENSECAP,
+        "Objects named",
+        "Captions of the boxes of COCO's objects, of 32 × 32 original pixels or more: the share that names the object's "
+        "class, in percent ([phrases.md](phrases.md)).",
+        (
+            Column("right", ("right",), 1, 1),
+            Column("without people", ("right_without_people",), 1, 1),
+            Column("mean over classes", ("class_mean",), 1, 1),
+            Column("objects", ("objects",), 1, 0),
+        ),
+        hides_dev=False,
+    ),
+    Section(
+        "judged",
+        DENSECAP,
+        "Captions judged by eye",
+        "In percent ([how](evaluation.md#judging-by-eye)).",
+        (
+            *(Column(name, (name,), 1, 1) for name in ("right", "half", "wrong")),
+            Column("captions", ("captions",), 1, 0),
+        ),
+    ),
+    Section(
         "retrieval",
         DENSECAP,
         "Photos and regions from four captions",

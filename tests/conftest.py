@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
+from chromium import CHROMIUM, Browser
 from regiontalk.images import Limits, open_photo
 from regiontalk.types import ImageRegions, Region
 
@@ -267,3 +268,16 @@ def aligning_model(alignment_run: Path, tiny_model: Path) -> Path:
     folder = alignment_run.parent / "aligning"
     add_heads(tiny_model, folder, "aligning", load_heads([alignment_run], "float32"))
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    try:
+        yield browser
+        browser.close()
+    finally:
+        browser.process.kill()
+        browser.process.wait()

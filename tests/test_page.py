@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from PIL import ExifTags, Image
 
-from chromium import CHROMIUM, Browser
+from chromium import Browser
 from regiontalk import page
 from regiontalk.errors import ImageError
 from regiontalk.types import Alignment, Description, ImageRegions, Region, Segment, Sentence, Shown
@@ -154,19 +154,6 @@ def test_a_page_that_fails_leaves_the_old_one(scene: Image.Image, tmp_path: Path
         write(path, [*two_photos(scene), broken])
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    try:
-        yield browser
-        browser.close()
-    finally:
-        browser.process.kill()
-        browser.process.wait()
 
 
 Browse = Callable[..., Browser]

@@ -48,11 +48,11 @@ def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
 
         def add(found: Result) -> None:
             photo = found.image if found.image is not None else images.open_photo(found.path)
-            large = _reduced(photo, LONG_SIDE)
+            large = reduced(photo, LONG_SIDE)
             identity = _free_id(found.path, ids)
-            entry = {"id": identity, "thumbnail": _jpeg(_reduced(large, THUMBNAIL), 70), **_entry(found, photo)}
-            file.write((",\n" if ids else "\n") + _json_for_html(entry))
-            photos.write(f'<script id="jpeg-{len(ids)}" type="text/plain">{_jpeg(large, 80)}</script>\n')
+            entry = {"id": identity, "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70), **_entry(found, photo)}
+            file.write((",\n" if ids else "\n") + json_for_html(entry))
+            photos.write(f'<script id="jpeg-{len(ids)}" type="text/plain">{jpeg_base64(large, 80)}</script>\n')
             ids.add(identity)
             if isinstance(found, ImageRegions):
                 least["score"] = min(least["score"], found.shown.threshold)
@@ -101,13 +101,13 @@ def _free_id(path: str, taken: set[str]) -> str:
     return name if name not in taken else f"{name}~{len(taken)}"
 
 
-def _reduced(image: Image.Image, long_side: int) -> Image.Image:
+def reduced(image: Image.Image, long_side: int) -> Image.Image:
     factor = min(1.0, long_side / max(image.size))
     width, height = (max(1, round(side * factor)) for side in image.size)
     return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def _jpeg(image: Image.Image, quality: int) -> str:
+def jpeg_base64(image: Image.Image, quality: int) -> str:
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=quality)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
@@ -115,16 +115,18 @@ def _jpeg(image: Image.Image, quality: int) -> str:
 
 def _template() -> tuple[str, str, str]:
     """The page before the entries, between entries and photos, and after the photos."""
-    html, style, script = (_read(f"page.{kind}") for kind in ("html", "css", "js"))
     palette = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in PALETTE]
-    page = html.replace("{{policy}}", _policy(script, style)).replace("{{style}}", style).replace("{{script}}", script)
-    head, rest = page.split("{{data}}")
+    head, rest = fill_template("page").split("{{data}}")
     between, after = rest.split("{{photos}}")
     return f'{head}{{"palette": {json.dumps(palette)}, "photos": [', f'], "least": {{{{least}}}}}}{between}', after
 
 
-def _read(name: str) -> str:
-    return (resources.files("regiontalk") / name).read_text(encoding="utf-8")
+def fill_template(name: str) -> str:
+    """NAME.html with NAME.css and NAME.js in it, which its content policy allows."""
+    html, style, script = (
+        (resources.files("regiontalk") / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+    )
+    return html.replace("{{policy}}", _policy(script, style)).replace("{{style}}", style).replace("{{script}}", script)
 
 
 def _policy(script: str, style: str) -> str:
@@ -138,7 +140,7 @@ def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii")
 
 
-def _json_for_html(value: Any) -> str:
+def json_for_html(value: Any) -> str:
     """JSON in ASCII that cannot end the element it stands in."""
     text = json.dumps(value, allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from regiontalk.cli import console
+from regiontalk.cli.evaluate_judge import judge
 from regiontalk.cli.evaluate_model import alignment, grounding, names, vector_lengths
 from regiontalk.cli.measurement import (
     FILE,
@@ -21,6 +22,7 @@ from regiontalk.cli.measurement import (
     compared,
     figures_table,
     measured,
+    photo_opener,
     predictions_option,
     ranking_table,
     split_option,
@@ -36,13 +38,13 @@ without_option = click.option("--without", type=click.Choice(["meteor"]), help="
 
 @click.group()
 def command() -> None:
-    """The papers' metrics, on files of truth and predictions or on a model.
+    """The papers' metrics, on files of truth and predictions or on a model; and captions judged by eye.
 
     --record DIR keeps figures and how they came about. A look at a test split is counted in the model's folder.
     """
 
 
-for _verb in (alignment, grounding, names, vector_lengths):
+for _verb in (alignment, grounding, names, vector_lengths, judge):
     command.add_command(_verb)
 
 
@@ -88,15 +90,11 @@ def dense(
 def _write_report(
     output: Path, evaluation: DenseEvaluation, result: DenseResult, truth: Path, predictions: Path
 ) -> None:
-    from regiontalk import images
-    from regiontalk.data.records import TarShards
     from regiontalk.evaluation.files import Problems, read_predictions, read_truth
     from regiontalk.evaluation.report import write_report
 
-    shards = TarShards(truth if truth.is_dir() else truth.parent)
-    records = {record.image: record for record in read_truth(truth, None, Problems())}
-    found = read_predictions(predictions, evaluation.sizes, Problems())
-    write_report(output, evaluation, result, found, lambda name: images.open_photo(shards.photo(records[name])))
+    opener = photo_opener(truth, read_truth(truth, None, Problems()))
+    write_report(output, evaluation, result, read_predictions(predictions, evaluation.sizes, Problems()), opener)
 
 
 @command.command()

@@ -15,6 +15,8 @@ from regiontalk.cli import console
 from regiontalk.errors import SkippedInputs
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from regiontalk.data.records import Dataset, Record
     from regiontalk.types import ImageRegions
 
@@ -165,6 +167,16 @@ class Measurement:
             for other in one["record"]["data"]:
                 if other["sha256"] != own["sha256"]:
                     self.message(f"{one['path']} was made from another version of the data: {other['name']}")
+
+
+def photo_opener(truth: Path, records: Iterable[Record]) -> Callable[[str], Image.Image]:
+    """Opens the photo of one of these records of a data set by its name."""
+    from regiontalk import images
+    from regiontalk.data.records import TarShards
+
+    shards = TarShards(truth if truth.is_dir() else truth.parent)
+    by_name = {record.image: record for record in records}
+    return lambda name: images.open_photo(shards.photo(by_name[name]))
 
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
