@@ -257,8 +257,8 @@ SECTIONS = (
         "names",
         DENSECAP,
         "Objects named",
-        "Captions of the boxes of COCO's objects, of 32 × 32 original pixels or more: the share that names the object's "
-        "class, in percent ([phrases.md](phrases.md)).",
+        "Captions of the boxes of COCO's objects, of 32 × 32 original pixels or more: the share that names the object, "
+        "in percent ([phrases.md](phrases.md)).",
         (
             Column("right", ("right",), 1, 1),
             Column("without people", ("right_without_people",), 1, 1),
