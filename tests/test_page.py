@@ -18,7 +18,7 @@ from PIL import ExifTags, Image
 from chromium import Browser
 from regiontalk import page
 from regiontalk.errors import ImageError
-from regiontalk.types import Alignment, Description, ImageRegions, Region, Segment, Sentence, Shown
+from regiontalk.types import Alignment, AltText, Description, ImageRegions, Region, Segment, Sentence, Shown
 
 EVIL = "</script><script>document.title='owned'</script><!-- <img src=x onerror=alert(1)> & \u2028"
 
@@ -36,7 +36,7 @@ def two_photos(scene: Image.Image) -> list[ImageRegions]:
 def said_of(scene: Image.Image) -> list[page.Result]:
     others = (Sentence("a cup is on a table", -4.0),)
     sentence = Description("mug.jpg", *scene.size, "m", "a mug stands on a table", -3.0, others, scene)
-    return [sentence, replace(sentence, path="sun.jpg", sentence="the sun shines", alternatives=())]
+    return [sentence, AltText("sun.jpg", *scene.size, "m", "The sun shines.", (), scene)]
 
 
 def aligned(scene: Image.Image) -> Alignment:
@@ -305,6 +305,9 @@ def test_chromium_shows_sentences_without_scores(browse: Browse, scene: Image.Im
     assert browser.ask("document.querySelectorAll('.region').length") == 0
     assert not browser.ask("document.getElementById('found-regions').checkVisibility()")
     assert "%" not in browser.ask("document.body.innerText")
+    browser.press("ArrowRight")
+    browser.wait_for("sentence.innerText === 'The sun shines.'")
+    assert not browser.ask("alternatives.checkVisibility()")
 
 
 def test_chromium_colours_the_words_of_an_alignment_by_region(browse: Browse, scene: Image.Image) -> None:

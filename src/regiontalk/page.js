@@ -35,8 +35,10 @@ function source(number) {
 // --- what is likely, and what is searched for
 
 const likely = (region) => Object.keys(least).every((key) => (region[key] ?? 1) >= least[key]);
-const texts = (photo) => photo.sentence ? [photo.sentence] : photo.regions.filter(likely).map((region) => region.caption);
-const describe = (photo) => [...new Set(texts(photo))].join(", ") || "Nothing likely was found in this photo";
+const hasSentence = (photo) => photo.sentence !== undefined;
+const captions = (photo) => photo.regions.filter(likely).map((region) => region.caption);
+const texts = (photo) => hasSentence(photo) ? [photo.sentence] : [...new Set(captions(photo))];
+const describe = (photo) => texts(photo).join(", ") || "Nothing likely was found in this photo";
 const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 const begins = (words, start) => words.some((word) => word.startsWith(start));
 
@@ -67,7 +69,7 @@ const cards = photos.map((photo, number) => {
 
 function fillCard(number) {
   const { image, line } = cards[number];
-  const own = [...new Set(texts(photos[number]))];
+  const own = texts(photos[number]);
   const hit = (text) => wanted.some((start) => begins(wordsOf(text), start));
   image.alt = describe(photos[number]);
   write(line, [...own.filter(hit), ...own.filter((text) => !hit(text))].join(" · ") || "–");
@@ -182,15 +184,16 @@ function fillViewer() {
 function fillSentence(photo) {
   if (photo.segments) find("sentence").replaceChildren(...said.flatMap(({ element }) => [element, " "]));
   else write(find("sentence"), photo.sentence ?? "");
-  find("unknown").textContent = photo.unknown?.length ? `Words that the model does not know: ${photo.unknown.join(", ")}` : "";
+  const unknown = photo.unknown ?? [];
+  find("unknown").textContent = unknown.length ? `Words that the model does not know: ${unknown.join(", ")}` : "";
   const others = (photo.alternatives ?? []).map((sentence) => element("li", sentence));
   find("alternatives").hidden = others.length === 0;
   find("alternatives").lastElementChild.replaceChildren(...others);
 }
 
 function fillCaptions(photo) {
-  find("found-regions").hidden = Boolean(photo.sentence);
-  if (photo.sentence) return;
+  find("found-regions").hidden = hasSentence(photo);
+  if (hasSentence(photo)) return;
   find("captions").replaceChildren(...said.map(({ element: caption }) => {
     const item = element("li");
     item.append(caption);
@@ -205,7 +208,7 @@ function filterRegions() {
     slider.nextElementSibling.textContent = percent(least[name]);
   }
   find("photo").alt = describe(photo);
-  if (photo.sentence) return;
+  if (hasSentence(photo)) return;
   const shown = photo.regions.map(likely);
   shown.forEach((show, number) => {
     regions[number].hidden = said[number].element.parentElement.hidden = !show;
@@ -256,13 +259,19 @@ function setLeast(changes) {
   filterRegions();
 }
 
+function openSearch(event) {
+  event.preventDefault(); // the key is no part of the words
+  location.hash = "";
+  setTimeout(() => search.focus()); // once the overview is there
+}
+
 const KEYS = { ArrowRight: () => go(1), j: () => go(1), ArrowLeft: () => go(-1), k: () => go(-1) };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = event.target instanceof HTMLInputElement;
   if (event.key === "Escape" && current !== null) location.hash = "";
   else if (event.key === "Escape") { search.value = ""; filterCards(); }
-  else if (event.key === "/" && !typing) { location.hash = ""; setTimeout(() => search.focus()); event.preventDefault(); }
+  else if (event.key === "/" && !typing && photos.length > 1) openSearch(event);
   else if (current !== null && !typing && photos.length > 1) KEYS[event.key]?.();
 });
 search.addEventListener("input", filterCards);
@@ -287,10 +296,12 @@ stage.addEventListener("pointerup", (event) => {
 stage.addEventListener("click", () => { chosen = null; mark(); });
 
 history.scrollRestoration = "manual";
-if (photos.length === 1) for (const one of [find("back"), find("previous").parentElement, viewer.querySelector(".keys")]) one.hidden = true;
+if (photos.length === 1) {
+  for (const one of [find("back"), ...viewer.querySelectorAll("nav, .keys")]) one.hidden = true;
+}
 for (const one of document.querySelectorAll(".confidence")) one.hidden = !anyHas("confidence");
 for (const one of document.querySelectorAll(".unsure")) one.hidden = anyHas("confidence");
-find("cards").classList.toggle("sentences", photos.some((photo) => photo.sentence));
+find("cards").classList.toggle("sentences", photos.some(hasSentence));
 find("cards").append(...cards.map(({ card }) => card));
 addEventListener("hashchange", route);
 document.addEventListener("DOMContentLoaded", () => { if (current !== null) find("photo").src = source(current); });

@@ -15,9 +15,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote
 
 from PIL import Image
@@ -25,12 +26,12 @@ from PIL import Image
 from regiontalk import images
 from regiontalk.drawing import PALETTE
 from regiontalk.files import replacing
-from regiontalk.types import Alignment, Description, ImageRegions
+from regiontalk.types import Alignment, AltText, Description, ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
 THUMBNAIL = 320  # pixels, about 12 kB
 
-Result = ImageRegions | Description | Alignment
+Result = ImageRegions | Description | AltText | Alignment
 
 
 @contextmanager
@@ -43,37 +44,50 @@ def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
         tempfile.TemporaryFile("w+", encoding="ascii", dir=path.parent) as photos,
     ):
         file.write(before)
-        ids: set[str] = set()
-        least = {"score": 1.0, "confidence": 1.0}  # shown at first
-
-        def add(found: Result) -> None:
-            photo = found.image if found.image is not None else images.open_photo(found.path)
-            large = reduced(photo, LONG_SIDE)
-            identity = _free_id(found.path, ids)
-            entry = {"id": identity, "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70), **_entry(found, photo)}
-            file.write((",\n" if ids else "\n") + json_for_html(entry))
-            photos.write(f'<script id="jpeg-{len(ids)}" type="text/plain">{jpeg_base64(large, 80)}</script>\n')
-            ids.add(identity)
-            if isinstance(found, ImageRegions):
-                least["score"] = min(least["score"], found.shown.threshold)
-                least["confidence"] = min(least["confidence"], found.shown.confidence)
-
-        yield add
-        file.write(between.replace("{{least}}", json.dumps(least)))
+        entries = _Entries(file, photos)
+        yield entries.add
+        file.write(between.replace("{{least}}", json.dumps(entries.least)))
         photos.seek(0)
         shutil.copyfileobj(photos, file)
         file.write(after)
 
 
+@dataclass
+class _Entries:
+    """Writes words and thumbnails to one file, and photos to another."""
+
+    file: TextIO
+    photos: TextIO
+    ids: set[str] = field(default_factory=set)
+    least: dict[str, float] = field(default_factory=lambda: {"score": 1.0, "confidence": 1.0})
+    """What a region must have to be shown at first."""
+
+    def add(self, found: Result) -> None:
+        photo = found.image if found.image is not None else images.open_photo(found.path)
+        large = reduced(photo, LONG_SIDE)
+        identity = _free_id(found.path, self.ids)
+        entry = {"id": identity, "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70), **_entry(found, photo)}
+        self.file.write((",\n" if self.ids else "\n") + json_for_html(entry))
+        self.photos.write(f'<script id="jpeg-{len(self.ids)}" type="text/plain">{jpeg_base64(large, 80)}</script>\n')
+        self.ids.add(identity)
+        if isinstance(found, ImageRegions):
+            self.least["score"] = min(self.least["score"], found.shown.threshold)
+            self.least["confidence"] = min(self.least["confidence"], found.shown.confidence)
+
+
 def _entry(found: Result, photo: Image.Image) -> dict[str, Any]:
     """What the script needs of a result; boxes in pixels of a photo of `width` times `height`."""
     entry: dict[str, Any] = {"name": found.path, "width": photo.width, "height": photo.height, "regions": []}
-    if isinstance(found, Description):
-        others = [other.sentence for other in found.alternatives]
-        return entry | {"sentence": found.sentence, "alternatives": others}
-    if isinstance(found, Alignment):
-        return entry | _aligned(found)
-    return entry | {"width": found.width, "height": found.height, "regions": found.to_dict()["regions"]}
+    match found:
+        case Description():
+            others = [other.sentence for other in found.alternatives]
+            return entry | {"sentence": found.sentence, "alternatives": others}
+        case AltText():
+            return entry | {"sentence": found.text}
+        case Alignment():
+            return entry | _aligned(found)
+        case ImageRegions():
+            return entry | {"width": found.width, "height": found.height, "regions": found.to_dict()["regions"]}
 
 
 def _aligned(found: Alignment) -> dict[str, Any]:
