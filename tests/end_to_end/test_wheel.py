@@ -38,7 +38,7 @@ def test_the_model_is_in_the_wheel(wheel: Path, tiny_model: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {f"regiontalk/weights/{file.name}" for file in model.iterdir()} <= names
-    assert {"regiontalk/page.html", "regiontalk/py.typed"} <= names
+    assert {*(f"regiontalk/page.{kind}" for kind in ("html", "css", "js")), "regiontalk/py.typed"} <= names
     assert wheel.stat().st_size <= LARGEST
 
 

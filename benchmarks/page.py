@@ -1,0 +1,88 @@
+"""How quickly a page of many photos opens in Chromium: python benchmarks/page.py [--photos N] [--json]
+
+The photos are sheets of four example photos, 1280×960: about 200 kB each, as phone photos are on a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+
+from regiontalk.page import writing_page
+from regiontalk.types import ImageRegions, Region
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from chromium import Browser  # noqa: E402
+
+FIRST_VIEW = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+SEARCH = """(() => {
+  const began = performance.now();
+  search.value = "red mug";
+  filterCards();
+  document.body.offsetHeight;
+  return performance.now() - began;
+})()"""
+LAST_PHOTO = """(async () => {
+  const began = performance.now();
+  location.hash = photos.at(-1).id;
+  await new Promise((done) => addEventListener("hashchange", done, { once: true }));
+  await photo.decode();
+  return performance.now() - began;
+})()"""
+
+
+def write_page(path: Path, count: int) -> None:
+    files = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
+    quarters = [Image.open(file).convert("RGB").resize((640, 480)) for file in files]
+    regions = tuple(
+        Region((40.0 * n, 30.0 * n, 40.0 * n + 500, 30.0 * n + 400), 1 - 0.07 * n, f"a {colour} {thing}")
+        for n, (colour, thing) in enumerate(itertools.product(("red", "blue", "small"), ("dog", "mug", "wall", "tree")))
+    )
+    with writing_page(path) as add:
+        for number, parts in zip(range(count), itertools.cycle(itertools.product(quarters, repeat=4)), strict=False):
+            sheet = Image.new("RGB", (1280, 960))
+            for part, corner in zip(parts, itertools.product((0, 640), (0, 480)), strict=True):
+                sheet.paste(part, corner)
+            add(ImageRegions(f"trip/{number:05}.jpg", 1280, 960, "none", regions, sheet))
+
+
+def measure(address: str, profile: Path, repeats: int) -> dict[str, float]:
+    """Medians, in milliseconds."""
+    browser = Browser(profile)
+    measured: dict[str, list[float]] = {"first_view_ms": [], "search_ms": [], "last_photo_ms": []}
+    try:
+        for _ in range(repeats):
+            browser.open(address)
+            browser.wait_for(FIRST_VIEW)
+            for name, question in zip(measured, (FIRST_VIEW, SEARCH, LAST_PHOTO), strict=True):
+                measured[name].append(browser.ask(question))
+    finally:
+        browser.close()
+    return {name: round(statistics.median(values), 1) for name, values in measured.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--photos", type=int, default=330)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        write_page(page, asked.photos)
+        result = {"photos": asked.photos, "megabytes": round(page.stat().st_size / 1e6, 1)}
+        result |= measure(page.as_uri(), Path(folder) / "profile", asked.repeats)
+    print(json.dumps(result) if asked.json else "\n".join(f"{name:15}{value}" for name, value in result.items()))
+
+
+if __name__ == "__main__":
+    main()
