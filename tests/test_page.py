@@ -237,13 +237,21 @@ def test_chromium_shows_what_is_likely_until_asked_for_more(browse: Browse, scen
     browser = browse(two_photos(scene), "#trip/mug.jpg")
     assert browser.ask(SHOWN) == ["a red mug", "foam"]
     assert browser.ask("count.textContent") == "2 of 3 regions"
-    browser.click("#all")
-    assert browser.ask(SHOWN) == ["a red mug", "foam", "a ghost"]
+    for shown in (["a red mug", "foam", "a ghost"], ["a red mug", "foam"]):  # all, and likely ones again
+        browser.click("#all")
+        assert browser.ask(SHOWN) == shown
     browser.ask("sliders.score.value = 60; sliders.score.dispatchEvent(new Event('input'))")
     assert browser.ask(SHOWN) == ["a red mug"]
     assert browser.ask("document.querySelectorAll('.region:not([hidden])').length") == 1
     assert browser.ask("columns.innerText.trim()") == "place", "a score is the place's"
     assert not browser.ask("sliders.confidence.checkVisibility()")
+
+
+def test_chromium_shows_given_boxes_all_and_without_scores(browse: Browse, scene: Image.Image) -> None:
+    browser = browse([replace(two_photos(scene)[0], shown=Shown(0.0, None))])
+    assert browser.ask(SHOWN) == ["a red mug", "foam", "a ghost"]
+    assert not browser.ask("sliders.score.checkVisibility()")
+    assert "%" not in browser.ask("document.body.innerText")
 
 
 def test_chromium_shows_how_likely_the_words_are_where_that_is_known(browse: Browse, scene: Image.Image) -> None:

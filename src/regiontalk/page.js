@@ -4,6 +4,7 @@ const find = (id) => document.getElementById(id);
 const overview = find("overview"), viewer = find("viewer"), stage = find("stage"), search = find("search");
 const byId = new Map(photos.map((photo, number) => [photo.id, number]));
 const sliders = { score: find("least-score"), confidence: find("least-confidence") };
+const first = { ...least }; // as the page opens
 let wanted = []; // the words that are searched for
 let found = []; // the numbers of the photos that have them
 let current = null; // the number of the photo that is shown, null in the overview
@@ -215,7 +216,9 @@ function filterRegions() {
   });
   const count = shown.filter(Boolean).length;
   find("count").textContent = `${count} of ${plural(shown.length, "region")}`;
-  find("all").hidden = count === shown.length;
+  const changed = Object.keys(least).some((key) => least[key] !== first[key]);
+  find("all").textContent = count < shown.length ? "Show all" : "Show likely";
+  find("all").hidden = count === shown.length && !changed;
   find("columns").hidden = count === 0;
 }
 
@@ -281,7 +284,9 @@ search.addEventListener("keydown", (event) => {
 for (const [name, slider] of Object.entries(sliders)) {
   slider.addEventListener("input", () => setLeast({ [name]: slider.value / 100 }));
 }
-find("all").addEventListener("click", () => setLeast({ score: 0, confidence: 0 }));
+find("all").addEventListener("click", () => {
+  setLeast(find("all").textContent === "Show all" ? { score: 0, confidence: 0 } : first);
+});
 find("previous").addEventListener("click", () => go(-1));
 find("next").addEventListener("click", () => go(1));
 
@@ -299,8 +304,10 @@ history.scrollRestoration = "manual";
 if (photos.length === 1) {
   for (const one of [find("back"), ...viewer.querySelectorAll("nav, .keys")]) one.hidden = true;
 }
-for (const one of document.querySelectorAll(".confidence")) one.hidden = !anyHas("confidence");
-for (const one of document.querySelectorAll(".unsure")) one.hidden = anyHas("confidence");
+for (const name of ["confidence", "score"]) {
+  for (const one of document.querySelectorAll(`.${name}`)) one.hidden = !anyHas(name);
+}
+find("unsure").hidden = anyHas("confidence");
 find("cards").classList.toggle("sentences", photos.some(hasSentence));
 find("cards").append(...cards.map(({ card }) => card));
 addEventListener("hashchange", route);

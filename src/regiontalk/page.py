@@ -87,7 +87,14 @@ def _entry(found: Result, photo: Image.Image) -> dict[str, Any]:
         case Alignment():
             return entry | _aligned(found)
         case ImageRegions():
-            return entry | {"width": found.width, "height": found.height, "regions": found.to_dict()["regions"]}
+            return entry | {"width": found.width, "height": found.height, "regions": _regions(found)}
+
+
+def _regions(found: ImageRegions) -> list[dict[str, Any]]:
+    """Boxes that were given have no score: nobody asks whether their place is right."""
+    left_out = {"score"} if found.shown.top is None else set()
+    regions = found.to_dict()["regions"]
+    return [{key: value for key, value in region.items() if key not in left_out} for region in regions]
 
 
 def _aligned(found: Alignment) -> dict[str, Any]:
