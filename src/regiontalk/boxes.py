@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.floating]
 Integers = NDArray[np.intp]
 
-_NMS_CHUNK = 256
+_CHUNK = 256
 
 
 def xywh_to_xyxy(boxes_xywh: ArrayLike) -> Floats:
@@ -58,8 +58,8 @@ def nms(boxes_xyxy: ArrayLike, scores: ArrayLike, threshold: float, limit: int |
     ranked = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     kept: list[int] = []
     # Chunk by chunk, because with a limit most boxes never need a look.
-    for start in range(0, len(ranked), _NMS_CHUNK):
-        chunk = ranked[start : start + _NMS_CHUNK]
+    for start in range(0, len(ranked), _CHUNK):
+        chunk = ranked[start : start + _CHUNK]
         chunk = chunk[~(iou(boxes[chunk], boxes[kept]) > threshold).any(axis=1)]
         close = iou(boxes[chunk], boxes[chunk]) > threshold
         free = np.ones(len(chunk), dtype=bool)
@@ -109,15 +109,19 @@ def merge_groups(boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool =
     Again and again the box with most overlapping boxes (IoU >= threshold) takes them with it;
     of equal ones the first.
     """
-    close = iou(boxes_xyxy, boxes_xyxy, plus_one) >= threshold
+    boxes = _as_boxes(boxes_xyxy)
+    close = np.empty((len(boxes), len(boxes)), dtype=bool)
+    for start in range(0, len(boxes), _CHUNK):  # a byte for each pair is enough: IoUs would take a hundred
+        close[start : start + _CHUNK] = iou(boxes[start : start + _CHUNK], boxes, plus_one) >= threshold
     np.fill_diagonal(close, True)
     free = np.ones(len(close), dtype=bool)
+    counts = close.sum(axis=1)
     groups: list[list[int]] = []
     while free.any():
-        counts = np.where(free, (close & free).sum(axis=1), -1)
-        members = np.flatnonzero(close[int(np.argmax(counts))] & free)
-        groups.append([int(member) for member in members])
+        members = np.flatnonzero(close[int(np.argmax(np.where(free, counts, -1)))] & free)
+        groups.append(members.tolist())
         free[members] = False
+        counts -= close[members].sum(axis=0)
     return groups
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import errno
 import functools
@@ -224,12 +225,25 @@ def _put_in_place(partial: Path, path: Path, before: tuple[int, int] | None) -> 
     now = _state(path)
     if now is not None and now != before:
         raise UsageError(f"{path}: another program wrote it in the meantime; it was not replaced")
+    if now is not None and _exchange(partial, path):
+        return  # `partial` is the old one now, and goes
     if now is not None:
         path.rename(_aside(path))
     elif path.is_dir():
         path.rmdir()
     partial.rename(path)
     _remove(_aside(path))
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Two folders change their names at once, where the system can do that: at every moment one of them is there."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError, TypeError):  # not Linux
+        return False
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), swap)
+    return done == 0
 
 
 # Reading

@@ -92,7 +92,7 @@ def test_an_early_mistake_is_found_without_reading_the_whole_file(tmp_path, monk
 
 def test_an_item_without_end_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(json_stream, "CHUNK_BYTES", 8)
-    monkeypatch.setattr(json_stream, "LARGEST_ITEM", 100)
+    monkeypatch.setattr(json_stream, "LONGEST_LINE", 100)
     with pytest.raises(DataError, match="one item of more than 100 characters"):
         list(stream_array(write(tmp_path, '["' + "a" * 1000 + '"]')))
 

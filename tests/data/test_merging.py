@@ -1,6 +1,7 @@
 """Heavily overlapping regions become one with several references (DenseCap section 4)."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -101,3 +102,40 @@ def test_photos_that_the_new_data_set_needs_are_not_replaced(tmp_path):
         prepare("jsonl", tmp_path / "merged", tmp_path / "packed", Settings(force=True))
     assert {path.name: path.read_bytes() for path in (tmp_path / "packed").iterdir()} == before
     prepare("jsonl", tmp_path / "merged", tmp_path / "packed", Settings(force=True, pack=64))
+
+
+def test_c7_fifteen_thousand_regions_are_refused(tmp_path):
+    region = {"xyxy": [0, 0, 9, 9], "phrase": "a dot"}
+    line = {"image": "a.jpg", "width": 9, "height": 9, "regions": [region] * 15_000}
+    (tmp_path / "annotations.jsonl").write_text(json.dumps(line))
+    with pytest.raises(DataError, match="line 1: 15000 regions"):
+        merge_dataset(tmp_path, tmp_path / "out")
+
+
+def test_c7_a_pair_of_regions_takes_little_memory():
+    """A byte, and not several numbers: 2,000 regions are four million pairs."""
+    dots = tuple(TrueRegion((n, 0, n + 1, 1), "a dot") for n in range(2000))
+    tracemalloc.start()
+    merged = merge_regions(Record("a.jpg", 2001, 1, regions=dots))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(merged.regions) == 2000
+    assert peak < 40e6
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('"regions": [{"xyxy": [NaN, 0, 1, 1], "phrase": "x"}]', "NaN is not JSON"),
+        ('"regions": [{"xyxy": [1e999, 0, 1, 1], "phrase": "x"}]', "1e999"),
+        ('"regions": [{"xyxy": [0, 0, 1, 1], "phrase": "x", "phrases": 5}]', r"phrases: 5 is not a list"),
+        ('"licence": 1e999', "1e999"),
+        (f'"licence": {"9" * 5000}', "digits"),
+        (f'"licence": {"[" * 100_000}', "wrong JSON"),
+    ],
+)
+def test_c10_values_that_are_no_records_are_named(text, problem, tmp_path):
+    (tmp_path / "annotations.jsonl").write_text(f'{{"image": "a.jpg", "width": 9, "height": 9, {text}}}')
+    with pytest.raises(DataError, match=rf"annotations\.jsonl, line 1: .*{problem}"):
+        merge_dataset(tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -214,6 +214,75 @@ def test_killed_midway_there_is_no_data_set(source, tmp_path):
     assert len(Dataset(tmp_path / "out")) == 3
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_c4_a_folder_that_appears_meanwhile_is_never_replaced(source, tmp_path, force):
+    def interrupted(items):
+        for item in items:
+            (tmp_path / "out").mkdir(exist_ok=True)
+            (tmp_path / "out" / "annotations.jsonl").write_text("mine")
+            yield item
+
+    with pytest.raises(UsageError, match="another program wrote it in the meantime; it was not replaced"):
+        prepare("jsonl", source, tmp_path / "out", Settings(force=force), interrupted)
+    assert files(tmp_path / "out") == {"annotations.jsonl": b"mine"}
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_c4_of_two_that_prepare_one_place_one_wins(source, tmp_path, force):
+    """The quicker one; the other says so, and leaves nothing behind."""
+    if force:
+        prepare("jsonl", source, tmp_path / "out", Settings(min_regions=1))
+
+    def overtaken(items):
+        first, *others = items
+        prepare("jsonl", source, tmp_path / "out", Settings(force=force))
+        yield from (first, *others)
+
+    with pytest.raises(UsageError, match="another program wrote it in the meantime"):
+        prepare("jsonl", source, tmp_path / "out", Settings(force=force, max_regions=1), overtaken)
+    assert len(Dataset(tmp_path / "out")) == 3
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from regiontalk import files
+from regiontalk.data.prepare import Settings, prepare
+if sys.argv[3] == "two renames":
+    files._exchange = lambda *_: False
+    rename = Path.rename
+    Path.rename = lambda path, target: os.kill(os.getpid(), 9) if target.name == "out" else rename(path, target)
+else:
+    exchange = files._exchange
+    files._exchange = lambda *names: (exchange(*names), os.kill(os.getpid(), 9))
+prepare("jsonl", Path(sys.argv[1]), Path(sys.argv[2]), Settings(force=True, max_regions=1))
+"""
+
+
+@pytest.mark.parametrize("how", ["two renames", "an exchange"])
+def test_c11_killed_while_force_replaces_the_old_or_the_new_data_set_is_there(source, tmp_path, how):
+    """Where the system cannot exchange two folders, the old one is put back at the next start."""
+    prepare("jsonl", source, tmp_path / "out")
+    killed = subprocess.run([sys.executable, "-c", KILLED, source, tmp_path / "out", how], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    if how == "an exchange":
+        assert len(Dataset(tmp_path / "out")) == 2, "the new one, at once"
+    with pytest.raises(UsageError, match="not empty|is there already"):
+        prepare("jsonl", source, tmp_path / "out")
+    assert len(Dataset(tmp_path / "out")) == (2 if how == "an exchange" else 3)
+    prepare("jsonl", source, tmp_path / "out", Settings(force=True))
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".replaced")] == []
+
+
+def test_c7_a_photo_with_too_many_regions_is_named(photos, tmp_path):
+    region = {"xyxy": [0, 0, 9, 9], "phrase": "a dot"}
+    (photos / "lines.jsonl").write_text(json.dumps({"image": "a.jpg", "regions": [region] * 10_001}))
+    with pytest.raises(DataError, match=r"lines\.jsonl, line 1: 10001 regions, and at most 10000 can be used"):
+        prepare("jsonl", photos / "lines.jsonl", tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "problem"),
     [

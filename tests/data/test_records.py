@@ -215,6 +215,18 @@ def test_a_shard_that_is_no_tar_is_named(tmp_path: Path, shard: str) -> None:
         dataset.read_photo(dataset[0])
 
 
+@pytest.mark.parametrize("size", [10**8, 10**12])
+def test_c7_a_header_of_gigabytes_in_a_shard_is_refused(tmp_path: Path, size: int) -> None:
+    header = tarfile.TarInfo("a.jpg")
+    header.type, header.size = tarfile.XHDTYPE, size
+    (tmp_path / "s.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
+    with (tmp_path / "s.tar").open("rb+") as file:
+        file.truncate(min(size, 10**9))
+    dataset = Dataset(write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": "s.tar"})))
+    with pytest.raises(DataError, match="a header that is too long"):
+        dataset.read_photo(dataset[0])
+
+
 def test_a_shard_cut_off_or_gone_after_its_index_was_read_is_named(tmp_path: Path) -> None:
     path = add_shard(tmp_path, "s.tar", {"a.jpg": b"x" * 5000})
     dataset = Dataset(write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": "s.tar"})))

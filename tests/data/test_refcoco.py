@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,28 @@ def test_bad_input_is_named_with_file_and_place(source: Path, data: bytes, probl
     with pytest.raises(DataError, match=r"refs\(unc\)\.p.*" + problem):
         prepare("refcoco", source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x80\x02]r\xff\xff\xff\x7f.",  # remember this under number two thousand million
+        b"\x80\x05\x96" + (1 << 33).to_bytes(8, "little") + b".",  # a byte array of 8 GB
+        b"\x80\x05\x8e" + (1 << 62).to_bytes(8, "little") + b".",
+    ],
+)
+def test_c7_a_few_bytes_cannot_ask_for_gigabytes(source: Path, data: bytes, tmp_path: Path) -> None:
+    (source / "refs(unc).p").write_bytes(data)
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30));"
+        "from pathlib import Path; from regiontalk.data.refcoco import _unpickle; from regiontalk.errors import DataError\n"
+        "try: print(_unpickle(Path(sys.argv[1])))\n"
+        "except DataError as error: print('refused', error.__cause__.__class__.__name__)"
+    )
+    command = [sys.executable, "-c", script, source / "refs(unc).p"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n" or (done.stdout.startswith("refused") and "MemoryError" not in done.stdout)
 
 
 def test_no_expressions_at_all(tmp_path: Path) -> None:

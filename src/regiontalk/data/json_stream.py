@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from regiontalk.errors import DataError
-from regiontalk.files import open_file, refuse_constant
+from regiontalk.files import LONGEST_LINE, open_file, refuse_constant
 
 CHUNK_BYTES = 1 << 22
-LARGEST_ITEM = 1 << 28  # characters; a broken file must not grow the window without end
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _CUT_TOKEN = 16  # characters: an error nearer to the window's end may be a token cut in two
@@ -124,8 +123,8 @@ class _Window:
 
     def _read_on_or_fail(self, error: json.JSONDecodeError) -> None:
         cut = error.pos >= len(self.text) - _CUT_TOKEN or error.msg.startswith("Unterminated string")
-        if cut and len(self.text) - self.at > LARGEST_ITEM:
-            self.fail(f"one item of more than {LARGEST_ITEM} characters")
+        if cut and len(self.text) - self.at > LONGEST_LINE:
+            self.fail(f"one item of more than {LONGEST_LINE} characters")
         if not cut or not self._read():
             self.fail(error.msg, error.pos)
 

@@ -26,7 +26,7 @@ from regiontalk.data import (
 )
 from regiontalk.data.packing import Packer
 from regiontalk.data.photo_paths import PhotoFinder, upright_size
-from regiontalk.data.records import Record, TarShards, TrueRegion
+from regiontalk.data.records import Record, TarShards, TrueRegion, checked
 from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
 from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
 from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
@@ -157,7 +157,7 @@ class RecordMaker:
 
     def _record(self, item: Item) -> Record | None:
         """The record of an item, None (and a note) if there is none to be had."""
-        record = item.record
+        record = checked(item.record, item.place)
         if record.split == NO_SPLIT:
             self.report.left_out["in no split"] += 1
             return None

@@ -12,17 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
-from regiontalk.files import REST, open_file, parse_json, read_file, read_lines, to_dataclass
+from regiontalk.files import LONGEST_LINE, REST, open_file, parse_json, read_file, read_lines, to_dataclass
 from regiontalk.types import BoxXYXY
 
 ANNOTATIONS = ("annotations.jsonl", "annotations.jsonl.gz")
 SPLITS = ("train", "dev", "test")
+MOST_REGIONS = 10_000  # of one photo
 
 
 @dataclass(frozen=True)
@@ -176,15 +177,34 @@ class TarShards:
     def _index(self, shard: str) -> dict[str, tuple[int, int]]:
         path = self.folder / shard
         try:
-            with open_file(path) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            with open_file(path) as file, tarfile.open(fileobj=cast(Any, _Headers(file)), mode="r:") as tar:
                 return {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
         except (OSError, ValueError, tarfile.TarError) as error:
             raise DataError(f"{path}: cannot be read as a tar shard: {error}") from error
 
 
+class _Headers:
+    """The headers of a tar file. One that says it is of gigabytes would be read as a whole."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.seek, self.tell, self._read = file.seek, file.tell, file.read
+
+    def read(self, size: int) -> bytes:
+        if size > LONGEST_LINE:
+            raise tarfile.ReadError("a header that is too long")
+        return self._read(size)
+
+
 def parse_record(line: bytes, place: str) -> Record:
     """One line as a record; `place` names it in the error."""
-    return to_dataclass(Record, parse_json(line, place), place)
+    return checked(to_dataclass(Record, parse_json(line, place), place), place)
+
+
+def checked(record: Record, place: str) -> Record:
+    """The record, unless it has more regions than can be compared with each other."""
+    if len(record.regions) > MOST_REGIONS:
+        raise DataError(f"{place}: {len(record.regions)} regions, and at most {MOST_REGIONS} can be used")
+    return record
 
 
 def annotations_path(folder: Path) -> Path:
