@@ -7,9 +7,7 @@ import random
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,16 +22,6 @@ from regiontalk.types import ImageRegions, Region
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "your-photos.md").read_text(encoding="utf-8")
 SIZES = {"a.jpg": (97, 64), "deep/a.jpg": (33, 50), "A.png": (1, 400), "b +c&d%20é#1;.jpg": (640, 3), "x.y.jpg": (7, 7)}
-
-
-@dataclass(frozen=True)
-class SureRegion(Region):
-    """A region with the confidence that newer models give."""
-
-    confidence: float = 0.5
-
-    def to_dict(self, number: int) -> dict[str, Any]:
-        return super().to_dict(number) | {"confidence": round(self.confidence, 6)}
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +79,8 @@ def regions(draw: st.DrawFn, width: int, height: int) -> Region:
     caption = draw(
         st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text == text.strip())
     )
-    if draw(st.booleans()):
-        return SureRegion((x0, y0, x1, y1), score, caption, -1.0, confidence=draw(st.floats(0, 1)))
-    return Region((x0, y0, x1, y1), score, caption, -1.0)
+    confidence = draw(st.none() | st.floats(0, 1))
+    return Region((x0, y0, x1, y1), score, caption, -1.0, confidence=confidence)
 
 
 @pytest.mark.parametrize("name", exports.FORMATS)

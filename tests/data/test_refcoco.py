@@ -99,7 +99,7 @@ def test_c7_a_few_bytes_cannot_ask_for_gigabytes(source: Path, data: bytes, tmp_
     (source / "refs(unc).p").write_bytes(data)
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30));"
-        "from pathlib import Path; from regiontalk.data.refcoco import _unpickle; from regiontalk.errors import DataError\n"
+        "from pathlib import Path; from regiontalk.data.refcoco import _unpickle, DataError\n"
         "try: print(_unpickle(Path(sys.argv[1])))\n"
         "except DataError as error: print('refused', error.__cause__.__class__.__name__)"
     )
