@@ -1,14 +1,8 @@
-"""One HTML page about a dense captioning result: figures, curves, and the best and worst images.
-
-The page is self-contained: charts are inline SVG, pictures are embedded.
-"""
+"""One HTML page about a dense captioning result: figures, and the best and worst images, embedded in it."""
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -18,35 +12,26 @@ from regiontalk import boxes, drawing
 from regiontalk.boxes import Floats
 from regiontalk.data.merged_truth import TruthImage
 from regiontalk.errors import RegionTalkError
-from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS, curves
+from regiontalk.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS
 from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
 from regiontalk.evaluation.matching import boxes_of
 from regiontalk.evaluation.reference_scores import label
 from regiontalk.files import replacing
+from regiontalk.page import jpeg_base64, reduced
 from regiontalk.types import ImageRegions, Region
 
 EXAMPLES = 4  # best and as many worst
 LONG_SIDE = 640  # pixels of an embedded picture
-COLOURS = ("#444", "#fdbb84", "#fc8d59", "#ef6548", "#d7301f", "#b30000", "#7f0000")
 STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1100px;padding:0 1em;color:#222}
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.3em .7em;text-align:right}
 th{font-weight:600}td:first-child,th:first-child{text-align:left}
-.heat td{min-width:3.6em}.charts{display:flex;flex-wrap:wrap;gap:1em}
+.heat td{min-width:3.6em}
 figure{margin:0}figcaption{font-size:13px;color:#555}
 .pair{display:grid;grid-template-columns:1fr 1fr;gap:1em;margin:0 0 2em}.pair img{width:100%}
 .note{color:#555}"""
 
 PhotoReader = Callable[[str], Image.Image]
-
-
-@dataclass(frozen=True)
-class Example:
-    """An image with its truth and its predictions, and its own mAP."""
-
-    truth: TruthImage
-    regions: tuple[Region, ...]
-    map: float
 
 
 def choose_examples(image_maps: Mapping[str, float], count: int = EXAMPLES) -> tuple[list[str], list[str]]:
@@ -67,16 +52,11 @@ def write_report(
     image_maps = evaluation.image_maps()
     best, worst = choose_examples(image_maps)
     shown = {image.path: image.regions for image in predictions if image.path in {*best, *worst}}
-    examples = {
-        name: Example(evaluation.truths[name], shown.get(name, ()), image_maps[name]) for name in (*best, *worst)
-    }
-    parts = [
-        _summary(result),
-        _heat_map(result),
-        _charts(curves(evaluation.pool(), evaluation.rules), result.metric),
-        _gallery("Best images", [examples[name] for name in best], open_photo),
-        _gallery("Worst images", [examples[name] for name in worst], open_photo),
-    ]
+    parts = [_summary(result), _heat_map(result)]
+    for heading, names in (("Best images", best), ("Worst images", worst)):
+        parts += [f"<h2>{heading}</h2>"] if names else []
+        for name in names:
+            parts.append(_example(evaluation.truths[name], shown.get(name, ()), image_maps[name], open_photo))
     title = "Dense captioning: evaluation"
     page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{STYLE}</style>"
@@ -117,64 +97,28 @@ def _heat_cell(value: float) -> str:
     return f'<td style="background:rgba(8,81,156,{value:.3f});color:{ink}">{100 * value:.1f}'
 
 
-def _charts(precision: Floats, metric: str) -> str:
-    """A chart per IoU with a line per language threshold; `precision` is (5, 7, levels)."""
-    figures = "".join(
-        f"<figure>{_chart(lines)}<figcaption>IoU {iou:g}</figcaption></figure>"
-        for iou, lines in zip(IOU_THRESHOLDS, precision, strict=True)
+def _example(truth: TruthImage, regions: Sequence[Region], own_map: float, open_photo: PhotoReader) -> str:
+    canvas = _canvas(truth, open_photo)
+    # As many predictions as there are truths: more would hide the photo.
+    top = sorted(regions, key=lambda region: -region.score)[: len(truth.references)]
+    people = _picture(canvas, truth, truth.boxes_xyxy, [" / ".join(one) for one in truth.references])
+    model = _picture(canvas, truth, boxes_of(top), [region.caption for region in top])
+    return (
+        f"<h3>{escape(truth.path)} <small>mAP {100 * own_map:.1f}</small></h3><div class=pair>"
+        f"<figure>{people}<figcaption>truth: {len(truth.references)}</figcaption></figure>"
+        f"<figure>{model}<figcaption>best {len(top)} of {len(regions)} predictions</figcaption></figure></div>"
     )
-    names = ["boxes alone", *(f"{metric} > {score:g}" for score in LANGUAGE_THRESHOLDS)]
-    legend = " ".join(
-        f'<span style="color:{colour}">■ {escape(name)}</span>' for colour, name in zip(COLOURS, names, strict=True)
-    )
-    return f"<h2>Precision over recall</h2><p>{legend}<div class=charts>{figures}</div>"
-
-
-def _chart(lines: Floats) -> str:
-    """200 × 200 with a frame; recall to the right, precision upwards."""
-    drawn = ""
-    for colour, line in zip(COLOURS, lines, strict=True):
-        points = " ".join(
-            f"{200 * level / (len(line) - 1):.1f},{200 - 200 * value:.1f}" for level, value in enumerate(line)
-        )
-        drawn += f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
-    frame = '<rect width="200" height="200" fill="none" stroke="#999"/>'
-    ticks = '<text x="-4" y="8" text-anchor="end">1</text><text x="-4" y="204" text-anchor="end">0</text>'
-    ticks += '<text x="200" y="216" text-anchor="end">recall 1</text>'
-    return f'<svg viewBox="-20 -6 230 228" width="205" font-size="11">{frame}{drawn}{ticks}</svg>'
-
-
-def _gallery(title: str, examples: Sequence[Example], open_photo: PhotoReader) -> str:
-    blocks = ""
-    for example in examples:
-        truth = example.truth
-        canvas = _canvas(truth, open_photo)
-        # As many predictions as there are truths: more would hide the photo.
-        top = sorted(example.regions, key=lambda region: -region.score)[: len(truth.references)]
-        people = _picture(canvas, truth, truth.boxes_xyxy, [" / ".join(one) for one in truth.references])
-        model = _picture(canvas, truth, boxes_of(top), [region.caption for region in top])
-        blocks += (
-            f"<h3>{escape(truth.path)} <small>mAP {100 * example.map:.1f}</small></h3><div class=pair>"
-            f"<figure>{people}<figcaption>truth: {len(truth.references)}</figcaption></figure>"
-            f"<figure>{model}<figcaption>best {len(top)} of {len(example.regions)} predictions</figcaption>"
-            "</figure></div>"
-        )
-    return f"<h2>{title}</h2>{blocks}" if blocks else ""
 
 
 def _canvas(truth: TruthImage, open_photo: PhotoReader) -> Image.Image:
     """The photo, made small; a grey rectangle of its shape where the photo cannot be opened."""
-    factor = min(1.0, LONG_SIDE / max(truth.width, truth.height))
-    size = (max(1, round(truth.width * factor)), max(1, round(truth.height * factor)))
     try:
-        return open_photo(truth.path).resize(size)
+        return reduced(open_photo(truth.path), LONG_SIDE)
     except RegionTalkError:
-        return Image.new("RGB", size, (200, 200, 200))
+        return reduced(Image.new("RGB", (truth.width, truth.height), (200, 200, 200)), LONG_SIDE)
 
 
 def _picture(canvas: Image.Image, truth: TruthImage, boxes_xyxy: Floats, captions: Sequence[str]) -> str:
     scaled = boxes.scale(boxes_xyxy, canvas.width / truth.width, canvas.height / truth.height)
-    buffer = io.BytesIO()
-    drawing.draw_regions(canvas, scaled, captions).save(buffer, "JPEG", quality=85)
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    data = jpeg_base64(drawing.draw_regions(canvas, scaled, captions), 85)
     return f'<img alt="" src="data:image/jpeg;base64,{data}">'

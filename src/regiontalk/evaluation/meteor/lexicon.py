@@ -8,9 +8,9 @@ from itertools import chain
 
 import numpy as np
 
+from regiontalk.errors import MissingExtra
 from regiontalk.evaluation.meteor.arrays import Integers, Sentences, Words
 from regiontalk.evaluation.meteor.normalize import LAST, depends_on_neighbours, depends_on_next, normalize, split
-from regiontalk.evaluation.meteor.stem import stem
 from regiontalk.evaluation.meteor.tables import Tables
 
 # Beside words, what stands in a stream of numbers: the end of a text, and a token whose words are not to be told
@@ -22,6 +22,14 @@ class Lexicon:
     """Numbers words; grows with the words it meets."""
 
     def __init__(self, tables: Tables) -> None:
+        try:
+            # Not `snowballstemmer.stemmer`, which takes another implementation where there is one.
+            from snowballstemmer.english_stemmer import EnglishStemmer
+        except ImportError as error:
+            raise MissingExtra(
+                "METEOR's stemmer (package snowballstemmer) is not installed", extra="evaluate"
+            ) from error
+        self._stem: Callable[[str], str] = EnglishStemmer().stemWord
         self._tables = tables
         self._numbers: dict[str, int] = {}
         self._keys, self._stem_keys, self._nodes = array("q"), array("q"), array("q")
@@ -74,7 +82,7 @@ class Lexicon:
         return [self._numbers[word] if word in self._numbers else self._add(word) for word in words]
 
     def _add(self, word: str) -> int:
-        stemmed = stem(word)
+        stemmed = self._stem(word)
         self._keys.append(java_hash(word))
         self._stem_keys.append(self._keys[-1] if stemmed == word else java_hash(stemmed))
         self._nodes.append(self._tables.phrase_word(word))

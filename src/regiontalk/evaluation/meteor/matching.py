@@ -41,19 +41,23 @@ def find_matches(
     for question in range(len(questions.hypotheses)):
         hypothesis = questions.hypotheses[question]
         keys, stem_keys = _part(all_keys, first_word, hypothesis), _part(all_stem_keys, first_word, hypothesis)
-        synsets, places = _synsets_of(_part(sentences.words, first_word, hypothesis), words)
+        every = np.arange(len(keys))
+        synsets, owners = _synsets_of(_part(sentences.words, first_word, hypothesis), words)
         key_index, stem_index, synset_index = _index(keys), _index(stem_keys), _index(synsets)
         phrase_index = _index(_part(phrases.node, phrases.first_phrase, hypothesis))
         for number in range(first_reference[question], first_reference[question + 1]):
             reference = references[number]
-            other_keys = _part(all_keys, first_word, reference)
-            table, count = _match_exactly(table, count, keys, key_index, other_keys)
-            if not np.array_equal(keys, other_keys):
-                other_stem_keys = _part(all_stem_keys, first_word, reference)
-                table, count = _match_stems(table, count, keys, stem_keys, stem_index, other_keys, other_stem_keys)
-                other_synsets, starts = _synsets_of(_part(sentences.words, first_word, reference), words)
-                table, count = _match_synonyms(
-                    table, count, keys, synsets, places, synset_index, other_keys, other_synsets, starts
+            others = _part(all_keys, first_word, reference)
+            starts = np.arange(len(others))
+            table, count = _match_words(table, count, EXACT, keys, every, key_index, others, starts, keys, others)
+            if not np.array_equal(keys, others):
+                stems = _part(all_stem_keys, first_word, reference)
+                table, count = _match_words(
+                    table, count, STEM, stem_keys, every, stem_index, stems, starts, keys, others
+                )
+                sets, holders = _synsets_of(_part(sentences.words, first_word, reference), words)
+                table, count = _match_words(
+                    table, count, SYNONYM, synsets, owners, synset_index, sets, holders, keys, others
                 )
                 # A pair that the paraphrase table holds in both directions is listed twice, as in the jar, and so
                 # counts as ambiguous.
@@ -115,62 +119,31 @@ def _append(
 
 
 @compiled
-def _match_exactly(
-    table: Integers, count: int, keys: Integers, index: Integers, other_keys: Integers
-) -> tuple[Integers, int]:
-    for start in range(len(other_keys)):
-        slot = index[other_keys[start] & _MASK]
-        while slot != _NONE:
-            place = slot - _BUCKETS
-            if keys[place] == other_keys[start]:
-                table, count = _append(table, count, start, 1, place, 1, EXACT)
-            slot = index[slot]
-    return table, count
-
-
-@compiled
-def _match_stems(
+def _match_words(
     table: Integers,
     count: int,
-    keys: Integers,
-    stem_keys: Integers,
-    index: Integers,
-    other_keys: Integers,
-    other_stem_keys: Integers,
-) -> tuple[Integers, int]:
-    for start in range(len(other_keys)):
-        slot = index[other_stem_keys[start] & _MASK]
-        while slot != _NONE:
-            place = slot - _BUCKETS
-            if stem_keys[place] == other_stem_keys[start] and keys[place] != other_keys[start]:
-                table, count = _append(table, count, start, 1, place, 1, STEM)
-            slot = index[slot]
-    return table, count
-
-
-@compiled
-def _match_synonyms(
-    table: Integers,
-    count: int,
-    keys: Integers,
-    synsets: Integers,
+    matcher: int,
+    values: Integers,
     places: Integers,
     index: Integers,
-    other_keys: Integers,
-    other_synsets: Integers,
+    other_values: Integers,
     starts: Integers,
+    keys: Integers,
+    other_keys: Integers,
 ) -> tuple[Integers, int]:
-    related = np.zeros((len(other_keys), len(keys)), np.bool_)
-    for number in range(len(other_synsets)):
-        slot = index[other_synsets[number] & _MASK]
+    """Words that share a value: `values` of the hypothesis's words at `places`, `other_values` of the reference's at
+    `starts`. Only the exact matcher takes words that are the same."""
+    shares = np.zeros((len(other_keys), len(keys)), np.bool_)
+    for number in range(len(other_values)):
+        slot = index[other_values[number] & _MASK]
         while slot != _NONE:
-            if synsets[slot - _BUCKETS] == other_synsets[number]:
-                related[starts[number], places[slot - _BUCKETS]] = True
+            if values[slot - _BUCKETS] == other_values[number]:
+                shares[starts[number], places[slot - _BUCKETS]] = True
             slot = index[slot]
     for start in range(len(other_keys)):
         for place in range(len(keys)):
-            if related[start, place] and keys[place] != other_keys[start]:
-                table, count = _append(table, count, start, 1, place, 1, SYNONYM)
+            if shares[start, place] and (matcher == EXACT or keys[place] != other_keys[start]):
+                table, count = _append(table, count, start, 1, place, 1, matcher)
     return table, count
 
 
