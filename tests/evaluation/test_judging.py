@@ -25,7 +25,7 @@ from regiontalk.evaluation.judging import (
     write_page,
     write_sheets,
 )
-from regiontalk.types import ImageRegions, Region
+from regiontalk.types import ImageRegions, Region, Shown
 
 BOX = (10.0, 10.0, 50.0, 40.0)
 
@@ -44,14 +44,23 @@ def judging(judge: str, verdicts: str, captions: str = "abcdefghij") -> Judging:
 
 def test_a_seeded_sample_of_photos_with_their_best_captions() -> None:
     photos = [photo(f"{n}.jpg", 0.2, 0.5, 0.9, 0.7) for n in range(20)] + [photo("empty.jpg", 0.1), photo("none.jpg")]
-    chosen = choose(photos, 7, top=2, threshold=0.3, seed=1)
-    assert [one.path for one in chosen] == [one.path for one in choose(photos[::-1], 7, 2, 0.3, 1)]
-    assert [one.path for one in chosen] != [one.path for one in choose(photos, 7, 2, 0.3, 2)]
+    shown = Shown(0.3, 2)
+    chosen = choose(photos, 7, shown, seed=1)
+    assert [one.path for one in chosen] == [one.path for one in choose(photos[::-1], 7, shown, 1)]
+    assert [one.path for one in chosen] != [one.path for one in choose(photos, 7, shown, 2)]
     assert len({one.path for one in chosen}) == 7
     assert all([region.score for region in one.regions] == [0.9, 0.7] for one in chosen)
-    assert len(choose(photos, 100, 2, 0.3)) == 20
+    assert len(choose(photos, 100, shown)) == 20
     with pytest.raises(DataError, match="no caption to judge"):
-        choose(photos, 7, 2, threshold=0.95)
+        choose(photos, 7, Shown(0.95, 2))
+
+
+def test_unlikely_words_are_left_out(tmp_path: Path) -> None:
+    regions = [{"xyxy": BOX, "score": 0.5, "caption": f"{sure}", "confidence": sure} for sure in (0.2, 0.8, None)]
+    (tmp_path / "p.jsonl").write_text(json.dumps({"path": "a.jpg", "regions": regions}))
+    found = read_captioned(tmp_path / "p.jsonl", {"a.jpg": (100, 80)}, Problems())
+    (chosen,) = choose(found, 1, Shown(0.3, 5, confidence=0.5))
+    assert [region.caption for region in chosen.regions] == ["0.8", "None"]
 
 
 def test_captions_and_sentences_are_told_apart(tmp_path: Path) -> None:

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Leave out regions that score less.",
 )
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1),
+    callback=finite,
+    default=0.0,
+    show_default=True,
+    help="Leave out captions that are less likely right, where the model knows.",
+)
 @click.option("-o", "--output", type=OUTPUT, help="Write the page to judge on here (HTML).")
 @click.option(
     "--list",
@@ -52,6 +60,7 @@ def judge(
     seed: int,
     top: int,
     threshold: float,
+    confidence: float,
     output: Path | None,
     sheets: Path | None,
     judged: tuple[Path, ...],
@@ -74,7 +83,7 @@ def judge(
         raise UsageError("give --predictions with -o PAGE.html or --list FOLDER; or --judged FILE")
     opener, sizes = _photos(truth, split, predictions, measurement)
     found = judging.read_captioned(predictions, sizes, measurement.problems)
-    chosen = judging.choose(found, photos, top, threshold, seed)
+    chosen = judging.choose(found, photos, Shown(threshold, top, confidence), seed)
     opened = judging.open_photos(
         console.track(chosen, "photos", len(chosen), measurement.quiet), opener, measurement.problems
     )

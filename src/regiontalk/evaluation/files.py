@@ -61,6 +61,7 @@ class PredictedRegion:
     xyxy: BoxXYXY
     score: float
     caption: str
+    confidence: float | None = None
     more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
@@ -253,4 +254,4 @@ def _regions(image: PredictedImage, place: str, problems: Problems) -> Iterator[
             problems.add(where, f"box {list(region.xyxy)} is inside out; it overlaps nothing")
         if not region.caption.strip():
             problems.add(where, "the caption is empty; it counts as wrong")
-        yield Region(region.xyxy, region.score, region.caption)
+        yield Region(region.xyxy, region.score, region.caption, confidence=region.confidence)

@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -24,7 +24,7 @@ from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.evaluation.files import PredictedSentence, Predictions, Problems, Size, read_objects, read_predictions
 from regiontalk.files import json_file, new_folder, read_json, replacing, to_dataclass
 from regiontalk.page import fill_template, jpeg_base64, json_for_html, reduced
-from regiontalk.types import BoxXYXY, ImageRegions, Region
+from regiontalk.types import BoxXYXY, ImageRegions, Region, Shown
 
 SCHEMA = "regiontalk-judging/1"
 VERDICTS = ("right", "half", "wrong")
@@ -99,16 +99,15 @@ def _is_side(value: Any) -> TypeGuard[int]:
     return type(value) is int and 0 < value <= LARGEST_SIDE
 
 
-def choose(photos: Iterable[ImageRegions], count: int, top: int, threshold: float, seed: int = 0) -> list[ImageRegions]:
-    """A random sample of the photos, with the `top` best regions of each. Photos without any are left out."""
+def choose(photos: Iterable[ImageRegions], count: int, shown: Shown, seed: int = 0) -> list[ImageRegions]:
+    """A random sample of the photos, with the regions of each that are shown. Photos without any are left out."""
     able = []
     for photo in sorted(photos, key=lambda photo: photo.path):
-        likely = [region for region in photo.regions if region.score >= threshold]
-        if likely:
-            best = tuple(sorted(likely, key=lambda region: -region.score)[:top])
-            able.append(ImageRegions(photo.path, photo.width, photo.height, photo.model, best))
+        regions = shown.choose(sorted(photo.regions, key=lambda region: -region.score))
+        if regions:
+            able.append(replace(photo, regions=tuple(regions)))
     if not able:
-        raise DataError("no caption to judge", hint="a lower --threshold shows more")
+        raise DataError("no caption to judge", hint="a lower --threshold or --confidence shows more")
     return [able[number] for number in np.random.default_rng(seed).permutation(len(able))[:count]]
 
 

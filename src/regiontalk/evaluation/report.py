@@ -115,7 +115,9 @@ def _canvas(truth: TruthImage, open_photo: PhotoReader) -> Image.Image:
     try:
         return reduced(open_photo(truth.path), LONG_SIDE)
     except RegionTalkError:
-        return reduced(Image.new("RGB", (truth.width, truth.height), (200, 200, 200)), LONG_SIDE)
+        factor = min(1.0, LONG_SIDE / max(truth.width, truth.height))
+        size = (max(1, round(truth.width * factor)), max(1, round(truth.height * factor)))
+        return Image.new("RGB", size, (200, 200, 200))
 
 
 def _picture(canvas: Image.Image, truth: TruthImage, boxes_xyxy: Floats, captions: Sequence[str]) -> str:
