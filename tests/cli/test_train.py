@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_a_run_goes_on_with_its_own_recipe(train):
         ("run.steps", ["write key=value"]),
         ("data.7.path=x", ["data.7.path"]),
         ("optimizer.kind=magic", ["magic", "adamw"]),
-        ("run.steps=0", ["run.steps is 0"]),
+        ("run.steps=0", ["run: steps is 0"]),
         ("run.metric=cider", ["cider", "dense_map"]),
         ("data.0.path=/nowhere/at/all", ["/nowhere/at/all", "no such data set"]),
     ],
@@ -105,20 +106,18 @@ def test_a_folder_that_is_no_data_set(train, tmp_path):
     refused(train("--set", f"data.0.path={tmp_path / 'empty'}"), 4, "no data set here")
 
 
-def test_a_broken_photo_in_the_middle(train, scenes, tmp_path):
-    (tmp_path / "data").mkdir()
-    for file in scenes.iterdir():
-        (tmp_path / "data" / file.name).write_bytes(file.read_bytes())
-    tar = tmp_path / "data" / "images-00.tar"
-    content = bytearray(tar.read_bytes())
-    start = content.index(b"\x89PNG")
-    content[start : start + 8] = b"no photo"
-    tar.write_bytes(content)
-    code, _, err = train("--set", f"data.0.path={tmp_path / 'data'}")
-    assert code == 4
-    last = err.splitlines()[-1]
-    assert last.startswith("regiontalk: ")
-    assert "scene-00000.png" in last
+def test_a_photo_that_cannot_be_read(train, scenes, tmp_path):
+    """It is named once, another takes its place, and the record counts it; with --strict it ends the run."""
+    data = Path(shutil.copytree(scenes, tmp_path / "data"))
+    tar = data / "images-00.tar"
+    tar.write_bytes(tar.read_bytes().replace(b"\x89PNG", b"oops", 1))  # the first photo
+    changes = ("--set", f"data.0.path={data}", "--set", "run.steps=12", "--set", "run.workers=1")
+    code, _, err = train("-o", "run", *changes)
+    assert code == 0
+    assert err.count(f"skipped {data}: scene-00000.png: ") == 1
+    assert "1 photo that cannot be read, skipped" in err
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["skipped_photos"] == 1
+    refused(train("-q", "--strict", "-o", "strict", *changes), 4, "scene-00000.png")
 
 
 @pytest.mark.parametrize("source", ["/nowhere/weights.pth", "package"])
@@ -167,7 +166,7 @@ def test_a_checkpoint_that_cannot_be_written(train, tmp_path, monkeypatch):
     from regiontalk.training import checkpoints
 
     monkeypatch.setattr(checkpoints, "save_file", no_space)
-    refused(train("-q", "-o", "run"), 2, "cannot be written: No space left on device")
+    refused(train("-q", "-o", "run"), 4, "cannot be written: No space left on device")
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
 
 

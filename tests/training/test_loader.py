@@ -10,7 +10,7 @@ import pytest
 
 from regiontalk.errors import DataError
 from regiontalk.training import loader
-from regiontalk.training.loader import checked, cores_of_process, load_batches
+from regiontalk.training.loader import cores_of_process, load_batches
 
 
 @dataclass
@@ -56,10 +56,3 @@ def test_workers_leave_ctrl_c_to_their_parent() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def test_checked_raises_in_its_turn() -> None:
-    items = checked([1, DataError("broken"), 3])
-    assert next(items) == 1
-    with pytest.raises(DataError, match="broken"):
-        next(items)

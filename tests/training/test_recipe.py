@@ -197,7 +197,7 @@ def test_the_metrics_to_choose_by_are_those_that_are_reported(quick_recipe, scen
     recipe = quick_recipe()
     task = FCLNTask.begin(recipe)
     net = task.net.eval()
-    metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1)
+    metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1, pytest.fail)
     assert tuple(metrics) == get_args(get_type_hints(FCLNRunConfig)["metric"])
 
 

@@ -57,6 +57,7 @@ class ProgressWatcher:
 @click.option("--resume", is_flag=True, help="Resume from the run's newest checkpoint, if there is one.")
 @click.option("--minutes", type=float, help="Stop with a checkpoint after this time; --resume continues.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--strict", is_flag=True, help="Stop at a photo that cannot be read, instead of skipping it.")
 @click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
 def command(
     recipe: Path,
@@ -66,12 +67,14 @@ def command(
     resume: bool,
     minutes: float | None,
     device: str,
+    strict: bool,
     quiet: bool,
 ) -> None:
     """Train a model from RECIPE, a TOML file (see recipes/).
 
-    The run's folder gets checkpoints, a log, and run.json: the recipe as used, data, commit, device and seed. Under
-    torchrun, every process takes its share of each batch.
+    The run's folder gets checkpoints, a log, and run.json: the recipe as used, data, commit, device and seed. A photo
+    that cannot be read is named, and another one takes its place. Under torchrun, every process takes its share of each
+    batch.
     """
     console.need("train", "training", "torch", "safetensors", "tensorboard")
     from regiontalk.training.run import start_run
@@ -84,4 +87,4 @@ def command(
         changes = (*changes, f"init_from={json.dumps(init_from)}")
     watcher = ProgressWatcher(quiet)
     with watcher.bar:
-        start_run(recipe, changes, folder, resume, minutes, device, watcher)
+        start_run(recipe, changes, folder, resume, minutes, device, watcher, strict)

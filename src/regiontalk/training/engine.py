@@ -14,84 +14,28 @@ import signal
 import threading
 import time
 import types
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.errors import DataError, RegionTalkError, UsageError
 from regiontalk.training import checkpoints
-from regiontalk.training.loader import load_batches
+from regiontalk.training.loader import StepBatch, load_batches
 from regiontalk.training.optimizers import EMA, rate_factor
 from regiontalk.training.recipe import Recipe, flatten, from_stored, to_dict
 from regiontalk.training.runlog import RunLog
+from regiontalk.training.task import Task
 
 # Keys of [run] that may change when a run is resumed.
 FREE_KEYS = (
     *("workers", "log_every", "checkpoint_every", "keep", "keep_best"),
     *("evaluate_every", "evaluate_photos", "pictures"),
 )
-
-
-class Batch(Protocol):
-    """What a step learns from."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the photos in it, for messages."""
-        ...
-
-    def to(self, device: torch.device) -> Self: ...
-
-
-class Batches(Protocol):
-    """Step -> batch; an error is returned as a value, so that it leaves a worker process whole."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, step: int) -> Any: ...
-
-
-class Task(Protocol):
-    """What is trained: the net with its data, losses and optimisers. `run` has one for each kind of recipe."""
-
-    recipe: Any
-    """A `Recipe`."""
-    net: Any
-    """An `nn.Module`."""
-    lower_is_better: Collection[str]
-    """The metrics of `evaluate` of which the smallest value is the best."""
-
-    def summary(self) -> str:
-        """One line on the net and its data."""
-        ...
-
-    def batches(self, rank: int, ranks: int) -> Batches: ...
-
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """By name, each with its full rates; the rate of the last one is logged."""
-        ...
-
-    def prepare_step(self, step: int) -> None:
-        """Sets training mode, and freezes what does not learn at this step."""
-        ...
-
-    def losses(self, batch: Any) -> dict[str, Tensor]: ...
-
-    def weight(self, name: str) -> float:
-        """Of a loss in their sum."""
-        ...
-
-    def description(self) -> dict[str, Any]:
-        """The task's part of `state.json`: `kind`, `recipe`, `vocabulary`, and of a head `detector` and `code`."""
-        ...
-
-    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:
-        """Figures on dev; none where there is nothing to evaluate on."""
-        ...
 
 
 class Watcher(Protocol):
@@ -198,6 +142,8 @@ class Engine:
     device: torch.device
     watcher: Watcher
     processes: Processes = field(default_factory=Processes)
+    strict: bool = False
+    """A photo that cannot be read ends the run; else it is named, and another one takes its place."""
 
     def __post_init__(self) -> None:
         recipe: Recipe = self.task.recipe
@@ -214,6 +160,8 @@ class Engine:
         self.step = 0
         self.best: list[dict[str, Any]] = []
         """Steps and values of the `keep_best` best evaluations, best first."""
+        self.skipped: set[str] = set()
+        """What was wrong with photos that cannot be read, a line for each."""
 
     # -- the loop ------------------------------------------------------------------------------------
 
@@ -226,6 +174,8 @@ class Engine:
         try:
             with noted_interrupts() as interrupts:
                 for batch in load_batches(batches, self.step, run.workers):
+                    for message in batch.skipped:
+                        self.skip(message)
                     losses = self.train_step(batch)
                     self.step += 1
                     self._report(losses, log)
@@ -241,7 +191,7 @@ class Engine:
             if log is not None:
                 log.close()
 
-    def train_step(self, batch: Batch) -> dict[str, Tensor]:
+    def train_step(self, batch: StepBatch) -> dict[str, Tensor]:
         """One update of the weights; the losses, not weighted."""
         self._prepare_step()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
@@ -302,12 +252,21 @@ class Engine:
     def _evaluate(self, log: RunLog | None) -> None:
         if log is None:
             return
-        metrics = self.task.evaluate(self.averaged_net(), self.device, self.folder, self.step)
+        picture = self.folder / "pictures" / f"{checkpoints.step_name(self.step)}.jpg"
+        metrics = self.task.evaluate(self.averaged_net(), self.device, picture, self.skip)
         if not metrics:
             return
         log.metrics(self.step, metrics)
         self.watcher.say(f"step {self.step}: " + ", ".join(f"{k} {v:.4g}" for k, v in metrics.items()))
         self._remember(metrics[self.recipe.run.metric])
+
+    def skip(self, message: str) -> None:
+        """A `task.Skip` that names every photo once."""
+        if self.strict:
+            raise DataError(message, hint="without --strict, such photos are skipped")
+        if message not in self.skipped:
+            self.skipped.add(message)
+            self.watcher.say(f"skipped {message}")
 
     def _remember(self, value: float) -> None:
         """Puts this step among the best ones, if it is one; of equal ones the earlier is better."""

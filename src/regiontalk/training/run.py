@@ -21,7 +21,7 @@ from regiontalk.training.malloc import keep_freed_memory
 from regiontalk.training.recipe import load_recipe, to_dict
 
 TASKS: dict[str, Any] = {"fcln": FCLNTask, "alignment": AlignmentTask, "sentences": SentencesTask}
-"""Kind of recipe -> its `engine.Task`, which `begin(recipe)` makes."""
+"""Kind of recipe -> its `task.Task`, which `begin(recipe)` makes."""
 
 
 def start_run(
@@ -32,8 +32,9 @@ def start_run(
     minutes: float | None,
     device_name: str,
     watcher: Watcher,
+    strict: bool = False,
 ) -> None:
-    """Trains to the end of the recipe, or for `minutes`."""
+    """Trains to the end of the recipe, or for `minutes`; with `strict`, a photo that cannot be read ends it."""
     recipe = load_recipe(recipe_path, changes)
     device = pick_device(device_name)
     if device.type == "cpu":
@@ -41,7 +42,7 @@ def start_run(
     _make_folder(folder)
     with Processes.join(device) as processes:
         task = TASKS[recipe.kind].begin(recipe)
-        engine = Engine(task, folder, device, watcher, processes)
+        engine = Engine(task, folder, device, watcher, processes, strict)
         resumed = resume and engine.resume()
         if resumed:
             watcher.say(f"resumed at step {engine.step}")
@@ -52,7 +53,10 @@ def start_run(
             engine.train(None if minutes is None else minutes * 60)
         except OSError as error:  # the log or a picture; checkpoints and data have errors of their own
             raise RegionTalkError(f"{folder}: {error}", hint="the last checkpoint is whole") from error
+        if skipped := len(engine.skipped):
+            watcher.say(f"{skipped} {'photo' if skipped == 1 else 'photos'} that cannot be read, skipped")
         if record is not None:
+            record.values["skipped_photos"] = len(engine.skipped)
             record.made(find_checkpoint(folder))
             runs.write_record(folder / runs.RECORD, record.finish())
 

@@ -314,10 +314,29 @@ class TestSource:
         for step in (0, 1, 0, 1):
             assert torch.equal(plain[step].images, cached[step].images)
 
-    def test_a_broken_photo_is_named_in_one_line(self, tmp_path):
-        folder = write_dataset(tmp_path / "d", [{} for _ in range(2)])
+    def test_another_photo_takes_the_place_of_a_broken_one(self, tmp_path):
+        folder = write_dataset(tmp_path / "d", [{} for _ in range(6)])
+        whole = [make_batches(folder, batch=6)[step] for step in range(3)]
         (folder / "1.png").write_bytes(b"no photo")
+        (folder / "4.png").unlink()
+        for step, before in enumerate(whole):
+            batch, again = make_batches(folder, batch=6)[step], make_batches(folder, batch=6)[step]
+            assert batch.names == again.names
+            assert torch.equal(batch.images, again.images)
+            assert len(batch.names) == 6
+            assert not {"1.png", "4.png"} & set(batch.names)
+            named = {line.split(": ")[1] for line in batch.skipped}
+            assert named == {"1.png", "4.png"}
+            assert all(line.startswith(f"{folder}: ") and "\n" not in line for line in batch.skipped)
+            kept = [number for number, name in enumerate(before.names) if name not in named]
+            assert [batch.names[number] for number in kept] == [before.names[number] for number in kept]
+            assert torch.equal(batch.images[kept], before.images[kept])
+            assert before.skipped == ()
+
+    def test_where_no_photo_can_be_read_it_is_an_error(self, tmp_path):
+        folder = write_dataset(tmp_path / "d", [{} for _ in range(2)])
+        for photo in folder.glob("*.png"):
+            photo.write_bytes(b"no photo")
         error = make_batches(folder)[0]
         assert isinstance(error, DataError)
-        assert error.message.startswith(f"{folder}: 1.png: ")
-        assert "\n" not in error.message
+        assert error.message.startswith(f"{folder}: ")

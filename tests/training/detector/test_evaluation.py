@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from PIL import Image
 import regiontalk
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record
+from regiontalk.errors import DataError
 from regiontalk.export.detector import trace
 from regiontalk.model import Model
 from regiontalk.model_folder import write_model_folder
@@ -32,9 +34,6 @@ class Oracle:
         found = tuple(Region(region.xyxy, 0.9, region.phrase, -0.1) for region in record.regions)
         return ImageRegions(record.image, record.width, record.height, "oracle", found)
 
-    def each(self, answer: Callable[[Record], ImageRegions], numbers: list[int]) -> Iterator[ImageRegions]:
-        return (answer(self.dataset[number]) for number in numbers)
-
 
 def test_the_truth_gets_full_marks(quick_recipe, scenes, monkeypatch):
     def look(asked: Oracle, record: Record) -> tuple[ImageRegions, np.ndarray]:
@@ -45,7 +44,7 @@ def test_the_truth_gets_full_marks(quick_recipe, scenes, monkeypatch):
     recipe = quick_recipe()
     task = FCLNTask.begin(recipe)
     dataset = Dataset(scenes, "dev")
-    metrics, found = evaluate_net(task.net, task.words, recipe.prediction, dataset, 4)
+    metrics, found = evaluate_net(task.net, task.words, recipe.prediction, dataset, 4, pytest.fail)
     assert metrics == pytest.approx(dict.fromkeys(metrics, 1.0))
     assert [photo.path for photo in found] == [record.image for record in dataset]
 
@@ -59,7 +58,7 @@ def test_photos_are_found_by_the_path_of_caption(quick_recipe, scenes, tmp_path)
         if not name.startswith("backbone."):
             weight.data += torch.randn(weight.shape, generator=generator) * 0.1
     dataset = Dataset(scenes, "dev")
-    metrics, found = evaluate_net(task.net.eval(), task.words, recipe.prediction, dataset, 2)
+    metrics, found = evaluate_net(task.net.eval(), task.words, recipe.prediction, dataset, 2, pytest.fail)
     assert len(found) == 2
     assert all(0 <= value <= 1 for value in metrics.values())
     graphs = {name: graph.SerializeToString() for name, graph in trace(task.net).items()}
@@ -76,6 +75,23 @@ def test_photos_are_found_by_the_path_of_caption(quick_recipe, scenes, tmp_path)
         np.testing.assert_allclose(
             [region.score for region in ours.regions], [region.score for region in theirs.regions], atol=1e-4
         )
+
+
+def test_dev_photos_that_cannot_be_read_are_named_and_left_out(quick_recipe, scenes, tmp_path):
+    folder = Path(shutil.copytree(scenes, tmp_path / "scenes"))
+    tar, dataset = folder / "images-00.tar", Dataset(folder, "dev")
+    *others, last = (record.image for record in dataset)
+    content = tar.read_bytes()
+    tar.write_bytes(b"oops".join(content.rsplit(b"\x89PNG", 1)))
+    recipe, skipped = quick_recipe(), []
+    task = FCLNTask.begin(recipe)
+    _, found = evaluate_net(task.net.eval(), task.words, recipe.prediction, dataset, 4, skipped.append)
+    assert [photo.path for photo in found] == others
+    assert len(skipped) == 1
+    assert last in skipped[0]
+    tar.write_bytes(content.replace(b"\x89PNG", b"oops"))
+    with pytest.raises(DataError, match="none of its dev photos can be read"):
+        evaluate_net(task.net, task.words, recipe.prediction, dataset, 4, skipped.append)
 
 
 def test_pictures(scenes, tmp_path):

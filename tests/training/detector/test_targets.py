@@ -45,7 +45,7 @@ def sample(
     boxes: list[tuple[float, ...]], truths: Truths, config: ProposalSamplerConfig = PAPER, seed: int = 0
 ) -> Sample:
     given = torch.tensor(boxes)[None]
-    return sample_boxes(given, torch.zeros(1, len(boxes)), truths, SIZE, torch.tensor([seed]), config)
+    return sample_boxes(given, torch.zeros(1, len(boxes)), truths, SIZE, [seed], config)
 
 
 def sets(found: Sample) -> tuple[set[int], set[int]]:
@@ -193,7 +193,7 @@ def test_hard_negatives_are_drawn_more_often():
     given = torch.tensor(boxes)[None]
     for hardness, low, high in ((0.0, 0.2, 0.3), (1.0, 0.55, 0.85)):
         config = replace(PAPER, regions=4, hardness=hardness)
-        found = [sample_boxes(given, logits, make_truths(A), SIZE, torch.tensor([seed]), config) for seed in range(300)]
+        found = [sample_boxes(given, logits, make_truths(A), SIZE, [seed], config) for seed in range(300)]
         negatives = torch.cat([one.index[one.used & ~one.positive] for one in found])
         assert low < float((negatives <= 10).float().mean()) < high
 
@@ -226,7 +226,7 @@ def part(truths: Truths, rows: slice) -> Truths:
 @pytest.mark.parametrize("function", [sample_proposals, sample_anchors])
 def test_a_photo_is_sampled_alike_however_its_batch_is_split(function):
     proposals, truths, sizes = random_photos(4)
-    seeds = torch.tensor([11, 12, 13, 14])
+    seeds = [11, 12, 13, 14]
     config = replace(PAPER, regions=16, clip=True, hardness=0.5, positive_iou=0.5)
     whole = function(proposals, truths, sizes, seeds, config)
     for rows in (slice(0, 1), slice(1, 4), slice(0, 4, 2)):
@@ -235,21 +235,23 @@ def test_a_photo_is_sampled_alike_however_its_batch_is_split(function):
         found = function(share, part(truths, rows), sizes[rows], seeds[rows], config)
         assert torch.equal(found.index, whole.index[rows])
         assert torch.equal(found.truth, whole.truth[rows])
-    assert not torch.equal(whole.index[0], function(proposals, truths, sizes, seeds + 1, config).index[0])
+    assert not torch.equal(
+        whole.index[0], function(proposals, truths, sizes, [seed + 1 for seed in seeds], config).index[0]
+    )
 
 
 def test_random_keys_are_each_photos_own():
-    keys = random_keys(torch.tensor([5, 6, 5]), 100, torch.device("cpu"))
+    keys = random_keys([5, 6, 5], 100, torch.device("cpu"))
     assert torch.equal(keys[0], keys[2])
     assert not torch.equal(keys[0], keys[1])
-    assert torch.equal(random_keys(torch.tensor([5]), 130, torch.device("cpu"))[0, :100], keys[0])
+    assert torch.equal(random_keys([5], 130, torch.device("cpu"))[0, :100], keys[0])
 
 
 def test_proposals_are_compared_as_predicted_and_anchors_as_they_stand():
     proposals, truths, sizes = random_photos(1)
     away = Proposals(proposals.boxes_xyxy + 500, proposals.logits, proposals.transforms, proposals.anchors_cxcywh)
     config = replace(PAPER, positive_iou=0.5, best_iou=0.5)
-    seeds = torch.tensor([1])
+    seeds = [1]
     assert not sample_proposals(away, truths, sizes, seeds, config).positive.any()
     assert sample_anchors(away, truths, sizes, seeds, config).positive.any()
 
@@ -257,9 +259,9 @@ def test_proposals_are_compared_as_predicted_and_anchors_as_they_stand():
 def test_cut_proposals_are_compared_and_sampled_cut():
     proposals, truths, sizes = random_photos(1)
     small = torch.full_like(sizes, 60.0)
-    found = sample_proposals(proposals, truths, small, torch.tensor([1]), replace(PAPER, clip=True))
+    found = sample_proposals(proposals, truths, small, [1], replace(PAPER, clip=True))
     assert found.boxes_xyxy.max() <= 60
-    assert sample_proposals(proposals, truths, small, torch.tensor([1]), PAPER).boxes_xyxy.max() > 60
+    assert sample_proposals(proposals, truths, small, [1], PAPER).boxes_xyxy.max() > 60
 
 
 def test_proposals_at_inference_are_each_right_or_wrong():

@@ -221,4 +221,4 @@ def test_without_dev_photos_nothing_is_evaluated(task, scenes, tmp_path):
     lines = (scenes / "annotations.jsonl").read_text().splitlines()
     (tmp_path / "annotations.jsonl").write_text("".join(line + "\n" for line in lines if '"train"' in line))
     task.recipe = replace(task.recipe, data=(DataConfig(str(tmp_path)),))
-    assert task.evaluate(task.net, torch.device("cpu"), tmp_path, 1) == {}
+    assert task.evaluate(task.net, torch.device("cpu"), tmp_path / "sheet.jpg", pytest.fail) == {}

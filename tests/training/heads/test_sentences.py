@@ -164,7 +164,7 @@ def test_weights_count_in_the_loss(begin: Callable[..., SentencesTask], desk: Pa
 
 def test_perplexity_is_the_exponential_of_the_mean_loss(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
     task = begin("run.batch=12", "label_smoothing=0.2")
-    found = task.evaluate(task.net.eval(), torch.device("cpu"), tmp_path, 1)["perplexity"]
+    found = task.evaluate(task.net.eval(), torch.device("cpu"), tmp_path / "sheet.jpg", pytest.fail)["perplexity"]
     batch = task.batches(0, 1).collate(task.targets["dev"])
     with torch.no_grad():
         seen = task.net.look(batch.views, batch.regions, batch.places)

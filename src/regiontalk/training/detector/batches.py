@@ -6,15 +6,14 @@ or processes sees the same photos.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import Dataset as TorchDataset
 
 from regiontalk import images
 from regiontalk import vocabulary as text
@@ -24,9 +23,11 @@ from regiontalk.training.detector.augmentation import View, plain_view, random_v
 from regiontalk.training.detector.photo_cache import PhotoCache
 from regiontalk.training.detector.photo_sentences import SentencePicker, Sentences
 from regiontalk.training.detector.targets import Truths
+from regiontalk.training.loader import StepBatch
 from regiontalk.training.recipe import AugmentationConfig, DataConfig
 from regiontalk.vocabulary import END, LENGTH_STYLE, Vocabulary
 
+MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos
 WINDOW = 16  # batches whose photos are sorted by shape together, so that little is padding
 
 
@@ -40,26 +41,12 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(StepBatch):
     images: Tensor  # (N, 3, H, W) uint8, padded at right and bottom
     sizes: Tensor  # (N, 2) width and height of the photo inside
     truths: Truths
-    seeds: Tensor  # (N,)
-    names: tuple[str, ...]
+    seeds: tuple[int, ...]  # N numbers, of the photos' sampling
     sentences: Sentences | None = None
-
-    def to(self, device: torch.device) -> Batch:
-        moved = self._each(lambda tensor: tensor.to(device, non_blocking=True))
-        return replace(moved, sentences=self.sentences and self.sentences.to(device))
-
-    def pin_memory(self) -> Batch:
-        """Called by torch's loader, so that the way to the GPU is short."""
-        return self._each(Tensor.pin_memory)
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """All tensors changed but the seeds, which are numbers for the CPU."""
-        truths = Truths(*(change(getattr(self.truths, item.name)) for item in fields(Truths)))
-        return replace(self, images=change(self.images), sizes=change(self.sizes), truths=truths)
 
 
 @dataclass(frozen=True)
@@ -204,7 +191,7 @@ def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArr
     return counts
 
 
-class TrainingBatches(TorchDataset):
+class TrainingBatches:
     """Step -> batch. Rank r of several takes every `ranks`-th photo of it."""
 
     def __init__(
@@ -226,21 +213,34 @@ class TrainingBatches(TorchDataset):
 
     def __getitem__(self, step: int) -> Batch | RegionTalkError:
         examples = self.plan.examples(step)[self.rank :: self.ranks]
+        skipped: list[str] = []
         try:
-            items, sentences = zip(*map(self._load, examples), strict=True)
+            items, sentences = zip(*(self._load_any(example, skipped) for example in examples), strict=True)
             batch = collate(items, self.words, self.pad_to)
         except RegionTalkError as error:
-            return error  # raised by `loader.checked`, outside the worker process
-        return batch if self.picker is None else replace(batch, sentences=self.picker.collate(sentences))
+            return error  # raised by `load_batches`, outside the worker process
+        picked = None if self.picker is None else self.picker.collate(sentences)
+        return replace(batch, sentences=picked, skipped=tuple(skipped))
+
+    def _load_any(self, example: Example, skipped: list[str]) -> tuple[Item, list[list[str]]]:
+        """The example, or if its photo cannot be read, another of the same data set, which the example's seed decides;
+        `skipped` gets a line for each that cannot."""
+        source, random = self.plan.sources[example.source], np.random.default_rng([example.seed, 2])
+        for _ in range(MOST_BROKEN):
+            try:
+                return self._load(example)
+            except RegionTalkError as error:
+                record = source.record(example.number)
+                broken = DataError(f"{source.config.path}: {record.image}: {error.message}")
+                skipped.append(broken.message)
+                example = replace(example, number=int(random.integers(len(source))))
+        raise broken
 
     def _load(self, example: Example) -> tuple[Item, list[list[str]]]:
         source = self.plan.sources[example.source]
         record = source.record(example.number)
         phrases = source.phrases(record)
-        try:
-            photo, factors = source.open(record, example.number)
-        except RegionTalkError as error:
-            raise DataError(f"{source.config.path}: {record.image}: {error.message}") from error
+        photo, factors = source.open(record, example.number)
         random = np.random.default_rng(example.seed)
         sentences = [] if self.picker is None else self.picker.pick(record, random)
         texts = [*(phrase.words for phrase in phrases), *sentences]
@@ -259,7 +259,7 @@ def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:
         images=torch.from_numpy(pixels).permute(0, 3, 1, 2),
         sizes=torch.tensor(sizes, dtype=torch.float32),
         truths=_truths(items, words),
-        seeds=torch.tensor([seed for _, _, seed, _ in items], dtype=torch.long),
+        seeds=tuple(seed for _, _, seed, _ in items),
         names=tuple(name for *_, name in items),
     )
 

@@ -10,6 +10,7 @@ from regiontalk import boxes as geometry
 from regiontalk import drawing, images
 from regiontalk.data.dataset_model import DatasetModel, in_record
 from regiontalk.data.records import Dataset, Record, evenly_spaced
+from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.evaluation.proposals import proposal_recall
@@ -17,6 +18,7 @@ from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
 from regiontalk.runtime.torch import TorchRuntime, model_info
+from regiontalk.training.task import Skip
 from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import Vocabulary
 
@@ -25,7 +27,7 @@ PICTURE_SIDE = 448
 
 
 def evaluate_net(
-    net: FCLN, words: Vocabulary, settings: PredictionConfig, dataset: Dataset, photos: int
+    net: FCLN, words: Vocabulary, settings: PredictionConfig, dataset: Dataset, photos: int, skip: Skip
 ) -> tuple[dict[str, float], list[ImageRegions]]:
     """Metrics on some photos of a data set, and what was found in them, by the path of `caption`.
 
@@ -34,12 +36,21 @@ def evaluate_net(
     """
     runtime = TorchRuntime(net, words, model_info(net, settings, "checkpoint", "float32", {}))
     asked = DatasetModel(Model(runtime), dataset)
-    numbers = evenly_spaced(len(dataset), photos)
-    truth = [dataset[number] for number in numbers]
-    seen = [_look(asked, record) for record in truth]
+    truth, seen, captions = [], [], []
+    for record in (dataset[number] for number in evenly_spaced(len(dataset), photos)):
+        try:
+            looked = _look(asked, record)
+        except RegionTalkError as error:
+            skip(error.message)
+            continue
+        truth.append(record)
+        seen.append(looked)
+        captions.append(asked.true_regions(record))
+    if not truth:
+        raise DataError(f"{dataset.folder}: none of its dev photos can be read")
     found = [regions for regions, _ in seen]
     result = evaluate_dense(truth, found, UnigramF1())
-    on_truths = evaluate_dense(truth, list(asked.each(asked.true_regions, numbers)), UnigramF1())
+    on_truths = evaluate_dense(truth, captions, UnigramF1())
     recall = proposal_recall(
         [np.array([region.xyxy for region in record.regions]) for record in truth],
         [proposals for _, proposals in seen],

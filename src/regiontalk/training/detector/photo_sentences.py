@@ -11,7 +11,7 @@ A of an appearance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +39,6 @@ class Sentences:
     photos: Tensor  # (K,) the photos that have some
     owners: Tensor  # (L,) which of those K a sentence belongs to
     texts: Texts
-
-    def to(self, device: torch.device) -> Sentences:
-        return Sentences(*(getattr(self, item.name).to(device) for item in fields(self)))
 
 
 @dataclass(frozen=True)

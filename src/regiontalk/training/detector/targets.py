@@ -6,6 +6,7 @@ filled says so in `used`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -39,17 +40,17 @@ class Sample:
     truth: Tensor  # (N, B) the true region that each overlaps most
 
 
-def random_keys(seeds: Tensor, count: int, device: torch.device) -> Tensor:
+def random_keys(seeds: Sequence[int], count: int, device: torch.device) -> Tensor:
     """(N, count) uniform numbers, each photo's from its own seed: the same however a batch is split."""
     rows = []
-    for seed in seeds.tolist():
+    for seed in seeds:
         generator = torch.Generator(device=device).manual_seed(seed)
         rows.append(torch.rand(count, generator=generator, device=device))
     return torch.stack(rows)
 
 
 def sample_proposals(
-    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: ProposalSamplerConfig
+    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: ProposalSamplerConfig
 ) -> Sample:
     """Regions among the predicted boxes."""
     boxes = clip_boxes(proposals.boxes_xyxy, sizes) if config.clip else proposals.boxes_xyxy
@@ -58,7 +59,9 @@ def sample_proposals(
     return sample_boxes(boxes, proposals.logits, truths, sizes, seeds, config)
 
 
-def sample_anchors(proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig) -> Sample:
+def sample_anchors(
+    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: SamplerConfig
+) -> Sample:
     """Proposals by the overlaps of their anchors with the true boxes."""
     anchors = proposals.anchors_cxcywh
     boxes = decode_boxes(anchors, torch.zeros_like(anchors)).expand_as(proposals.boxes_xyxy)
@@ -84,7 +87,7 @@ def inference_proposals(
 
 
 def sample_boxes(
-    boxes: Tensor, logits: Tensor, truths: Truths, sizes: Tensor, seeds: Tensor, config: SamplerConfig
+    boxes: Tensor, logits: Tensor, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: SamplerConfig
 ) -> Sample:
     """At most half positives, the rest negatives, drawn without replacement from boxes (N, K, 4)."""
     count = boxes.shape[1]

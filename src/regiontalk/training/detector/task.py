@@ -1,12 +1,11 @@
-"""Training the FCLN: its data, net and losses as an `engine.Task`."""
+"""Training the FCLN: its data, net and losses as a `Task`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +24,8 @@ from regiontalk.training.detector.losses import caption_loss, counted_words, fin
 from regiontalk.training.detector.photo_sentences import SentencePicker, inference_codes, sentence_loss
 from regiontalk.training.detector.targets import Sample, Truths, inference_proposals, sample_anchors, sample_proposals
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import FCLNRecipe, to_dict
+from regiontalk.training.recipe import FCLNRecipe
+from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
 
 
@@ -36,11 +36,7 @@ def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
 
 
 @dataclass
-class FCLNTask:
-    """The FCLN as an `engine.Task`."""
-
-    lower_is_better: ClassVar[Collection[str]] = ()
-
+class FCLNTask(Task):
     recipe: FCLNRecipe
     words: Vocabulary
     net: FCLN
@@ -91,10 +87,8 @@ class FCLNTask:
             code = self.recipe.net.recognition.code + self.net.backbone.deep_channels
             self.net.add_module(COMPANION, self.picker.build_net(code))
 
-    def summary(self) -> str:
-        weights = sum(parameter.numel() for parameter in self.net.parameters())
-        photos = ", ".join(f"{len(source)} photos of {source.config.path}" for source in self.sources)
-        return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {photos}"
+    def data_summary(self) -> str:
+        return ", ".join(f"{len(source)} photos of {source.config.path}" for source in self.sources)
 
     def batches(self, rank: int, ranks: int) -> TrainingBatches:
         run = self.recipe.run
@@ -210,7 +204,7 @@ class FCLNTask:
         config = self.recipe.anchor_sampler
         if config is None:
             return None
-        return sample_anchors(proposals, batch.truths, batch.sizes, batch.seeds + 1, config)
+        return sample_anchors(proposals, batch.truths, batch.sizes, [seed + 1 for seed in batch.seeds], config)
 
     def weight(self, name: str) -> float:
         return float(getattr(self.recipe.losses, name))
@@ -230,19 +224,15 @@ class FCLNTask:
         rows = photos * regions.boxes_xyxy.shape[1] + places
         return CaptionTargets(rows, photos, fed, words, counted_words(words, self.recipe.losses))
 
-    def description(self) -> dict[str, Any]:
-        return {"kind": "fcln", "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
-
-    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:  # noqa: ARG002
-        """Metrics on the first data set's dev photos (none: nothing), and a sheet of pictures in the run's folder."""
+    def evaluate(self, net: FCLN, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
+        """Metrics on the first data set's dev photos, and a sheet of pictures."""
         run = self.recipe.run
         dataset = Dataset(self.recipe.data[0].path, "dev")
         if not len(dataset):
             return {}
-        assert isinstance(net, FCLN)
-        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos)
+        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, skip)
         if run.pictures:
-            draw_samples(found, dataset, run.pictures, folder / "pictures" / f"step-{step:08d}.jpg")
+            draw_samples(found, dataset, run.pictures, picture)
         return metrics
 
 

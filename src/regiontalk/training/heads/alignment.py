@@ -1,16 +1,16 @@
-"""Training the alignment nets on region codes (K&FF 3.1): their data, net and losses as an `engine.Task`."""
+"""Training the alignment nets on region codes (K&FF 3.1): their data, net and losses as a `Task`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record, epoch_order, evenly_spaced
@@ -29,8 +29,10 @@ from regiontalk.training.heads.sentence_encoding import (
     read_word_vectors,
     vector_table,
 )
+from regiontalk.training.loader import StepBatch
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import SENTENCE_CLEANING, AlignmentRecipe, to_dict
+from regiontalk.training.recipe import SENTENCE_CLEANING, AlignmentRecipe
+from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import Vocabulary
 
 PHOTOS_TO_STANDARDISE = 500
@@ -57,15 +59,10 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class AlignmentBatch:
+class AlignmentBatch(StepBatch):
     codes: Tensor  # (K, R, D) float16
     used: Tensor  # (K, R)
     texts: Texts  # one sentence of each photo
-    names: tuple[str, ...]
-
-    def to(self, device: torch.device) -> AlignmentBatch:
-        moved = {name: getattr(self, name).to(device) for name in ("codes", "used", "texts")}
-        return replace(self, **moved)
 
 
 class AlignmentBatches:
@@ -98,16 +95,12 @@ class AlignmentBatches:
             torch.from_numpy(np.stack([coded.codes[place] for coded, place in places])),
             torch.from_numpy(np.stack([coded.mask[place] for coded, place in places])),
             self.reader.stack(sentences),
-            tuple(coded.names[place] for coded, place in places),
+            names=tuple(coded.names[place] for coded, place in places),
         )
 
 
 @dataclass
-class AlignmentTask:
-    """An alignment net as an `engine.Task`."""
-
-    lower_is_better: ClassVar[Collection[str]] = ()
-
+class AlignmentTask(Task):
     recipe: AlignmentRecipe
     words: Vocabulary
     net: AlignmentNet
@@ -143,12 +136,9 @@ class AlignmentTask:
         ]
         return cls(recipe, words, net, reader, coded, pairs)
 
-    def summary(self) -> str:
-        weights = sum(parameter.numel() for parameter in self.net.parameters() if parameter.requires_grad)
-        photos = ", ".join(
-            f"{len(own)} photos of {data.path}" for own, data in zip(self.pairs, self.recipe.data, strict=True)
-        )
-        return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {photos}"
+    def data_summary(self) -> str:
+        pairs = zip(self.pairs, self.recipe.data, strict=True)
+        return ", ".join(f"{len(own)} photos of {data.path}" for own, data in pairs)
 
     def batches(self, rank: int, ranks: int) -> AlignmentBatches:
         return AlignmentBatches(self.pairs, self.reader, self.recipe, rank, ranks)
@@ -180,23 +170,16 @@ class AlignmentTask:
         return self.recipe.losses.instance if name == "instance" else 1.0
 
     def description(self) -> dict[str, Any]:
-        return {
-            "kind": "alignment",
-            "recipe": to_dict(self.recipe),
-            "vocabulary": self.words.to_dict(),
-            "detector": self.coded[0].detector,
-            "code": int(self.coded[0].codes.shape[2]),
-            "relations": list(self.reader.relations),
-        }
+        codes = {"detector": self.coded[0].detector, "code": int(self.coded[0].codes.shape[2])}
+        return super().description() | codes | {"relations": list(self.reader.relations)}
 
-    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:  # noqa: ARG002
+    def evaluate(self, net: AlignmentNet, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
         """Ranking of the first data set's dev photos, evenly spaced."""
         dataset = Dataset(self.recipe.data[0].path, "dev")
         records = [dataset[number] for number in evenly_spaced(len(dataset), self.recipe.run.evaluate_photos)]
         records = [record for record in records if record.image in self.coded[0].places]
         if not records:
             return {}
-        assert isinstance(net, AlignmentNet)
         with torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
             return ranking_metrics(score_matrix(net, self.reader, self.coded[0], records, device))
 

@@ -1,4 +1,4 @@
-"""Training the multimodal RNN on region codes (K&FF 3.2): its data, net and loss as an `engine.Task`.
+"""Training the multimodal RNN on region codes (K&FF 3.2): its data, net and loss as a `Task`.
 
 Shapes: S caption targets (photos or regions), R their texts, T words, N views, K rows of codes, D the size of a code.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from regiontalk.codes.store import CodedPhotos
@@ -32,15 +32,17 @@ from regiontalk.training.heads.caption_targets import (
     stack_codes,
 )
 from regiontalk.training.heads.sentence_decoding import Describer, score_descriptions
+from regiontalk.training.loader import StepBatch
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import SENTENCE_CLEANING, SentencesDataConfig, SentencesRecipe, to_dict
+from regiontalk.training.recipe import SENTENCE_CLEANING, SentencesDataConfig, SentencesRecipe
+from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import END, Vocabulary
 
 TARGETS_TO_STANDARDISE = 2000
 
 
 @dataclass(frozen=True)
-class SentenceBatch:
+class SentenceBatch(StepBatch):
     views: Tensor  # (S, N, D)
     regions: Tensor  # (S, K, D)
     places: Tensor  # (S, K, 5)
@@ -49,11 +51,6 @@ class SentenceBatch:
     words: Tensor  # (R, T) words and END
     lengths: Tensor  # (R,) words and END
     weights: Tensor  # (R,)
-    names: tuple[str, ...]
-
-    def to(self, device: torch.device) -> SentenceBatch:
-        tensors = {item.name: getattr(self, item.name) for item in fields(self) if item.type == "Tensor"}
-        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items()})
 
 
 @dataclass(frozen=True)
@@ -101,9 +98,7 @@ class SentenceBatches:
 
 
 @dataclass
-class SentencesTask:
-    """The multimodal RNN as an `engine.Task`."""
-
+class SentencesTask(Task):
     lower_is_better: ClassVar[Collection[str]] = ("perplexity",)
 
     recipe: SentencesRecipe
@@ -127,21 +122,17 @@ class SentencesTask:
             net, words = _new_net(recipe, targets["train"], coded)
         return cls(recipe, words, net, coded, targets)
 
-    def summary(self) -> str:
-        weights = sum(parameter.numel() for parameter in self.net.parameters())
+    def data_summary(self) -> str:
         train = self.targets["train"]
         texts = sum(len(target.texts) for target in train)
         what = "photos" if self.recipe.data.snippets is None else "regions"
-        return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {len(train)} {what} with {texts} texts"
+        return f"{len(train)} {what} with {texts} texts"
 
     def batches(self, rank: int, ranks: int) -> SentenceBatches:
         return SentenceBatches(self.targets["train"], self.coded, self.words, self.recipe, rank, ranks)
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {"net": build_optimizer(self.net.named_parameters(), self.recipe.optimizer)}
-
-    def prepare_step(self, step: int) -> None:  # noqa: ARG002
-        self.net.train()
 
     def losses(self, batch: SentenceBatch) -> dict[str, Tensor]:
         return {"sentence": self._loss(self.net, batch, self.recipe.label_smoothing)}
@@ -156,24 +147,14 @@ class SentencesTask:
         weights = packed(batch.weights[:, None].expand_as(batch.words), batch.lengths)
         return (losses * weights).sum() / weights.sum()
 
-    def weight(self, name: str) -> float:  # noqa: ARG002
-        return 1.0
-
     def description(self) -> dict[str, Any]:
-        return {
-            "kind": "sentences",
-            "recipe": to_dict(self.recipe),
-            "vocabulary": self.words.to_dict(),
-            "detector": self.coded.detector,
-            "code": self.coded.codes.shape[2],
-        }
+        return super().description() | {"detector": self.coded.detector, "code": self.coded.codes.shape[2]}
 
-    def evaluate(self, net: nn.Module, device: torch.device, folder: Path, step: int) -> dict[str, float]:  # noqa: ARG002
+    def evaluate(self, net: MultimodalRNN, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
         """CIDEr and BLEU of greedy sentences on dev, and the perplexity of dev's own texts."""
         dev = self.targets["dev"]
         if not dev:
             return {}
-        assert isinstance(net, MultimodalRNN)
         some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
         describer = Describer(net, self.words, self.coded, device, self.recipe.prediction.longest)
         return score_descriptions(describer, some) | {"perplexity": self._perplexity(net, some, device)}
