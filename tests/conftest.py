@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 
 from chromium import CHROMIUM, Browser
 from regiontalk.images import Limits, open_photo
-from regiontalk.types import ImageRegions, Region
+from regiontalk.types import AltText, ImageRegions, Region
 
 # Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by more threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -131,7 +131,13 @@ class StandIn:
             Region((float(x0), float(y0), float(x1), float(y1)), 0.9 - 0.25 * number, f"thing {number}", -1.5)
             for number, (x0, y0, x1, y1) in enumerate(boxes)
         ]
-        return ImageRegions(photo, width, height, "stand-in", tuple(found[: options.get("top")]), image)
+        path = photo if isinstance(photo, str) else ""
+        return ImageRegions(path, width, height, "stand-in", tuple(found[: options.get("top")]), image)
+
+    def alt_text(self, photo: str, **options: Any) -> AltText:
+        found = self(photo, **options)
+        said = " and ".join(region.caption for region in found.regions)
+        return AltText(found.path, found.width, found.height, found.model, said, found.regions, found.image)
 
 
 @pytest.fixture

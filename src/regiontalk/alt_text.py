@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from regiontalk.types import Region, Sentence
 
-SURE_WORD = 0.4  # the least probability of a sentence's words, as a geometric mean
-SURE_REGION = 0.5  # the least probability of a region
+SURE_WORD = 0.4
+"""The least probability of a sentence's words, as a geometric mean. On 250 dev photos of Flickr8k, people's sentences
+have 66 % of the content words of sentences above it, and 52 % of those below."""
+SURE_REGION = 0.5  # the least probability of a region's place, and of its words where that is known
 MOST_REGIONS = 4  # an alt text is listened to
 NOTHING = "a photo"
 
@@ -30,4 +32,4 @@ def word_probability(sentence: Sentence) -> float:
 
 
 def _is_sure(region: Region) -> bool:
-    return region.score >= SURE_REGION
+    return min(region.score, region.score if region.confidence is None else region.confidence) >= SURE_REGION

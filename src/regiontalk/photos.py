@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,12 @@ from regiontalk.errors import InputError, RegionTalkError, UsageError
 
 SUFFIXES = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif")
 STDIN = "-"
+LARGEST_STDIN = 1 << 28  # bytes
+LONGEST_PATH = 4096
+# How photos begin: JPEG, PNG, GIF, WebP, BMP, TIFF, and AVIF or HEIF.
+_PHOTO = re.compile(
+    rb"\xff\xd8\xff|\x89PNG\r\n|GIF8[79]a|RIFF.{4}WEBP|BM.{4}\0{4}|II\*\0|MM\0\*|.{4}ftyp(avi|he|mif|msf)", re.DOTALL
+)
 AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
 Item = TypeVar("Item")
@@ -31,6 +38,8 @@ class Photos:
     """One line for each folder that cannot be read."""
     hidden: list[str] = field(default_factory=list)
     """Names of photos that start with a dot (`._x.jpg` is how macOS keeps what it knows of x.jpg)."""
+    stdin: bytes | None = None
+    """The photo itself where stdin holds one instead of paths; its path is `-`."""
 
 
 def find_photos(given: Iterable[str], leave_out: Path | None = None) -> Photos:
@@ -40,7 +49,7 @@ def find_photos(given: Iterable[str], leave_out: Path | None = None) -> Photos:
     `leave_out` is a folder that is not entered, unless it is given itself.
     """
     found = Photos()
-    for path in _expand(given):
+    for path in _expand(given, found):
         if os.path.isdir(path):  # noqa: PTH112  (a Path would drop "./" and the like from what is printed)
             _walk(path, found, leave_out)
         else:
@@ -49,10 +58,10 @@ def find_photos(given: Iterable[str], leave_out: Path | None = None) -> Photos:
     return found
 
 
-def _expand(given: Iterable[str]) -> Iterator[str]:
+def _expand(given: Iterable[str], found: Photos) -> Iterator[str]:
     for path in given:
         if path == STDIN:
-            yield from _paths_on_stdin()
+            yield from _read_stdin(found)
         elif os.path.lexists(path) or not glob.has_magic(path):
             yield path
         else:
@@ -60,11 +69,25 @@ def _expand(given: Iterable[str]) -> Iterator[str]:
             yield from sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207
 
 
-def _paths_on_stdin() -> list[str]:
-    """One path a line, or separated by NUL (`find -print0`) if there is one."""
-    data = sys.stdin.buffer.read()
-    paths = data.split(b"\0") if b"\0" in data else [line.removesuffix(b"\r") for line in data.split(b"\n")]
-    return [os.fsdecode(path) for path in paths if path]
+def _read_stdin(found: Photos) -> list[str]:
+    """One path a line, or separated by NUL (`find -print0`) if there is one; or the bytes of one photo."""
+    data = sys.stdin.buffer.read(LARGEST_STDIN + 1)
+    if len(data) > LARGEST_STDIN:
+        raise InputError(f"stdin: more than {LARGEST_STDIN >> 20} MiB")
+    lines = data.split(b"\0") if b"\0" in data else [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    paths = [os.fsdecode(line) for line in lines if line]
+    if any(map(_exists, paths[:1])) or not paths:
+        return paths
+    if _PHOTO.match(data):
+        found.stdin = data
+        return [STDIN]
+    if len(paths) > 1 and not any(map(_exists, paths)):
+        raise InputError("stdin: neither a photo nor paths of photos", hint=f"it starts with {paths[0][:40]!r}")
+    return paths
+
+
+def _exists(path: str) -> bool:
+    return len(path) <= LONGEST_PATH and os.path.lexists(path)
 
 
 def _walk(top: str, found: Photos, leave_out: Path | None) -> None:

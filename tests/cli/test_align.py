@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,22 @@ def align(aligning_model: Path, scene_path: Path, tmp_path: Path, monkeypatch: p
     return call
 
 
-def test_a_table(align, capsys) -> None:
+def test_a_table(align, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
     assert align("a red square .") == 0
     out, err = capsys.readouterr()
+    assert "scene.png" in out.splitlines()[0]
     assert "a red" in out
     assert err == ""
+
+
+def test_finding_b12_a_pipe_gets_a_line_for_each_stretch(align, capsys) -> None:
+    assert align("a red square", "--beta", "100") == 0
+    path, score, words, box = capsys.readouterr().out.rstrip("\n").split("\t")
+    assert (path, words) == ("scene.png", "a red square")
+    assert float(score) == pytest.approx(float(score))
+    assert len(box.split(",")) == 4
 
 
 def test_json_is_the_schema(align, capsys) -> None:

@@ -17,6 +17,7 @@ from PIL import Image
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.main import run
+from regiontalk.drawing import PALETTE
 from regiontalk.errors import ModelError
 
 
@@ -53,7 +54,11 @@ def test_json_lines_follow_the_schema(desk: Path, stand_in: Any, capsys: pytest.
     assert (second["path"], second["width"], second["height"]) == ("deep/b.png", 60, 40)
 
 
-def test_a_table_for_people(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_for_people(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
     assert run(["caption", "a.jpg"]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[0] == "a.jpg  96×64"
@@ -288,7 +293,8 @@ def test_a_closed_pipe_and_a_terminal(desk: Path, tiny_model: Path) -> None:
     closed.stderr.close()
     assert closed.wait(timeout=60) == 0
     shown = on_terminal([*program, str(tiny_model), "a.jpg"])
-    assert "\x1b[38;2;255;107;107m■" in shown, "the first region's colour"
+    red, green, blue = PALETTE[0]
+    assert f"\x1b[38;2;{red};{green};{blue}m■" in shown, "the first region's colour"
 
 
 def on_terminal(command: list[str]) -> str:
@@ -307,3 +313,97 @@ def on_terminal(command: list[str]) -> str:
     os.close(ours)
     assert process.wait(timeout=60) == 0
     return text.decode()
+
+
+def test_finding_b12_a_pipe_gets_a_line_for_each_region(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], scene: Image.Image
+) -> None:
+    scene.save("a\tb\nc.jpg")
+    assert run(["caption", "a.jpg", "deep", "a\tb\nc.jpg"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["a.jpg", "0.90", "thing 0", "0,0,48,64"]
+    assert [row[0] for row in rows] == ["a.jpg"] * 2 + ["deep/b.png"] * 2 + [r"a\tb\nc.jpg"] * 2
+    assert run(["caption", "a.jpg", "--boxes", rows[0][3]]) == 0, "a box can be given back"
+
+
+def test_alt_texts(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "a.jpg", "deep", "--alt"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "a.jpg\tthing 0 and thing 1",
+        "deep/b.png\tthing 0 and thing 1",
+    ]
+    assert run(["caption", "a.jpg", "--alt", "--json", "--top", "1", "--threshold", "0.2"]) == 0
+    (line,) = lines(capsys)
+    assert line == {
+        **{"schema": "regiontalk/1", "path": "a.jpg", "width": 96, "height": 64, "model": "stand-in"},
+        "alt": "thing 0",
+    }
+    assert stand_in.asked[-1] == {"photo": "a.jpg", "top": 1, "threshold": 0.2}
+    for more in (["--format", "coco"], ["--boxes", "0,0,9,9"], ["--proposals", "9"], ["--words", "3"]):
+        assert run(["caption", "a.jpg", "--alt", *more]) == 2
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF"])
+def test_finding_b8_a_photo_on_stdin(
+    form: str,
+    desk: Path,
+    stand_in: Any,
+    scene: Image.Image,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    buffer = io.BytesIO()
+    scene.save(buffer, form)
+    for arguments in (["--json"], ["-o", "x.png"], ["-o", "out"], ["-o", "page.html", "--force"]):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(buffer.getvalue())))
+        assert run(["caption", "-", *arguments]) == 0
+    out, _ = capsys.readouterr()
+    (line,) = map(json.loads, out.splitlines())
+    assert (line["path"], line["width"]) == ("-", 96)
+
+
+def test_finding_b8_other_bytes_on_stdin_are_one_line(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for data in (b"%PDF-1.7\n" + bytes(range(256)) * 50, b"one\ntwo\nthree\n", b"\xff\xd8\xff broken"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert run(["caption", "-"]) == 4
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_finding_b8_a_file_whose_name_looks_like_a_photo_is_a_path(
+    desk: Path, stand_in: Any, scene: Image.Image, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.save("GIF89a.gif")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"GIF89a.gif\na.jpg\ngone.jpg\n")))
+    assert run(["caption", "-", "--json"]) == 0
+    assert [line["path"] for line in lines(capsys)] == ["GIF89a.gif", "a.jpg"]
+
+
+def test_finding_b17_one_photo_is_not_photos(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "a.jpg", "-o", "x.json"]) == 0
+    assert capsys.readouterr().err == "x.json: 1 photo\n"
+
+
+HOSTILE = "x\x1b]0;title\x07\u009b31m\u202ereversed[/b][bold]\x7f.jpg"
+
+
+def test_finding_c12_names_cannot_steer_a_terminal(
+    desk: Path, stand_in: Any, scene: Image.Image, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (HOSTILE, "broken" + HOSTILE):  # "[/b]" is a folder and a name
+        Path(name).parent.mkdir()
+    scene.save(HOSTILE)
+    Path("broken" + HOSTILE).write_bytes(b"no photo")
+    monkeypatch.setenv("TERM", "dumb")
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal)
+        for arguments in ([], ["--json"], ["--alt"], ["--format", "coco"], ["--format", "csv"]):
+            assert run(["caption", HOSTILE, "broken" + HOSTILE, *arguments]) == 0
+            out, err = capsys.readouterr()
+            assert (out + err).replace("\n", "").replace("\t", "").isprintable() or (
+                not terminal and "--format" in arguments
+            )
+            assert "[/b][bold]" in out + err
+            if "--json" in arguments:
+                assert json.loads(out)["path"] == HOSTILE

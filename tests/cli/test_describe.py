@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,9 @@ def test_json_lines_follow_the_schema(desk: Path, capsys: pytest.CaptureFixture[
     assert first == regiontalk.load().describe("a.jpg", alternatives=2).to_dict()
 
 
-def test_a_table_for_people(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_for_people(desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
     assert run(["describe", "a.jpg", "--alternatives", "1"]) == 0
     out, err = capsys.readouterr()
     said = regiontalk.load().describe("a.jpg", alternatives=1)
@@ -48,6 +51,17 @@ def test_a_table_for_people(desk: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert out.splitlines()[1].rstrip().split(maxsplit=1) == [f"{said.logprob:.2f}", said.sentence]
     assert len(out.splitlines()) == 3
     assert err == ""
+
+
+def test_finding_b12_a_pipe_gets_lines_that_do_not_wrap(
+    desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert run(["describe", "a.jpg", "deep", "--alternatives", "1"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    said = regiontalk.load().describe("a.jpg", alternatives=1)
+    assert rows[:2] == [["a.jpg", f"{one.logprob:.2f}", one.sentence] for one in (said, said.alternatives[0])]
+    assert len(rows) == 4
 
 
 def test_options_reach_the_model(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from PIL import Image
 
 from regiontalk.cli import outputs
 from regiontalk.cli.main import run
+from regiontalk.data import xmp
+from regiontalk.data.sources import Source
 from regiontalk.images import open_photo
 
 
@@ -94,14 +98,43 @@ def test_a_page(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["path"] == "one/x.jpg"
 
 
-def test_data_in_a_file_is_what_would_be_printed(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for form in (["--json"], *(["--format", name] for name in ("coco", "vg", "hf", "labelstudio"))):
-        assert run(["caption", "one", "two", *form, "-q"]) == 0
-        printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert run(["caption", "one", "two", *form, "-q", "-o", "out.json"]) == 0
-        assert capsys.readouterr().out == ""
-        assert [json.loads(line) for line in Path("out.json").read_text().splitlines()] == printed
-        assert len(printed) == (5 if form[-1] in ("--json", "hf") else 1)
+FILES = {"coco": "x.json", "vg": "x.json", "labelstudio": "x.json", "hf": "x.jsonl", "csv": "x.csv"}
+
+
+@pytest.mark.parametrize(("form", "name"), FILES.items())
+def test_data_in_a_file_is_what_would_be_printed(
+    form: str, name: str, desk: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert run(["caption", "one", "two", "--format", form, "-q"]) == 0
+    printed = capfdbinary.readouterr().out
+    assert run(["caption", "one", "two", "--format", form, "-q", "-o", name]) == 0
+    assert capfdbinary.readouterr().out == b""
+    assert Path(name).read_bytes() == printed
+    wrong = next(other for other in FILES.values() if other != name)
+    assert run(["caption", "one", "--format", form, "-o", wrong]) == 2
+    assert f"gives a {Path(name).suffix} file" in capfdbinary.readouterr().err.decode()
+
+
+def test_finding_b12_json_files_are_json(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "one", "two", "--json"]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(printed) == 5
+    assert run(["caption", "one", "two", "-o", "x.json"]) == 0
+    assert json.loads(Path("x.json").read_text()) == printed
+    assert run(["caption", "one", "two", "-o", "x.jsonl"]) == 0
+    assert [json.loads(line) for line in Path("x.jsonl").read_text().splitlines()] == printed
+    assert run(["caption", "one", "-o", "x.json"]) == 0, "our own file is replaced"
+    assert len(json.loads(Path("x.json").read_text())) == 1
+
+
+def test_finding_b12_csv(desk: Path) -> None:
+    assert run(["caption", "one", "two", "-o", "x.csv"]) == 0
+    rows = list(csv.DictReader(Path("x.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == 10
+    assert (rows[0]["path"], rows[0]["phrase"], rows[0]["x1"]) == ("one/x.jpg", "thing 0", "45.0")
+    assert run(["caption", "one", "two", "-o", "x.csv", "--alt"]) == 0
+    rows = list(csv.DictReader(Path("x.csv").read_text(encoding="utf-8").splitlines()))
+    assert [(row["phrase"], row["x0"]) for row in rows] == [("thing 0 and thing 1", "")] * 5
 
 
 def test_what_cannot_be_written_is_said(
@@ -118,13 +151,123 @@ def test_what_cannot_be_written_is_said(
 
     monkeypatch.setattr(Image.Image, "save", fail)
     before = files(desk)
-    assert run(["caption", "one", "-o", "out"]) == 2
+    assert run(["caption", "one", "-o", "out"]) == 4
     assert capsys.readouterr().err == "regiontalk: out/x.jpg: cannot be written: No space left on device\n"
-    assert run(["caption", "one", "-o", "page.html"]) == 2
+    assert run(["caption", "one", "-o", "page.html"]) == 4
     assert files(desk) == before
 
 
 def test_the_mark_is_read_from_every_kind_of_picture(desk: Path) -> None:
     for suffix in outputs.PICTURES:
-        assert run(["caption", "one/x.jpg", "-o", f"new/picture{suffix}", "-q"]) == 0
-        assert outputs._may_be_replaced(Path("new", f"picture{suffix}"))
+        for _ in range(2):
+            assert run(["caption", "one/x.jpg", "-o", f"new/picture{suffix}", "-q"]) == 0
+
+
+@pytest.mark.parametrize("name", ["page.html", "x.json", "x.jsonl", "x.csv", "picture.png"])
+def test_finding_b17_files_of_others_are_replaced_by_force_alone(
+    name: str, desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contents = {".html": "<!doctype html><title>My site</title>", ".json": '{"name": "my-app"}', ".png": "x"}
+    theirs = contents.get(Path(name).suffix, "mine\n")
+    Path(name).write_text(theirs)
+    assert run(["caption", "one/x.jpg", "-o", name]) == 2
+    assert f"{name}: is there already and will not be written over" in capsys.readouterr().err
+    assert Path(name).read_text() == theirs
+    assert run(["caption", "one/x.jpg", "-o", name, "--force"]) == 0
+    assert Path(name).read_bytes() != theirs.encode()
+    assert run(["caption", "one/x.jpg", "-o", name]) == 0, "now it is ours"
+    assert run(["caption", "one/x.jpg", "-o", "one/x.jpg", "--force"]) == 2, "an original never"
+
+
+def test_finding_c5_one_photo_does_not_end_the_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Larger than JPEG or WebP can be, and names as long as they may be."""
+    (desk / "odd").mkdir()
+    Image.new("RGB", (70_000, 3)).save("odd/wide.png")
+    Path("odd/wide.png").rename("odd/wide.jpg")
+    Image.new("RGB", (20_000, 1)).save("odd/long.png")
+    Path("odd/long.png").rename("odd/long.webp")
+    long_name, tiff_name = "x" * 250 + ".jpg", "y" * 249 + ".tiff"
+    shutil.copy("one/x.jpg", f"odd/{long_name}")
+    shutil.copy("two/y.tiff", f"odd/{tiff_name}")
+    assert run(["caption", "odd", "one", "-o", "out"]) == 0
+    err = capsys.readouterr().err
+    assert "skipped odd/wide.jpg: its picture cannot be written" in err
+    assert "skipped odd/long.webp: its picture cannot be written" in err
+    assert err.splitlines()[-1] == "out: 3 photos"
+    names = sorted(path.name for path in Path("out").iterdir())
+    assert [(name[:3], Path(name).suffix) for name in names] == [("x.j", ".jpg"), ("xxx", ".jpg"), ("yyy", ".jpg")]
+    assert run(["caption", "odd/wide.jpg", "-o", "out"]) == 4, "alone it is an error"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("output", ["pipe.jpg", "pipe.html", "pipe.json", "pipe", "folder"])
+def test_finding_c6_no_pipe_is_opened(output: str, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (desk / "folder").mkdir()
+    os.mkfifo(desk / "folder" / "x.jpg")
+    if output != "folder":
+        os.mkfifo(desk / output)
+    for force in ([], ["--force"]):
+        assert run(["caption", "one/x.jpg", "-o", output, *force]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.timeout(60)
+def test_finding_c9_many_photos_of_one_name(desk: Path) -> None:
+    photos = [f"{number}/x.jpg" for number in range(20_000)]
+    with outputs.opening(outputs.Wanted(Path("out")), photos):
+        pass
+
+
+def test_finding_c6_a_device_is_no_place_for_align(
+    aligning_model: Path, desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(desk)
+    os.mkfifo("pipe.png")
+    asked = ["align", "one/x.jpg", "red", "--model", str(aligning_model), "-o"]
+    assert run([*asked, "pipe.png"]) == 2
+    assert run([*asked, "one/x.jpg", "--force"]) == 2
+    assert run([*asked, "two/z.png"]) == 2
+    assert "will not be written over" in capsys.readouterr().err
+    assert run([*asked, "new.png"]) == 0
+    assert run([*asked, "new.png"]) == 0, "our own"
+
+
+class TestSidecars:
+    def test_beside_the_photos(self, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["caption", "one", "two/z.png", "--format", "xmp"]) == 0
+        assert capsys.readouterr().err == "beside the photos: 2 photos\n"
+        first, second = (item.record for folder in ("one", "two") for item in xmp.read(Source(desk / folder)))
+        assert first.sentences == ("thing 0 and thing 1",)
+        assert (first.regions[0].phrase, first.regions[0].xyxy) == ("thing 0", (0.0, 0.0, 45.0, 60.0))
+        assert second.image == str(desk / "two" / "z.png")
+        before = files(desk)
+        assert run(["caption", "one", "two/z.png", "--format", "xmp"]) == 0
+        assert files(desk) == before
+
+    def test_texts_alone_in_a_folder(self, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["caption", "one", "two", "--format", "xmp", "--alt", "-o", "out"]) == 0
+        assert "skipped two/x.jpg: out/x.jpg.xmp belongs to one/x.jpg" in capsys.readouterr().err
+        assert sorted(path.name for path in Path("out").iterdir()) == [
+            "X.JPG.xmp",
+            "x.jpg.xmp",
+            "y.tiff.xmp",
+            "z.png.xmp",
+        ]
+        (item, *_) = xmp.read(Source(Path("out"), images=desk / "one"))
+        assert item.record.regions == ()
+
+    def test_a_sidecar_that_cannot_be_merged_is_left_alone(
+        self, desk: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        Path("one/x.jpg.xmp").write_text("not XML")
+        os.mkfifo("two/z.png.xmp")
+        assert run(["caption", "one", "two", "--format", "xmp"]) == 0
+        err = capsys.readouterr().err
+        assert "skipped one/x.jpg.xmp: wrong XML" in err
+        assert "skipped two/z.png.xmp: a pipe, not a file" in err
+        assert Path("one/x.jpg.xmp").read_text() == "not XML"
+
+    @pytest.mark.parametrize("more", [["-o", "x.json"], ["--boxes", "0,0,9,9"], ["--json"], ["--beam", "3"]])
+    def test_what_does_not_go_together(self, more: list[str], desk: Path) -> None:
+        assert run(["caption", "one/x.jpg", "--format", "xmp", *more]) == 2

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from regiontalk.cli import render
+from regiontalk.drawing import PALETTE
 from regiontalk.types import ImageRegions, Region, Shown
 
 MUG = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2)
@@ -18,7 +19,7 @@ def test_the_table_shows_score_caption_and_box(capsys: pytest.CaptureFixture[str
     render.print_result(PHOTOS[0])
     heading, first, second = capsys.readouterr().out.splitlines()
     assert heading == "a.jpg  200×100"
-    assert first.split() == ["■", "0.90", "a", "red", "mug", "10", "20", "61", "70"]
+    assert first.split() == ["■", "0.90", "a", "red", "mug", "10,20,61,70"]
     assert r"0.25  [b]a spoon[/b]\nor two" in second, "data is neither markup nor line breaks"
 
 
@@ -31,17 +32,20 @@ def test_each_region_has_its_own_colour_on_a_terminal(
     monkeypatch.delenv("NO_COLOR", raising=False)
     render.print_result(PHOTOS[0])
     _, first, second = capsys.readouterr().out.splitlines()
-    assert "\x1b[38;2;255;107;107m■" in first
-    assert "\x1b[38;2;88;214;110m■" in second
+    for line, (red, green, blue) in zip((first, second), PALETTE, strict=False):
+        assert f"\x1b[38;2;{red};{green};{blue}m■" in line
 
 
 def test_what_is_less_likely_right_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     box = (0.0, 0.0, 9.0, 9.0)
     regions = (Region(box, 0.9, "a dog", -1.0, 0.8), Region(box, 0.8, "a cat", -1.0, 0.2))
-    render.print_result(ImageRegions("a.jpg", 10, 10, "m", regions, shown=Shown(confidence=0.5)))
+    found = ImageRegions("a.jpg", 10, 10, "m", regions, shown=Shown(confidence=0.5))
+    render.print_result(found)
     _, dog, rest = capsys.readouterr().out.splitlines()
-    assert dog.split() == ["■", "0.90", "a", "dog", "0.80", "0", "0", "9", "9"]
+    assert dog.split() == ["■", "0.90", "a", "dog", "0.80", "0,0,9,9"]
     assert rest == "  1 more, less likely right: --confidence 0 shows all"
+    render.print_lines(found)
+    assert capsys.readouterr().out == "a.jpg\t0.90\ta dog\t0,0,9,9\t0.80\n"
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:

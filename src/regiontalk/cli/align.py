@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from regiontalk.cli import console
+from regiontalk.cli import console, outputs, render
 from regiontalk.cli.options import (
     completes,
     device_option,
@@ -18,7 +18,6 @@ from regiontalk.cli.options import (
 )
 from regiontalk.cli.outputs import PAGES, PICTURES
 from regiontalk.errors import UsageError
-from regiontalk.files import replacing
 from regiontalk.page import writing_page
 from regiontalk.types import Alignment
 
@@ -43,6 +42,7 @@ MOST_NAMED = 10  # unknown words
     type=click.Path(dir_okay=False, path_type=Path),
     help="page.html, or a picture (.jpg, .png or .webp): coloured boxes, and the words on the same colours.",
 )
+@click.option("--force", is_flag=True, help="Replace a file at -o that regiontalk did not write.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @max_megapixels_option
 @click.option("-q", "--quiet", is_flag=True, help="No notes.")
@@ -55,6 +55,7 @@ def command(
     heads: tuple[Path, ...],
     device: str,
     output: Path | None,
+    force: bool,
     as_json: bool,
     max_megapixels: float,
     quiet: bool,
@@ -66,14 +67,15 @@ def command(
     """
     if output is not None and output.suffix.lower() not in (*PAGES, *PICTURES):
         raise UsageError(f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}")
+    if output is not None:
+        outputs.spare([output], [photo], force)
     found = load_model(model, device, max_megapixels, heads).align(photo, sentence, beta=beta)
     if output is not None:
         _save(found, output)
     if as_json:
         console.print_json(found.to_dict())
     else:
-        rows = [(one.text, ", ".join(f"{side:.0f}" for side in one.xyxy), f"{one.score:.2f}") for one in found.segments]
-        console.print_table(photo, ("words", "x0, y0, x1, y1", "score"), rows)
+        render.print_alignment(found)
     if found.unknown:
         more = ", …" if len(found.unknown) > MOST_NAMED else ""
         console.message(f"unknown words: {', '.join(found.unknown[:MOST_NAMED])}{more}", quiet)
@@ -85,6 +87,5 @@ def _save(found: Alignment, output: Path) -> None:
     if output.suffix.lower() in PAGES:
         with writing_page(output) as add:
             add(found)
-        return
-    with replacing(output) as temporary:
-        found.draw().save(temporary)
+    else:
+        outputs.save_picture(found.draw(), output)

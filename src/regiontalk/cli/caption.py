@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,37 +10,18 @@ import click
 
 from regiontalk.cli import outputs
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
-from regiontalk.cli.each_photo import Doing, PhotoOptions, photo_options
+from regiontalk.cli.each_photo import PhotoOptions, Request, photo_options
 from regiontalk.cli.options import finite
-from regiontalk.data import exports
 from regiontalk.errors import UsageError
-from regiontalk.types import ImageRegions
+from regiontalk.photos import STDIN
+from regiontalk.types import AltText, ImageRegions, Shown
 
 if TYPE_CHECKING:
+    from regiontalk.images import PhotoSource
     from regiontalk.model import Model
 
-TOP_FOR_PEOPLE = 12  # regions of a photo in tables, pictures and pages: each still has a colour of its own
 
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked of the model for every photo."""
-
-    options: dict[str, Any]
-    boxes: GivenBoxes | None
-
-    def check(self, model: Model) -> None:
-        """Says before any work what the model cannot be asked for."""
-        model.check(self.options.get("words"), self.options.get("confidence"))
-
-    def ask(self, model: Model, photo: str) -> ImageRegions:
-        if self.boxes is None:
-            return model(photo, **self.options)
-        boxes = self.boxes.of(photo)
-        try:
-            return model(photo, boxes=boxes, **self.options)
-        except UsageError as error:
-            raise UsageError(f"{photo}: {error.message}", hint=error.hint) from error
+DOING = ("Captioning", "captioned")
 
 
 @click.command()
@@ -62,14 +43,19 @@ class Request:
     callback=finite,
     help="Leave out captions less likely right (0 to 1); default: the model's, with --json or --format 0.",
 )
-@click.option("--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes (pixels).")
+@click.option(
+    "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes: pixels, or fractions."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="page.html, a folder for annotated pictures, one picture, .json/.jsonl/.csv; a folder for --format yolo.",
+    help="page.html, a folder for annotated pictures, one picture, .json, .jsonl or .csv; a folder for --format yolo.",
 )
-@click.option("--format", "export", type=click.Choice(exports.FORMATS), help="The data in another program's format.")
+@click.option("--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format.")
+@click.option(
+    "--alt", is_flag=True, help="An alt text for each photo: a sentence if it is sure, else the sure regions."
+)
 @photo_options
 def command(
     *,
@@ -78,22 +64,68 @@ def command(
     given_boxes: str | None,
     output: Path | None,
     export: str | None,
+    alt: bool,
     **options: Any,
 ) -> None:
     """The regions of photos, and what is said of each.
 
-    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for paths on stdin,
-    one a line or separated by NUL. A photo that cannot be read is named and skipped.
+    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
+    or separated by NUL, or a photo itself. A photo that cannot be read is named and skipped.
+
+    On a terminal a table is shown; a pipe gets a line for each region: path, score, caption and box, with tabs between.
+    If a run with -o is stopped, the same command continues where it stopped.
+
+    --boxes are left, top, right, bottom in pixels. If all numbers lie between 0 and 1, they are fractions of the photo.
+
+    --format xmp writes an XMP sidecar for each photo, beside the photos or in the folder of -o: what photo managers
+    show as description, alt text and regions. With --alt, it has no regions. A sidecar that is there is merged.
     """
-    wanted = outputs.Wanted(output, asked.as_json, export)
+    wanted = outputs.Wanted(output, asked.as_json, export, asked.force)
+    if alt and export not in (None, "csv", "xmp"):
+        raise UsageError(
+            "--alt gives texts without regions", hint="--json, --format csv or xmp, -o .json, .jsonl or .csv"
+        )
+    if alt or wanted.kind == "sidecars":
+        asked.answer(_alt_request(alt, top, given_boxes, options), asked.find(wanted), wanted)
+        return
     boxes = _given_boxes(given_boxes, top, options) if given_boxes is not None else None
     if boxes is None:
-        options["top"] = top or (None if wanted.is_data else TOP_FOR_PEOPLE)
+        options["top"] = top or (None if wanted.is_data else Shown.top)
     photos = asked.find(wanted)
     if boxes is not None:
         boxes.check(photos.paths)
-    request = Request({name: value for name, value in options.items() if value is not None}, boxes)
-    asked.answer(request.ask, photos, wanted, Doing("Captioning", "captioned"), request.check)
+    chosen = {name: value for name, value in options.items() if value is not None}
+
+    def ask(model: Model, photo: PhotoSource) -> ImageRegions:
+        return model(photo, **chosen) if boxes is None else _caption_boxes(model, photo, boxes, chosen)
+
+    known = {"verb": "caption", **chosen, "boxes": None if boxes is None else repr(boxes)}
+    lengths = (options.get("words"), options.get("confidence"))
+    asked.answer(Request(ask, known, *DOING, check=lambda model: model.check(*lengths)), photos, wanted)
+
+
+def _caption_boxes(model: Model, photo: PhotoSource, boxes: GivenBoxes, options: dict[str, Any]) -> ImageRegions:
+    name = photo if isinstance(photo, str) else STDIN
+    given = boxes.of(name)
+    try:
+        return model(photo, boxes=given, **options)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error.message}", hint=error.hint) from error
+
+
+def _alt_request(alt: bool, top: int | None, given_boxes: str | None, options: dict[str, Any]) -> Request:
+    """Texts for screen readers; in sidecars without --alt, regions come with them."""
+    given = {"boxes": given_boxes, **{name: options.pop(name) for name in ("proposals", "beam", "words", "confidence")}}
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"--{name} does not go with {'--alt' if alt else '--format xmp'}")
+    chosen = {name: value for name, value in {"top": top, **options}.items() if value is not None}
+
+    def ask(model: Model, photo: PhotoSource) -> AltText:
+        found = model.alt_text(photo, **chosen)
+        return replace(found, regions=()) if alt else found
+
+    return Request(ask, {"verb": "caption", "alt": alt, **chosen}, *DOING)
 
 
 def _given_boxes(given: str, top: int | None, options: dict[str, Any]) -> GivenBoxes:

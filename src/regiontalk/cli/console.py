@@ -53,20 +53,38 @@ def need(extra: str, purpose: str, *modules: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line of stdout."""
+    """One JSON object on one line of stdout. What could steer a terminal, or cannot be encoded, is escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:  # a lone surrogate, or a terminal without UTF-8
         text = json.dumps(value, allow_nan=False)
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    if not text.isprintable():
+        text = "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
+    _write(text)
+
+
+def print_line(*cells: str) -> None:
+    """Cells with tabs between them, on one line of stdout."""
+    _write("\t".join(map(one_line, cells)))
 
 
 def print_bytes(data: bytes) -> None:
-    """A piece of a file on stdout, in UTF-8 whatever the terminal has."""
+    """A piece of a file on stdout, in UTF-8; on a terminal, what could steer it is written out."""
+    if sys.stdout.isatty():
+        for line in data.decode(errors="replace").splitlines():
+            _write(one_line(line))
+        return
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def _write(line: str) -> None:
+    try:
+        sys.stdout.write(line + "\n")
+    except UnicodeEncodeError:  # a terminal without UTF-8
+        sys.stdout.write(line.encode("ascii", "backslashreplace").decode() + "\n")
     sys.stdout.flush()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from regiontalk.cli import outputs
-from regiontalk.cli.each_photo import Doing, PhotoOptions, photo_options
+from regiontalk.cli.each_photo import PhotoOptions, Request, photo_options
 from regiontalk.cli.options import heads_option
 from regiontalk.errors import UsageError
 
@@ -23,20 +23,24 @@ from regiontalk.errors import UsageError
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="page.html, a folder for pictures with their sentence, one picture, or .json/.jsonl.",
+    help="page.html, a folder for pictures with their sentence, one picture, .json, .jsonl or .csv.",
 )
 @heads_option
 @photo_options
 def command(*, asked: PhotoOptions, output: Path | None, **options: Any) -> None:
     """One sentence for each whole photo, with the logarithm of its probability.
 
-    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for paths on stdin,
-    one a line or separated by NUL. A photo that cannot be read is named and skipped.
+    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
+    or separated by NUL, or a photo itself. A photo that cannot be read is named and skipped.
+
+    On a terminal a table is shown; a pipe gets a line for each sentence: path, log-probability and sentence, with tabs
+    between. If a run with -o is stopped, the same command continues where it stopped.
     """
-    wanted = outputs.Wanted(output, asked.as_json, None)
+    wanted = outputs.Wanted(output, asked.as_json, None, asked.force)
     chosen = _options(**options)
-    doing = Doing("Describing", "described")
-    asked.answer(lambda model, photo: model.describe(photo, **chosen), asked.find(wanted), wanted, doing)
+    known = {"verb": "describe", **chosen}
+    request = Request(lambda model, photo: model.describe(photo, **chosen), known, "Describing", "described")
+    asked.answer(request, asked.find(wanted), wanted)
 
 
 def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int, size: int | None) -> dict[str, Any]:

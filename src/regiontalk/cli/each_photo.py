@@ -3,18 +3,22 @@ skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import regiontalk
 from regiontalk.cli import console, outputs
+from regiontalk.cli.journal import keeping
 from regiontalk.cli.options import completes, device_option, load_model, max_megapixels_option, model_option
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
-from regiontalk.photos import Photos, attempts, find_photos
+from regiontalk.model_folder import SUMS
+from regiontalk.photos import STDIN, Photos, attempts, find_photos
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -22,11 +26,17 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Doing(NamedTuple):
-    """What is done to photos, in words."""
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the model about each photo, and what that is called."""
 
-    now: str
+    ask: Callable[[Model, Any], Any]
+    asked: Mapping[str, Any]
+    """Tells one question from another, as plain values."""
+    doing: str
     done: str
+    check: Callable[[Model], None] = lambda _: None
+    """Fails where the model cannot be asked this."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,7 @@ class PhotoOptions:
     strict: bool
     max_megapixels: float
     quiet: bool
+    force: bool
     heads: tuple[Path, ...] = ()
     """Of verbs that have `options.heads_option`."""
 
@@ -50,20 +61,19 @@ class PhotoOptions:
         _report_missing(photos, self.paths, self.quiet)
         return photos
 
-    def answer(
-        self,
-        ask: Callable[[Model, str], Result],
-        photos: Photos,
-        wanted: outputs.Wanted,
-        doing: Doing,
-        check: Callable[[Model], None] = lambda _: None,
-    ) -> None:
-        """Asks the model about every photo and writes the answers as wanted; `check` fails where it cannot be asked."""
-        model = load_model(self.model, self.device, self.max_megapixels, self.heads)
-        check(model)
-        skipped = _answer_all(lambda photo: ask(model, photo), photos, wanted, doing, self.workers, self.quiet)
+    def answer(self, request: Request, photos: Photos, wanted: outputs.Wanted) -> None:
+        """Asks the model about every photo and writes the answers as wanted."""
+        skipped = _answer_all(self, request, photos, wanted) + len(photos.skipped)
         if self.strict and skipped:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")
+
+    def load_model(self) -> Model:
+        return load_model(self.model, self.device, self.max_megapixels, self.heads)
+
+    def identity(self) -> dict[str, Any]:
+        """What the answers depend on beside what is asked: the model's files, and how it runs."""
+        places = [regiontalk.EMBEDDED if self.model is None else Path(self.model), *self.heads]
+        return {"model": [_fingerprint(place) for place in places], "device": self.device, "mp": self.max_megapixels}
 
 
 def photo_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -74,6 +84,7 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     @device_option
     @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
     @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
+    @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
     @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
     @max_megapixels_option
     @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
@@ -96,18 +107,49 @@ def _report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
 
 
-def _answer_all(
-    ask: Callable[[str], Result], photos: Photos, wanted: outputs.Wanted, doing: Doing, workers: int, quiet: bool
-) -> int:
-    """Asks about every photo, writes the answers as wanted, and names what failed; how many photos were skipped."""
+def _fingerprint(place: Path) -> str:
+    """Changes when a model does: its sums, or names, sizes and times of a run's files."""
+    sums = place / SUMS
+    if sums.is_file():
+        return hashlib.sha256(sums.read_bytes()).hexdigest()
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    states = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(states).encode()).hexdigest()
+
+
+def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
+    """Asks about every photo, writes the answers as wanted, and names what failed; how many photos failed."""
     count = len(photos.paths)
-    with outputs.opening(wanted, photos.paths) as put:
-        bar = not quiet and count > 1 and not wanted.fills_terminal
-        watched = console.track(attempts(ask, photos.paths, workers), doing.now, count, not bar)
-        failed = put_all(watched, put, count, doing.done)
-    if wanted.output is not None:
-        console.message(f"{wanted.output}: {console.count(count - failed, 'photo')}", quiet)
-    return failed + len(photos.skipped)
+    same_run = {"asked": request.asked, **asked.identity()}
+    resumable = wanted.output if count > 1 and wanted.kind != "data set" else None
+    with (
+        keeping(resumable, same_run, asked.quiet) as journal,
+        outputs.opening(wanted, photos.paths, journal.finished) as put,
+    ):
+        model = asked.load_model()
+        request.check(model)
+        before = sum(photo in journal.finished for photo in photos.paths)
+        if before:
+            console.message(f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished", asked.quiet)
+
+        def ask(photo: str) -> Any:
+            if photo in journal.finished:
+                return journal.finished[photo]
+            if photo == STDIN and photos.stdin is not None:
+                return replace(request.ask(model, photos.stdin), path=STDIN)
+            return request.ask(model, photo)
+
+        def put_and_keep(result: Any) -> None:
+            put(result)
+            journal.add(result.path, result)
+
+        bar = not asked.quiet and count > 1 and not wanted.fills_terminal
+        watched = console.track(attempts(ask, photos.paths, asked.workers), request.doing, count, not bar)
+        failed = put_all(watched, put_and_keep, count, request.done)
+    if wanted.kind:
+        place = wanted.output or "beside the photos"
+        console.message(f"{place}: {console.count(count - failed, 'photo')}", asked.quiet)
+    return failed
 
 
 def put_all(
@@ -116,14 +158,23 @@ def put_all(
     """Hands results on and names what failed; how many did. Fails itself where nothing is left."""
     failed = 0
     for result in results:
-        if not isinstance(result, RegionTalkError):
-            put(result)
+        problem = result if isinstance(result, RegionTalkError) else _attempt(put, result)
+        if problem is None:
             continue
         failed += 1
         if photos == 1:
-            raise result
-        hint = f"  ({result.hint})" if result.hint else ""
-        console.message(f"regiontalk: skipped {result.message}{hint}")
+            raise problem
+        hint = f"  ({problem.hint})" if problem.hint else ""
+        console.message(f"regiontalk: skipped {problem.message}{hint}")
     if failed == photos:
         raise InputError(f"none of {photos} photos could be {done}")
     return failed
+
+
+def _attempt(put: Callable[[Result], object], result: Result) -> InputError | None:
+    """What keeps this one result from being written, if anything; a full disk is nobody's own."""
+    try:
+        put(result)
+    except InputError as error:
+        return error
+    return None

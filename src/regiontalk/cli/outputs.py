@@ -1,11 +1,12 @@
-"""Where results go: stdout, a file of data, a page, annotated pictures. Originals are never written over."""
+"""Where results go: stdout, a file of data, a page, pictures, sidecars. Nothing of a user's is written over."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from typing import Any
 from PIL import ExifTags, Image
 
 from regiontalk.cli import console, render
-from regiontalk.data import exports
-from regiontalk.errors import UsageError
-from regiontalk.files import json_line, replacing
+from regiontalk.data import exports, xmp
+from regiontalk.data.sources import reading
+from regiontalk.errors import DiskFull, InputError, OutputError, UsageError
+from regiontalk.files import FreeNames, json_line, open_file, read_file, replacing
 from regiontalk.page import writing_page
-from regiontalk.types import Description, ImageRegions
+from regiontalk.types import AltText, Description, ImageRegions
 
-Result = ImageRegions | Description
+Result = ImageRegions | Description | AltText
 Put = Callable[[Any], object]
 """Takes a `Result`: all of one kind."""
 
@@ -27,64 +29,72 @@ PAGES = (".html", ".htm")
 DATA = (".json", ".jsonl", ".csv")
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 MARK = "regiontalk"  # in the EXIF field Software of every picture that was drawn
+XMP = "xmp"
+FORMATS = (*exports.FORMATS, XMP)
+# How pages and files of data begin that we have written.
+_OURS = re.compile(
+    rb'\[?\s*\{"(schema": ?"regiontalk/|info": ?\{"description": ?"regiontalk )|path,width,height,x0,y0,'
+    rb'|<!doctype html>(?s:.)*(<title>RegionTalk|name="generator" content="regiontalk)'
+)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What `-o`, `--json` and `--format` ask for together."""
+    """What `-o`, `--json`, `--format` and `--force` ask for together."""
 
     output: Path | None
-    as_json: bool
-    export: str | None
+    as_json: bool = False
+    export: str | None = None
+    force: bool = False
 
     def __post_init__(self) -> None:
         if self.as_json and self.export is not None:
             raise UsageError("--json and --format are two forms of the same data: give one")
-        if self.export in exports.FOLDERS and (self.output is None or self._kind):
-            raise UsageError(f"--format {self.export} writes a folder of files", hint="-o FOLDER")
-        if self.output is not None and self._kind == ".csv" and self.export != "csv":
-            raise UsageError(f"{self.output}: is written with --format csv")
-        if self.output is not None and self._kind not in (*PAGES, *DATA, *PICTURES, ""):
+        if self.kind is None:
             raise UsageError(
                 f"{self.output}: cannot be written in this format",
                 hint=f"a folder, or a name that ends in {', '.join((*PAGES[:1], *DATA, *PICTURES))}",
             )
+        if self.kind == "data" and self.export is not None and self._suffix != self._own_suffix:
+            raise UsageError(f"{self.output}: --format {self.export} gives a {self._own_suffix} file")
+        if self.export in exports.FOLDERS and self.kind != "data set":
+            raise UsageError(f"--format {self.export} writes a folder of files", hint="-o FOLDER")
 
     @property
-    def _kind(self) -> str:
-        """The suffix in lower case; nothing for a folder."""
-        assert self.output is not None
-        return "" if self.output.is_dir() else self.output.suffix.lower()
+    def _suffix(self) -> str:
+        """In lower case; nothing for a folder."""
+        return "" if self.output is None or self.output.is_dir() else self.output.suffix.lower()
 
     @property
-    def page(self) -> Path | None:
-        return self.output if self.output is not None and self._kind in PAGES else None
+    def _own_suffix(self) -> str:
+        return {"hf": ".jsonl", "csv": ".csv"}.get(str(self.export), ".json")
 
     @property
-    def data(self) -> Path | None:
-        return self.output if self.output is not None and self._kind in DATA else None
-
-    @property
-    def picture(self) -> Path | None:
-        return self.output if self.output is not None and self._kind in PICTURES else None
+    def kind(self) -> str | None:
+        """What is written; nothing for stdout alone, None for what cannot be written."""
+        if self.export == XMP:
+            return "sidecars" if not self._suffix else None
+        if self.output is None:
+            return ""
+        if not self._suffix:
+            return "data set" if self.export in exports.FOLDERS else "pictures"
+        kinds = {"page": PAGES, "data": DATA, "picture": PICTURES}
+        return next((kind for kind, suffixes in kinds.items() if self._suffix in suffixes), None)
 
     @property
     def folder(self) -> Path | None:
-        """Of pictures, not of a data set."""
-        return self.output if self.output is not None and not self._kind and not self.is_dataset else None
-
-    @property
-    def is_dataset(self) -> bool:
-        return self.export in exports.FOLDERS
+        """Where pictures or sidecars go: what lies there is no photo to look at."""
+        return self.output if self.kind in ("pictures", "sidecars") else None
 
     @property
     def is_data(self) -> bool:
-        return self.as_json or self.export is not None or self.data is not None
+        """For programs, which get all regions."""
+        return self.as_json or self.kind == "data" or self.export not in (None, XMP)
 
     @property
     def prints(self) -> bool:
         """With `-o` nothing is printed, but data that was asked for beside pictures or a page."""
-        return self.output is None or (self.is_data and self.data is None and not self.is_dataset)
+        return self.kind == "" or (self.is_data and self.kind in ("page", "picture", "pictures"))
 
     @property
     def fills_terminal(self) -> bool:
@@ -92,12 +102,13 @@ class Wanted:
 
 
 @contextmanager
-def opening(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
+def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()) -> Iterator[Put]:
     """A function that takes each result to all places it should go to. Files are whole or not there.
 
-    What cannot or must not be written is said here, before anything is computed.
+    What cannot or must not be written is said here, before anything is computed. A result that cannot be written for
+    its photo's sake is an `InputError`. `finished` photos have their picture or sidecar already.
     """
-    with _writing(wanted, photos) as write, _printing(wanted) as show:
+    with _WRITERS[str(wanted.kind)](wanted, photos, finished) as write, _printing(wanted) as show:
 
         def put(photo: Result) -> None:
             write(photo)
@@ -107,28 +118,136 @@ def opening(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
 
 
 @contextmanager
-def _writing(wanted: Wanted, photos: Sequence[str]) -> Iterator[Put]:
-    if wanted.output is None:
-        yield lambda _: None
-        return
-    if wanted.export in exports.FOLDERS:
-        with exports.FOLDERS[wanted.export](wanted.output) as put:
-            yield put
-        return
-    targets = _targets(wanted, photos)
-    _spare_originals(list(targets.values()) or [wanted.output], photos)
-    if wanted.page is not None:
-        with writing_page(wanted.page) as put:
-            yield put
-    elif wanted.data is not None:
-        with replacing(wanted.data) as partial, partial.open("wb") as file:
-            if wanted.export is None:
-                yield lambda photo: file.write(json_line(photo.to_dict()))
-            else:
-                with exports.exporting(wanted.export, file.write, wanted.data.parent) as put:
-                    yield put
+def _nothing(*_: object) -> Iterator[Put]:
+    yield lambda _: None
+
+
+@contextmanager
+def _page(wanted: Wanted, photos: Sequence[str], _: Container[str]) -> Iterator[Put]:
+    assert wanted.output is not None
+    spare([wanted.output], photos, wanted.force)
+    with writing_page(wanted.output) as put:
+        yield put
+
+
+@contextmanager
+def _data(wanted: Wanted, photos: Sequence[str], _: Container[str]) -> Iterator[Put]:
+    assert wanted.output is not None
+    spare([wanted.output], photos, wanted.force)
+    export = "csv" if wanted.output.suffix.lower() == ".csv" else wanted.export
+    with replacing(wanted.output) as partial, partial.open("wb") as file:
+        if export is not None:
+            with exports.exporting(export, file.write, wanted.output.parent) as put:
+                yield put
+        elif wanted.output.suffix.lower() == ".jsonl":
+            yield lambda photo: file.write(json_line(photo.to_dict()))
+        else:
+            with _array(file.write) as put:
+                yield put
+
+
+@contextmanager
+def _array(write: Callable[[bytes], object]) -> Iterator[Put]:
+    """One JSON array, a photo a line."""
+    separators = iter([b"[\n"])
+    yield lambda photo: write(next(separators, b",\n") + json_line(photo.to_dict()).rstrip(b"\n"))
+    write(next(separators, b"") + b"\n]\n")
+
+
+@contextmanager
+def _data_set(wanted: Wanted, _photos: Sequence[str], _: Container[str]) -> Iterator[Put]:
+    assert wanted.output is not None
+    assert wanted.export is not None
+    with exports.FOLDERS[wanted.export](wanted.output) as put:
+        yield put
+
+
+@contextmanager
+def _pictures(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> Iterator[Put]:
+    assert wanted.output is not None
+    if wanted.kind == "picture":
+        if len(photos) != 1:
+            raise UsageError(f"{wanted.output}: one picture for {len(photos)} photos", hint="-o FOLDER")
+        targets = {photos[0]: wanted.output}
     else:
-        yield lambda photo: _save_picture(photo, targets[photo.path])
+        _check_folder(wanted.output)
+        names = FreeNames()
+        targets = {photo: wanted.output / _picture_name(photo, names) for photo in photos}
+    there = {photo for photo in photos if photo in finished and targets[photo].is_file()}
+    spare([targets[photo] for photo in photos if photo not in there], photos, wanted.force)
+    yield lambda photo: None if photo.path in there else _save_picture(photo, targets[photo.path])
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: a file, not a folder")
+
+
+def _picture_name(photo: str, names: FreeNames) -> str:
+    """The photo's name, as .jpg if it is of a kind that is only read; x-2.jpg for a second x.jpg."""
+    path = Path(photo)
+    return names.take(path.stem, path.suffix) if path.suffix.lower() in PICTURES else names.take(path.name, ".jpg")
+
+
+def _save_picture(photo: Result, target: Path) -> None:
+    try:
+        save_picture(photo.draw(), target)
+    except DiskFull:
+        raise
+    except (OutputError, ValueError) as error:  # larger than the format allows, a name too long
+        raise InputError(f"{photo.path}: its picture cannot be written: {error}") from error
+
+
+def save_picture(picture: Image.Image, target: Path) -> None:
+    """With our mark in it, by which it may be replaced later."""
+    exif = Image.Exif()
+    exif[ExifTags.Base.Software] = MARK
+    with replacing(target) as partial:
+        picture.save(partial, exif=exif, quality=92)
+
+
+@contextmanager
+def _sidecars(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> Iterator[Put]:
+    """Beside the photos, or in a folder."""
+    targets = {photo: xmp.sidecar_of(photo) for photo in photos}
+    if wanted.output is not None:
+        _check_folder(wanted.output)
+        targets = {photo: wanted.output / sidecar.name for photo, sidecar in targets.items()}
+    written: dict[Path, str] = {}
+
+    def put(photo: AltText) -> None:
+        target = targets[photo.path]
+        if written.setdefault(target, photo.path) != photo.path:
+            raise InputError(f"{photo.path}: {target} belongs to {written[target]}", hint="without -o each has its own")
+        if photo.path not in finished or not target.is_file():
+            _save_sidecar(photo, target, wanted.force)
+
+    yield put
+
+
+def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
+    existing = read_file(target) if os.path.lexists(target) else None
+    with reading(str(target)):
+        size, orientation = (photo.width, photo.height), xmp.orientation_of(photo.path)
+        data = xmp.to_xmp(photo.text, photo.regions, size, orientation, existing, force)
+    try:
+        with replacing(target) as partial:
+            partial.write_bytes(data)
+    except DiskFull:
+        raise
+    except OutputError as error:
+        raise InputError(error.message) from error
+
+
+_WRITERS: dict[str, Callable[[Wanted, Sequence[str], Container[str]], AbstractContextManager[Put]]] = {
+    "": _nothing,
+    "page": _page,
+    "data": _data,
+    "data set": _data_set,
+    "picture": _pictures,
+    "pictures": _pictures,
+    "sidecars": _sidecars,
+}
 
 
 @contextmanager
@@ -141,43 +260,22 @@ def _printing(wanted: Wanted) -> Iterator[Put]:
     elif wanted.as_json:
         yield lambda photo: console.print_json(photo.to_dict())
     else:
-        yield render.print_result
+        yield render.print_result if sys.stdout.isatty() else render.print_lines
 
 
-def _targets(wanted: Wanted, photos: Sequence[str]) -> dict[str, Path]:
-    """The picture that is drawn of each photo; none for pages and data."""
-    if wanted.picture is not None:
-        if len(photos) != 1:
-            raise UsageError(f"{wanted.picture}: one picture for {len(photos)} photos", hint="-o FOLDER")
-        return {photos[0]: wanted.picture}
-    if wanted.folder is None:
-        return {}
-    if wanted.folder.exists() and not wanted.folder.is_dir():
-        raise UsageError(f"{wanted.folder}: a file, not a folder for pictures")
-    taken: set[str] = set()
-    return {photo: wanted.folder / _free_name(photo, taken) for photo in photos}
-
-
-def _free_name(photo: str, taken: set[str]) -> str:
-    """The photo's name, as .jpg if it is of a kind that is only read; x-2.jpg for a second x.jpg."""
-    name = Path(photo).name
-    path = Path(name if name.lower().endswith(PICTURES) else f"{name}.jpg")
-    number, free = 1, path.name
-    while free.casefold() in taken:  # "X.jpg" is "x.jpg" on many systems
-        number += 1
-        free = f"{path.stem}-{number}{path.suffix}"
-    taken.add(free.casefold())
-    return free
-
-
-def _spare_originals(targets: Sequence[Path], photos: Sequence[str]) -> None:
-    """Never onto a photo that is read; a picture that is there already only if it was drawn by this program."""
+def spare(targets: Sequence[Path], photos: Sequence[str], force: bool) -> None:
+    """Never onto a photo that is read, nor onto a pipe or a device; onto a file that is not ours only by `force`."""
     originals = {_identity(photo) for photo in photos}
     for target in targets:
         if not os.path.lexists(target):
             continue
-        if _identity(target) in originals or not _may_be_replaced(target):
+        if _identity(target) in originals or (target.exists() and not target.is_file()):
             raise UsageError(f"{target}: is there already and will not be written over", hint="give another place")
+        if not force and not _is_ours(target):
+            raise UsageError(
+                f"{target}: is there already and will not be written over",
+                hint="another name, or --force to replace it",
+            )
 
 
 def _identity(path: str | Path) -> object:
@@ -188,18 +286,14 @@ def _identity(path: str | Path) -> object:
     return status.st_dev, status.st_ino
 
 
-def _may_be_replaced(target: Path) -> bool:
-    if target.suffix.lower() not in PICTURES:
-        return not target.is_dir()
+def _is_ours(target: Path) -> bool:
+    """Whether we wrote a file, or nothing is in it."""
     try:
-        with Image.open(target, formats=("JPEG", "PNG", "WEBP")) as picture:
-            return picture.getexif().get(ExifTags.Base.Software) == MARK
+        if target.suffix.lower() in PICTURES:
+            with Image.open(target, formats=("JPEG", "PNG", "WEBP")) as picture:
+                return picture.getexif().get(ExifTags.Base.Software) == MARK
+        with open_file(target) as file:
+            head = file.read(4096)
     except Exception:  # whatever it is, it is not ours
         return False
-
-
-def _save_picture(photo: Result, target: Path) -> None:
-    exif = Image.Exif()
-    exif[ExifTags.Base.Software] = MARK
-    with replacing(target) as partial:
-        photo.draw().save(partial, exif=exif, quality=92)
+    return not head or _OURS.match(head) is not None

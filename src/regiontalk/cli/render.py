@@ -1,7 +1,8 @@
-"""Results for the terminal."""
+"""Results for people on a terminal, and as lines for a pipe."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from rich.table import Table
@@ -10,25 +11,67 @@ from rich.text import Text
 from regiontalk.cli import console
 from regiontalk.drawing import PALETTE
 from regiontalk.errors import one_line
-from regiontalk.types import Description, ImageRegions, Sentence
+from regiontalk.types import Alignment, AltText, BoxXYXY, Description, ImageRegions, Region, Sentence
 
 
-def print_result(photo: ImageRegions | Description) -> None:
-    """A table of a photo's regions or sentences."""
+def print_lines(photo: ImageRegions | Description | AltText) -> None:
+    """A line for each region, sentence or text: the photo's path first, tabs between; a confidence is last."""
+    if isinstance(photo, ImageRegions):
+        rows = [[f"{one.score:.2f}", one.caption, _box(one.xyxy), *_confidence(one)] for one in _likely(photo)]
+    elif isinstance(photo, Description):
+        rows = [[f"{one.logprob:.2f}", one.sentence] for one in _sentences(photo)]
+    else:
+        rows = [[photo.text]]
+    for row in rows:
+        console.print_line(photo.path, *row)
+
+
+def print_result(photo: ImageRegions | Description | AltText) -> None:
+    """A table of a photo's regions or sentences, or its alt text."""
     heading = Text(one_line(photo.path), style="bold")
     heading.append(f"  {photo.width}×{photo.height}", style="not bold dim")
     console.out().print(heading)
     if isinstance(photo, ImageRegions):
         _print_regions(photo)
-    else:
+    elif isinstance(photo, Description):
         _print_sentences(photo)
+    else:
+        console.out().print(Text(one_line(photo.text)))
+
+
+def print_alignment(found: Alignment) -> None:
+    """A table on a terminal, lines of path, score, words and box for a pipe."""
+    rows = [(f"{one.score:.2f}", one.text, _box(one.xyxy)) for one in found.segments]
+    if sys.stdout.isatty():
+        console.print_table(found.path, ("score", "words", "x0,y0,x1,y1"), rows)
+        return
+    for row in rows:
+        console.print_line(found.path, *row)
+
+
+def _likely(photo: ImageRegions) -> list[Region]:
+    """Those whose words are likely right: how many regions there are was said when the model was asked."""
+    return replace(photo.shown, threshold=0.0, top=None).choose(photo.regions)
+
+
+def _confidence(region: Region) -> list[str]:
+    return [] if region.confidence is None else [f"{region.confidence:.2f}"]
+
+
+def _sentences(photo: Description) -> tuple[Sentence, ...]:
+    return Sentence(photo.sentence, photo.logprob), *photo.alternatives
+
+
+def _box(box_xyxy: BoxXYXY) -> str:
+    """As --boxes takes it."""
+    return ",".join(f"{side:.0f}" for side in box_xyxy)
 
 
 def _print_sentences(photo: Description) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for said in (Sentence(photo.sentence, photo.logprob), *photo.alternatives):
+    for said in _sentences(photo):
         table.add_row(f"{said.logprob:.2f}", Text(one_line(said.sentence)))
     console.out().print(table)
 
@@ -40,11 +83,10 @@ def _print_regions(photo: ImageRegions) -> None:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_column(justify="right", style="dim", no_wrap=True)
-    shown = replace(photo.shown, threshold=0.0, top=None).choose(photo.regions)
+    shown = _likely(photo)
     for number, region in enumerate(shown):
         key = Text("■", style="rgb({},{},{})".format(*PALETTE[number % len(PALETTE)]))
-        box = " ".join(f"{side:.0f}" for side in region.xyxy)
-        figures = box if region.confidence is None else f"{region.confidence:.2f}  {box}"
+        figures = "  ".join([*_confidence(region), _box(region.xyxy)])
         table.add_row(key, f"{region.score:.2f}", Text(one_line(region.caption)), figures)
     if shown:
         console.out().print(table)

@@ -27,7 +27,7 @@ from regiontalk.data.sources import (
     xywh_box,
 )
 from regiontalk.errors import DataError
-from regiontalk.types import BoxXYXY, ImageRegions
+from regiontalk.types import AltText, BoxXYXY, Description, ImageRegions
 
 CORNERS, SIZES = ("x0", "y0", "x1", "y1"), ("x", "y", "w", "h")
 COLUMNS = ("path", "width", "height", *CORNERS, "phrase", *SCORES)
@@ -46,11 +46,13 @@ class _Photo:
     region_places: list[str] = field(default_factory=list)
 
 
-def to_rows(photo: ImageRegions) -> bytes:
-    """A row for each region of a photo, in the order of `COLUMNS`."""
+def to_rows(photo: ImageRegions | Description | AltText) -> bytes:
+    """A row for each region of a photo, in the order of `COLUMNS`; of a sentence or an alt text, one without a box."""
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    for region in photo.to_dict()["regions"]:
+    found = photo.to_dict()
+    whole = {"xyxy": [None] * len(CORNERS), "caption": found.get("sentence", found.get("alt"))}
+    for region in found.get("regions", [whole]):
         scores = [region.get(name) for name in SCORES]
         writer.writerow([photo.path, photo.width, photo.height, *region["xyxy"], region["caption"], *scores])
     return rows.getvalue().encode(errors="surrogateescape")

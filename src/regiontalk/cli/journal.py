@@ -1,0 +1,143 @@
+"""What a run over many photos has finished, kept beside its output: the same command continues where it stopped.
+
+`x.jsonl.partial` (or `regiontalk.partial` in a folder) has a first line that says what was asked of which model, and a
+line for each finished photo: its size and time of change, and its result. It goes when the output is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from regiontalk import __version__
+from regiontalk.cli import console
+from regiontalk.errors import DataError, UsageError
+from regiontalk.files import json_line, parse_object, read_lines, to_dataclass
+from regiontalk.types import AltText, Description, ImageRegions, Region, Sentence, Shown
+
+Result = ImageRegions | Description | AltText
+
+PARTIAL = ".partial"
+KEY = "regiontalk"  # of the first line
+_KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (ImageRegions, Description, AltText)}
+_PARTS = {"regions": Region, "alternatives": Sentence}
+
+
+@dataclass
+class Journal:
+    """The finished photos of a run. The file is there from the first one on; without a place, nothing is kept."""
+
+    place: Path | None = None
+    header: bytes = b""
+    finished: dict[str, Result] = field(default_factory=dict)
+    """From earlier runs of the same command: path -> result, of photos that have not changed since."""
+    length: int = 0
+    """Bytes of an earlier run's file that are good."""
+    added: int = 0
+    _file: BinaryIO | None = None
+
+    def add(self, photo: str, result: Result) -> None:
+        if self.place is None or photo in self.finished:
+            return
+        if self._file is None:
+            self._file = self._open(self.place)
+        self._file.write(json_line({"photo": photo, **_state(photo), "result": _plain(result)}))
+        self._file.flush()
+        self.added += 1
+
+    def _open(self, place: Path) -> BinaryIO:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file = place.open("r+b" if self.length else "wb")
+        file.truncate(file.seek(self.length))  # the last line may be torn
+        if not self.length:
+            file.write(self.header)
+        return file
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+@contextmanager
+def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Iterator[Journal]:
+    """A journal beside `output`, gone when the block ends well. `asked` is what makes two runs the same."""
+    if output is None:
+        yield Journal()
+        return
+    place = output / f"{KEY}{PARTIAL}" if output.is_dir() or not output.suffix else Path(f"{output}{PARTIAL}")
+    header = json_line({KEY: __version__, **asked})
+    journal = Journal(place, header, *_read(place, header, quiet))
+    try:
+        yield journal
+    except BaseException:
+        if kept := len(journal.finished) + journal.added:
+            text = f"{console.count(kept, 'finished photo')} kept in {place}: the same command continues there"
+            console.message(text, quiet and not journal.added)
+        raise
+    else:
+        place.unlink(missing_ok=True)
+    finally:
+        journal.close()
+
+
+def _read(place: Path, header: bytes, quiet: bool) -> tuple[dict[str, Result], int]:
+    """The finished photos and the number of good bytes; nothing and 0 where the journal is of another command."""
+    if not os.path.lexists(place):
+        return {}, 0
+    lines = read_lines(place)
+    first = next(lines, (0, b""))[1]
+    if not first.startswith(b'{"%s":' % KEY.encode()):
+        raise UsageError(f"{place}: is there already and is not ours", hint="give another place for the output")
+    if first != header:
+        console.message(f"{place}: of another command, model or version; starting again", quiet)
+        return {}, 0
+    finished: dict[str, Result] = {}
+    length = len(first)
+    for number, line in lines:
+        try:
+            entry = parse_object(line, f"{place}, line {number}")
+            photo = entry.pop("photo")
+            result = _restored(entry.pop("result"))
+        except (DataError, LookupError, TypeError, AttributeError):
+            break
+        if not line.endswith(b"\n"):
+            break
+        length += len(line)
+        if entry == _state(photo):
+            finished[photo] = result
+    return finished, length
+
+
+def _state(photo: str) -> dict[str, int]:
+    """What changes when a photo does."""
+    try:
+        status = os.stat(photo)  # noqa: PTH116
+    except (OSError, ValueError):
+        return {}
+    return {"size": status.st_size, "changed": status.st_mtime_ns}
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    """Everything but the photo's pixels."""
+    kept = [one.name for one in fields(result) if one.compare or one.name == "shown"]
+    return {"kind": type(result).__name__, **{name: _as_json(getattr(result, name)) for name in kept}}
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_as_json(part) for part in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _restored(values: dict[str, Any]) -> Result:
+    kind = _KINDS[values.pop("kind")]
+    for name, part in _PARTS.items():
+        if name in values:
+            values[name] = tuple(to_dataclass(part, one, name) for one in values[name])
+    if "shown" in values:
+        values["shown"] = Shown(**values["shown"])
+    return kind(**values)
