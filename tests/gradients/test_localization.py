@@ -86,7 +86,7 @@ def make_batch() -> Batch:
         torch.tensor([[6, 6]]),
     )
     images = torch.randint(0, 255, (1, 3, 64, 64), dtype=torch.uint8, generator=generator)
-    return Batch(images, torch.tensor([[64.0, 64.0]]), truths, torch.tensor([7]), ("scene",))
+    return Batch(images, torch.tensor([[64.0, 64.0]]), truths, (7,), names=("scene",))
 
 
 PARTS = ("localization.scores", "localization.transforms", "recognition.score", "recognition.transform", "language")
