@@ -167,21 +167,21 @@ def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) 
     """The picture on a taller sheet, with words in lines below it, each on a plate of its colour."""
     font = ImageFont.load_default(size=1.2 * _font_size(picture.size))
     height = _line_height(font)
-    gap, row = height // 5, height + height // 2
+    margin, gap, row = height // 2, max(1, height // 7), height + height // 2
     places: list[tuple[float, int]] = []
-    left, line = float(MARGIN), 0
+    left, line = float(margin), 0
     for word, _ in words:
-        if left > MARGIN and left + font.getlength(word) + 2 * gap > picture.width - MARGIN:
-            left, line = float(MARGIN), line + 1
+        if left > margin and left + font.getlength(word) + 2 * gap > picture.width - margin:
+            left, line = float(margin), line + 1
         places.append((left, line))
         left += font.getlength(word) + 3 * gap
     lines = min(line + 1, MOST_LINES_BELOW)
-    sheet = Image.new("RGB", (picture.width, picture.height + lines * row + 2 * MARGIN), PAPER)
+    sheet = Image.new("RGB", (picture.width, picture.height + lines * row + 2 * margin), PAPER)
     sheet.paste(picture)
     pencil = ImageDraw.Draw(sheet)
     for (word, plate), (left, line) in zip(words, places, strict=True):
         if line < lines:
-            top = picture.height + MARGIN + line * row
+            top = picture.height + margin + line * row
             corners = (left, top, left + font.getlength(word) + 2 * gap, top + height + gap)
             pencil.rounded_rectangle(corners, radius=gap, fill=plate)
             pencil.text((left + gap, top + gap // 2), word, fill=ink(plate), font=font)
