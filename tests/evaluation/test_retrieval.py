@@ -115,6 +115,7 @@ def test_scores_and_rankings(tmp_path: Path) -> None:
         ({"query": "9", "ranking": ["a"]}, "'9' is unknown"),
         ({"query": "0", "ranking": ["a"]}, "'0' is repeated"),
         ({"query": "1"}, "neither"),
+        ({"query": "1", "ranking": ["a"], "groundings": [list(BOX), [-1e308, 0, 1e308, 1]]}, "outside of any photo"),
         ({"query": "1", "scores": {"a": float("nan")}}, "wrong JSON: NaN"),
         ({"query": "1", "ranking": ["a", "b", "c"], "groundings": [list(BOX)]}, "1 groundings for 2 captions"),
         (

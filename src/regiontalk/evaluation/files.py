@@ -18,6 +18,7 @@ from regiontalk.files import REST, parse_object, read_lines, to_dataclass
 from regiontalk.types import BoxXYXY, ImageRegions, Region
 
 Size = tuple[int, int]
+LARGEST_PIXEL = 1e9  # of a box; far beyond it areas overflow
 SIZE_MISTAKES = 10  # images of another size after which the file is taken to be of another size
 
 
@@ -250,6 +251,9 @@ def _regions(image: PredictedImage, place: str, problems: Problems) -> Iterator[
             problems.skip(error)
             continue
         x0, y0, x1, y1 = region.xyxy
+        if max(map(abs, region.xyxy)) > LARGEST_PIXEL:
+            problems.add(where, f"box {list(region.xyxy)} lies outside of any photo; skipped")
+            continue
         if x1 < x0 or y1 < y0:
             problems.add(where, f"box {list(region.xyxy)} is inside out; it overlaps nothing")
         if not region.caption.strip():

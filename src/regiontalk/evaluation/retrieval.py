@@ -12,7 +12,7 @@ import numpy as np
 from regiontalk import boxes
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.evaluation.files import Names, Problems, read_objects
+from regiontalk.evaluation.files import LARGEST_PIXEL, Names, Problems, read_objects
 from regiontalk.evaluation.ranking import recalls
 from regiontalk.files import REST, read_json, to_dataclass
 from regiontalk.types import BoxXYXY
@@ -129,6 +129,8 @@ def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, A
             groundings = line.groundings or ()
             if groundings and len(groundings) != len(queries[name].captions):
                 raise DataError(f"{place}: {len(groundings)} groundings for {len(queries[name].captions)} captions")
+            if any(max(map(abs, box)) > LARGEST_PIXEL for box in groundings if box):
+                raise DataError(f"{place}: a grounding lies outside of any photo")
             given = _given_scores(line, place)
         except DataError as error:
             problems.skip(error)
