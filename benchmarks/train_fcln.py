@@ -54,7 +54,7 @@ def made_up_batch(count: int, width: int, height: int, tokens: int) -> Batch:
     )
     images = torch.randint(0, 255, (count, 3, height, width), dtype=torch.uint8)
     sizes = torch.tensor([[width, height]] * count, dtype=torch.float32)
-    return Batch(images, sizes, truths, torch.arange(count), tuple(f"made-up-{n}" for n in range(count)))
+    return Batch(images, sizes, truths, tuple(range(count)), names=tuple(f"made-up-{n}" for n in range(count)))
 
 
 def seconds_per_call(function: Callable[[], object], device: torch.device, repeats: int) -> float:

@@ -15,7 +15,7 @@ from regiontalk.nets.recognition import RecognitionConfig
 from regiontalk.training.detector.batches import Batch
 from regiontalk.training.detector.targets import Truths
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.recipe import FCLNRecipe, LossConfig, ProposalSamplerConfig, RunConfig
+from regiontalk.training.recipe import DataConfig, FCLNRecipe, FCLNRunConfig, LossConfig, ProposalSamplerConfig
 from regiontalk.vocabulary import Vocabulary
 
 CELLS = 3
@@ -70,7 +70,9 @@ def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None) 
         recognition=RecognitionConfig(cells=3, hidden=16, code=16, dropout=0.0),
         language=LanguageConfig(embedding=8, hidden=8),
     )
-    recipe = FCLNRecipe(RunConfig(1), (), net=config, sampler=sampler, losses=losses or LossConfig())
+    recipe = FCLNRecipe(
+        FCLNRunConfig(1), (DataConfig("nowhere"),), net=config, sampler=sampler, losses=losses or LossConfig()
+    )
     torch.manual_seed(0)
     net = FCLN(config, tokens=6, starts=1)
     torch.nn.init.normal_(net.localization.transforms.weight, std=0.02)
