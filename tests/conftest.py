@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from chromium import CHROMIUM, Browser
-from regiontalk.images import Limits, open_photo
+from regiontalk.images import Limits, Photo
 from regiontalk.types import AltText, ImageRegions, Region
 
 # Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by more threads.
@@ -123,21 +123,21 @@ class StandIn:
         """It can be asked for everything."""
 
     def __call__(self, photo: str, **options: Any) -> ImageRegions:
-        image = open_photo(photo, self.limits)
+        opened = Photo(photo, self.limits)
+        width, height = opened.size
         self.asked.append({"photo": photo, **options})
-        width, height = image.size
         boxes = options.get("boxes", [(0, 0, width / 2, height), (0, 0, width / 3, height / 3)])
         found = [
             Region((float(x0), float(y0), float(x1), float(y1)), 0.9 - 0.25 * number, f"thing {number}", -1.5)
             for number, (x0, y0, x1, y1) in enumerate(boxes)
         ]
         path = photo if isinstance(photo, str) else ""
-        return ImageRegions(path, width, height, "stand-in", tuple(found[: options.get("top")]), image)
+        return ImageRegions(path, width, height, "stand-in", tuple(found[: options.get("top")]), opened)
 
     def alt_text(self, photo: str, **options: Any) -> AltText:
         found = self(photo, **options)
         said = " and ".join(region.caption for region in found.regions)
-        return AltText(found.path, found.width, found.height, found.model, said, found.regions, found.image)
+        return AltText(found.path, found.width, found.height, found.model, said, found.regions, found.photo)
 
 
 @pytest.fixture

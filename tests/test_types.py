@@ -14,6 +14,7 @@ from PIL import Image
 
 from regiontalk import drawing
 from regiontalk.errors import MissingExtra
+from regiontalk.images import Photo
 from regiontalk.types import Alignment, Description, Hit, ImageRegions, Region, Segment, Shown, WordMatch
 
 numbers = st.floats(-1e6, 1e6)
@@ -103,16 +104,16 @@ def test_values_cannot_be_changed() -> None:
         Region((0, 0, 1, 1), 0.5, "a mug").caption = "a cup"  # type: ignore[misc]
 
 
-def test_the_image_takes_no_part_in_comparing_and_showing(scene: Image.Image) -> None:
+def test_the_photo_takes_no_part_in_comparing_and_showing(scene: Image.Image) -> None:
     bare = ImageRegions("a.jpg", 96, 64, "m", ())
-    full = ImageRegions("a.jpg", 96, 64, "m", (), image=scene)
+    full = ImageRegions("a.jpg", 96, 64, "m", (), photo=Photo(scene))
     assert bare == full
-    assert "image" not in repr(full)
+    assert "photo=" not in repr(full)
 
 
 def test_pictures_show_what_is_likely_unless_asked_for_more(scene: Image.Image) -> None:
     found = tuple(Region((0, 0, 20 + n, 20), score, "") for n, score in enumerate((0.9, 0.5, 0.1)))
-    photo = ImageRegions("a.jpg", 96, 64, "m", found, image=scene)
+    photo = ImageRegions("a.jpg", 96, 64, "m", found, photo=Photo(scene))
 
     def drawn(picture: Image.Image) -> set[int]:
         """The numbers of the regions whose colour is in the picture."""
@@ -126,20 +127,21 @@ def test_pictures_show_what_is_likely_unless_asked_for_more(scene: Image.Image) 
     assert photo.draw(scores=True).tobytes() != photo.draw().tobytes()
 
 
-def test_drawing_uses_the_image_or_opens_the_file(scene: Image.Image, scene_path: Path) -> None:
+def test_drawing_uses_the_photo_or_opens_the_file(scene: Image.Image, scene_path: Path) -> None:
     found = (Region((40, 20, 90, 60), 0.9, "a red house"),)
     from_file = ImageRegions(str(scene_path), 96, 64, "m", found).draw()
-    from_image = ImageRegions("gone.jpg", 96, 64, "m", found, image=scene).draw()
+    from_image = ImageRegions("gone.jpg", 96, 64, "m", found, photo=Photo(scene)).draw()
     assert from_file.tobytes() == from_image.tobytes()
     assert from_file.tobytes() != scene.tobytes()
 
 
 def test_finding_b14_results_show_themselves_in_notebooks(scene: Image.Image) -> None:
     region = Region((40, 20, 90, 60), 0.9, 'a <b>"red"</b> house')
+    segment = Segment('a <b>"red"</b> house', (0, 3), (1, 2, 30, 40), 0.5, (1, 1, 1))
     results = [
-        ImageRegions("a.jpg", 96, 64, "m", (region,), scene),
-        Description("a.jpg", 96, 64, "m", 'a <b>"red"</b> house', -3.0, (), scene),
-        Alignment("a.jpg", "x", (Segment('a <b>"red"</b> house', (0, 3), (1, 2, 30, 40), 0.5, (1, 1, 1)),), (), scene),
+        ImageRegions("a.jpg", 96, 64, "m", (region,), Photo(scene)),
+        Description("a.jpg", 96, 64, "m", 'a <b>"red"</b> house', -3.0, (), Photo(scene)),
+        Alignment("a.jpg", "x", (segment,), (), Photo(scene)),
     ]
     for result in results:
         png = result._repr_png_()
@@ -160,7 +162,7 @@ def test_finding_b14_a_photo_that_is_gone_is_no_error_in_a_notebook() -> None:
 
 
 def test_finding_b14_large_pictures_are_shown_small() -> None:
-    png = ImageRegions("", 3000, 1500, "m", (), Image.new("RGB", (3000, 1500)))._repr_png_()
+    png = ImageRegions("", 3000, 1500, "m", (), Photo(Image.new("RGB", (3000, 1500))))._repr_png_()
     assert png is not None
     assert Image.open(io.BytesIO(png)).size == (1024, 512)
 

@@ -1,10 +1,11 @@
 """From a photo's bytes to the network's input: the only pre-processing, for training and inference alike.
 
-source -> limits -> decoder -> upright RGB (`open_photo`) -> long side (`resize`) -> CHW floats (`to_input`)
+source -> limits (`image_limits`) -> decoder, as small as it may be -> upright sRGB -> long side -> CHW floats
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import io
 import os
@@ -13,29 +14,28 @@ import stat
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, ImageCms, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
 
+from regiontalk import image_limits
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
+from regiontalk.image_colours import to_srgb
+from regiontalk.image_limits import Limits as Limits  # noqa: PLC0414  (exported)
 
 PhotoSource = str | Path | bytes | IO[bytes] | Image.Image | NDArray[Any]
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 SHORTEST_SIDE = 16  # pixels: one cell of a stride-16 feature map
-MOST_FRAMES = 10_000  # only the first is used, but a file with more is an attack or a mistake
 GREY = 127  # the padding: near the mean of photos, so that it excites little
 
+_REDUCING_GAP = 2  # a photo that is decoded smaller stays so many times larger than the size it is resized to
+_PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
-_FILE_BYTES_PER_PIXEL = 16  # twice the largest uncompressed pixel (16-bit RGBA)
-_FULL_SCALES = (1.0, 255.0, 65535.0, 4294967295.0)
-_PROFILE_SPACES = {"RGB": "RGB ", "L": "GRAY", "CMYK": "CMYK"}
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -45,43 +45,83 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+_SIDEWAYS = (5, 6, 7, 8)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What is refused before a pixel is allocated. `megabytes` holds for uploads (bytes);
-    a local file may have 16 bytes for each allowed pixel.
-    """
-
-    megapixels: float = 50.0
-    megabytes: float = 25.0
-
-
-@dataclass(frozen=True)
-class Resized:
-    """A resized photo, pixels (H, W, 3); resized coordinate = original coordinate * scale."""
+class Resized(NamedTuple):
+    """A resized photo, pixels (H, W, 3), and the size of the upright original."""
 
     pixels: NDArray[np.uint8]
-    scale_x: float
-    scale_y: float
+    photo_size: tuple[int, int]
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """Resized coordinates = original coordinates * scales (x, y)."""
+        height, width, _ = self.pixels.shape
+        return width / self.photo_size[0], height / self.photo_size[1]
+
+
+class Opened(NamedTuple):
+    image: Image.Image
+    """Upright sRGB, perhaps smaller than the photo."""
+    photo_size: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A photo that is opened when it is needed, and as large as it is needed. It holds what was given, no pixels.
+
+    `source` is a path, the bytes of a file, a PIL image, or an array: (H, W), (H, W, 3) or (H, W, 4), 8-bit, 16-bit or
+    floats from 0 to 1. Of several frames the first is used.
+    """
+
+    source: str | Path | bytes | Image.Image | NDArray[Any]
+    limits: Limits = Limits()  # noqa: RUF009  (frozen)
+
+    @classmethod
+    def of(cls, source: PhotoSource, limits: Limits) -> Photo:
+        """Reads an open file at once: nobody knows where it stands later."""
+        return cls(_read(source, limits) if hasattr(source, "read") else source, limits)
+
+    def open(self) -> Image.Image:
+        """Upright (EXIF-oriented) sRGB, transparency laid over white."""
+        return self._opened(None).image
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the upright photo, at the price of its smallest decoding."""
+        return self._opened(SHORTEST_SIDE).photo_size
+
+    def resized(self, long_side: int) -> Resized:
+        """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is decoded smaller where
+        its format can, and never held at its full size in RGB.
+        """
+        image, photo_size = self._opened(long_side)
+        return Resized(_resized_pixels(image, resized_size(*photo_size, long_side)), photo_size)
+
+    def preview(self, long_side: int) -> Opened:
+        """The photo for people, its long side at most `long_side` pixels."""
+        image, photo_size = self._opened(long_side)
+        factor = min(1.0, long_side / max(photo_size))
+        width, height = (max(1, round(side * factor)) for side in photo_size)
+        return Opened(image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0), photo_size)
+
+    def _opened(self, long_side: int | None) -> Opened:
+        source = self.source
+        if isinstance(source, (str, Path)):
+            name = _short_line(str(source))
+            with _open_regular_file(source, name, self.limits) as file:
+                return _decode(file, name, self.limits, long_side)
+        for kind, name in ((bytes, "these bytes"), (np.ndarray, "this array"), (Image.Image, "this image")):
+            if isinstance(source, kind):
+                return _decode(source, name, self.limits, long_side)
+        given = type(source).__name__
+        raise UsageError(f"a photo is a path, bytes, an open file, a PIL image or an array, not {given}")
 
 
 def open_photo(source: PhotoSource, limits: Limits = Limits()) -> Image.Image:  # noqa: B008  (frozen)
-    """The first frame as an upright (EXIF-oriented) sRGB image, loaded, transparency laid over white.
-
-    Arrays are (H, W), (H, W, 3) or (H, W, 4): 8-bit, 16-bit, or floats from 0 to 1.
-    """
-    if isinstance(source, np.ndarray):
-        return _from_array(source, limits)
-    if isinstance(source, Image.Image):
-        return _decode(source, "this image", limits)
-    if hasattr(source, "read"):
-        source = _read(source, limits)
-    if isinstance(source, bytes):
-        return _from_bytes(source, limits)
-    if isinstance(source, (str, Path)):
-        return _from_path(source, limits)
-    raise UsageError(f"a photo is a path, bytes, an open file, a PIL image or an array, not {type(source).__name__}")
+    """The whole photo, upright, in sRGB (`Photo.open`)."""
+    return Photo.of(source, limits).open()
 
 
 def resize(photo: Image.Image, long_side: int) -> Resized:
@@ -89,9 +129,11 @@ def resize(photo: Image.Image, long_side: int) -> Resized:
 
     No side gets shorter than 16 pixels, so the two scales of a very long photo differ.
     """
-    width, height = resized_size(photo.width, photo.height, long_side)
-    resized = photo.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
-    return Resized(np.array(resized), width / photo.width, height / photo.height)
+    return Resized(_resized_pixels(photo, resized_size(*photo.size, long_side)), photo.size)
+
+
+def _resized_pixels(photo: Image.Image, size: tuple[int, int]) -> NDArray[np.uint8]:
+    return np.array(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=_REDUCING_GAP))
 
 
 def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
@@ -128,21 +170,15 @@ def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def _from_path(path: str | Path, limits: Limits) -> Image.Image:
-    name = _short_line(str(path))
-    if _URL.match(str(path)):
-        raise ImageError(f"{name}: an address, not a file; nothing is ever fetched", hint="download the photo first")
-    with _open_regular_file(path, name, limits) as file:
-        return _decode(file, name, limits)
-
-
 def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
     """Never blocks: pipes and devices are refused by their kind, before they are opened."""
+    if _URL.match(str(path)):
+        raise ImageError(f"{name}: an address, not a file; nothing is ever fetched", hint="download the photo first")
     try:
         status = os.stat(path)  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
         if not stat.S_ISREG(status.st_mode):
             raise ImageError(f"{name}: {_kind(status.st_mode)}, not a photo")
-        if status.st_size > limits.megapixels * 1e6 * _FILE_BYTES_PER_PIXEL:
+        if status.st_size > limits.file_bytes:
             raise ImageTooLarge(f"{name}: a file of {status.st_size / 1e6:.0f} MB is too large")
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         return os.fdopen(os.open(path, flags), "rb")
@@ -168,11 +204,17 @@ def _read(file: Any, limits: Limits) -> bytes:
     return data
 
 
-def _from_bytes(data: bytes, limits: Limits) -> Image.Image:
-    name = "these bytes"
-    if len(data) > limits.megabytes * 1e6:
-        raise ImageTooLarge(f"{name}: {len(data) / 1e6:.1f} MB, more than {limits.megabytes:g} MB")
-    return _decode(io.BytesIO(data), name, limits)
+def _undecoded(source: bytes | IO[bytes] | Image.Image | NDArray[Any], limits: Limits) -> Image.Image:
+    if isinstance(source, Image.Image):
+        return source
+    if isinstance(source, np.ndarray):
+        return _from_array(source, limits)
+    if isinstance(source, bytes):
+        if len(source) > limits.megabytes * 1e6:
+            size = f"{len(source) / 1e6:.1f} MB, more than {limits.megabytes:g} MB"
+            raise ImageTooLarge(size, hint="a file that is given by its path may be larger")
+        source = io.BytesIO(source)
+    return _identify(source, limits)
 
 
 def _from_array(array: NDArray[Any], limits: Limits) -> Image.Image:
@@ -180,8 +222,8 @@ def _from_array(array: NDArray[Any], limits: Limits) -> Image.Image:
         array = array[:, :, 0]
     if array.size == 0 or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (3, 4))):
         raise UsageError(f"an array must be (H, W), (H, W, 3) or (H, W, 4), not {array.shape}")
-    _check_pixels((array.shape[1], array.shape[0]), "this array", limits)
-    return _decode(Image.fromarray(_array_to_bytes(array)), "this array", limits)
+    image_limits.check_pixels((array.shape[1], array.shape[0]), limits)
+    return Image.fromarray(_array_to_bytes(array))
 
 
 def _array_to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
@@ -201,13 +243,19 @@ def _array_to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     return scaled
 
 
-def _decode(source: IO[bytes] | Image.Image, name: str, limits: Limits) -> Image.Image:
+def _decode(
+    source: bytes | IO[bytes] | Image.Image | NDArray[Any], name: str, limits: Limits, long_side: int | None
+) -> Opened:
+    """`long_side`: what the photo is going to be resized to; None: it is decoded whole."""
     with _quiet_pillow:
         try:
-            image = source if isinstance(source, Image.Image) else _identify(source, name, limits)
-            _check_pixels(image.size, name, limits)
-            return _upright_srgb(image)
-        except ImageError:
+            image = _undecoded(source, limits)
+            image_limits.check_pixels(image.size, limits)
+            wanted = None if long_side is None else resized_size(*image.size, long_side)
+            return _upright_srgb(image, wanted, ours=image is not source)
+        except ImageError as error:
+            raise type(error)(f"{name}: {error.message}", hint=error.hint) from error
+        except UsageError:
             raise
         except Image.DecompressionBombError as error:
             raise ImageTooLarge(f"{name}: {_short_line(str(error))}") from error
@@ -216,29 +264,26 @@ def _decode(source: IO[bytes] | Image.Image, name: str, limits: Limits) -> Image
             raise ImageError(f"{name}: a broken photo: {reason}") from error
 
 
-def _identify(file: IO[bytes], name: str, limits: Limits) -> Image.Image:
+def _identify(file: IO[bytes], limits: Limits) -> Image.Image:
     """Reads the header by one of the allowed decoders."""
-    header = file.read(32)
+    header = file.read(image_limits.HEADER_BYTES)
     if not header:
-        raise ImageError(f"{name}: empty")
-    if size := _webp_size(header):  # libwebp allocates the canvas as it opens the file
-        _check_pixels(size, name, limits)
-    _check_frames(file, header, name)
-    perhaps_heif = header[4:8] == b"ftyp" and header[8:12] in _HEIF_BRANDS
-    formats = [*FORMATS, "HEIF"] if perhaps_heif and _switch_heif_on() else list(FORMATS)
+        raise ImageError("empty")
+    name = image_limits.format_of(header)
+    if name is None:
+        raise UnsupportedImage("not a photo of a known kind", hint="known: " + ", ".join(image_limits.FORMATS))
+    image_limits.check_structure(file, name, limits)
+    formats = [name]
+    if name == "HEIF":
+        formats = ["AVIF", "HEIF"] if _switch_heif_on() else ["AVIF"]
+    if name == "TIFF":
+        _quiet_libtiff()
     try:
         return Image.open(file, formats=formats)
     except UnidentifiedImageError as error:
-        if perhaps_heif and "HEIF" not in formats:
-            raise UnsupportedImage(f"{name}: a HEIF photo", hint="pip install 'regiontalk[heif]'") from error
-        if _has_known_signature(header, formats):
-            raise ImageError(f"{name}: a broken photo: its header cannot be read") from error
-        raise UnsupportedImage(f"{name}: not a photo of a known kind", hint="known: " + ", ".join(formats)) from error
-
-
-def _has_known_signature(header: bytes, formats: list[str]) -> bool:
-    accepts = [Image.OPEN[name][1] for name in formats if name in Image.OPEN]
-    return any(accept is not None and accept(header[:16]) is True for accept in accepts)
+        if formats == ["AVIF"] and name == "HEIF":
+            raise UnsupportedImage("a HEIF photo", hint="pip install 'regiontalk[heif]'") from error
+        raise ImageError("a broken photo: its header cannot be read") from error
 
 
 def _switch_heif_on() -> bool:
@@ -251,145 +296,42 @@ def _switch_heif_on() -> bool:
     return True
 
 
-def _webp_size(header: bytes) -> tuple[int, int] | None:
-    """Width and height from a WebP container's first 30 bytes (RFC 9649), None for anything else."""
-    if header[:4] != b"RIFF" or header[8:12] != b"WEBP" or len(header) < 30:
-        return None
-    if header[12:16] == b"VP8X":
-        return int.from_bytes(header[24:27], "little") + 1, int.from_bytes(header[27:30], "little") + 1
-    if header[12:16] == b"VP8L":
-        bits = int.from_bytes(header[21:25], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    return (
-        int.from_bytes(header[26:28], "little") & 0x3FFF,
-        int.from_bytes(header[28:30], "little") & 0x3FFF,
-    )
+def _quiet_libtiff() -> None:
+    """libtiff writes its errors to stderr by itself. Where its handler cannot be reached, it goes on doing so."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
 
 
-def _check_frames(file: IO[bytes], header: bytes, name: str) -> None:
-    """Walks from frame to frame without decoding. Other formats give their number of frames in the header."""
-    if header[:3] == b"GIF":
-        frames = _gif_frames(file, header)
-    elif header[:4] in (b"II*\0", b"MM\0*"):
-        frames = _tiff_pages(file, header)
-    else:
-        return
-    starts: set[int] = set()
-    for start in frames:
-        if start in starts:
-            raise ImageError(f"{name}: a broken photo: its pages go round in a circle")
-        starts.add(start)
-        if len(starts) > MOST_FRAMES:
-            raise ImageTooLarge(f"{name}: more than {MOST_FRAMES} frames")
-
-
-def _gif_frames(file: IO[bytes], header: bytes) -> Iterator[int]:
-    """Where each image of a GIF starts (GIF89a specification, sections 18 to 27)."""
-    file.seek(13 + _colour_table_bytes(header[10:11]))
-    while (block := file.read(1)) in (b",", b"!"):
-        if block == b",":
-            yield file.tell()
-            file.seek(_colour_table_bytes(file.read(9)[8:]) + 1, os.SEEK_CUR)
-        else:
-            file.seek(1, os.SEEK_CUR)
-        while length := file.read(1):
-            if length == b"\0":
-                break
-            file.seek(length[0], os.SEEK_CUR)
-
-
-def _colour_table_bytes(flags: bytes) -> int:
-    return 3 << (flags[0] & 7) + 1 if flags and flags[0] & 0x80 else 0
-
-
-def _tiff_pages(file: IO[bytes], header: bytes) -> Iterator[int]:
-    """The offset of each image file directory of a TIFF (TIFF 6.0, section 2)."""
-    order: Literal["little", "big"] = "little" if header[:2] == b"II" else "big"
-    start = int.from_bytes(header[4:8], order)
-    while start:
-        yield start
-        file.seek(start)
-        file.seek(12 * int.from_bytes(file.read(2), order), os.SEEK_CUR)
-        start = int.from_bytes(file.read(4), order)
-
-
-def _check_pixels(size: tuple[int, int], name: str, limits: Limits) -> None:
-    width, height = size
-    if width < 1 or height < 1:
-        raise ImageError(f"{name}: a broken photo: {width}×{height} pixels")
-    if width * height > limits.megapixels * 1e6:
-        raise ImageTooLarge(
-            f"{name}: {width}×{height} is {width * height / 1e6:.1f} megapixels, more than {limits.megapixels:g}"
-        )
-
-
-def _upright_srgb(image: Image.Image) -> Image.Image:
-    image.load()
-    upright = _UPRIGHT.get(_orientation(image))
-    photo = _to_srgb(image)
-    if upright is not None:
-        photo = photo.transpose(upright)
+def _upright_srgb(image: Image.Image, wanted: tuple[int, int] | None, ours: bool) -> Opened:
+    """Upright sRGB: whole, or where it is much larger than `wanted`, at least twice that. `ours`: may be changed."""
+    width, height = image.size
+    if wanted is not None and ours:  # of the formats here, JPEG can be decoded at 1/2, 1/4 or 1/8 of its size
+        image.draft(None, (_REDUCING_GAP * wanted[0], _REDUCING_GAP * wanted[1]))
+    whole = image.info.get("progressive")  # then the decoder holds all of it, at whatever size it is asked for
+    with _decoding.take(width * height if whole else image.width * image.height):
+        image.load()
+        orientation = _orientation(image)
+        photo = to_srgb(image, _reduction(image, wanted))
+    if orientation in _UPRIGHT:
+        photo = photo.transpose(_UPRIGHT[orientation])
     photo.info = {}  # a result that is opened again must not be turned or converted again
-    return photo
+    return Opened(photo, (height, width) if orientation in _SIDEWAYS else (width, height))
+
+
+def _reduction(image: Image.Image, wanted: tuple[int, int] | None) -> tuple[int, int]:
+    """How many times narrower and lower an image may get before it is resized."""
+    if wanted is None:
+        return 1, 1
+    return image.width // (_REDUCING_GAP * wanted[0]) or 1, image.height // (_REDUCING_GAP * wanted[1]) or 1
 
 
 def _orientation(image: Image.Image) -> int:
+    if len(image.info.get("exif") or b"") > image_limits.MOST_EXIF_BYTES:
+        return 1
     try:
         return int(image.getexif().get(ExifTags.Base.Orientation, 1))
     except Exception:  # broken metadata is no reason to refuse the pixels
         return 1
-
-
-def _to_srgb(image: Image.Image) -> Image.Image:
-    profile = image.info.get("icc_profile")
-    if image.mode == "F" or image.mode.startswith("I"):
-        image = _eight_bits(image)
-    elif image.has_transparency_data:
-        image = _over_white(image)
-    return _through_profile(image, profile) or image.convert("RGB")
-
-
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Greys of more than 8 bits scaled to 8 (Pillow's own conversion cuts them off at 255).
-
-    I;16 says its range itself; that of I and F is the smallest usual scale that holds the brightest pixel.
-    """
-    values = np.nan_to_num(np.asarray(image).astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
-    full_scale = 65535.0
-    if not image.mode.startswith("I;16"):
-        brightest = float(values.max())
-        scales = _FULL_SCALES if image.mode == "F" else _FULL_SCALES[1:]
-        full_scale = next((scale for scale in scales if brightest <= scale), brightest)
-    return Image.fromarray(np.rint(np.clip(values / full_scale, 0, 1) * 255).astype(np.uint8))
-
-
-def _over_white(image: Image.Image) -> Image.Image:
-    """Transparency laid over white: the colours stored under it were never meant to be seen."""
-    grey = image.mode in ("1", "L", "LA", "La")
-    layer = image.convert("LA") if grey else image.convert("RGBA")
-    white = Image.new("L" if grey else "RGB", image.size, "white")
-    white.paste(layer.convert(white.mode), mask=layer.getchannel("A"))
-    return white
-
-
-def _through_profile(image: Image.Image, data: bytes | None) -> Image.Image | None:
-    """The image in sRGB by way of its ICC profile; None where plain conversion is as good or all there is."""
-    mode = {"1": "L", "L": "L", "CMYK": "CMYK", "LAB": "LAB"}.get(image.mode, "RGB")
-    if data is None and mode != "LAB":
-        return None
-    try:
-        if mode == "LAB":
-            profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB"))
-        else:
-            profile = ImageCms.ImageCmsProfile(io.BytesIO(cast(bytes, data)))
-            if profile.profile.xcolor_space != _PROFILE_SPACES[mode]:
-                return None
-            if "sRGB" in ImageCms.getProfileDescription(profile):
-                return None
-        srgb = ImageCms.createProfile("sRGB")
-        return ImageCms.profileToProfile(image.convert(mode), profile, srgb, outputMode="RGB")
-    except Exception:  # a broken profile is no reason to refuse the pixels
-        return None
 
 
 def _short_line(text: str) -> str:
@@ -429,3 +371,26 @@ def _warning_rules() -> list[Any]:
 
 
 _quiet_pillow = _QuietPillow()
+
+
+class _Decoding:
+    """A photo waits for its turn while others that are being decoded have so many pixels together."""
+
+    def __init__(self, pixels: int) -> None:
+        self._pixels, self._taken, self._changed = pixels, 0, threading.Condition()
+
+    @contextmanager
+    def take(self, pixels: int) -> Iterator[None]:
+        pixels = min(pixels, self._pixels)
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken + pixels <= self._pixels)
+            self._taken += pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= pixels
+                self._changed.notify_all()
+
+
+_decoding = _Decoding(_PIXELS_AT_A_TIME)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image
 
 from regiontalk import boxes as geometry
 from regiontalk import images
@@ -24,7 +23,7 @@ from regiontalk.alt_text import alt_text
 from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.decoding import Caption
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.images import Limits, PhotoSource
+from regiontalk.images import Limits, Photo, PhotoSource
 from regiontalk.regions import Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
 from regiontalk.sentence_head import SentenceHead
@@ -42,8 +41,7 @@ Answer = TypeVar("Answer")
 class Look(NamedTuple):
     """What one pass over a photo finds: regions without words, by falling score, or the given boxes in their order."""
 
-    photo: Image.Image
-    """Upright."""
+    photo: Photo
     frame: Frame
     proposed: Proposed
     detections: Detections
@@ -123,7 +121,7 @@ class Model:
                 found = [region for region in found if (region.confidence or 0) >= (confidence or 0)][:top]
                 likely = self.likely if confidence is None else confidence
                 shown = Shown(threshold or Shown.threshold, top or Shown.top, likely)
-            place = (_path(source), *look.photo.size, self.runtime.info.name)
+            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
             return ImageRegions(*place, tuple(found), look.photo, shown)
 
         if boxes is not None and _are_several(photo):
@@ -141,11 +139,11 @@ class Model:
         """Finds the regions of a photo, or looks at given `boxes` of it; the options are those of a call."""
         _at_least_one(proposals=proposals)
         info, settings = self.runtime.info, self.runtime.info.prediction
-        photo = images.open_photo(source, self.limits)
-        resized = images.resize(photo, info.input_size if size is None else size)
+        photo = Photo.of(source, self.limits)
+        resized = photo.resized(info.input_size if size is None else size)
         height, width = resized.pixels.shape[:2]
-        frame = Frame(photo.size, (width, height), (resized.scale_x, resized.scale_y))
-        given = None if boxes is None else _as_boxes(boxes, photo)
+        frame = Frame(resized.photo_size, (width, height), resized.scales)
+        given = None if boxes is None else _as_boxes(boxes, frame.photo_size)
         proposed = self.runtime.propose(images.to_input(resized.pixels, info.pad_to)[None], frame.size)
         if given is not None:
             detections = rules.detect_given(self.runtime, proposed, frame, given)
@@ -260,7 +258,7 @@ class Model:
             look = self.look(source, size=size)
             codes = self.codes(look)
             best, *others = head.sentences(codes.codes, codes.boxes_xyxy, beam, alternatives, seed)
-            place = (_path(source), *look.photo.size, self.runtime.info.name)
+            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
             return Description(*place, best.sentence, best.logprob, tuple(others), look.photo)
 
         return _for_each(describe, photo)
@@ -292,7 +290,7 @@ class Model:
             if head is not None:
                 codes = self.codes(look)
                 sentence = head.sentences(codes.codes, codes.boxes_xyxy, None, 0, None)[0]
-            place = (_path(source), *look.photo.size, self.runtime.info.name)
+            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
             return AltText(*place, alt_text(sentence, regions), regions, look.photo)
 
         return _for_each(speak, photo)
@@ -351,7 +349,7 @@ def _at_least_one(**counts: int | None) -> None:
             raise UsageError(f"{name} is {count}; it must be at least 1")
 
 
-def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:
+def _as_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.float64]:
     """The user's boxes in pixels, cut to the photo. Boxes that all lie within 0 to 1 are fractions of it."""
     try:
         values = np.asarray(boxes, dtype=np.float64)
@@ -362,12 +360,12 @@ def _as_boxes(boxes: ArrayLike, photo: Image.Image) -> NDArray[np.float64]:
     if values.ndim != 2 or values.shape[1] != 4:
         raise UsageError(f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}")
     fractions = bool(((values >= 0) & (values <= 1)).all())
-    clipped = geometry.clip(values * (photo.size * 2) if fractions else values, *photo.size).astype(np.float64)
+    clipped = geometry.clip(values * (photo_size * 2) if fractions else values, *photo_size).astype(np.float64)
     for number, box in enumerate(clipped):
         if not (box[2] > box[0] and box[3] > box[1]):  # written so that NaN fails too
             raise UsageError(
                 f"box {number}, {values[number].tolist()}: nothing of it lies in the photo of "
-                f"{photo.width}×{photo.height} pixels",
+                f"{photo_size[0]}×{photo_size[1]} pixels",
                 hint="left, top, right, bottom",
             )
         if not fractions and (values[number] <= 1).all() and (values[number] >= 0).all():

@@ -23,9 +23,9 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from regiontalk import images
 from regiontalk.drawing import PALETTE
 from regiontalk.files import replacing
+from regiontalk.images import Photo
 from regiontalk.types import Alignment, AltText, Description, ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
@@ -63,10 +63,9 @@ class _Entries:
     """What a region must have to be shown at first."""
 
     def add(self, found: Result) -> None:
-        photo = found.image if found.image is not None else images.open_photo(found.path)
-        large = reduced(photo, LONG_SIDE)
+        large, size = (found.photo or Photo(found.path)).preview(LONG_SIDE)
         identity = _free_id(found.path, self.ids)
-        entry = {"id": identity, "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70), **_entry(found, photo)}
+        entry = {"id": identity, "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70), **_entry(found, size)}
         self.file.write((",\n" if self.ids else "\n") + json_for_html(entry))
         self.photos.write(f'<script id="jpeg-{len(self.ids)}" type="text/plain">{jpeg_base64(large, 80)}</script>\n')
         self.ids.add(identity)
@@ -75,9 +74,9 @@ class _Entries:
             self.least["confidence"] = min(self.least["confidence"], found.shown.confidence)
 
 
-def _entry(found: Result, photo: Image.Image) -> dict[str, Any]:
+def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
     """What the script needs of a result; boxes in pixels of a photo of `width` times `height`."""
-    entry: dict[str, Any] = {"name": found.path, "width": photo.width, "height": photo.height, "regions": []}
+    entry: dict[str, Any] = {"name": found.path, "width": size[0], "height": size[1], "regions": []}
     match found:
         case Description():
             others = [other.sentence for other in found.alternatives]

@@ -12,6 +12,8 @@ from regiontalk.errors import MissingExtra, RegionTalkError
 if TYPE_CHECKING:
     from PIL import Image
 
+    from regiontalk.images import Photo
+
 SCHEMA = "regiontalk/1"
 BoxXYXY = tuple[float, float, float, float]
 
@@ -89,14 +91,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class ImageRegions(Picture):
-    """The regions of one photo, by falling score. `image` is the upright photo when it is at hand."""
+    """The regions of one photo, by falling score. `photo` opens it again, to draw on it."""
 
     path: str
     width: int
     height: int
     model: str
     regions: tuple[Region, ...]
-    image: Image.Image | None = field(default=None, repr=False, compare=False)
+    photo: Photo | None = field(default=None, repr=False, compare=False)
     shown: Shown = field(default=Shown(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,7 +182,7 @@ class Description(Picture):
     sentence: str
     logprob: float
     alternatives: tuple[Sentence, ...] = ()
-    image: Image.Image | None = field(default=None, repr=False, compare=False)
+    photo: Photo | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -210,7 +212,7 @@ class AltText(Picture):
     model: str
     text: str
     regions: tuple[Region, ...] = ()
-    image: Image.Image | None = field(default=None, repr=False, compare=False)
+    photo: Photo | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {**_photo_dict(self), "alt": self.text}
@@ -240,7 +242,7 @@ def _import(package: str, purpose: str) -> Any:
 def _photo_of(found: ImageRegions | Description | AltText | Alignment) -> Image.Image:
     from regiontalk import images
 
-    return found.image if found.image is not None else images.open_photo(found.path)
+    return found.photo.open() if found.photo is not None else images.open_photo(found.path)
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ class Alignment(Picture):
     segments: tuple[Segment, ...]
     unknown: tuple[str, ...] = ()
     """Words that the model does not know; they stand in the segments of their neighbours."""
-    image: Image.Image | None = field(default=None, repr=False, compare=False)
+    photo: Photo | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {

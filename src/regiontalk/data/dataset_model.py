@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from PIL import Image
-
 from regiontalk import boxes as geometry
-from regiontalk import images
 from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.images import Photo, PhotoSource
 from regiontalk.model import Look, Model
 from regiontalk.photos import in_order
 from regiontalk.types import Description, ImageRegions
@@ -37,9 +35,9 @@ class DatasetModel:
     def captions(self, record: Record, boxes_xyxy: geometry.Floats, beam: int = 1) -> ImageRegions:
         """Captions of given boxes (N, 4), in the record's pixels and in their order."""
 
-        def caption(photo: Image.Image) -> ImageRegions:
-            scaled = geometry.scale(boxes_xyxy, photo.width / record.width, photo.height / record.height)
-            return in_record(self.model(photo, boxes=scaled, beam=beam), record)
+        def caption(photo: PhotoSource) -> ImageRegions:
+            boxes = self._in_photo(boxes_xyxy, record, photo)
+            return in_record(self.model(photo, boxes=boxes, beam=beam), record)
 
         return self.ask(record, caption)
 
@@ -51,21 +49,28 @@ class DatasetModel:
     def sentence(self, record: Record, beam: int | None = None) -> Description:
         """One sentence for the whole photo."""
         found = self.ask(record, lambda photo: self.model.describe(photo, beam=beam))
-        return replace(found, path=record.image, width=record.width, height=record.height, image=None)
+        return replace(found, path=record.image, width=record.width, height=record.height, photo=None)
 
     def look(self, record: Record, on_truths: bool = False, size: int | None = None) -> Look:
         """What codes are read off: the best regions, or the true boxes."""
-        return self.ask(
-            record,
-            lambda photo: self.model.look(photo, boxes=boxes_in_photo(record, photo) if on_truths else None, size=size),
-        )
 
-    def ask(self, record: Record, question: Callable[[Image.Image], Answer]) -> Answer:
-        """Opens a record's photo and asks; an error names the record."""
+        def look(photo: PhotoSource) -> Look:
+            boxes = self._in_photo(true_boxes(record), record, photo) if on_truths else None
+            return self.model.look(photo, boxes=boxes, size=size)
+
+        return self.ask(record, look)
+
+    def ask(self, record: Record, question: Callable[[PhotoSource], Answer]) -> Answer:
+        """Asks about a record's photo; an error names the record."""
         try:
-            return question(images.open_photo(self.dataset.read_photo(record), self.model.limits))
+            return question(self.dataset.read_photo(record))
         except RegionTalkError as error:
             raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}", hint=error.hint) from error
+
+    def _in_photo(self, boxes_xyxy: geometry.Floats, record: Record, photo: PhotoSource) -> geometry.Floats:
+        """Boxes (N, 4) of a record in the photo's pixels."""
+        width, height = Photo.of(photo, self.model.limits).size
+        return geometry.scale(boxes_xyxy, width / record.width, height / record.height)
 
     def each(
         self, answer: Callable[[Record], Answer], numbers: Iterable[int] | None = None, workers: int = 1
@@ -73,11 +78,6 @@ class DatasetModel:
         """The answers for all photos, or those of `numbers`, in order; `workers` photos at a time."""
         chosen = range(len(self.dataset)) if numbers is None else numbers
         return in_order(lambda number: answer(self.dataset[number]), chosen, workers)
-
-
-def boxes_in_photo(record: Record, photo: Image.Image) -> geometry.Floats:
-    """The true boxes of a record in the photo's pixels."""
-    return geometry.scale(true_boxes(record), photo.width / record.width, photo.height / record.height)
 
 
 def in_record(found: ImageRegions, record: Record) -> ImageRegions:

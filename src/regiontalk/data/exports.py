@@ -53,8 +53,8 @@ def exporting(name: str, write: Callable[[bytes], object], folder: Path | None =
 
 
 def _seen_from(folder: Path | None, photo: ImageRegions) -> ImageRegions:
-    """The photo without its pixels, its path relative to a folder; an absolute path stays."""
+    """The photo without its source, its path relative to a folder; an absolute path stays."""
     path = photo.path
     if folder is not None and not os.path.isabs(path):  # noqa: PTH117
         path = os.path.relpath(path, folder)
-    return replace(photo, path=path, image=None)
+    return replace(photo, path=path, photo=None)

@@ -35,7 +35,7 @@ class AlignedPhotos:
     def regions(self, record: Record) -> tuple[Floats, Floats]:
         """Boxes (R, 4), in the record's pixels, and vectors (R, h) of the whole photo and its best regions, eq. 1."""
         look = DatasetModel(self.model, self.dataset).look(record)
-        codes, (width, height) = self.model.codes(look), look.photo.size
+        codes, (width, height) = self.model.codes(look), look.frame.photo_size
         boxes = geometry.scale(codes.boxes_xyxy, record.width / width, record.height / height)
         return boxes, region_vectors(self.model.runtime, codes.codes)
 

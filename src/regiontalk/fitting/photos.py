@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
 
 from regiontalk import regions as rules
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Record
 from regiontalk.decoding import Caption
+from regiontalk.images import PhotoSource
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence
@@ -58,13 +58,13 @@ def look_at(asked: DatasetModel, record: Record, tried: Sequence[PredictionConfi
     return asked.ask(record, lambda photo: _look(asked.model, photo, record, tried))
 
 
-def _look(model: Model, photo: Image.Image, record: Record, tried: Sequence[PredictionConfig]) -> SeenPhoto:
+def _look(model: Model, photo: PhotoSource, record: Record, tried: Sequence[PredictionConfig]) -> SeenPhoto:
     look = model.look(photo, proposals=max(settings.proposals for settings in tried))
     choices = {(settings.proposals, settings.score, settings.final_nms): settings for settings in tried}
     kept = [rules.survivors(look.detections.first(one.proposals), one) for one in choices.values()]
     rows = np.unique(np.concatenate(kept))
     captions = rules.caption(model.runtime, look.detections.states(rows))
-    (width, height), (scale_x, scale_y) = photo.size, look.frame.scale
+    (width, height), (scale_x, scale_y) = look.frame.photo_size, look.frame.scale
     scale = (scale_x * (width / record.width), scale_y * (height / record.height))
     frame = look.frame._replace(photo_size=(record.width, record.height), scale=scale)
     detections = look.detections._replace(codes=look.detections.codes[:, :0], state=())

@@ -28,7 +28,7 @@ class View:
 def plain_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], long_side: int) -> View:
     """No change but the size."""
     resized = images.resize(photo, long_side)
-    scaled = boxes.scale(boxes_xyxy, resized.scale_x, resized.scale_y)
+    scaled = boxes.scale(boxes_xyxy, *resized.scales)
     return View(resized.pixels, scaled, np.ones(len(scaled), dtype=bool))
 
 

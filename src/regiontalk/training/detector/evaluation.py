@@ -71,7 +71,7 @@ def evaluate_net(
 def _look(asked: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.Floats]:
     """A photo's regions, and the proposals that were recognised, both in the record's pixels."""
     look = asked.look(record)
-    width, height = look.photo.size
+    width, height = look.frame.photo_size
     proposals = look.frame.to_photo(look.detections.proposals_xyxy)
     regions = ImageRegions("", width, height, asked.model.runtime.info.name, tuple(asked.model.regions(look)))
     return in_record(regions, record), geometry.scale(proposals, record.width / width, record.height / height)
