@@ -14,7 +14,7 @@ import pytest
 
 import regiontalk
 from regiontalk import errors
-from regiontalk.cli import main
+from regiontalk.cli import console, main
 
 PROGRAM = [sys.executable, "-W", "error", "-c", "from regiontalk.cli.main import main; main()"]
 HEAVY = ("torch", "onnxruntime", "fastapi", "uvicorn", "pycocoevalcap", "PIL", "onnx")
@@ -201,7 +201,7 @@ def test_help_imports_nothing_heavy(verb: str | None) -> None:
     """`--help` of the program, of every verb and of every verb below it."""
     code = f"""
 import sys, click
-from regiontalk.cli import main
+from regiontalk.cli import console, main
 
 def show_help(command, words):
     context = click.Context(command, info_name=words[-1])
@@ -230,6 +230,26 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_messages_carry_no_colour_codes_when_piped() -> None:
     done = subprocess.run([*PROGRAM, "nonsense"], capture_output=True, check=False)
     assert b"\x1b" not in done.stderr
+
+
+def test_finding_c12_tables_take_no_markup_and_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "a\x1b[31m\u009b\u202e[bold]b[/b]"
+    console.print_table(hostile, [hostile, hostile], [[hostile, hostile]])
+    console.message(hostile)
+    out, err = capsys.readouterr()
+    assert (out + err).replace("\n", "").isprintable()
+    assert (out + err).count("[bold]b[/b]") == 6
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["caption", "--help"], ["completion", "fish"], ["doctor"]]
+)
+def test_finding_c11_a_full_disk_is_one_line_and_one_exit_code(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+    assert "No space left on device" in done.stderr
 
 
 def test_finding_b13_python_m_regiontalk() -> None:

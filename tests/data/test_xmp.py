@@ -98,7 +98,9 @@ def test_boxes_come_back_to_the_hundredth_of_a_pixel(
     box = (across[0] / 100, down[0] / 100, across[1] / 100, down[1] / 100)
     root = ET.fromstring(xmp.to_xmp("x", [Region(box, score, "a")], (4000, 4000), orientation))
     (item,) = xmp._region_items(root)
-    assert xmp._region(item, (4000, 4000), orientation).xyxy == box
+    found = xmp._region(item, (4000, 4000), orientation)
+    assert found.xyxy == box
+    assert found.score == pytest.approx(score, abs=1e-5)
 
 
 def test_a_sidecar_of_another_program_keeps_what_it_says(tmp_path: Path) -> None:

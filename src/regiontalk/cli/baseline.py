@@ -85,4 +85,4 @@ def _write(output: Path, lines: Iterable[dict[str, Any]], quiet: bool) -> None:
     encoded = [json_line(line) for line in lines]
     with replacing(output) as temporary:
         temporary.write_bytes(b"".join(encoded))
-    console.message(f"{output}: {len(encoded)} photos", quiet)
+    console.message(f"{output}: {console.count(len(encoded), 'photo')}", quiet)

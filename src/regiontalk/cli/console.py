@@ -6,7 +6,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -35,9 +35,10 @@ def err() -> Console:
 
 
 def message(text: str, quiet: bool = False) -> None:
-    """One line for the person at the terminal."""
+    """One line for the person at the terminal; where stderr is full or closed, nobody reads it."""
     if not quiet:
-        err().print(one_line(text), markup=False)
+        with suppress(OSError):
+            err().print(one_line(text), markup=False)
 
 
 def count(number: int, thing: str) -> str:
@@ -91,7 +92,7 @@ def _write(line: str) -> None:
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     table = Table(title=Text(one_line(title)) if title else None, title_justify="left")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right")
+        table.add_column(Text(one_line(column)), justify="left" if number == 0 else "right")
     for row in rows:
         table.add_row(*(Text(one_line(str(cell))) for cell in row))  # not markup: data may have "[b]" in it
     out().print(table)

@@ -82,7 +82,7 @@ def command(
         watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
         lines = {photo.path: json_line(photo.to_dict()) for photo in watched}
         temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
-    console.message(f"{output}: {len(lines)} photos", quiet)
+    console.message(f"{output}: {console.count(len(lines), 'photo')}", quiet)
 
 
 def _from_photos(

@@ -243,7 +243,8 @@ def _region(item: ET.Element, size: tuple[int, int], orientation: int) -> TrueRe
         raise ValueError(f"the region {_field(item, 'mwg-rs:Name')!r} is not a rectangle")
     box = _turned((x - w / 2, y - h / 2, x + w / 2, y + h / 2), orientation)
     x0, y0, x1, y1 = (round(side * length, 2) for side, length in zip(box, (*size, *size), strict=True))
-    return TrueRegion((x0, y0, x1, y1), str(_field(item, "mwg-rs:Name")).strip())
+    phrase, score = str(_field(item, "mwg-rs:Name")).strip(), _field(item, "rt:Score")
+    return TrueRegion((x0, y0, x1, y1), phrase, score=None if score is None else float(score))
 
 
 def _field(node: ET.Element, short: str) -> str | None:
