@@ -250,6 +250,8 @@ def test_finding_c11_a_full_disk_is_one_line_and_one_exit_code(arguments: list[s
         done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)
     assert "No space left on device" in done.stderr
+    with Path("/dev/full").open("wb") as full:
+        assert subprocess.run([*PROGRAM, "nonsense"], stderr=full, check=False).returncode == 2
 
 
 def test_finding_b13_python_m_regiontalk() -> None:
