@@ -46,11 +46,13 @@ def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: P
             asked = DatasetModel(model, dataset)
             result = evaluate_dense(truth, asked.each(asked.regions, numbers), scorer)
             rows[precision] = {
-                "mb": sizes[precision],
-                "milliseconds": times[precision],
+                "megabytes": sizes[precision],
+                "ms_per_photo": times[precision]["photo"],
+                "ms_propose": times[precision]["propose"],
+                "ms_recognize": times[precision]["recognize"],
                 "speedup_over_float32": times["float32"]["photo"] / times[precision]["photo"],
-                "map": result.map,
-                "map_strict": result.map_strict,
+                "dense_map": result.map,
+                "dense_map_strict": result.map_strict,
                 "detection_map": result.detection_map,
             }
     return {"photos": len(numbers), "threads": options.threads, "precisions": rows}
@@ -70,8 +72,9 @@ def main() -> None:
     if not options.json:
         for precision, row in result["precisions"].items():
             print(
-                f"{precision:12} {row['mb']:6.1f} MB {row['milliseconds']['photo']:7.1f} ms "
-                f"mAP {100 * row['map']:.2f} ≥.1 {100 * row['map_strict']:.2f} boxes {100 * row['detection_map']:.2f}"
+                f"{precision:12} {row['megabytes']:6.1f} MB {row['ms_per_photo']:7.1f} ms mAP "
+                f"{100 * row['dense_map']:.2f} ≥.1 {100 * row['dense_map_strict']:.2f} "
+                f"boxes {100 * row['detection_map']:.2f}"
             )
     print(json.dumps(result))
 

@@ -1,34 +1,80 @@
 #!/usr/bin/env bash
-# Measures the model in the package on Flickr8k's test photos, and its speed, and records all of it in docs/runs; then
-# writes docs/results.md. About a quarter of an hour on two CPU cores. Run it in the repository's root, with nothing
-# uncommitted and nothing else running:
+# Measures what can be measured on two CPU cores, records it in docs/runs, and writes docs/results.md. Run it in the
+# repository's root, with nothing uncommitted and nothing else running:
 #
-#     docs/record.sh [DATA]        DATA: the data set folder, data/flickr8k_entities unless said
+#     docs/record.sh [PART...]
 #
-# Every call is one more look at test, and is counted.
+#     package            the model in the package on Flickr8k's test photos: regions, sentences, alignments (15 minutes)
+#     names              whether it names the objects of COCO's dev photos (1 minute)
+#     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
+#     brnn               the paper's alignment net: table 1, grounding, region ranking (table 3), vector lengths
+#                        (30 minutes, without training: RUN must be there)
+#     precisions         a detector in every precision of its weights (CHECKPOINT must be there; 10 minutes)
+#     speed              benchmarks (5 minutes)
+#
+# Without PART: package, names and speed. DATA, OBJECTS, RUN, CODES and CHECKPOINT name other places than those below.
+# Every call of a part that reads test photos is one more look at test, and is counted.
 set -euo pipefail
-data=${1:-data/flickr8k_entities}
+data=${DATA:-data/flickr8k_entities}
+objects=${OBJECTS:-data/coco_objects}
+run=${RUN:-runs/align-brnn}
+codes=${CODES:-codes/flickr8k.npz}
+checkpoint=${CHECKPOINT:-runs/compact-sentences}
 model=src/regiontalk/weights
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-regiontalk predict $model $data --split test -o $work/regions.jsonl
-regiontalk evaluate dense --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/compact
-regiontalk predict $model $data --split test --on-truths -o $work/true-boxes.jsonl
-regiontalk evaluate dense --truth $data --split test --predictions $work/true-boxes.jsonl --record docs/runs/compact-true-boxes
+record_package() {
+    regiontalk predict $model $data --split test -o $work/regions.jsonl
+    regiontalk evaluate dense --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/compact
+    regiontalk predict $model $data --split test --on-truths -o $work/true-boxes.jsonl
+    regiontalk evaluate dense --truth $data --split test --predictions $work/true-boxes.jsonl --record docs/runs/compact-true-boxes
+    regiontalk predict $model $data --split test --sentences --beam 7 -o $work/beam7.jsonl
+    regiontalk evaluate captions --truth $data --split test --predictions $work/beam7.jsonl --training $data --record docs/runs/sentences-attention-beam7
+    regiontalk predict $model $data --split test --sentences --beam 1 -o $work/beam1.jsonl
+    regiontalk evaluate captions --truth $data --split test --predictions $work/beam1.jsonl --training $data --record docs/runs/sentences-attention-beam1
+    regiontalk evaluate alignment $model --truth $data --record docs/runs/align-package --note "the head in the package; align-best is the mean of its run's five best checkpoints"
+    regiontalk evaluate grounding $model --truth $data --record docs/runs/align-best-grounding --note "the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
+}
 
-regiontalk predict $model $data --split test --sentences --beam 7 -o $work/beam7.jsonl
-regiontalk evaluate captions --truth $data --split test --predictions $work/beam7.jsonl --training $data --record docs/runs/sentences-attention-beam7
-regiontalk predict $model $data --split test --sentences --beam 1 -o $work/beam1.jsonl
-regiontalk evaluate captions --truth $data --split test --predictions $work/beam1.jsonl --training $data --record docs/runs/sentences-attention-beam1
+record_names() {
+    regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-package
+}
 
-regiontalk evaluate alignment $model --truth $data --record docs/runs/align-package --note "the head in the package; align-best is the mean of its run's five best checkpoints"
-regiontalk evaluate grounding $model --truth $data --record docs/runs/align-best-grounding --note "the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
+record_nearest_neighbour() {
+    make_codes
+    regiontalk baseline nearest-neighbour $data $codes --split test -o $work/neighbours.jsonl
+    regiontalk evaluate captions --truth $data --split test --predictions $work/neighbours.jsonl --training $data --record docs/runs/sentences-nearest-neighbour --note "L2 on codes and appearances of whole photos"
+}
 
-for number in 1 2 3; do
-    python docs/record.py docs/runs/speed-caption-$number speed-caption "a photo of 640×480, 100 proposals" benchmarks/caption.py
+record_brnn() {
+    make_codes
+    regiontalk evaluate alignment $run --codes $codes --truth $data --record docs/runs/align-brnn
+    regiontalk data codes $data $work/true-boxes.npz --model $model --split test --on-truths
+    regiontalk baseline region-ranking $data $codes --split test --truths $work/true-boxes.npz --alignment $run --beta 0.3 -o $work/pieces.jsonl
+    regiontalk evaluate regions --truth $data --split test --predictions $work/pieces.jsonl --record docs/runs/sentences-regions-ranking --note "the codes that it reads come from a detector that was taught phrases on boxes, so this is not learned from sentences alone"
+    regiontalk evaluate vector-lengths $run --codes $codes --truth $data -o docs/word-lengths.svg --record docs/runs/vector-lengths-brnn
+}
+
+make_codes() {
+    [ -f $codes ] || regiontalk data codes $data $codes --model $model
+}
+
+record_precisions() {
+    python docs/record.py --each precisions docs/runs/precision precision "flickr8k_entities, dev (200 photos)" benchmarks/precisions.py $checkpoint $data --photos 200
+}
+
+record_speed() {
+    for number in 1 2 3; do
+        python docs/record.py docs/runs/speed-caption-$number speed-caption "a photo of 640×480, 100 proposals" benchmarks/caption.py
+    done
+    python docs/record.py docs/runs/speed-describe speed-describe "a photo of 640×480" benchmarks/describe.py
+    python docs/record.py docs/runs/speed-align speed-align "a photo of 640×480" benchmarks/align.py
+}
+
+for part in "${@:-package names speed}"; do
+    for name in $part; do
+        "record_${name//-/_}"
+    done
 done
-python docs/record.py docs/runs/speed-describe speed-describe "a photo of 640×480" benchmarks/describe.py
-python docs/record.py docs/runs/speed-align speed-align "a photo of 640×480" benchmarks/align.py
-
 python docs/results.py
