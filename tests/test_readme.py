@@ -159,7 +159,7 @@ def test_headline_figures_are_those_of_the_results_page() -> None:
         assert float(shown) == pytest.approx(measured[name.lower()], abs=0.051), name
 
 
-@pytest.mark.parametrize("name", ["load", "describe", "align", "look", "regions", "codes"])
+@pytest.mark.parametrize("name", ["load", "describe", "alt_text", "align", "look", "regions", "codes"])
 def test_the_api_page_has_every_signature(name: str) -> None:
     import regiontalk
     from regiontalk.model import Model
