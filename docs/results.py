@@ -4,7 +4,7 @@ python docs/results.py             write the page and the training curves
 python docs/results.py --check     write nothing; fail where they are not what the runs give
 
 `regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark. Published figures
-are in docs/published.toml. Which tables there are, and with which columns, is in docs/tables.py.
+are in docs/published.toml, the first screen in docs/headlines.py, the tables in docs/tables.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from curves import draw_curves, read_curves
-from tables import HEADLINES, OTHER_PHOTOS, SECTIONS, Column, Headline, Section
+from headlines import HEADLINES, OTHER_PHOTOS, Headline
+from tables import SECTIONS, Column, Section
 
 from regiontalk.evaluation.reference_scores import label
 from regiontalk.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint

@@ -143,26 +143,29 @@ class Tables:
         return self._phrase_words.get(word, -1)
 
 
-_DETACHMENT = (
-    ("s", ""),
-    ("ses", "s"),
-    ("xes", "x"),
-    ("zes", "z"),
-    ("ches", "ch"),
-    ("shes", "sh"),
-    ("men", "man"),
-    ("ies", "y"),
-    ("es", "e"),
-    ("es", ""),
-    ("ed", "e"),
-    ("ed", ""),
-    ("ing", "e"),
-    ("ing", ""),
-    ("er", ""),
-    ("est", ""),
-    ("er", "e"),
-    ("est", "e"),
-)
+_DETACHMENT = [
+    rule.split(":")
+    for rule in [
+        "s:",
+        "ses:s",
+        "xes:x",
+        "zes:z",
+        "ches:ch",
+        "shes:sh",
+        "men:man",
+        "ies:y",
+        "es:e",
+        "es:",
+        "ed:e",
+        "ed:",
+        "ing:e",
+        "ing:",
+        "er:",
+        "est:",
+        "er:e",
+        "est:e",
+    ]
+]
 _DETACHED = tuple({suffix for suffix, _ in _DETACHMENT})
 
 

@@ -1,0 +1,132 @@
+"""The first screen of docs/results.md: the figures that matter, beside the published ones, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tables import GROUNDED, MAP, STRICT, Column, Run
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A figure of the first screen."""
+
+    what: str
+    run: str
+    column: Column
+    meaning: str
+    """`{}` are filled with the figures of `also`."""
+    unit: str = ""
+    published: tuple[str, str, Column, str] | None = None
+    """Kind and name of a row of docs/published.toml, its column, and on what it was measured."""
+    also: tuple[Column, ...] = ()
+
+    def explain(self, run: Run) -> str:
+        return self.meaning.format(*(column.cell(run) for column in self.also))
+
+
+OTHER_PHOTOS = (
+    "*Other photos* means: not comparable. Region figures on our data do not compare with Visual Genome's: other "
+    "photos, other phrases, fewer regions per photo. *Same photos*: the same test photos and metric, with other image "
+    "features (theirs: an R-CNN's crops, or VGG-16)."
+)
+
+HEADLINES = (
+    Headline(
+        "Dense captioning, mAP",
+        "compact",
+        MAP,
+        "regions that are in the right place *and* say the right thing, over 5 IoU × 6 METEOR thresholds; "
+        "{} where METEOR ≥ .1 is asked for, which a shared “a” does not pass",
+        published=("dense", "FCLN (DenseCap table 1)", MAP, "FCLN, other photos"),
+        also=(STRICT,),
+    ),
+    Headline(
+        "… on true boxes, mAP",
+        "compact-true-boxes",
+        MAP,
+        "captions alone, the places are given. On these photos one caption for everything gets {}, one person judged "
+        "by the others {}",
+        published=("dense", "FCLN (DenseCap table 1)", Column("", ("map_true_boxes",)), "FCLN, other photos"),
+        also=(
+            Column("", ("reference_scores", "constant", "map"), digits=1),
+            Column("", ("reference_scores", "human", "map"), digits=1),
+        ),
+    ),
+    Headline("… boxes alone, mAP", "compact", Column("", ("detection_map",)), "places alone, whatever is said of them"),
+    Headline(
+        "One sentence a photo, CIDEr",
+        "sentences-attention-beam7",
+        Column("", ("cider",), digits=1),
+        "how much of what five people wrote is in the sentence; rare words count more",
+        published=("captions", "K&FF", Column("", ("cider",), digits=1), "K&FF, same photos"),
+    ),
+    Headline(
+        "… BLEU-4",
+        "sentences-attention-beam7",
+        Column("", ("bleu4",), digits=1),
+        "runs of up to four words that people wrote too",
+        published=("captions", "K&FF", Column("", ("bleu4",), digits=1), "K&FF, same photos, unconfirmed"),
+    ),
+    Headline(
+        "Sentence for a photo, R@1",
+        "align-package",
+        Column("", ("image_to_text", "r1"), 1, 1),
+        "one of the photo's own sentences comes first among 5,000",
+        " %",
+        ("ranking", "BRNN (K&FF)", Column("", ("image_to_text", "r1"), 1, 1), "BRNN, same photos"),
+    ),
+    Headline(
+        "Photo for a sentence, R@1",
+        "align-package",
+        Column("", ("text_to_image", "r1"), 1, 1),
+        "the right photo comes first among 1,000",
+        " %",
+        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+    ),
+    Headline(
+        "… with the paper's BRNN, R@1",
+        "align-brnn",
+        Column("", ("text_to_image", "r1"), 1, 1),
+        "the paper's words, score and loss on our codes: what the better codes alone bring",
+        " %",
+        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+    ),
+    Headline(
+        "Phrases on their regions",
+        "align-best-grounding",
+        GROUNDED,
+        "phrases whose aligned region overlaps what people drew by IoU ≥ .5; always the largest region: {} %, the best "
+        "region there is: {} %",
+        " %",
+        also=(
+            Column("", ("baselines", "largest region", "accuracy"), digits=1),
+            Column("", ("baselines", "best region there is", "accuracy"), digits=1),
+        ),
+    ),
+    Headline(
+        "Region captions from weak labels, CIDEr",
+        "sentences-regions",
+        Column("", ("cider",), digits=1),
+        "the RNN learned from sentences of whole photos; but its codes come from a detector that was taught phrases on "
+        "boxes",
+        published=("regions", "region RNN (K&FF table 3)", Column("", ("cider",), digits=1), "K&FF, other photos"),
+    ),
+    Headline(
+        "Time a photo, two CPU cores",
+        "speed-caption-1",
+        Column("", ("milliseconds", "ours", "photo"), 1, 0),
+        "regions and captions of a photo of 640×480 from file to text; the paper's network on the same cores: {} ms",
+        " ms",
+        ("speed", "FCLN, 300 proposals, 720×600", Column("", ("ms",), 1, 0), "FCLN on a Titan X"),
+        (Column("", ("milliseconds", "paper", "photo"), 1, 0),),
+    ),
+    Headline(
+        "Size of the model",
+        "speed-caption-1",
+        Column("", ("model_mb",), 1, 0),
+        "with both heads, inside the package; a captioning process takes {} MB of memory",
+        " MB",
+        also=(Column("", ("memory_mb",), 1, 0),),
+    ),
+)
