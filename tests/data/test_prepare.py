@@ -16,6 +16,7 @@ from regiontalk.data import prepare as module
 from regiontalk.data.checking import Checker
 from regiontalk.data.prepare import Settings, prepare
 from regiontalk.data.records import Dataset
+from regiontalk.data.writing import AnnotationWriter
 from regiontalk.errors import DataError, RegionTalkError, SkippedInputs, UsageError
 
 
@@ -170,14 +171,14 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("failure", [Interrupted(), KeyboardInterrupt(), OSError(28, "No space left on device")])
 @pytest.mark.parametrize("pack", [None, 48])
 def test_a_failure_midway_leaves_nothing(source, tmp_path, monkeypatch, failure, pack):
-    write = module.AnnotationWriter.write
+    write = AnnotationWriter.write
 
     def fail_on_the_third(self: Any, record: Any) -> None:
         if self.counts["images"] == 2:
             raise failure
         write(self, record)
 
-    monkeypatch.setattr(module.AnnotationWriter, "write", fail_on_the_third)
+    monkeypatch.setattr(AnnotationWriter, "write", fail_on_the_third)
     before = sorted(tmp_path.iterdir())
     expected = RegionTalkError if isinstance(failure, OSError) else type(failure)
     with pytest.raises(expected) as caught:

@@ -64,7 +64,7 @@ def read(source: Source) -> Iterator[Item]:
         with reading(place):
             _add(photos, place, row)
     for path, photo in photos.items():
-        split = source.split_for(path, Path(path).name, default=photo.split)
+        split = source.split_for(path, default=photo.split)
         record = Record(path, *photo.size, split, sentences=tuple(photo.sentences), regions=tuple(photo.regions))
         yield Item(photo.place, record, tuple(photo.region_places))
 

@@ -8,7 +8,6 @@ folder.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from regiontalk.data.records import Record, TrueRegion
@@ -64,7 +63,7 @@ def _record(entry: Mapping[str, Any], source: Source) -> Record:
         name,
         width,
         height,
-        source.split_for(name, PurePosixPath(name).name, default="train"),
+        source.split_for(name, default="train"),
         sentences=tuple(sentence for sentence in sentences if sentence),
         regions=tuple(_regions(as_object(entry.get("objects", {})))),
     )

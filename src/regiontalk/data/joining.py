@@ -5,18 +5,16 @@ Photos, sizes and splits are those of the first data set; the others add their r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regiontalk import images
 from regiontalk.data.merging import in_place
-from regiontalk.data.packing import Packer
+from regiontalk.data.packing import packing
 from regiontalk.data.records import Dataset, Record, TarShards, TrueRegion, stream_records
 from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
-from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
+from regiontalk.data.writing import Counts, write_dataset
 from regiontalk.errors import DataError
 
 
@@ -54,21 +52,17 @@ def join_datasets(
 ) -> dict[str, Any]:
     """Writes the joined data set `out`; returns what is in its `dataset.json`. `pack`: see `Packer`."""
     additions = [Addition(other) for other in others]
-    shards = TarShards(first)
-    with new_dataset(out, force, first) as folder:
-        with AnnotationWriter(folder, out) as writer, ExitStack() as stack:
-            packer = None if pack is None else stack.enter_context(closing(Packer(folder, pack)))
+
+    def joined(folder: Path) -> Iterator[Record]:
+        with packing(folder, pack, TarShards(first)) as packed:
             for record in track(stream_records(first)):
-                joined = in_place(join_record(record, _id_of(record, first), additions), first)
-                if packer is not None:
-                    joined = packer.pack(joined, images.open_photo(shards.photo(record)))
-                writer.write(joined)
-        if not writer.counts["images"]:
-            raise DataError(f"{first}: an empty data set")
-        description = {"source": "join", "settings": {"first": first.name, "pack": pack}} | writer.counts.to_dict()
-        description["joined"] = {str(addition.folder): addition.to_dict() for addition in additions}
-        write_description(folder, description)
-    return description
+                yield packed(in_place(join_record(record, _id_of(record, first), additions), first))
+
+    def counted(_: Counts) -> dict[str, Any]:
+        return {"joined": {str(addition.folder): addition.to_dict() for addition in additions}}
+
+    how = {"source": "join", "settings": {"first": first.name, "pack": pack}}
+    return write_dataset(out, force, first, how, joined, counted)
 
 
 def join_record(record: Record, identity: str, additions: Iterable[Addition]) -> Record:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from regiontalk.data.records import Record, annotations_path
@@ -55,6 +54,6 @@ def _plain_region(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _completed(record: Record, source: Source, place: str) -> Record:
     """The record with our name of its split, and its shard found from anywhere."""
-    split = source.split_for(record.image, PurePosixPath(record.image).name, default=split_of(record.split, place))
+    split = source.split_for(record.image, default=split_of(record.split, place))
     shard = None if record.shard is None else str((source.folder / record.shard).absolute())
     return replace(record, split=split, shard=shard)

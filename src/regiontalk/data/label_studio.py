@@ -92,7 +92,7 @@ def _record(task: Mapping[str, Any], source: Source) -> Record:
     regions = [region for one in rectangles for region in _regions(one, texts.pop(str(one["id"]), []), by_people)]
     of_photo = {str(one["id"]) for one in results if one["type"] == "textarea" and "x" not in one["value"]}
     sentences = [text.strip() for identity, said in texts.items() if identity in of_photo for text in said]
-    split = source.split_for(name, PurePosixPath(name).name, default="train")
+    split = source.split_for(name, default="train")
     return Record(name, width, height, split, None, tuple(filter(None, sentences)), tuple(regions))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 from regiontalk import boxes
 from regiontalk.data.photo_paths import join_paths
 from regiontalk.data.records import Record, TrueRegion, stream_records
-from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
-from regiontalk.errors import DataError, UsageError
+from regiontalk.data.writing import write_dataset
+from regiontalk.errors import UsageError
 
 
 def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False) -> Record:
@@ -50,17 +50,15 @@ def merge_dataset(
     if not 0 < threshold <= 1:
         raise UsageError(f"an IoU lies above 0 and up to 1, not {threshold:g}")
     before = 0
-    with new_dataset(out, force, folder) as working:
-        with AnnotationWriter(working, out) as writer:
-            for record in track(stream_records(folder)):
-                before += len(record.regions)
-                writer.write(merge_regions(in_place(record, folder), threshold))
-        if not writer.counts["images"]:
-            raise DataError(f"{folder}: an empty data set")
-        description = {"source": "merge", "settings": {"iou": threshold}} | writer.counts.to_dict()
-        description["merged_from_regions"] = before
-        write_description(working, description)
-    return description
+
+    def merged(_: Path) -> Iterator[Record]:
+        nonlocal before
+        for record in track(stream_records(folder)):
+            before += len(record.regions)
+            yield merge_regions(in_place(record, folder), threshold)
+
+    how = {"source": "merge", "settings": {"iou": threshold}}
+    return write_dataset(out, force, folder, how, merged, lambda _: {"merged_from_regions": before})
 
 
 def in_place(record: Record, folder: Path) -> Record:

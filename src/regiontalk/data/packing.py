@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from PIL import Image
 
 from regiontalk import images
-from regiontalk.data.records import Record
+from regiontalk.data.records import Record, TarShards
 from regiontalk.data.region_boxes import scale_region
 from regiontalk.errors import ImageError, UsageError
+from regiontalk.files import FreeNames
 
 SHARD_BYTES = 256_000_000
 JPEG_QUALITY = 90
@@ -26,7 +29,7 @@ class Packer:
             raise UsageError(f"a packed photo needs a long side of at least {images.SHORTEST_SIDE} pixels")
         self.folder = folder
         self.long_side = long_side
-        self._names: set[str] = set()
+        self._names = FreeNames()
         self._shards = 0
         self._tar: tarfile.TarFile | None = None
 
@@ -40,19 +43,9 @@ class Packer:
         if max(photo.size) > self.long_side:
             resized = images.resize(photo, self.long_side)
             photo = Image.fromarray(resized.pixels)
-        name = self._free_name(record.image)
+        name = self._names.take(PurePosixPath(record.image).stem, ".jpg")
         shard = self._store(name, _jpeg(photo))
         return _scaled(replace(record, image=name, shard=shard), photo.width, photo.height)
-
-    def _free_name(self, image: str) -> str:
-        """The photo's own name; numbered when another folder's photo has taken it."""
-        stem = PurePosixPath(image).stem
-        name, number = f"{stem}.jpg", 1
-        while name in self._names:
-            number += 1
-            name = f"{stem}-{number}.jpg"
-        self._names.add(name)
-        return name
 
     def _store(self, name: str, data: bytes) -> str:
         if self._tar is None or self._tar.offset > SHARD_BYTES:
@@ -71,6 +64,16 @@ class Packer:
         if self._tar is not None:
             self._tar.close()
             self._tar = None
+
+
+@contextmanager
+def packing(folder: Path, long_side: int | None, photos: TarShards) -> Iterator[Callable[[Record], Record]]:
+    """What packs the photo of a record into `folder`; without a long side it stays where it is."""
+    if long_side is None:
+        yield lambda record: record
+        return
+    with closing(Packer(folder, long_side)) as packer:
+        yield lambda record: packer.pack(record, images.open_photo(photos.photo(record)))
 
 
 def add_member(tar: tarfile.TarFile, name: str, data: bytes) -> None:

@@ -19,7 +19,7 @@ from regiontalk.data.noun_phrases import MOST_WORDS, NounPhrase, noun_phrase_bet
 from regiontalk.data.object_names import ANIMALS, object_names
 from regiontalk.data.parse_tree import PARSER, Parser, Sentence, Token, Tree
 from regiontalk.data.records import Record, TrueRegion, stream_records
-from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
+from regiontalk.data.writing import write_dataset
 from regiontalk.errors import DataError
 
 DERIVED = "derived"
@@ -62,19 +62,18 @@ def add_phrases(
     `keep_paths`: photos are named as in `folder`, for an `out` that lies with the same photos.
     """
     report = Report()
-    with new_dataset(out, force, folder) as working:
-        with AnnotationWriter(working, out) as writer:
-            for record, trees in _parsed(track(stream_records(folder)), parser, splits):
-                derived = place_phrases(record, trees) if trees else []
-                report.add(len(trees), derived)
-                named = record if keep_paths else in_place(record, folder)
-                writer.write(replace(named, regions=(*record.regions, *derived)))
+
+    def with_phrases(_: Path) -> Iterator[Record]:
+        for record, trees in _parsed(track(stream_records(folder)), parser, splits):
+            derived = place_phrases(record, trees) if trees else []
+            report.add(len(trees), derived)
+            named = record if keep_paths else in_place(record, folder)
+            yield replace(named, regions=(*record.regions, *derived))
         if not report.sentences:
             raise DataError(f"{folder}: no record of split {' or '.join(splits)} has sentences")
-        description = {"source": "phrases", "settings": {"splits": list(splits), "parser": PARSER}}
-        description |= writer.counts.to_dict() | report.to_dict()
-        write_description(working, description)
-    return description
+
+    how = {"source": "phrases", "settings": {"splits": list(splits), "parser": PARSER}}
+    return write_dataset(out, force, folder, how, with_phrases, lambda _: report.to_dict())
 
 
 def _parsed(records: Iterable[Record], parser: Parser, splits: Sequence[str]) -> Iterator[tuple[Record, list[Tree]]]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from regiontalk import images
 from regiontalk.data import (
     coco,
     csv_table,
@@ -24,12 +22,12 @@ from regiontalk.data import (
     xmp,
     yolo,
 )
-from regiontalk.data.packing import Packer
+from regiontalk.data.packing import packing
 from regiontalk.data.photo_paths import PhotoFinder, upright_size
 from regiontalk.data.records import Record, TarShards, TrueRegion, checked
 from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
 from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
-from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
+from regiontalk.data.writing import Counts, write_dataset
 from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
 
 FORMATS: dict[str, Format] = {
@@ -115,19 +113,17 @@ def prepare(
     source = _open_source(path, settings)
     form = _with_settings(FORMATS[format_name], settings)
     report = Report()
-    with new_dataset(out, settings.force, path) as folder:
-        with AnnotationWriter(folder, out) as writer, ExitStack() as stack:
-            packer = None
-            if settings.pack is not None:
-                packer = stack.enter_context(closing(Packer(folder, settings.pack)))
-            maker = RecordMaker(form, source, report, packer)
-            for record in maker.records(track(form.read(source))):
-                writer.write(record)
-        _check_outcome(writer.counts["images"], path, report, settings.strict)
-        description = {"source": format_name, "settings": _settings(form, settings)}
-        description |= writer.counts.to_dict() | report.to_dict()
-        write_description(folder, description)
-    return Prepared(description, report.skipped)
+
+    def records(folder: Path) -> Iterator[Record]:
+        with packing(folder, settings.pack, TarShards(source.folder)) as packed:
+            yield from RecordMaker(form, source, report).records(track(form.read(source)), packed)
+
+    def results(counts: Counts) -> dict[str, Any]:
+        _check_outcome(counts["images"], path, report, settings.strict)
+        return report.to_dict()
+
+    how = {"source": format_name, "settings": _settings(form, settings)}
+    return Prepared(write_dataset(out, settings.force, path, how, records, results), report.skipped)
 
 
 @dataclass
@@ -137,21 +133,17 @@ class RecordMaker:
     form: Format
     source: Source
     report: Report
-    packer: Packer | None = None
 
     def __post_init__(self) -> None:
         self._finder = PhotoFinder(self.source.image_folder, self.form.photo_folders, not self.form.own)
-        self._shards = TarShards(self.source.folder)
         self._places: dict[tuple[str | None, str], str] = {}
 
-    def records(self, items: Iterable[Item]) -> Iterator[Record]:
+    def records(self, items: Iterable[Item], packed: Callable[[Record], Record]) -> Iterator[Record]:
         for item in items:
             try:
                 record = self._record(item)
-                if record is not None and self.packer is not None:
-                    record = self.packer.pack(record, images.open_photo(self._shards.photo(record)))
                 if record is not None:
-                    yield record
+                    yield packed(record)
             except ImageError as error:
                 self._skip(item, "unreadable photo", str(error))
 

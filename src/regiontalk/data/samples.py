@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 from PIL.Image import Image
 
 from regiontalk import drawing, images
-from regiontalk.data.records import Dataset, Record, TarShards
+from regiontalk.data.records import Dataset, Record, TarShards, evenly_spaced
 from regiontalk.errors import DataError
 
 SAMPLES, COLUMNS = 12, 4
@@ -20,8 +19,7 @@ def sample_sheet(folder: Path, split: str | None = None) -> Image:
     dataset, shards = Dataset(folder, split), TarShards(folder)
     if not len(dataset):
         raise DataError(f"{folder}: no image" + (f" in split {split}" if split else ""))
-    numbers = np.unique(np.linspace(0, len(dataset) - 1, SAMPLES).round().astype(int))
-    records = [dataset[int(number)] for number in numbers]
+    records = [dataset[number] for number in evenly_spaced(len(dataset), SAMPLES)]
     pictures = [draw_record(record, images.open_photo(shards.photo(record))) for record in records]
     return drawing.contact_sheet(pictures, [_title(record) for record in records], COLUMNS)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, cast
 
 from regiontalk.data.records import SPLITS, Record, TrueRegion
@@ -60,10 +60,11 @@ class Source:
         return replace(self, splits=splits) if splits and self.splits is None else self
 
     def split_for(self, *names: str, default: str) -> str:
-        """The split of an image known under these names; `NO_SPLIT` if the split file does not have it."""
+        """The split of an image of these names (or paths); `NO_SPLIT` if the split file does not have it."""
         if self.splits is None:
             return default
-        return next((self.splits[name] for name in names if name in self.splits), NO_SPLIT)
+        both = (key for name in names for key in (name, PurePosixPath(name).name))
+        return next((self.splits[name] for name in both if name in self.splits), NO_SPLIT)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from regiontalk.data.merging import in_place
 from regiontalk.data.records import Record, stream_records
-from regiontalk.data.writing import AnnotationWriter, new_dataset, write_description
+from regiontalk.data.writing import write_dataset
 from regiontalk.errors import DataError
 
 
@@ -47,11 +47,10 @@ def split_dataset(
     """
     excluded = frozenset(photo_id(record) for other in exclude for record in stream_records(other))
     splits = held_out(stream_records(over or folder), count, excluded)
-    with new_dataset(out, force, folder) as working:
-        with AnnotationWriter(working, out) as writer:
-            for record in track(stream_records(folder)):
-                named = record if keep_paths else in_place(record, folder)
-                writer.write(replace(named, split=splits.get(photo_id(record), record.split)))
-        description = {"source": "split", "settings": {"hold_out": count}} | writer.counts.to_dict()
-        write_description(working, description)
-    return description
+
+    def assigned(_: Path) -> Iterator[Record]:
+        for record in track(stream_records(folder)):
+            named = record if keep_paths else in_place(record, folder)
+            yield replace(named, split=splits.get(photo_id(record), record.split))
+
+    return write_dataset(out, force, folder, {"source": "split", "settings": {"hold_out": count}}, assigned)

@@ -72,7 +72,7 @@ def read_with_paths(source: Source) -> Iterator[Item]:
         place = f"{source.path}, item {number}"
         with reading(place):
             name = as_text(as_object(entry)["path"], "path")
-            split = source.split_for(name, PurePosixPath(name).name, default="train")
+            split = source.split_for(name, default="train")
             regions = tuple(_region(region) for region in entry["regions"])
             record = Record(name, *as_size(entry["width"], entry["height"]), split, regions=regions)
         yield Item(place, record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,31 @@ class AnnotationWriter:
 
 def write_description(folder: Path, description: Mapping[str, Any]) -> None:
     (folder / DESCRIPTION).write_bytes(json_file(description))
+
+
+def write_dataset(
+    out: Path,
+    force: bool,
+    source: Path,
+    how: Mapping[str, Any],
+    records: Callable[[Path], Iterable[Record]],
+    results: Callable[[Counts], Mapping[str, Any]] = lambda _: {},
+) -> dict[str, Any]:
+    """Writes the data set `out`, made from `source`; returns what is in its `dataset.json`.
+
+    `how` it was made comes first in that, and the `results`, which are told what was written, last. `records` are told
+    the folder to which packed photos go.
+    """
+    with new_dataset(out, force, source) as folder:
+        with AnnotationWriter(folder, out) as writer:
+            for record in records(folder):
+                writer.write(record)
+        more = results(writer.counts)
+        if not writer.counts["images"]:
+            raise DataError(f"{source}: an empty data set")
+        description = {**how, **writer.counts.to_dict(), **more}
+        write_description(folder, description)
+    return description
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from regiontalk.data.records import Record, TrueRegion
@@ -95,7 +95,7 @@ def read(source: Source) -> Iterator[Item]:
         mirrored = "/".join([*parts[:at], IMAGES, below])
         found = next((photos[name] for name in (mirrored, below) if name in photos), f"{mirrored}.jpg")
         split = next((SPLIT_NAMES[part] for part in parts[:-1] if part in SPLIT_NAMES), "train")
-        split = source.split_for(found, PurePosixPath(found).name, default=split)
+        split = source.split_for(found, default=split)
         scores = _read_scores(source.folder.joinpath(*parts[:at], PREDICTIONS, f"{below}.txt"))
         regions = tuple(_read_labels(path, names, scores))
         yield Item(str(path), Record(found, 0, 0, split, regions=regions), fractions=True)
