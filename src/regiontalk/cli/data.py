@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,26 @@ pack_option = click.option(
     "--pack", type=int, metavar="PX", help="Copy the photos into tar shards, long side PX at most."
 )
 force_option = click.option("--force", is_flag=True, help="Replace the data set that is there.")
+keep_paths_option = click.option(
+    "--keep-paths", is_flag=True, help="Name photos as DATASET does, for an OUT that lies with the same photos."
+)
+
+
+def making(doing: str) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
+    """For a verb that makes the data set `out` from `dataset`, with a bar (`track`); it returns what is printed."""
+
+    def decorate(make: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
+        @force_option
+        @json_option
+        @quiet_option
+        @functools.wraps(make)
+        def command(*, dataset: Path, out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
+            track = functools.partial(console.track, description=f"{doing} {dataset}", quiet=quiet)
+            _print_description(str(out), make(dataset=dataset, out=out, track=track, **options), as_json)
+
+        return command
+
+    return decorate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -130,24 +150,16 @@ def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
 
 @command.command()
 @click.argument("dataset", type=folder_path)
-@click.argument("merged", type=folder_path)
+@click.argument("out", type=folder_path)
 @click.option("--iou", type=float, default=0.7, show_default=True, help="Regions that overlap as much are one.")
-@force_option
-@json_option
-@quiet_option
-def merge(dataset: Path, merged: Path, *, iou: float, force: bool, as_json: bool, quiet: bool) -> None:
+@making("Merging")
+def merge(*, dataset: Path, out: Path, iou: float, **options: Any) -> Mapping[str, Any]:
     """Merge regions that overlap.
 
-    Regions of DATASET that overlap by IOU or more become one with the mean box and several phrases, as in
+    OUT is DATASET with regions that overlap by IOU or more made one with the mean box and several phrases, as in
     DenseCap's evaluation (section 4). The photos stay where they are.
     """
-    track = functools.partial(console.track, description=f"Merging {dataset}", quiet=quiet)
-    _print_description(str(merged), merging.merge_dataset(dataset, merged, iou, force, track), as_json)
-
-
-keep_paths_option = click.option(
-    "--keep-paths", is_flag=True, help="Name photos as DATASET does, for an OUT that lies with the same photos."
-)
+    return merging.merge_dataset(dataset, out, iou, **options)
 
 
 @command.command()
@@ -163,19 +175,8 @@ keep_paths_option = click.option(
     help="Splits that get phrases.",
 )
 @keep_paths_option
-@force_option
-@json_option
-@quiet_option
-def phrases(
-    *,
-    dataset: Path,
-    out: Path,
-    splits: tuple[str, ...],
-    keep_paths: bool,
-    force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+@making("Parsing")
+def phrases(*, dataset: Path, out: Path, splits: tuple[str, ...], **options: Any) -> Mapping[str, Any]:
     """Cut phrases of several lengths from sentences and place them on boxes.
 
     OUT is DATASET with regions of type "derived" added: "a cat", "a white cat", "a white cat eating from a bowl".
@@ -185,9 +186,7 @@ def phrases(
     from regiontalk.data.phrases import add_phrases
 
     console.need("parse", "cutting phrases", "spacy", PARSER)
-    track = functools.partial(console.track, description=f"Parsing {dataset}", quiet=quiet)
-    done = add_phrases(dataset, out, load_parser(), splits, keep_paths, force, track)
-    _print_description(str(out), done, as_json)
+    return add_phrases(dataset, out, load_parser(), splits, **options)
 
 
 @command.command()
@@ -197,21 +196,8 @@ def phrases(
 @click.option("--over", type=folder_path, help="The data set to choose them from, where DATASET is a part of it.")
 @click.option("--except", "exclude", type=folder_path, multiple=True, help="Hold out no photo of this data set.")
 @keep_paths_option
-@force_option
-@json_option
-@quiet_option
-def split(
-    *,
-    dataset: Path,
-    out: Path,
-    hold_out: int,
-    over: Path | None,
-    exclude: tuple[Path, ...],
-    keep_paths: bool,
-    force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+@making("Splitting")
+def split(*, dataset: Path, out: Path, hold_out: int, **options: Any) -> Mapping[str, Any]:
     """Hold out photos for test and dev by a fixed rule.
 
     Of the train photos with sentences, ordered by the SHA-256 of their file names without ending, the first are
@@ -219,31 +205,23 @@ def split(
     """
     from regiontalk.data.splitting import split_dataset
 
-    track = functools.partial(console.track, description=f"Splitting {dataset}", quiet=quiet)
-    done = split_dataset(dataset, out, hold_out, over, exclude, keep_paths, force, track)
-    _print_description(str(out), done, as_json)
+    return split_dataset(dataset, out, hold_out, **options)
 
 
 @command.command()
-@click.argument("first", type=folder_path)
+@click.argument("dataset", metavar="FIRST", type=folder_path)
 @click.argument("others", type=folder_path, nargs=-1, required=True)
 @click.argument("out", type=folder_path)
 @pack_option
-@force_option
-@json_option
-@quiet_option
-def join(
-    *, first: Path, others: tuple[Path, ...], out: Path, pack: int | None, force: bool, as_json: bool, quiet: bool
-) -> None:
+@making("Joining")
+def join(*, dataset: Path, others: tuple[Path, ...], out: Path, **options: Any) -> Mapping[str, Any]:
     """Add the regions of other data sets about the same photos.
 
     OUT has the photos, sizes and splits of FIRST, and the regions of all. Photos are matched by their ids (COCO's
     number, Flickr's number); boxes are scaled where two copies of a photo differ in size. The sentences are those of
     the first data set that has any.
     """
-    track = functools.partial(console.track, description=f"Joining {first}", quiet=quiet)
-    description = joining.join_datasets(first, others, out, pack, force, track)
-    _print_description(str(out), description, as_json)
+    return joining.join_datasets(dataset, others, out, **options)
 
 
 @command.command()
