@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ import pytest
 from regiontalk.codes import build
 from regiontalk.codes.build import ROWS, Origin, compute_codes
 from regiontalk.codes.store import CodedPhotos
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.merged_truth import truth_of
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError, UsageError
-from regiontalk.model import Model
+from regiontalk.model import Look, Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
 from regiontalk.runtime.onnx import OnnxRuntime
 
@@ -87,12 +89,12 @@ def test_of_the_true_boxes(data: Path, tiny_model: Path, tmp_path: Path) -> None
 def test_what_was_done_is_not_done_again(
     data: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[int] = []
-    original = build.Looking.codes
+    seen: list[str] = []
+    original = DatasetModel.look
 
-    def look(looking: build.Looking, number: int) -> object:
-        seen.append(number)
-        return original(looking, number)
+    def look(photos: DatasetModel, record: Record, *more: Any) -> Look:
+        seen.append(record.image)
+        return original(photos, record, *more)
 
     def until_the_fifth(numbers: Iterable[int], _: int) -> Iterator[int]:
         for done, number in enumerate(numbers):
@@ -100,15 +102,15 @@ def test_what_was_done_is_not_done_again(
                 raise KeyboardInterrupt
             yield number
 
-    monkeypatch.setattr(build.Looking, "codes", look)
+    monkeypatch.setattr(DatasetModel, "look", look)
     out = tmp_path / "codes.npz"
     with pytest.raises(KeyboardInterrupt):
         compute_codes(Origin(tiny_model, data), out, 1, until_the_fifth)
     assert not out.exists()
-    done = len(seen)
-    assert done < 10
+    assert len(seen) < 10
+    seen.clear()
     coded = compute(data, tiny_model, out)
-    assert sorted(seen) == list(range(10))
+    assert seen == [record.image for record in Dataset(data)][4:]  # two parts of two photos were there
     assert same(coded, compute(data, tiny_model, tmp_path / "whole.npz"))
 
 
@@ -128,8 +130,7 @@ def test_parts_of_another_data_set_are_not_taken_over(
     assert same(compute(data, tiny_model, tmp_path / "codes.npz"), whole)
 
 
-@pytest.mark.slow
-def test_processes_find_the_same(data: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_several_at_a_time_find_the_same(data: Path, tiny_model: Path, tmp_path: Path) -> None:
     alone, shared = (compute(data, tiny_model, tmp_path / f"{n}.npz", workers=n) for n in (1, 2))
     assert alone.codes == pytest.approx(shared.codes, abs=1e-2)
     assert alone.names == shared.names

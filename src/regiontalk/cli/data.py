@@ -247,7 +247,7 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @click.option("--on-truths", is_flag=True, help="Of the data set's own boxes instead of the best regions.")
 @click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
 @click.option("--size", type=click.IntRange(min=1), help="The photos' long side in pixels; the model's if not given.")
-@click.option("-j", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("-j", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Photos at a time.")
 @json_option
 @quiet_option
 def codes(
