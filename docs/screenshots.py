@@ -28,7 +28,11 @@ PHONE = {"width": 390, "height": 844, "touch": True}
 LAPTOP = {"width": 1366, "height": 768}
 WIDE = {"width": 2560, "height": 1300}
 ALIGNED = ("docs/gallery/photos/camera.jpg", "a man in a black coat looks through a camera on a tripod")
-SETTLED = "document.getAnimations().length === 0 && [...document.images].every(i => i.complete || !i.checkVisibility())"
+PAINTED = """(async () => {
+  await Promise.all([...document.images].filter((one) => one.checkVisibility()).map((one) => one.decode()));
+  await Promise.all(document.getAnimations().map((one) => one.finished));
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+})()"""
 LARGEST = 1400  # pixels of a picture's long side
 
 
@@ -62,7 +66,7 @@ def take_all(browser: Browser, folder: str) -> None:
     def take(name: str, address: str, window: dict[str, Any], then: Callable[[], object] = lambda: None) -> None:
         browser.open(f"{folder}/{address}", **window)
         then()
-        browser.wait_for(SETTLED)
+        browser.ask(PAINTED)
         picture = Image.open(io.BytesIO(browser.screenshot())).convert("RGB")
         picture.thumbnail((LARGEST, LARGEST))
         picture.save(f"docs/page/{name}.webp", quality=82, method=6)

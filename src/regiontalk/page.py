@@ -86,7 +86,7 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
         case Alignment():
             return entry | _aligned(found)
         case ImageRegions():
-            return entry | {"width": found.width, "height": found.height, "regions": _regions(found)}
+            return entry | {"regions": _regions(found)}
 
 
 def _regions(found: ImageRegions) -> list[dict[str, Any]]:
