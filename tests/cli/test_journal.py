@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -148,6 +150,16 @@ def test_one_photo_needs_no_journal_and_failures_leave_none(desk: Path, stop_aft
     assert not list(desk.rglob("*.partial"))
 
 
+def test_stdin_is_another_photo_the_next_time(
+    desk: Path, stop_after: Any, stand_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for photos, code in ((4, 130), (0, 0)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("in/3.jpg").read_bytes())))
+        stop_after(photos)
+        assert run(["caption", "-", "in", "-o", "x.jsonl"]) == code
+    assert isinstance(stand_in.asked[0]["photo"], bytes)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no such signal")
 def test_finding_b17_kill_9_keeps_what_is_finished(desk: Path, tiny_model: Path) -> None:
     for number in range(60):
@@ -156,7 +168,7 @@ def test_finding_b17_kill_9_keeps_what_is_finished(desk: Path, tiny_model: Path)
     process = subprocess.Popen([*command, "x.jsonl"], stderr=subprocess.DEVNULL)
     partial = Path("x.jsonl.partial")
     while process.poll() is None and (not partial.exists() or partial.read_bytes().count(b"\n") < 5):
-        pass
+        time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert partial.exists(), "the machine was quicker than this test"

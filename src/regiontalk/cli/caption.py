@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from regiontalk.images import PhotoSource
     from regiontalk.model import Model
 
-
 DOING = ("Captioning", "captioned")
+NOT_WITH_ALT = ("boxes", "proposals", "beam", "words", "confidence")
+NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 
 
 @click.command()
@@ -32,7 +33,6 @@ DOING = ("Captioning", "captioned")
 @click.option(
     "--proposals", type=click.IntRange(1, 10_000), help="Proposals that are recognised; default: the model's."
 )
-@click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width for captions; default 1, greedy.")
 @click.option(
     "--words", type=int, metavar="N", help="Captions of N words, or fewer where it is unsure; default: it chooses."
@@ -47,26 +47,13 @@ DOING = ("Captioning", "captioned")
     "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes: pixels, or fractions."
 )
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="page.html, a folder for annotated pictures, one picture, .json, .jsonl or .csv; a folder for --format yolo.",
+    "--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format; yolo needs -o FOLDER."
 )
-@click.option("--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format.")
 @click.option(
     "--alt", is_flag=True, help="An alt text for each photo: a sentence if it is sure, else the sure regions."
 )
 @photo_options
-def command(
-    *,
-    asked: PhotoOptions,
-    top: int | None,
-    given_boxes: str | None,
-    output: Path | None,
-    export: str | None,
-    alt: bool,
-    **options: Any,
-) -> None:
+def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None, alt: bool, **options: Any) -> None:
     """The regions of photos, and what is said of each.
 
     PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
@@ -80,56 +67,60 @@ def command(
     --format xmp writes an XMP sidecar for each photo, beside the photos or in the folder of -o: what photo managers
     show as description, alt text and regions. With --alt, it has no regions. A sidecar that is there is merged.
     """
-    wanted = outputs.Wanted(output, asked.as_json, export, asked.force)
+    wanted = asked.wanted(export)
+    options |= asked.size_option()
     if alt and export not in (None, "csv", "xmp"):
-        raise UsageError(
-            "--alt gives texts without regions", hint="--json, --format csv or xmp, -o .json, .jsonl or .csv"
-        )
+        raise UsageError("--alt gives texts without regions", hint="--json, --format csv, --format xmp")
     if alt or wanted.kind == "sidecars":
-        asked.answer(_alt_request(alt, top, given_boxes, options), asked.find(wanted), wanted)
+        _refuse(
+            NOT_WITH_ALT, {"boxes": given_boxes, **options}, f"does not go with {'--alt' if alt else '--format xmp'}"
+        )
+        asked.answer(_alt_request(alt, _given(options)), asked.find(wanted), wanted)
         return
-    boxes = _given_boxes(given_boxes, top, options) if given_boxes is not None else None
-    if boxes is None:
-        options["top"] = top or (None if wanted.is_data else Shown.top)
+    boxes = None
+    if given_boxes is not None:
+        _refuse(NOT_WITH_BOXES, options, "chooses between regions that were found: it does not go with --boxes")
+        boxes = read_boxes(given_boxes)
+    elif not wanted.is_data:
+        options["top"] = options["top"] or Shown.top
     photos = asked.find(wanted)
     if boxes is not None:
         boxes.check(photos.paths)
-    chosen = {name: value for name, value in options.items() if value is not None}
+    asked.answer(_caption_request(_given(options), boxes), photos, wanted)
 
+
+def _refuse(names: Sequence[str], options: Mapping[str, Any], reason: str) -> None:
+    for name in names:
+        if options[name] is not None:
+            raise UsageError(f"--{name} {reason}")
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _caption_request(options: dict[str, Any], boxes: GivenBoxes | None) -> Request:
     def ask(model: Model, photo: PhotoSource) -> ImageRegions:
-        return model(photo, **chosen) if boxes is None else _caption_boxes(model, photo, boxes, chosen)
+        if boxes is None:
+            return model(photo, **options)
+        name = photo if isinstance(photo, str) else STDIN
+        given = boxes.of(name)
+        try:
+            return model(photo, boxes=given, **options)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error.message}", hint=error.hint) from error
 
-    known = {"verb": "caption", **chosen, "boxes": None if boxes is None else repr(boxes)}
-    lengths = (options.get("words"), options.get("confidence"))
-    asked.answer(Request(ask, known, *DOING, check=lambda model: model.check(*lengths)), photos, wanted)
+    def check(model: Model) -> None:
+        model.check(options.get("words"), options.get("confidence"))
+
+    return Request(ask, {"verb": "caption", **options, "boxes": repr(boxes)}, *DOING, check)
 
 
-def _caption_boxes(model: Model, photo: PhotoSource, boxes: GivenBoxes, options: dict[str, Any]) -> ImageRegions:
-    name = photo if isinstance(photo, str) else STDIN
-    given = boxes.of(name)
-    try:
-        return model(photo, boxes=given, **options)
-    except UsageError as error:
-        raise UsageError(f"{name}: {error.message}", hint=error.hint) from error
-
-
-def _alt_request(alt: bool, top: int | None, given_boxes: str | None, options: dict[str, Any]) -> Request:
+def _alt_request(alt: bool, options: dict[str, Any]) -> Request:
     """Texts for screen readers; in sidecars without --alt, regions come with them."""
-    given = {"boxes": given_boxes, **{name: options.pop(name) for name in ("proposals", "beam", "words", "confidence")}}
-    for name, value in given.items():
-        if value is not None:
-            raise UsageError(f"--{name} does not go with {'--alt' if alt else '--format xmp'}")
-    chosen = {name: value for name, value in {"top": top, **options}.items() if value is not None}
 
     def ask(model: Model, photo: PhotoSource) -> AltText:
-        found = model.alt_text(photo, **chosen)
+        found = model.alt_text(photo, **options)
         return replace(found, regions=()) if alt else found
 
-    return Request(ask, {"verb": "caption", "alt": alt, **chosen}, *DOING)
-
-
-def _given_boxes(given: str, top: int | None, options: dict[str, Any]) -> GivenBoxes:
-    for name, value in {"top": top, **options}.items():
-        if value is not None and name in ("top", "threshold", "proposals", "confidence"):
-            raise UsageError(f"--{name} chooses between regions that were found: it does not go with --boxes")
-    return read_boxes(given)
+    return Request(ask, {"verb": "caption", "alt": alt, **options}, *DOING)

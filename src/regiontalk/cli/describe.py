@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from regiontalk.cli import outputs
 from regiontalk.cli.each_photo import PhotoOptions, Request, photo_options
 from regiontalk.cli.options import heads_option
 from regiontalk.errors import UsageError
@@ -18,16 +16,9 @@ from regiontalk.errors import UsageError
 @click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Number of next best sentences to add.")
 @click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed for --sample; default 0.")
-@click.option("--size", type=click.IntRange(16, 4096), help="Long side the photo is resized to; default: the model's.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="page.html, a folder for pictures with their sentence, one picture, .json, .jsonl or .csv.",
-)
 @heads_option
 @photo_options
-def command(*, asked: PhotoOptions, output: Path | None, **options: Any) -> None:
+def command(*, asked: PhotoOptions, **options: Any) -> None:
     """One sentence for each whole photo, with the logarithm of its probability.
 
     PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
@@ -36,14 +27,14 @@ def command(*, asked: PhotoOptions, output: Path | None, **options: Any) -> None
     On a terminal a table is shown; a pipe gets a line for each sentence: path, log-probability and sentence, with tabs
     between. If a run with -o is stopped, the same command continues where it stopped.
     """
-    wanted = outputs.Wanted(output, asked.as_json, None, asked.force)
-    chosen = _options(**options)
+    wanted = asked.wanted()
+    chosen = _options(**options) | asked.size_option()
     known = {"verb": "describe", **chosen}
     request = Request(lambda model, photo: model.describe(photo, **chosen), known, "Describing", "described")
     asked.answer(request, asked.find(wanted), wanted)
 
 
-def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int, size: int | None) -> dict[str, Any]:
+def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int) -> dict[str, Any]:
     """What `Model.describe` is asked for."""
     if sample and beam is not None:
         raise UsageError("--sample draws words, --beam searches for the likeliest: give one of them")
@@ -54,7 +45,7 @@ def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int
             f"--alternatives {alternatives}: a beam of {beam} finds {beam} sentences, the best one among them",
             hint=f"--beam {alternatives + 1}",
         )
-    wanted: dict[str, Any] = {"beam": beam, "alternatives": alternatives, "size": size}
+    wanted: dict[str, Any] = {"beam": beam, "alternatives": alternatives}
     if sample:
         wanted["seed"] = seed or 0
     return {name: value for name, value in wanted.items() if value is not None}

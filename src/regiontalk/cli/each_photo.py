@@ -44,6 +44,8 @@ class PhotoOptions:
     """The options that `photo_options` gives a verb."""
 
     paths: tuple[str, ...]
+    output: Path | None
+    size: int | None
     model: str | None
     device: str
     workers: int
@@ -54,6 +56,12 @@ class PhotoOptions:
     force: bool
     heads: tuple[Path, ...] = ()
     """Of verbs that have `options.heads_option`."""
+
+    def wanted(self, export: str | None = None) -> outputs.Wanted:
+        return outputs.Wanted(self.output, self.as_json, export, self.force)
+
+    def size_option(self) -> dict[str, int]:
+        return {} if self.size is None else {"size": self.size}
 
     def find(self, wanted: outputs.Wanted) -> Photos:
         """The photos; fails where there is none, and names what was left out."""
@@ -80,6 +88,15 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost decorator."""
 
     @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completes("file"))
+    @click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        help="page.html, a folder for pictures, one picture, .json, .jsonl or .csv.",
+    )
+    @click.option(
+        "--size", type=click.IntRange(16, 4096), help="Long side that photos are resized to; default: the model's."
+    )
     @model_option
     @device_option
     @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")

@@ -41,11 +41,12 @@ class Journal:
     _file: BinaryIO | None = None
 
     def add(self, photo: str, result: Result) -> None:
-        if self.place is None or photo in self.finished:
+        state = _state(photo)
+        if self.place is None or photo in self.finished or not state:  # stdin has none
             return
         if self._file is None:
             self._file = self._open(self.place)
-        self._file.write(json_line({"photo": photo, **_state(photo), "result": _plain(result)}))
+        self._file.write(json_line({"photo": photo, **state, "result": _plain(result)}))
         self._file.flush()
         self.added += 1
 
