@@ -34,6 +34,18 @@ def test_what_caption_prints_can_be_corrected_and_learnt_from(tmp_path, scene_pa
     assert record == Record(str(scene_path), 96, 64, regions=(TrueRegion((1, 2, 30, 40), "a house", score=0.9),))
 
 
+@pytest.mark.parametrize("text", ["[\n{},\n{}\n]\n", " \r\n [{}, {}]", "{}\n{}\n"])
+def test_one_array_is_read_like_lines(text, tmp_path, scene_path):
+    path = tmp_path / "said.json"
+    lines = [json.dumps({"path": f"{name}.png", "width": 9, "height": 9, "sentences": [name]}) for name in "ab"]
+    path.write_text(text.replace("{}", lines[0], 1).replace("{}", lines[1], 1))
+    prepare("jsonl", path, tmp_path / "out")
+    assert [record.sentences for record in Dataset(tmp_path / "out")] == [("a",), ("b",)]
+    path.write_text("[5]")
+    with pytest.raises(DataError, match=r"said\.json, item 1: 5 is not a JSON object"):
+        prepare("jsonl", path, tmp_path / "new")
+
+
 def test_corner_and_size_and_no_size_of_the_photo(tmp_path, scene_path):
     line = {"image": scene_path.name, "regions": [{"xywh": [1, 2, 3, 4], "phrase": "a thing"}], "split": "val"}
     prepare("jsonl", write(tmp_path, line), tmp_path / "out")

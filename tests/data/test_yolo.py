@@ -10,7 +10,7 @@ from PIL import Image
 from regiontalk.data import yolo
 from regiontalk.data.prepare import Settings, prepare
 from regiontalk.data.records import Dataset, TrueRegion
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError, InputError
 from regiontalk.types import ImageRegions, Region
 
 
@@ -54,7 +54,7 @@ def test_photos_must_be_files_and_originals_are_not_touched(tmp_path: Path, scen
     with yolo.writing(tmp_path / "out") as put:
         put(ImageRegions(str(scene_path), 96, 64, "m", ()))
     assert scene_path.stat().st_mtime_ns == before.st_mtime_ns
-    with pytest.raises(UsageError, match="-: a YOLO data set needs photos"), yolo.writing(tmp_path / "new") as put:
+    with pytest.raises(InputError, match="-: a YOLO data set needs photos"), yolo.writing(tmp_path / "new") as put:
         put(ImageRegions("-", 96, 64, "m", ()))
     assert not (tmp_path / "new").exists()
 

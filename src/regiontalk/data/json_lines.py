@@ -1,18 +1,21 @@
 """A user's own lines of JSON: records as we write them, or what `regiontalk caption --json` prints.
 
 `image` (or `path`), `regions` with `xyxy` (or `xywh`) and `phrase` (or `caption`), `sentences`; `split`, `width` and
-`height` may be left out. SOURCE is a file (`.gz` too) or the folder of a prepared data set.
+`height` may be left out. SOURCE is a file (`.gz` too), a `.json` file with one array of the same, or the folder of a
+prepared data set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, annotations_path
 from regiontalk.data.sources import Format, Item, Source, as_object, as_size, reading, split_of, xywh_box
-from regiontalk.files import read_json_lines, to_dataclass
+from regiontalk.files import open_file, read_json_lines, to_dataclass
 
 # What a prediction carries beside path, size and regions: no part of a record.
 _OF_PREDICTIONS = {"schema", "model"}
@@ -21,13 +24,22 @@ _OF_PREDICTED_REGIONS = {"id", "logprob"}
 
 def read(source: Source) -> Iterator[Item]:
     path = annotations_path(source.path) if source.path.is_dir() else source.path
-    for place, entry in read_json_lines(path):
+    for place, entry in _read_array(path) if path.suffix == ".json" else read_json_lines(path):
         with reading(place):
-            plain = _plain(entry)
+            plain = _plain(as_object(entry))
         yield Item(place, _completed(to_dataclass(Record, plain, place), source, place))
 
 
 FORMAT = Format(read, own=True)
+
+
+def _read_array(path: Path) -> Iterator[tuple[str, Any]]:
+    """The items of a file that is one JSON array, or lines all the same."""
+    with open_file(path) as file:
+        start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start.startswith(b"["):
+        return read_json_lines(path)
+    return ((f"{path}, item {number}", item) for number, item in enumerate(stream_array(path), start=1))
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:

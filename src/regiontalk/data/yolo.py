@@ -31,7 +31,7 @@ from regiontalk.data.sources import (
     reading,
     scores_of,
 )
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError, InputError
 from regiontalk.files import FreeNames, new_folder, shorten
 from regiontalk.photos import find_photos
 from regiontalk.types import BoxXYXY, ImageRegions
@@ -57,7 +57,7 @@ def writing(folder: Path) -> Iterator[Callable[[ImageRegions], object]]:
         def put(photo: ImageRegions) -> None:
             path = Path(photo.path).absolute()
             if not path.is_file():
-                raise UsageError(f"{photo.path}: a YOLO data set needs photos that are files")
+                raise InputError(f"{photo.path}: a YOLO data set needs photos that are files")
             stem = names.take(path.stem)
             (working / IMAGES / f"{stem}{path.suffix}").symlink_to(path)
             lines = [_line(photo, region, classes) for region in photo.to_dict()["regions"]]
