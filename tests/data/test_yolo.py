@@ -111,6 +111,15 @@ def test_bad_labels_are_named(line: str, problem: str, tmp_path: Path, scene: Im
 
 
 @pytest.mark.parametrize(
+    "text", ["\n" * 300_000, "names:\n" + " " * 300_000, "names: " + '\\"' * 150_000, "#" * 300_000]
+)
+def test_c12_hostile_names_are_read_in_linear_time(text: str, tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    with pytest.raises(DataError):
+        prepare("yolo", write(tmp_path / "set", data=text, labels__a="1 .5 .5 1 1"), tmp_path / "data")
+
+
+@pytest.mark.parametrize(
     ("files", "problem"),
     [
         ({"labels__a": "0 .5 .5 1 1"}, "no data.yaml or dataset.yaml"),

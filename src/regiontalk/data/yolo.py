@@ -155,7 +155,7 @@ def _read_names(source: Source) -> dict[int, str]:
     text = read_text(path)
     if path.suffix not in (".yaml", ".yml"):
         return dict(enumerate(line.strip() for line in text.split("\n")))
-    text = re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[ \t]*#.*", "", text, flags=re.MULTILINE)
     found = re.search(r"^names:(.*\n?(?:[ \t-].*\n?|\n)*)", text, re.MULTILINE)
     if found is None:
         raise DataError(f"{path}: no names of classes")
