@@ -13,11 +13,11 @@ import re
 import stat
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,15 @@ from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, Usage
 from regiontalk.image_colours import to_srgb
 from regiontalk.image_limits import Limits as Limits  # noqa: PLC0414  (exported)
 
+Result = TypeVar("Result")
+Work = Callable[[Image.Image, bool], Result]
 PhotoSource = str | Path | bytes | IO[bytes] | Image.Image | NDArray[Any]
 
 SHORTEST_SIDE = 16  # pixels: one cell of a stride-16 feature map
 GREY = 127  # the padding: near the mean of photos, so that it excites little
 
 _REDUCING_GAP = 2  # a photo that is decoded smaller stays so many times larger than the size it is resized to
+_QUICK_PIXELS = 2_000_000  # that are decoded in some hundredths of a second
 _PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _UPRIGHT = {
@@ -83,6 +86,10 @@ class Photo:
         """Reads an open file at once: nobody knows where it stands later."""
         return cls(_read(source, limits) if hasattr(source, "read") else source, limits)
 
+    def check(self) -> None:
+        """Fails where the photo cannot be opened. Where that would take long, no more than its header is read."""
+        self._use(_decode_if_quick)
+
     def open(self) -> Image.Image:
         """Upright (EXIF-oriented) sRGB, transparency laid over white."""
         return self._opened(None).image
@@ -107,14 +114,19 @@ class Photo:
         return Opened(image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0), photo_size)
 
     def _opened(self, long_side: int | None) -> Opened:
+        """`long_side`: what the photo is going to be resized to; None: it is decoded whole."""
+        return self._use(lambda image, ours: _upright_srgb(image, ours, long_side))
+
+    def _use(self, work: Work[Result]) -> Result:
+        """Work on the image whose header was read, and whether it may be changed; any error names the photo."""
         source = self.source
         if isinstance(source, (str, Path)):
             name = _short_line(str(source))
             with _open_regular_file(source, name, self.limits) as file:
-                return _decode(file, name, self.limits, long_side)
+                return _work_on(file, name, self.limits, work)
         for kind, name in ((bytes, "these bytes"), (np.ndarray, "this array"), (Image.Image, "this image")):
             if isinstance(source, kind):
-                return _decode(source, name, self.limits, long_side)
+                return _work_on(source, name, self.limits, work)
         given = type(source).__name__
         raise UsageError(f"a photo is a path, bytes, an open file, a PIL image or an array, not {given}")
 
@@ -243,16 +255,14 @@ def _array_to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     return scaled
 
 
-def _decode(
-    source: bytes | IO[bytes] | Image.Image | NDArray[Any], name: str, limits: Limits, long_side: int | None
-) -> Opened:
-    """`long_side`: what the photo is going to be resized to; None: it is decoded whole."""
+def _work_on(
+    source: bytes | IO[bytes] | Image.Image | NDArray[Any], name: str, limits: Limits, work: Work[Result]
+) -> Result:
     with _quiet_pillow:
         try:
             image = _undecoded(source, limits)
             image_limits.check_pixels(image.size, limits)
-            wanted = None if long_side is None else resized_size(*image.size, long_side)
-            return _upright_srgb(image, wanted, ours=image is not source)
+            return work(image, image is not source)
         except ImageError as error:
             raise type(error)(f"{name}: {error.message}", hint=error.hint) from error
         except UsageError:
@@ -302,27 +312,38 @@ def _quiet_libtiff() -> None:
         ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
 
 
-def _upright_srgb(image: Image.Image, wanted: tuple[int, int] | None, ours: bool) -> Opened:
-    """Upright sRGB: whole, or where it is much larger than `wanted`, at least twice that. `ours`: may be changed."""
+def _decode_if_quick(image: Image.Image, ours: bool) -> None:
+    if ours and _draft(image, (SHORTEST_SIDE, SHORTEST_SIDE)) <= _QUICK_PIXELS:
+        image.load()
+
+
+def _draft(image: Image.Image, size: tuple[int, int]) -> int:
+    """Has a JPEG decoded at 1/2, 1/4 or 1/8 of its size, no smaller than `size`; other formats cannot do that.
+
+    Returns how many pixels the decoder holds: of a progressive JPEG all, at whatever size it is decoded.
+    """
+    whole = image.width * image.height
+    image.draft(None, size)
+    return whole if image.info.get("progressive") else image.width * image.height
+
+
+def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Opened:
+    """Upright sRGB: whole, or where it is much larger than `long_side`, at least twice that."""
     width, height = image.size
-    if wanted is not None and ours:  # of the formats here, JPEG can be decoded at 1/2, 1/4 or 1/8 of its size
-        image.draft(None, (_REDUCING_GAP * wanted[0], _REDUCING_GAP * wanted[1]))
-    whole = image.info.get("progressive")  # then the decoder holds all of it, at whatever size it is asked for
-    with _decoding.take(width * height if whole else image.width * image.height):
+    reduction, pixels = (1, 1), width * height
+    if long_side is not None:
+        least_width, least_height = (_REDUCING_GAP * side for side in resized_size(width, height, long_side))
+        if ours:
+            pixels = _draft(image, (least_width, least_height))
+        reduction = (image.width // least_width or 1, image.height // least_height or 1)
+    with _decoding.take(pixels):
         image.load()
         orientation = _orientation(image)
-        photo = to_srgb(image, _reduction(image, wanted))
+        photo = to_srgb(image, reduction)
     if orientation in _UPRIGHT:
         photo = photo.transpose(_UPRIGHT[orientation])
     photo.info = {}  # a result that is opened again must not be turned or converted again
     return Opened(photo, (height, width) if orientation in _SIDEWAYS else (width, height))
-
-
-def _reduction(image: Image.Image, wanted: tuple[int, int] | None) -> tuple[int, int]:
-    """How many times narrower and lower an image may get before it is resized."""
-    if wanted is None:
-        return 1, 1
-    return image.width // (_REDUCING_GAP * wanted[0]) or 1, image.height // (_REDUCING_GAP * wanted[1]) or 1
 
 
 def _orientation(image: Image.Image) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,16 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from regiontalk.errors import InputError, RegionTalkError, UsageError
+from regiontalk.errors import ImageError, InputError, RegionTalkError, UsageError
+from regiontalk.image_limits import HEADER_BYTES, Limits, format_of
+from regiontalk.images import Photo
 
 SUFFIXES = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif")
 STDIN = "-"
 LARGEST_STDIN = 1 << 28  # bytes
 LONGEST_PATH = 4096
-# How photos begin: JPEG, PNG, GIF, WebP, BMP, TIFF, and AVIF or HEIF.
-_PHOTO = re.compile(
-    rb"\xff\xd8\xff|\x89PNG\r\n|GIF8[79]a|RIFF.{4}WEBP|BM.{4}\0{4}|II\*\0|MM\0\*|.{4}ftyp(avi|he|mif|msf)", re.DOTALL
-)
 AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
 
 Item = TypeVar("Item")
@@ -40,6 +37,22 @@ class Photos:
     """Names of photos that start with a dot (`._x.jpg` is how macOS keeps what it knows of x.jpg)."""
     stdin: bytes | None = None
     """The photo itself where stdin holds one instead of paths; its path is `-`."""
+
+    def source(self, path: str) -> str | bytes:
+        """What is opened: the path, or what came by stdin."""
+        return self.stdin if path == STDIN and self.stdin is not None else path
+
+    def can_be_opened(self, limits: Limits) -> bool:
+        """Whether any of them can, as far as that is quickly seen: otherwise nobody needs a model."""
+        return any(_opens(self.source(path), limits) for path in self.paths)
+
+
+def _opens(source: str | bytes, limits: Limits) -> bool:
+    try:
+        Photo(source, limits).check()
+    except ImageError:
+        return False
+    return True
 
 
 def find_photos(given: Iterable[str], leave_out: Path | None = None) -> Photos:
@@ -74,13 +87,11 @@ def _read_stdin(found: Photos) -> list[str]:
     data = sys.stdin.buffer.read(LARGEST_STDIN + 1)
     if len(data) > LARGEST_STDIN:
         raise InputError(f"stdin: more than {LARGEST_STDIN >> 20} MiB")
-    lines = data.split(b"\0") if b"\0" in data else [line.removesuffix(b"\r") for line in data.split(b"\n")]
-    paths = [os.fsdecode(line) for line in lines if line]
-    if any(map(_exists, paths[:1])) or not paths:
-        return paths
-    if _PHOTO.match(data):
+    if format_of(data[:HEADER_BYTES]) and not _exists(os.fsdecode(data.partition(b"\n")[0])):
         found.stdin = data
         return [STDIN]
+    lines = data.split(b"\0") if b"\0" in data else [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    paths = [os.fsdecode(line) for line in lines if line]
     if len(paths) > 1 and not any(map(_exists, paths)):
         raise InputError("stdin: neither a photo nor paths of photos", hint=f"it starts with {paths[0][:40]!r}")
     return paths

@@ -17,8 +17,9 @@ from regiontalk.cli import console, outputs
 from regiontalk.cli.journal import keeping
 from regiontalk.cli.options import completes, device_option, load_model, max_megapixels_option, model_option
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
+from regiontalk.images import Limits, Photo
 from regiontalk.model_folder import SUMS
-from regiontalk.photos import STDIN, Photos, attempts, find_photos
+from regiontalk.photos import Photos, attempts, find_photos
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -143,8 +144,10 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
         keeping(resumable, same_run, asked.quiet) as journal,
         outputs.opening(wanted, photos.paths, journal.finished) as put,
     ):
-        model = asked.load_model()
-        request.check(model)
+        limits = Limits(megapixels=asked.max_megapixels)
+        model = asked.load_model() if photos.can_be_opened(limits) else None
+        if model is not None:
+            request.check(model)
         before = sum(photo in journal.finished for photo in photos.paths)
         if before:
             console.message(f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished", asked.quiet)
@@ -152,9 +155,10 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
         def ask(photo: str) -> Any:
             if photo in journal.finished:
                 return journal.finished[photo]
-            if photo == STDIN and photos.stdin is not None:
-                return replace(request.ask(model, photos.stdin), path=STDIN)
-            return request.ask(model, photo)
+            source = photos.source(photo)
+            if model is None:
+                return Photo(source, limits).check()
+            return request.ask(model, photo) if source is photo else replace(request.ask(model, source), path=photo)
 
         def put_and_keep(result: Any) -> None:
             put(result)

@@ -88,7 +88,7 @@ class Checker:
         stored = self._shards.photo(record)
         if self.quick and (isinstance(stored, bytes) or stored.is_file()):
             return None
-        return images.open_photo(stored).size
+        return images.Photo(stored).size
 
 
 def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:
