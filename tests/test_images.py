@@ -3,7 +3,9 @@ from __future__ import annotations
 import io
 import os
 import threading
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps
 
-from regiontalk import images
+from regiontalk import image_colours, images
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError
 
 ORIENTATION = 0x0112
@@ -314,6 +316,88 @@ def test_resize_gives_the_long_side_and_true_scales(width: int, height: int, lon
     assert min(new_width, new_height) >= 16
     assert (resized.scales[0] * width, resized.scales[1] * height) == pytest.approx((new_width, new_height))
     assert (resized.pixels == (10, 20, 30)).all()
+
+
+LARGE = [("JPEG", "RGB"), ("JPEG", "L"), ("JPEG", "CMYK"), ("PNG", "RGB"), ("PNG", "RGBA"), ("PNG", "P"), ("TIFF", "F")]
+
+
+@pytest.mark.parametrize("orientation", [1, 6, 8])
+@pytest.mark.parametrize(("kind", "mode"), LARGE)
+def test_finding_c3_a_large_photo_that_is_decoded_smaller_looks_the_same(
+    make_scene: Callable[[tuple[int, int]], Image.Image],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    mode: str,
+    orientation: int,
+) -> None:
+    monkeypatch.setattr(image_colours, "_STRIP_PIXELS", 50_000)
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    large = make_scene((1003, 669)).convert(mode)  # no multiple of 2, 4 or 8
+    data = encode(large, kind, exif=exif)
+    whole, reduced = images.resize(images.open_photo(data), 96), images.Photo(data).resized(96)
+    assert reduced.photo_size == whole.photo_size == (large.size if orientation == 1 else large.size[::-1])
+    assert reduced.scales == whole.scales
+    difference = np.abs(reduced.pixels.astype(int) - whole.pixels)
+    assert difference.mean() < 1
+    assert np.percentile(difference, 99) < 40  # only edges move, by less than a pixel
+
+
+def test_finding_c3_only_a_small_jpeg_is_decoded(
+    make_scene: Callable[[tuple[int, int]], Image.Image], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+
+    def to_srgb(image: Image.Image, reduction: tuple[int, int]) -> Image.Image:
+        sizes.append(image.size)
+        return image_colours.to_srgb(image, reduction)
+
+    monkeypatch.setattr(images, "to_srgb", to_srgb)
+    photo = images.Photo(encode(make_scene((1600, 1200)), "JPEG"))
+    assert photo.size == (1600, 1200)
+    assert photo.preview(160).image.size == (160, 120)
+    photo.resized(100)
+    photo.resized(450)
+    assert sizes == [(200, 150), (400, 300), (200, 150), (1600, 1200)]
+
+
+def test_finding_b7_a_photo_holds_what_was_given(scene: Image.Image, scene_path: Path) -> None:
+    array = np.asarray(scene)
+    for source in (scene_path, scene_path.read_bytes(), scene, array):
+        assert images.Photo.of(source, images.Limits()).source is source
+    with scene_path.open("rb") as file:
+        photo = images.Photo.of(file, images.Limits())
+    assert photo.source == scene_path.read_bytes()
+    assert photo.open().tobytes() == scene.tobytes()
+
+
+def test_a_callers_image_is_not_decoded_smaller(make_scene: Callable[[tuple[int, int]], Image.Image]) -> None:
+    opened = Image.open(io.BytesIO(encode(make_scene((800, 600)), "JPEG")))
+    assert images.Photo(opened).resized(64).photo_size == (800, 600)
+    assert opened.size == (800, 600)
+
+
+def test_large_photos_wait_for_each_other() -> None:
+    decoding = images._Decoding(100)
+    at_a_time, most = [0], [0]
+
+    def work() -> None:
+        with decoding.take(60):
+            at_a_time[0] += 1
+            most[0] = max(most[0], at_a_time[0])
+            time.sleep(0.01)
+            at_a_time[0] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    with decoding.take(40), decoding.take(60):
+        pass
+    with decoding.take(10_000):  # alone
+        pass
 
 
 def test_resize_keeps_places(scene: Image.Image) -> None:

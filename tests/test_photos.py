@@ -7,8 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from regiontalk.errors import InputError, ModelError
+from regiontalk.images import Limits
 from regiontalk.photos import attempts, find_photos, in_order
 
 
@@ -58,6 +60,31 @@ def test_paths_on_stdin(tree: Path, monkeypatch: pytest.MonkeyPatch, separator: 
 def test_nul_separated_names_may_have_line_breaks(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     give_stdin(monkeypatch, b"two\nlines.jpg\0b.jpg")
     assert find_photos(["-"]).paths == ["two\nlines.jpg", "b.jpg"]
+
+
+def test_finding_b8_a_photo_on_stdin_is_known_by_its_first_bytes(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, scene: Image.Image
+) -> None:
+    for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"):
+        buffer = io.BytesIO()
+        scene.save(buffer, kind)
+        give_stdin(monkeypatch, buffer.getvalue())
+        found = find_photos(["-"])
+        assert found.paths == ["-"]
+        assert found.source("-") == buffer.getvalue()
+    for path in ("BMs cat.jpg", "GIF89a"):  # names that start as a photo does
+        (tree / path).touch()
+        give_stdin(monkeypatch, f"{path}\nb.jpg\n".encode())
+        assert find_photos(["-"]).paths == [path, "b.jpg"]
+
+
+def test_finding_c13_whether_any_photo_can_be_opened(tree: Path, scene: Image.Image) -> None:
+    found = find_photos(["b.jpg", "gone.jpg"])
+    assert not found.can_be_opened(Limits())
+    scene.save("good.png")
+    found.paths.append("good.png")
+    assert found.can_be_opened(Limits())
+    assert not found.can_be_opened(Limits(megapixels=0.001))
 
 
 def test_linked_folders_are_followed_once(tree: Path) -> None:

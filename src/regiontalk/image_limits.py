@@ -29,7 +29,7 @@ MOST_TAG_BYTES = 100_000_000  # texts and blobs of a TIFF's tags together (Photo
 MOST_TILE_PIXELS = 1 << 22  # of a TIFF's tile that is larger than the photo
 MOST_RUN_LENGTH_PIXELS = 10_000_000  # of a run-length BMP, which Pillow decodes in Python
 MOST_EXIF_BYTES = 1 << 20  # Pillow takes 0.1 s for 16,000 fractions in it
-MOST_BOX_BYTES = 1 << 18  # that describe an AVIF or HEIF photo; its decoder looks for each item among all
+MOST_BOX_BYTES = 1 << 17  # that describe an AVIF or HEIF photo; its decoder looks for each item among all
 
 _SIGNATURES = {
     "JPEG": rb"\xff\xd8\xff",
@@ -37,7 +37,7 @@ _SIGNATURES = {
     "WEBP": rb"RIFF.{4}WEBPVP8[ LX]",
     "GIF": rb"GIF8[79]a",
     "BMP": rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0",  # and the size of its second header
-    "TIFF": rb"II[*+]\0|MM\0[*+]",
+    "TIFF": rb"II[*+]\0|MM\0\*",  # not MM\0+: Pillow reads such a BigTIFF as a TIFF
     "AVIF": rb".{4}ftypavi[fs]",
     "HEIF": rb".{4}ftyp(hei[cxms]|hev[cx]|mif1|msf1)",  # the last two may be AVIF as well
 }
@@ -79,9 +79,9 @@ def check_structure(file: IO[bytes], name: str, limits: Limits) -> None:
     file.seek(0)
 
 
-def _at_most(count: float, most: float, what: str) -> None:
+def _at_most(count: int, most: int, what: str) -> None:
     if count > most:
-        raise ImageTooLarge(f"more than {most:g} {what}")
+        raise ImageTooLarge(f"more than {most:,} {what}")
 
 
 def _check_jpeg(file: IO[bytes], _: Limits) -> None:

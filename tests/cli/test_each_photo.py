@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from regiontalk.cli.each_photo import put_all
+from regiontalk.cli.main import run
 from regiontalk.errors import InputError, RegionTalkError
 
 
@@ -18,3 +21,21 @@ def test_failures_are_counted_and_named(capsys: pytest.CaptureFixture[str]) -> N
         put_all([InputError("b: torn")], kept.append, 1, "described")
     with pytest.raises(InputError, match="none of 2 photos could be described"):
         put_all([InputError("b"), InputError("c")], kept.append, 2, "described")
+
+
+def test_finding_c13_photos_that_cannot_be_opened_need_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("regiontalk.load", lambda *_: pytest.fail("a model was loaded"))
+    Path("text.jpg").write_text("no photo")
+    for verb in ("caption", "describe"):
+        assert run([verb, "text.jpg"]) == 4
+        assert capsys.readouterr().err.startswith("regiontalk: text.jpg: not a photo of a known kind")
+        assert run([verb, "text.jpg", "gone.jpg"]) == 4
+        *skipped, last = capsys.readouterr().err.splitlines()
+        assert [line.partition(": ")[2].partition(":")[0] for line in skipped] == [
+            "skipped text.jpg",
+            "skipped gone.jpg",
+        ]
+        assert last.startswith("regiontalk: none of 2 photos could be")

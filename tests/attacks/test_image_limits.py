@@ -1,0 +1,110 @@
+"""Files that are small and cost much: refused before a pixel is decoded, and only where they cost much.
+
+`fuzz_photos.py` opens them at the sizes that hurt.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hostile_files import encode
+from photo_bombs import BOMBS, RAW, Bomb, bmp_runs, flat, is_sound, jpeg_scans, tiff, tiff_fractions, tiff_tile
+from PIL import Image
+
+from regiontalk import image_limits, images
+from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage
+
+COUNTED = [bomb for bomb in BOMBS if bomb.limit not in ("MOST_TILE_PIXELS", "MOST_EXIF_BYTES", "MOST_BOX_BYTES")]
+
+
+def name_of(bomb: Bomb) -> str:
+    return f"{bomb.limit}-{bomb.make.__name__}"
+
+
+@pytest.mark.parametrize("bomb", COUNTED, ids=name_of)
+def test_findings_c1_and_c2_what_is_counted_is_refused_above_its_limit(
+    bomb: Bomb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = bomb.make(20)
+    assert is_sound(ordinary), "the attack must be one that a decoder follows"
+    assert images.open_photo(ordinary).size[0] > 1
+    monkeypatch.setattr(image_limits, bomb.limit, 19)
+    monkeypatch.setattr(images, "_upright_srgb", lambda *_: pytest.fail("it was decoded"))
+    with pytest.raises(ImageTooLarge, match="more than 19 "):
+        images.open_photo(ordinary)
+
+
+@pytest.mark.parametrize("bomb", [bomb for bomb in BOMBS if bomb.limit == "MOST_EXIF_BYTES"], ids=name_of)
+def test_metadata_of_many_fractions_is_refused(bomb: Bomb, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert images.open_photo(bomb.make(200)).size == (16, 16)
+    monkeypatch.setattr(image_limits, "MOST_EXIF_BYTES", 1000)
+    with pytest.raises(ImageTooLarge, match="more than 1,000 bytes of EXIF"):
+        images.open_photo(bomb.make(200))
+
+
+def test_the_items_of_an_avif_are_bounded() -> None:
+    (bomb,) = (bomb for bomb in BOMBS if bomb.limit == "MOST_BOX_BYTES")
+    assert images.open_photo(bomb.make(100)).size == (16, 16)
+    with pytest.raises(ImageTooLarge, match="bytes of metadata"):
+        images.open_photo(bomb.make(20_000))
+
+
+def test_a_tile_far_larger_than_its_photo_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert images.open_photo(tiff_tile(256)).size == (16, 16)
+    monkeypatch.setattr(image_limits, "MOST_TILE_PIXELS", 255 * 256)
+    with pytest.raises(ImageTooLarge, match="tile"):
+        images.open_photo(tiff_tile(256))
+
+
+@pytest.mark.parametrize(("order", "big"), [("<", False), (">", False), ("<", True)])
+def test_every_kind_of_tiff_is_read_as_it_is_stored(order: str, big: bool) -> None:
+    pixels = bytes(range(256))
+    data = tiff(RAW, pixels, order, big)
+    assert images.open_photo(data).convert("L").tobytes() == pixels
+    wide = [(*tag[:3], 50_000 if tag[0] in (322, 323) else tag[3]) for tag in [*RAW, (322, 3, 1, 0), (323, 4, 1, 0)]]
+    with pytest.raises(ImageTooLarge, match="tile"):
+        images.open_photo(tiff(wide, pixels, order, big))
+
+
+def test_a_tiff_that_pillow_would_read_otherwise_than_we_is_refused() -> None:
+    with pytest.raises(UnsupportedImage):
+        images.open_photo(tiff(RAW, bytes(256), ">", big=True))
+
+
+def test_directories_that_lead_to_each_other_end() -> None:
+    data = tiff_fractions(2)
+    place = data.index(struct.pack("<HHI", 34665, 4, 1)) + 8
+    assert images.open_photo(data[:place] + struct.pack("<I", 8) + data[place + 4 :]).size == (16, 16)
+
+
+def test_ordinary_progressive_photos_of_every_kind_open(scene: Image.Image) -> None:
+    for options in ({"progressive": True}, {"progressive": True, "restart_marker_rows": 1}, {"optimize": True}):
+        assert images.open_photo(encode(scene, "JPEG", **options)).size == scene.size
+    assert images.open_photo(jpeg_scans(80)).size == (16, 16)
+    film = encode(scene, "JPEG", progressive=True) + b"\xff\xda" * 500  # as phones put one behind a photo
+    assert images.open_photo(film).size == scene.size
+
+
+def test_a_picture_of_runs_may_be_as_large_as_a_screen() -> None:
+    assert images.open_photo(bmp_runs(100_000)).size == (100_000, 1)
+
+
+def test_libtiff_says_nothing_by_itself(scene: Image.Image, capfd: pytest.CaptureFixture[str]) -> None:
+    data = bytearray(encode(scene, "TIFF", compression="tiff_lzw"))
+    data[8:600] = bytes(592)
+    with pytest.raises(ImageError):
+        images.open_photo(bytes(data))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_format_is_known_by_its_first_bytes() -> None:
+    for kind in image_limits.FORMATS:
+        assert image_limits.format_of(encode(flat(16, 16), kind)[: image_limits.HEADER_BYTES]) == kind
+    for text in (b"", b"BM is no picture, it is a word", b"RIFF....WAVE", b"....ftypisom", b"II", b"photos/a.jpg"):
+        assert image_limits.format_of(text) is None
+
+
+@pytest.mark.parametrize("options", [{}, {"lossless": True}, {"exif": Image.Exif().tobytes()}])
+def test_the_size_of_a_webp_is_read_from_its_header(scene: Image.Image, options: dict[str, object]) -> None:
+    assert image_limits.webp_size(encode(scene, "WEBP", **options)[:32]) == scene.size
