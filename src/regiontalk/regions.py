@@ -223,21 +223,21 @@ def say(
         lengths = [range(1, len(one.tokens) if less else 1) for one, less in zip(captions, unsure, strict=True)]
     found = choices(runtime, state, logits, captions, lengths, beam)
     sure = confidence.probabilities(found.features, fitted)
-    chosen = longest_sure(found, sure, confidence.NEAR if fitted is None else fitted.near, words)
+    said = np.array([len(one.tokens) for one in found.captions])
+    allowed = np.flatnonzero(said <= (words or np.inf))
+    near = confidence.NEAR if fitted is None else fitted.near
+    chosen = allowed[longest_sure(found.rows[allowed], said[allowed], sure[allowed], near)]
     return Said([found.captions[place] for place in chosen.tolist()], None if fitted is None else sure[chosen])
 
 
-def longest_sure(found: Choices, sure: Scores, near: float, words: int | None = None) -> Rows:
-    """(R,) the place of each region's longest caption, of at most `words`, whose confidence `sure` (C,) is at least
-    `near` times that of its surest one; of equally long ones the surer."""
-    lengths = np.array([len(one.tokens) for one in found.captions])
-    places = np.flatnonzero(lengths <= (words or np.inf))
-    surest = np.zeros(len(found.rows))  # by region
-    np.maximum.at(surest, found.rows[places], sure[places])
-    places = places[sure[places] >= near * surest[found.rows[places]]]
-    ranked = places[np.lexsort((-sure[places], -lengths[places], found.rows[places]))]
-    _, first = np.unique(found.rows[ranked], return_index=True)
-    chosen: Rows = ranked[first]
+def longest_sure(rows: Rows, lengths: NDArray[np.intp], sure: Scores, near: float) -> Rows:
+    """(R,) the place of each region's longest caption whose confidence is at least `near` times that of its surest
+    one; of equally long ones the surer. Captions (C,) are given by their region, length and confidence."""
+    surest = np.zeros(rows.max(initial=-1) + 1)  # (R,)
+    np.maximum.at(surest, rows, sure)
+    places = np.flatnonzero(sure >= near * surest[rows])
+    ranked = places[np.lexsort((-sure[places], -lengths[places], rows[places]))]
+    chosen: Rows = ranked[np.unique(rows[ranked], return_index=True)[1]]
     return chosen
 
 

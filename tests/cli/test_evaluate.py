@@ -303,6 +303,23 @@ def test_an_unknown_split(files: list[str], capsys: pytest.CaptureFixture[str]) 
     assert "there are test: 2, train: 1" in capsys.readouterr().err
 
 
+def test_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = prediction("a.png", (LEFT, 0.9, "a mug"), (RIGHT, 0.6, "a cat"), ([90, 70, 99, 79], 0.5, "a spoon"))
+    for region, sure in zip(found["regions"], (0.8, 0.6, 0.7), strict=True):
+        region["confidence"] = sure
+    truth, predictions = write(tmp_path / "t.jsonl", record("a.png")), write(tmp_path / "p.jsonl", found)
+    arguments = ["evaluate", "calibration", "--truth", str(truth), "--predictions", str(predictions)]
+    assert run([*arguments, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert {name: (one["regions"], one["right"]) for name, one in figures.items()} == {
+        "score": (3, pytest.approx(2 / 3)),
+        "confidence": (2, 0.5),  # nobody said what is in the corner
+    }
+    assert figures["confidence"]["expected_calibration_error"] == pytest.approx((0.2 + 0.6) / 2)
+    assert run(arguments) == 0
+    assert "expected_calibration_error" in capsys.readouterr().out
+
+
 def test_names_of_objects(tmp_path, capsys):
     objects = [{"xyxy": LEFT, "phrase": "dog", "type": "object"}, {"xyxy": RIGHT, "phrase": "person", "type": "object"}]
     truth = write(tmp_path / "t.jsonl", record("a.png") | {"regions": objects})

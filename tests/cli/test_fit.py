@@ -1,4 +1,4 @@
-"""`regiontalk fit`: settings, ranking and calibration fitted, reported, and written into a new folder."""
+"""`regiontalk fit`: settings, ranking, calibration and confidence fitted, reported, written into a new folder."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import regiontalk
 from regiontalk.calibration import UNCHANGED
 from regiontalk.cli.main import run
 from regiontalk.data.dataset_model import DatasetModel
+from regiontalk.data.drawn import write_scenes
 from regiontalk.data.records import Dataset
 from regiontalk.errors import MissingExtra
 from regiontalk.evaluation import scoring_pool
@@ -30,32 +31,41 @@ from regiontalk.types import Region
 def plant(
     scenes: Path, model: Path, folder: Path, true: Callable[[int, tuple[Region, ...]], tuple[Region, ...]]
 ) -> Path:
-    """Drawn scenes whose true regions are some of those that the model finds, with the words it says."""
+    """Drawn scenes whose true regions are some of those that the model finds, with the words it says, but where it says
+    many: there is a zebra."""
     shutil.copytree(scenes, folder)
     asked = DatasetModel(regiontalk.load(model), Dataset(folder))
     lines = []
     for number, record in enumerate(asked.dataset):
         chosen = true(number, asked.regions(record).regions)
-        regions = [{"xyxy": list(region.xyxy), "phrase": region.caption} for region in chosen]
+        regions = [
+            {"xyxy": list(one.xyxy), "phrase": one.caption if len(one.caption.split()) < 4 else "a zebra"}
+            for one in chosen
+        ]
         lines.append(json.dumps(record.to_dict() | {"regions": regions}) + "\n")
     (folder / "annotations.jsonl").write_text("".join(lines))
     return folder
 
 
 @pytest.fixture(scope="module")
-def data(untrained_run: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The regions that the model puts last are the true ones."""
-    folder = tmp_path_factory.mktemp("ranked") / "data"
-    return plant(untrained_run / "data", tiny_model, folder, lambda _, found: found[len(found) // 2 :])
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scenes") / "data"
+    write_scenes(folder, train=12, dev=12)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def well_scored(untrained_run: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(scenes: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The regions that the model puts last are the true ones."""
+    folder = tmp_path_factory.mktemp("ranked") / "data"
+    return plant(scenes, tiny_model, folder, lambda _, found: found[len(found) // 2 :])
+
+
+@pytest.fixture(scope="module")
+def well_scored(scenes: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model's best region is true, and in every second photo its last one as well."""
     folder = tmp_path_factory.mktemp("judged") / "data"
-    return plant(
-        untrained_run / "data", tiny_model, folder, lambda n, found: (found[0], found[-1]) if n % 2 else found[:1]
-    )
+    return plant(scenes, tiny_model, folder, lambda n, found: (found[0], found[-1]) if n % 2 else found[:1])
 
 
 @pytest.fixture(autouse=True)
@@ -80,10 +90,9 @@ def fit(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str,
 @pytest.mark.usefixtures("quick_language")
 def test_all_of_it_in_one_go(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, picture = tmp_path / "fitted", tmp_path / "reliability.svg"
-    found = fit(capsys, tiny_model, data, "--split", "train", "--check", "dev", "-o", out, "--diagram", picture)
-    assert list(found) == ["model", "fitted_on", "photos", "settings", "ranking", "calibration"]
-    assert (found["model"], found["fitted_on"], found["photos"]) == ("tiny", "train", 6)
-    assert (found["calibration"]["checked_on"], found["calibration"]["photos"]) == ("dev", 4)
+    found = fit(capsys, tiny_model, data, "-o", out, "--diagram", picture)
+    assert list(found) == ["model", "fitted_on", "photos", "settings", "ranking", "calibration", "confidence"]
+    assert (found["model"], found["fitted_on"], found["photos"]) == ("tiny", "dev", 12)
     old, new = read_model_folder(tiny_model), read_model_folder(out)
     settings, best = new.info.prediction, found["settings"]["tried"][0]
     assert {name: getattr(settings, name) for name in ("score", "final_nms", "proposals", "caption_weight")} == {
@@ -91,6 +100,8 @@ def test_all_of_it_in_one_go(tiny_model: Path, data: Path, tmp_path: Path, capsy
     }
     assert settings.ranking is not None
     assert list(settings.calibration) == found["calibration"]["calibration"]
+    assert settings.confidence is not None
+    assert settings.confidence.likely == found["confidence"]["threshold"]
     assert replace(new.info, prediction=old.info.prediction) == old.info
     assert (new.graphs, new.words, new.heads) == (old.graphs, old.words, old.heads)
     assert picture.read_text().startswith("<svg")
@@ -100,10 +111,10 @@ def test_all_of_it_in_one_go(tiny_model: Path, data: Path, tmp_path: Path, capsy
 def test_in_one_go_is_one_by_one(
     tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    at_once = fit(capsys, tiny_model, data, "--check", "dev", "-o", tmp_path / "at-once")
+    at_once = fit(capsys, tiny_model, data, "-o", tmp_path / "at-once")
     folder, report = tiny_model, {}
-    for part in ("settings", "ranking", "calibration"):
-        report |= fit(capsys, folder, data, "--check", "dev", "--only", part, "-o", tmp_path / part)
+    for part in ("settings", "ranking", "calibration", "confidence"):
+        report |= fit(capsys, folder, data, "--only", part, "-o", tmp_path / part)
         folder = tmp_path / part
     assert report == at_once
     assert read_model_folder(folder).info == read_model_folder(tmp_path / "at-once").info
@@ -125,10 +136,10 @@ class TestSettings:
     def test_what_was_fitted_to_other_settings_is_dropped(
         self, tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        fit(capsys, tiny_model, data, "--check", "dev", "-o", tmp_path / "fitted")
+        fit(capsys, tiny_model, data, "-o", tmp_path / "fitted")
         fit(capsys, tmp_path / "fitted", data, "--only", "settings", "-o", tmp_path / "again")
         settings = read_model_folder(tmp_path / "again").info.prediction
-        assert (settings.ranking, settings.calibration) == (None, UNCHANGED)
+        assert (settings.ranking, settings.calibration, settings.confidence) == (None, UNCHANGED, None)
 
 
 class TestRanking:
@@ -150,7 +161,7 @@ class TestRanking:
     @pytest.mark.usefixtures("quick_language")
     def test_one_photo_is_too_few(self, tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["fit", str(tiny_model), str(data), "--only", "ranking", "--photos", "1", "-q"]) == 4
-        assert "1 photo: a ranking is checked on other photos" in capsys.readouterr().err
+        assert "1 photo: what is fitted is checked on other photos" in capsys.readouterr().err
 
 
 class TestCalibration:
@@ -158,9 +169,8 @@ class TestCalibration:
         self, tiny_model: Path, well_scored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         out = tmp_path / "calibrated"
-        part = ("--only", "calibration", "--split", "train", "--check", "train")
+        part = ("--only", "calibration", "--split", "train")
         found = fit(capsys, tiny_model, well_scored, *part, "-o", out)["calibration"]
-        assert (found["photos"], found["checked_on"]) == (6, "train")
         assert found["after"]["expected_calibration_error"] < found["before"]["expected_calibration_error"]
         dataset = Dataset(well_scored, "dev")
         photo = dataset.read_photo(dataset[0])
@@ -171,19 +181,47 @@ class TestCalibration:
         assert fit(capsys, out, well_scored, *part)["calibration"] == found, "fitted on raw scores every time"
 
 
+class TestConfidence:
+    def test_the_new_folder_knows_how_likely_its_words_are_right(
+        self, tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        part = ("--only", "confidence", "--split", "train")
+        found = fit(capsys, tiny_model, data, *part, "-o", tmp_path / "sure")["confidence"]
+        assert 0 < found["all_right"] < 1
+        dataset = Dataset(data, "dev")
+        photo = dataset.read_photo(dataset[0])
+        before, after = (regiontalk.load(folder)(photo).regions for folder in (tiny_model, tmp_path / "sure"))
+        assert [replace(region, confidence=None) for region in after] == list(before), "the rest stays"
+        sure = {True: [0.0], False: [0.0]}
+        for region in after:
+            assert region.confidence is not None
+            sure[len(region.caption.split()) < 4].append(region.confidence)
+        assert max(sure[True]) > max(sure[False]), "of fewer words, which are right"
+
+    def test_all_data_sets_count(
+        self, tiny_model: Path, data: Path, well_scored: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        found = fit(capsys, tiny_model, data, well_scored, "--only", "confidence")
+        figures = found["confidence"]
+        assert list(figures["data"]) == [str(data), str(well_scored)]
+        assert found["photos"] == figures["photos"] == sum(one["photos"] for one in figures["data"].values()) == 24
+        assert figures["captions"] == sum(one["captions"] for one in figures["data"].values())
+
+
 @pytest.mark.usefixtures("quick_language")
 def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fit", str(tiny_model), str(data), "--photos", "3", "--check", "train", "-o", str(tmp_path / "x")]) == 0
+    assert run(["fit", str(tiny_model), str(data), "--photos", "10", "-o", str(tmp_path / "x")]) == 0
     said = capsys.readouterr()
     wanted = (
-        "settings, best first: tiny, 3 dev photos",
+        "settings, best first: tiny, 10 dev photos",
         "ranking: tiny",
+        "calibration: tiny",
+        "confidence: tiny",
         "cross-validated",
-        "checked on 3 train photos",
     )
     assert [text for text in wanted if text not in said.out] == []
     assert sum("│ final" in line or "│ product" in line for line in said.out.splitlines()) == 5
-    assert "settings, ranking, calibration fitted on 3 dev photos" in said.err
+    assert "settings, ranking, calibration, confidence fitted on 10 dev photos" in said.err
 
 
 @pytest.mark.parametrize(
@@ -193,7 +231,7 @@ def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest
         (["--split", "test"], 2, "'test' is not one of"),
         (["--only", "words"], 2, "'words' is not one of"),
         (["--only", "ranking", "--diagram", "x.svg"], 2, "--diagram shows the calibration"),
-        ([], 4, "no image in split test"),
+        (["--split", "train", "--photos", "1"], 4, "1 photo: what is fitted is checked on other photos"),
     ],
 )
 def test_a_failure_is_one_line_and_an_exit_code(
@@ -203,7 +241,7 @@ def test_a_failure_is_one_line_and_an_exit_code(
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""
-    assert run(["fit", "nowhere", str(data), "--check", "dev"]) == 6
+    assert run(["fit", "nowhere", str(data)]) == 6
 
 
 def test_the_judge_is_meteor(
@@ -213,7 +251,7 @@ def test_the_judge_is_meteor(
         raise MissingExtra("METEOR needs its tables", extra="evaluate")
 
     monkeypatch.setattr(scoring_pool, "open_meteor", missing)
-    assert run(["fit", str(tiny_model), str(data), "--check", "dev", "-q"]) == 7
+    assert run(["fit", str(tiny_model), str(data), "-q"]) == 7
     assert "pip install 'regiontalk[evaluate]'" in capsys.readouterr().err
 
 
@@ -222,5 +260,5 @@ def test_neither_torch_nor_meteor_is_needed_to_calibrate(tiny_model: Path, well_
         "import sys; sys.modules['torch'] = sys.modules['regiontalk.evaluation.scoring_pool'] = None;"
         "from regiontalk.cli.main import run; sys.exit(run(sys.argv[1:]))"
     )
-    arguments = ["fit", str(tiny_model), str(well_scored), "--only", "calibration", "--check", "dev", "-q"]
+    arguments = ["fit", str(tiny_model), str(well_scored), "--only", "calibration", "-q"]
     assert subprocess.run([sys.executable, "-c", code, *arguments], check=False, capture_output=True).returncode == 0

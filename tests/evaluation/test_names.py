@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.evaluation.names import caption_objects, evaluate_names, named_classes, objects_of
+from regiontalk.evaluation.names import (
+    caption_objects,
+    evaluate_names,
+    is_right,
+    named_classes,
+    objects_of,
+    truths_near,
+)
 from regiontalk.types import ImageRegions, Region
 
 LEFT, RIGHT, SMALL = (0.0, 0.0, 40.0, 40.0), (50.0, 10.0, 90.0, 60.0), (0.0, 60.0, 10.0, 70.0)
@@ -99,3 +107,33 @@ def test_a_model_is_asked_for_the_objects_that_count():
 def test_truth_without_objects_is_refused():
     with pytest.raises(DataError, match="no object to name"):
         evaluate_names([record("a")], [photo("a", ("a dog", LEFT))])
+
+
+@pytest.mark.parametrize(
+    ("caption", "phrase", "right"),
+    [
+        ("a dog", "A brown and white pitbull dog", True),
+        ("dogs", "the dog in the snow", True),
+        ("a puppy", "a dog", True),
+        ("a young boy", "a man", True),
+        ("a man", "a woman in red", False),
+        ("men", "two girls", False),
+        ("people", "a woman", True),
+        ("a trampoline", "a blue trampoline", True),
+        ("a trampoline", "a fence", False),
+        ("a person", "person", True),
+        ("a dog on a bench", "a bench", False),
+        ("", "a bench", False),
+    ],
+)
+def test_a_caption_is_right_about_a_phrase_of_the_same_thing(caption, phrase, right):
+    assert is_right(caption, [TrueRegion(LEFT, "nothing"), TrueRegion(LEFT, phrase)]) == right
+    assert not is_right(caption, [])
+
+
+def test_what_is_near_says_what_a_box_is():
+    one = record("a", ("dog", LEFT), ("cat", RIGHT))
+    half = (LEFT[0], LEFT[1], (LEFT[0] + LEFT[2]) / 2 + 0.1, LEFT[3])
+    near = truths_near(np.array([half, SMALL, RIGHT]), one)
+    assert [[truth.phrase for truth in truths] for truths in near] == [["dog", "a red mug"], [], ["cat"]]
+    assert truths_near(np.array([RIGHT]), record("b")) == [[]]

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.evaluation.reliability import Bin, draw_reliability, expected_error, judge, reliability, summary
+from regiontalk.evaluation.reliability import (
+    Bin,
+    draw_reliability,
+    expected_error,
+    judge,
+    judge_words,
+    reliability,
+    summary,
+)
 from regiontalk.types import ImageRegions, Region
 
 
@@ -31,6 +39,21 @@ def test_right_is_half_an_overlap_with_any_truth() -> None:
 def test_photos_without_truths_or_regions_count() -> None:
     judged = judge([(regions((0, 0, 10, 10)), record()), (regions(), record((0, 0, 10, 10)))])
     assert (judged.right.tolist(), judged.photos) == ([False], 2)
+
+
+def test_words_are_judged_where_people_said_what_there_is() -> None:
+    truth = Record("a.jpg", 100, 100, "dev", regions=(TrueRegion((0, 0, 10, 10), "a brown dog"),))
+    near, off = (0.0, 0.0, 10.0, 6.0), (50.0, 50.0, 90.0, 90.0)
+    found = (
+        Region(near, 0.9, "a dog", confidence=0.7),
+        Region(near, 0.8, "a cat", confidence=0.4),
+        Region(off, 0.7, "a dog", confidence=0.9),  # nobody said what is there
+        Region(near, 0.6, "a dog"),  # the model does not know
+    )
+    judged = judge_words([(ImageRegions("", 100, 100, "model", found), truth)])
+    assert (judged.scores.tolist(), judged.right.tolist(), judged.photos) == ([0.7, 0.4], [True, False], 1)
+    nothing = judge_words([])
+    assert (len(nothing.scores), nothing.photos) == (0, 0)
 
 
 def test_a_photo_may_have_other_pixels_than_its_record() -> None:

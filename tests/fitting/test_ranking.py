@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import pytest
@@ -13,7 +12,8 @@ from regiontalk.decoding import Caption
 from regiontalk.errors import DataError
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.fitting import ranking
-from regiontalk.fitting.ranking import RankedPhoto, cross_validated, fit, fit_photos, judge, targets
+from regiontalk.fitting.cross_validation import cross_validated
+from regiontalk.fitting.ranking import RankedPhoto, fit, fit_photos, judge, targets
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import FEATURES, Evidence, features, scores
 from regiontalk.vocabulary import Vocabulary
@@ -79,31 +79,17 @@ def test_photos_without_regions_or_truths_are_worth_nothing() -> None:
 def test_a_planted_rule_is_found_and_beats_the_scores_on_other_photos() -> None:
     photos = planted(60)
     wanted = targets(photos, UnigramF1())
-    rankings = cross_validated(photos, wanted)
+    rankings = cross_validated(list(zip(photos, wanted, strict=True)), fit_photos)
     none = [None] * len(photos)
     before = judge(photos, none, RULES_ALONE, WORDS, UnigramF1()).map
     after = judge(photos, rankings, RULES_ALONE, WORDS, UnigramF1()).map
     assert before < 0.85
     assert after > 0.99
     fresh = planted(10, seed=1)
-    by = fit_photos(photos, wanted)
+    by = fit_photos(list(zip(photos, wanted, strict=True)))
     for photo in fresh:
         large, within, alone = scores(features(photo.evidence), by)
         assert within < min(large, alone)
-
-
-def test_a_photo_is_judged_by_a_ranking_fitted_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted: list[set[str]] = []
-
-    def remember(photos: Sequence[RankedPhoto], _: object) -> int:
-        fitted.append({photo.record.image for photo in photos})
-        return len(fitted) - 1
-
-    monkeypatch.setattr(ranking, "fit_photos", remember)
-    photos = planted(7)
-    for photo, number in zip(photos, cast(list[int], cross_validated(photos, [np.zeros(3)] * 7)), strict=True):
-        assert photo.record.image not in fitted[number]
-        assert len(fitted[number]) >= 5
 
 
 def test_gradients_are_those_of_the_loss() -> None:
@@ -138,6 +124,4 @@ def test_a_fit_is_the_same_every_time_and_does_not_mind_a_feature_that_never_cha
 def test_where_there_is_nothing_to_learn_it_is_said() -> None:
     nothing = seen([], [((0.0, 0.0, 5.0, 5.0), "dog", 0.5)])
     with pytest.raises(DataError, match="of 1 regions none is right"):
-        fit_photos([nothing], targets([nothing], UnigramF1()))
-    with pytest.raises(DataError, match="1 photo: a ranking is checked on other photos"):
-        cross_validated([nothing], [np.zeros(1)])
+        fit_photos([(nothing, *targets([nothing], UnigramF1()))])

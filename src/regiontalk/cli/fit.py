@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,20 +15,18 @@ import click
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.options import open_split
-from regiontalk.data.records import SPLITS, Dataset, evenly_spaced
+from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.files import replacing
 from regiontalk.model_folder import PredictionConfig, check_free, read_model_folder, write_model_folder
-from regiontalk.runs import log_test_look, recording
+from regiontalk.runs import recording
 
 if TYPE_CHECKING:
-    from regiontalk.calibration import Calibration
     from regiontalk.evaluation.dense_ap import DenseResult
     from regiontalk.evaluation.language import SentenceScorer
-    from regiontalk.evaluation.reliability import Judged
     from regiontalk.fitting.photos import SeenPhoto
     from regiontalk.model import Model
 
-PARTS = ("settings", "ranking", "calibration")
+PARTS = ("settings", "ranking", "calibration", "confidence")
 TRIED = ("score", "final_nms", "proposals", "caption_weight")
 FIGURES = ("map", "map_strict", "detection_map")
 SHOWN = 5  # of the settings that were tried
@@ -36,20 +34,13 @@ SHOWN = 5  # of the settings that were tried
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The fitted model's new folder.")
 @click.option("--only", type=click.Choice(PARTS), multiple=True, help="Fit this alone; may be given more than once.")
 @click.option(
     "--split", type=click.Choice(["dev", "train"]), default="dev", show_default=True, help="Photos to fit on."
 )
-@click.option(
-    "--check",
-    type=click.Choice(SPLITS),
-    default="test",
-    show_default=True,
-    help="Photos on which the error of the calibration is reported.",
-)
-@click.option("--photos", type=click.IntRange(min=1), help="Only so many of a split, evenly spaced.")
+@click.option("--photos", type=click.IntRange(min=1), help="Only so many of each DATA, evenly spaced.")
 @click.option(
     "--diagram", type=click.Path(dir_okay=False, path_type=Path), help="Reliability before and after, as SVG."
 )
@@ -59,11 +50,10 @@ SHOWN = 5  # of the settings that were tried
 def command(
     *,
     model: Path,
-    data: Path,
+    data: tuple[Path, ...],
     output: Path | None,
     only: tuple[str, ...],
     split: str,
-    check: str,
     photos: int | None,
     diagram: Path | None,
     workers: int,
@@ -72,49 +62,38 @@ def command(
 ) -> None:
     """Fit MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Three things, in this order:
+    Four things, in this order; the first three on the first DATA, the last on all of them:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight: those of best dense mAP
-    ranking      a small net that learns which regions come first; its figures are cross-validated
+    ranking      a small net that learns which regions come first
     calibration  what turns a score into the probability that a region is right: that it overlaps a
-                 true one by an IoU of 0.5; its error is reported on other photos (--check)
+                 true one by an IoU of 0.5
+    confidence   how likely a caption names its region correctly, the confidence from which captions
+                 are shown, and when a shorter caption is said
 
-    Each rests on those before it: what is fitted anew drops what was fitted after it, unless that is fitted as well.
-    Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
+    Each photo is looked at once, and figures are cross-validated. What is fitted anew drops what was fitted after it,
+    unless that is fitted as well. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
     """
     parts = tuple(part for part in PARTS if part in (only or PARTS))
     if output is not None:
         check_free(output)
     if diagram is not None and "calibration" not in parts:
         raise click.UsageError("--diagram shows the calibration, which is not fitted")
-    fit_data = open_split(data, split)
-    check_data = open_split(data, check, "--check") if "calibration" in parts else None
-    fitter = Fitter(regiontalk.load(model), workers, photos, quiet)
-    report: dict[str, Any] = {"model": fitter.model.runtime.info.name, "fitted_on": split}
-    settings = _without(fitter.model.runtime.info.prediction, parts)
+    datasets = [open_split(folder, split) for folder in (data if "confidence" in parts else data[:1])]
+    fitter = Fitter(regiontalk.load(model), parts, workers, photos, quiet)
     with _scorer(parts, quiet) as scorer:
-        seen = fitter.look(fit_data, settings, "settings" in parts)
-        report["photos"] = len(seen)
-        if "settings" in parts:
-            settings, report["settings"] = fitter.fit_settings(seen, settings, scorer)
-        if "ranking" in parts:
-            settings, report["ranking"] = fitter.fit_ranking(seen, settings, scorer)
-    if check_data is not None:
-        checked = seen if check == split else fitter.look(check_data, settings)
-        settings, judged = fitter.fit_calibration(seen, checked, settings)
-        report["calibration"] = {"checked_on": check} | _calibration_report(judged, settings.calibration)
-        if diagram is not None:
-            _draw(diagram, judged, settings.calibration)
+        settings, report = fitter.fit(datasets, scorer)
+    report = {"model": fitter.model.runtime.info.name, "fitted_on": split} | report
+    if diagram is not None:
+        _draw(diagram, report["calibration"])
     if output is not None:
         with recording("fit", output, parts=parts) as record:
             record.uses("model", model)
-            record.uses_data(data, split, len(seen))
+            for dataset in datasets:
+                record.uses_data(dataset.folder, split, min(len(dataset), photos or len(dataset)))
             _write(model, output, settings)
-        if check == "test" and "calibration" in parts:
-            record.uses_data(data, check, report["calibration"]["photos"])
-            log_test_look(record, "calibration", report["calibration"]["after"], output)
-        console.message(f"{output}: {model}, {', '.join(parts)} fitted on {len(seen)} {split} photos", quiet)
+        console.message(f"{output}: {model}, {', '.join(parts)} fitted on {report['photos']} {split} photos", quiet)
     if as_json:
         console.print_json(report)
     else:
@@ -126,18 +105,42 @@ class Fitter:
     """Looks at photos once and fits the parts to what was seen."""
 
     model: Model
+    parts: tuple[str, ...]
     workers: int
     photos: int | None
     quiet: bool
 
-    def look(self, dataset: Dataset, settings: PredictionConfig, every_setting: bool = False) -> list[SeenPhoto]:
+    def fit(self, datasets: Sequence[Dataset], scorer: SentenceScorer) -> tuple[PredictionConfig, dict[str, Any]]:
+        """The settings with everything fitted, and the figures."""
+        settings = _without(self.model.runtime.info.prediction, self.parts)
+        first, *others = datasets
+        seen = self.look(first, settings)
+        report: dict[str, Any] = {"photos": len(seen)}
+        if "settings" in self.parts:
+            settings, report["settings"] = self.fit_settings(seen, settings, scorer)
+        if "ranking" in self.parts:
+            settings, report["ranking"] = self.fit_ranking(seen, settings, scorer)
+        if "calibration" in self.parts:
+            settings, report["calibration"] = self.fit_calibration(seen, settings)
+        if "confidence" in self.parts:
+            named = {str(first.folder): seen}
+            named |= {str(other.folder): self.look(other, settings, ("confidence",)) for other in others}
+            settings, report["confidence"] = self.fit_confidence(named, settings)
+            report["photos"] = sum(map(len, named.values()))
+        return settings, report
+
+    def look(
+        self, dataset: Dataset, settings: PredictionConfig, parts: tuple[str, ...] | None = None
+    ) -> list[SeenPhoto]:
+        """The photos, with what the `parts` (default: all) need to know of them."""
         from regiontalk.data.dataset_model import DatasetModel
         from regiontalk.fitting.photos import look_at
         from regiontalk.fitting.settings import settings_to_try
 
-        tried = list(settings_to_try(settings)) if every_setting else [settings]
+        parts = parts or self.parts
+        tried = list(settings_to_try(settings)) if "settings" in parts else [settings]
         asked, numbers = DatasetModel(self.model, dataset), evenly_spaced(len(dataset), self.photos or len(dataset))
-        found = asked.each(lambda record: look_at(asked, record, tried), numbers, self.workers)
+        found = asked.each(lambda record: look_at(asked, record, tried, "confidence" in parts), numbers, self.workers)
         return list(console.track(found, f"Looking at {dataset.folder}", len(numbers), self.quiet))
 
     def fit_settings(
@@ -154,45 +157,73 @@ class Fitter:
     def fit_ranking(
         self, seen: list[SeenPhoto], settings: PredictionConfig, scorer: SentenceScorer
     ) -> tuple[PredictionConfig, dict[str, Any]]:
-        from regiontalk.fitting.ranking import cross_validated, fit_photos, judge, targets, to_ranked
+        from regiontalk.fitting.cross_validation import cross_validated
+        from regiontalk.fitting.ranking import fit_photos, judge, targets, to_ranked
 
         words = self.model.runtime.words
         photos = [to_ranked(photo, settings, words) for photo in seen]
-        wanted = targets(photos, scorer)
-        rankings = cross_validated(photos, wanted)
+        pairs = list(zip(photos, targets(photos, scorer), strict=True))
+        rankings = cross_validated(pairs, fit_photos)
         before = judge(photos, [None] * len(photos), settings, words, scorer)
         after = judge(photos, rankings, settings, words, scorer)
         regions = sum(len(photo.captions) for photo in photos)
         report = {"regions": regions, "before": _figures(before), "after": _figures(after)}
-        return replace(settings, ranking=fit_photos(photos, wanted)), report
+        return replace(settings, ranking=fit_photos(pairs)), report
 
     def fit_calibration(
-        self, seen: list[SeenPhoto], checked: list[SeenPhoto], settings: PredictionConfig
-    ) -> tuple[PredictionConfig, Judged]:
-        """The calibrated settings, and the regions of the photos to check with their raw scores."""
+        self, seen: list[SeenPhoto], settings: PredictionConfig
+    ) -> tuple[PredictionConfig, dict[str, Any]]:
+        import numpy as np
+
+        from regiontalk.calibration import calibrated
+        from regiontalk.evaluation.reliability import RIGHT_IOU, Judged, joined, judge, summary
         from regiontalk.fitting.calibration import fit
+        from regiontalk.fitting.cross_validation import cross_validated
 
-        fitted_on = self._judged(seen, settings)
-        found = fit(fitted_on.scores, fitted_on.right)
-        return replace(settings, calibration=found), self._judged(checked, settings)
+        def fit_photos(photos: list[Judged]) -> tuple[float, float, float]:
+            every = joined(photos)
+            return fit(every.scores, every.right)
 
-    def _judged(self, seen: Iterable[SeenPhoto], settings: PredictionConfig) -> Judged:
-        from regiontalk.evaluation.reliability import judge
+        photos = [judge([(photo.regions(settings, self.model.runtime.words), photo.record)]) for photo in seen]
+        others, found, every = cross_validated(photos, fit_photos), fit_photos(photos), joined(photos)
+        after = np.concatenate([calibrated(one.scores, other) for one, other in zip(photos, others, strict=True)])
+        report = {
+            "calibration": list(found),
+            "right_iou": RIGHT_IOU,
+            "regions": len(every.scores),
+            "before": summary(every, every.scores),
+            "after": summary(every, after),
+        }
+        return replace(settings, calibration=found), report
 
-        return judge((photo.regions(settings, self.model.runtime.words), photo.record) for photo in seen)
+    def fit_confidence(
+        self, named: dict[str, list[SeenPhoto]], settings: PredictionConfig
+    ) -> tuple[PredictionConfig, dict[str, Any]]:
+        from regiontalk.fitting.confidence import fit_and_check, report
+
+        photos = [photo.judged_captions(settings) for seen in named.values() for photo in seen]
+        found, sure = fit_and_check(photos)
+        figures, first = {}, 0
+        for name, seen in named.items():
+            own = slice(first, first + len(seen))
+            figures[name] = report(photos[own], sure[own], found.likely)
+            first += len(seen)
+        every = report(photos, sure, found.likely)
+        return replace(settings, confidence=found), {"near": found.near, "data": figures} | every
 
 
 def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionConfig:
     """The settings before the first of the parts is fitted: nothing is fitted on top of what it replaces."""
     from regiontalk.calibration import UNCHANGED
 
-    settings = replace(settings, calibration=UNCHANGED)
-    return settings if parts == ("calibration",) else replace(settings, ranking=None)
+    before = {"ranking": None, "calibration": UNCHANGED, "confidence": None}
+    again = PARTS[PARTS.index(parts[0]) :]
+    return replace(settings, **{name: value for name, value in before.items() if name in again})  # type: ignore[arg-type]
 
 
 def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
-    """METEOR, which a calibration does without."""
-    if parts == ("calibration",):
+    """METEOR, for those that need it."""
+    if not {"settings", "ranking"} & set(parts):
         return nullcontext()
     from regiontalk.evaluation.scoring_pool import open_meteor
 
@@ -203,27 +234,12 @@ def _figures(result: DenseResult) -> dict[str, float]:
     return {name: getattr(result, name) for name in FIGURES}
 
 
-def _calibration_report(judged: Judged, found: Calibration) -> dict[str, Any]:
-    from regiontalk.calibration import calibrated
-    from regiontalk.evaluation.reliability import RIGHT_IOU, summary
+def _draw(diagram: Path, report: dict[str, Any]) -> None:
+    from regiontalk.evaluation.reliability import Bin, draw_reliability
 
-    return {
-        "calibration": list(found),
-        "right_iou": RIGHT_IOU,
-        "photos": judged.photos,
-        "regions": len(judged.scores),
-        "before": summary(judged, judged.scores),
-        "after": summary(judged, calibrated(judged.scores, found)),
-    }
-
-
-def _draw(diagram: Path, judged: Judged, found: Calibration) -> None:
-    from regiontalk.calibration import calibrated
-    from regiontalk.evaluation.reliability import draw_reliability, reliability
-
-    bins = [reliability(scores, judged.right) for scores in (judged.scores, calibrated(judged.scores, found))]
+    bins = {name: [Bin(**one) for one in report[name]["bins"]] for name in ("before", "after")}
     with replacing(diagram) as temporary:
-        temporary.write_text(draw_reliability(dict(zip(("before", "after"), bins, strict=True))), encoding="utf-8")
+        temporary.write_text(draw_reliability(bins), encoding="utf-8")
 
 
 def _write(model: Path, output: Path, settings: PredictionConfig) -> None:
@@ -243,20 +259,27 @@ def _print(report: dict[str, Any]) -> None:
         rows = [[name, *_percent(report["ranking"][name])] for name in ("before", "after")]
         console.print_table(f"ranking: {title}, cross-validated", ["", *percent], rows)
     if "calibration" in report:
-        _print_calibration(report["calibration"], title)
+        rows = [[name, *_reliability(report["calibration"][name])] for name in ("before", "after")]
+        columns = ["", "expected error", "regions a photo ≥ 0.5", "of them right"]
+        console.print_table(f"calibration: {title}, cross-validated", columns, rows)
+    if "confidence" in report:
+        own = report["confidence"]
+        rows = [
+            [Path(name).name, one["captions"], _share(one["all_right"]), *_reliability(one)]
+            for name, one in (own["data"] | {"all": own}).items()
+        ]
+        columns = ["", "captions", "right", "expected error", f"a photo ≥ {own['threshold']:g}", "of them right"]
+        console.print_table(f"confidence: {title}, cross-validated", columns, rows)
 
 
 def _percent(figures: dict[str, float]) -> list[str]:
     return [f"{100 * figures[name]:.2f}" for name in FIGURES]
 
 
-def _print_calibration(report: dict[str, Any], title: str) -> None:
-    rows = []
-    for name in ("before", "after"):
-        figures = report[name]
-        share = "–" if figures["right"] is None else f"{100 * figures['right']:.1f} %"
-        rows.append(
-            [name, f"{figures['expected_calibration_error']:.4f}", f"{figures['regions_per_photo']:.2f}", share]
-        )
-    title = f"calibration: {title}, checked on {report['photos']} {report['checked_on']} photos"
-    console.print_table(title, ["", "expected error", "regions a photo ≥ 0.5", "of them right"], rows)
+def _reliability(figures: dict[str, Any]) -> list[str]:
+    error, regions = figures["expected_calibration_error"], figures["regions_per_photo"]
+    return [f"{error:.4f}", f"{regions:.2f}", _share(figures["right"])]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"

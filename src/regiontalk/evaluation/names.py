@@ -3,6 +3,9 @@
 What a caption names is its head noun, found without a parser: the caption ends at the first word that opens something
 about the noun ("with", "on", "holding a"), and the longest name that ends where it ends counts. So "an orange shirt"
 names no orange, and "a hot dog on a plate" neither a dog nor a plate.
+
+A caption is right about a true region, whatever its phrase, where both have the same head noun or name a class in
+common, and not a man where the other names a woman.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 from regiontalk import boxes as geometry
 from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.object_names import object_names, word_set
+from regiontalk.data.object_names import object_names, singulars, word_set
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
 from regiontalk.evaluation.matching import boxes_of, captions_at
@@ -25,6 +28,8 @@ PEOPLE = "person"
 _PARTICIPLES = word_set("made seen shown held cut set lit spread taken worn driven ridden hung built")
 _DETERMINERS = word_set("a an the his her its their this that some another two three four several")
 _AFTER_NOUNS = word_set("outdoors indoors together asleep alone nearby ahead away there here it him them")
+_MALE = word_set("man boy guy gentleman male father dad son brother")
+_FEMALE = word_set("woman girl lady female mother mom daughter sister")
 # "A group of people" names people, "a bowl of soup" a bowl.
 _GROUPS = word_set("group couple pair bunch herd flock team piece slice row stack pile crowd number set lot lots")
 
@@ -56,6 +61,24 @@ def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
 def named_classes(caption: str) -> tuple[str, ...]:
     """The object classes that a caption names."""
     return object_names().classes_of(head_words(caption))
+
+
+def is_right(caption: str, truths: Iterable[TrueRegion]) -> bool:
+    """Whether a caption names what one of the true regions is."""
+    return any(_same_thing(caption, phrase) for truth in truths for phrase in truth.references)
+
+
+def _same_thing(caption: str, phrase: str) -> bool:
+    ours, theirs = ({*singulars(words[-1])} if (words := head_words(text)) else set() for text in (caption, phrase))
+    if (ours & _MALE and theirs & _FEMALE) or (ours & _FEMALE and theirs & _MALE):
+        return False
+    return bool(ours & theirs) or not set(named_classes(caption)).isdisjoint(named_classes(phrase))
+
+
+def truths_near(boxes_xyxy: geometry.Floats, record: Record, iou: float = 0.5) -> list[list[TrueRegion]]:
+    """For each box the true regions that it overlaps by at least `iou`: those that say what it is."""
+    near = geometry.iou(boxes_xyxy, boxes_of(record.regions)) >= iou
+    return [[record.regions[place] for place in row.nonzero()[0]] for row in near]
 
 
 def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:

@@ -1,9 +1,10 @@
-"""How well scores are calibrated: the share of right regions against their scores, as figures and as a diagram.
+"""How well scores and confidences are calibrated: the share of right regions against them, as figures and as a diagram.
 
-A region is right when it overlaps a true region of its photo by an IoU of 0.5, so when people found something worth a
-phrase in that place. Several regions may be right about one thing; captions are not judged. The truth covers only what
-people mentioned, so a region on a real thing that nobody mentioned counts as wrong, and calibrated scores are too
-low.
+The score is about the place: a region is right when it overlaps a true region of its photo by an IoU of 0.5, so when
+people found something worth a phrase in that place. Several regions may be right about one thing. The truth covers only
+what people mentioned, so a region on a real thing that nobody mentioned counts as wrong, and calibrated scores are too
+low. The confidence is about the words: of the regions that overlap a true one, those are right whose caption names it
+(`names.is_right`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from regiontalk import boxes
 from regiontalk.calibration import Scores, Verdicts
 from regiontalk.data.records import Record
 from regiontalk.evaluation.matching import boxes_of
+from regiontalk.evaluation.names import is_right, truths_near
 from regiontalk.types import ImageRegions
 
 RIGHT_IOU = 0.5
@@ -50,13 +52,37 @@ class Bin:
 
 def judge(photos: Iterable[tuple[ImageRegions, Record]]) -> Judged:
     """Judges regions, in their photo's pixels, by their records, which may have other pixels."""
-    scores: list[float] = []
-    right = [np.zeros(0, dtype=bool)]
-    for found, record in photos:
-        own = boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
-        right.append(boxes.iou(own, boxes_of(record.regions)).max(axis=1, initial=0.0) >= RIGHT_IOU)
-        scores += [region.score for region in found.regions]
-    return Judged(np.array(scores, dtype=np.float64), np.concatenate(right), photos=len(right) - 1)
+    return joined([_judge(found, record) for found, record in photos])
+
+
+def _judge(found: ImageRegions, record: Record) -> Judged:
+    right = [bool(truths) for truths in truths_near(_in_record(found, record), record, RIGHT_IOU)]
+    return _judged([region.score for region in found.regions], right)
+
+
+def judge_words(photos: Iterable[tuple[ImageRegions, Record]]) -> Judged:
+    """Judges, by their confidences, the captions of regions that lie on true ones."""
+    return joined([_judge_words(found, record) for found, record in photos])
+
+
+def _judge_words(found: ImageRegions, record: Record) -> Judged:
+    near = zip(found.regions, truths_near(_in_record(found, record), record, RIGHT_IOU), strict=True)
+    known = [(region, truths, region.confidence) for region, truths in near if truths and region.confidence is not None]
+    return _judged([sure for _, _, sure in known], [is_right(region.caption, truths) for region, truths, _ in known])
+
+
+def _in_record(found: ImageRegions, record: Record) -> boxes.Floats:
+    return boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
+
+
+def _judged(scores: Sequence[float], right: Sequence[bool]) -> Judged:
+    return Judged(np.array(scores, dtype=np.float64), np.array(right, dtype=bool), 1)
+
+
+def joined(parts: Sequence[Judged]) -> Judged:
+    """Those of all photos as one."""
+    scores, right = ([np.zeros(0), *(getattr(part, name) for part in parts)] for name in ("scores", "right"))
+    return Judged(np.concatenate(scores), np.concatenate(right).astype(bool), sum(part.photos for part in parts))
 
 
 def reliability(scores: Scores, right: Verdicts) -> list[Bin]:
@@ -84,7 +110,7 @@ def summary(judged: Judged, scores: Scores, threshold: float = 0.5) -> dict[str,
     return {
         "expected_calibration_error": expected_error(bins),
         "threshold": threshold,
-        "regions_per_photo": float(kept.sum()) / judged.photos,
+        "regions_per_photo": float(kept.sum()) / max(judged.photos, 1),
         "right": float(judged.right[kept].mean()) if kept.any() else None,
         "bins": [vars(one) for one in bins],
     }

@@ -14,6 +14,7 @@ from regiontalk import regions as rules
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Record
 from regiontalk.decoding import Caption
+from regiontalk.fitting.confidence import JudgedCaptions, judge_captions
 from regiontalk.images import PhotoSource
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
@@ -33,6 +34,8 @@ class SeenPhoto:
     """Without codes and states, which nothing here needs."""
     captions: Mapping[int, Caption]
     """By row of the detections: of all that survive NMS under one of the settings that are tried."""
+    judged: JudgedCaptions | None
+    """Of those of them that lie on true regions, where they were asked for."""
 
     def evidence(self, settings: PredictionConfig) -> Evidence:
         """What the regions that survive under `settings` are scored by."""
@@ -40,6 +43,11 @@ class SeenPhoto:
         rows = rules.survivors(detections, settings)
         captions = [self.captions[row] for row in rows.tolist()]
         return rules.evidence_of(detections, rows, captions, self.frame, settings)
+
+    def judged_captions(self, settings: PredictionConfig) -> JudgedCaptions:
+        """Of the regions that survive under `settings`."""
+        assert self.judged is not None
+        return self.judged.of(rules.survivors(self.detections.first(settings.proposals), settings))
 
     def regions(self, settings: PredictionConfig, words: Vocabulary) -> ImageRegions:
         """What the model would answer with `settings`."""
@@ -53,19 +61,26 @@ def to_image(record: Record, evidence: Evidence, settings: PredictionConfig, wor
     return ImageRegions(record.image, record.width, record.height, "", tuple(regions))
 
 
-def look_at(asked: DatasetModel, record: Record, tried: Sequence[PredictionConfig]) -> SeenPhoto:
-    """One photo, with captions for whatever one of the settings `tried` keeps."""
-    return asked.ask(record, lambda photo: _look(asked.model, photo, record, tried))
+def look_at(
+    asked: DatasetModel, record: Record, tried: Sequence[PredictionConfig], judge_words: bool = False
+) -> SeenPhoto:
+    """One photo, with captions for whatever one of the settings `tried` keeps; `judge_words`: and whether right."""
+    return asked.ask(record, lambda photo: _look(asked.model, photo, record, tried, judge_words))
 
 
-def _look(model: Model, photo: PhotoSource, record: Record, tried: Sequence[PredictionConfig]) -> SeenPhoto:
+def _look(
+    model: Model, photo: PhotoSource, record: Record, tried: Sequence[PredictionConfig], judge_words: bool
+) -> SeenPhoto:
     look = model.look(photo, proposals=max(settings.proposals for settings in tried))
     choices = {(settings.proposals, settings.score, settings.final_nms): settings for settings in tried}
     kept = [rules.survivors(look.detections.first(one.proposals), one) for one in choices.values()]
     rows = np.unique(np.concatenate(kept))
-    captions = rules.caption(model.runtime, look.detections.states(rows))
+    said = rules.caption(model.runtime, look.detections.states(rows))
+    captions = dict(zip(rows.tolist(), said, strict=True))
     (width, height), (scale_x, scale_y) = look.frame.photo_size, look.frame.scale
     scale = (scale_x * (width / record.width), scale_y * (height / record.height))
     frame = look.frame._replace(photo_size=(record.width, record.height), scale=scale)
+    boxes = frame.to_photo(look.detections.boxes_xyxy)
+    judged = judge_captions(model, look.detections, boxes, captions, record) if judge_words else None
     detections = look.detections._replace(codes=look.detections.codes[:, :0], state=())
-    return SeenPhoto(record, frame, detections, dict(zip(rows.tolist(), captions, strict=True)))
+    return SeenPhoto(record, frame, detections, captions, judged)

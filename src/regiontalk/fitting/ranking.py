@@ -25,17 +25,16 @@ from regiontalk.evaluation.dense_ap import DenseResult, evaluate_dense
 from regiontalk.evaluation.language import SentenceScorer, score_once
 from regiontalk.evaluation.matching import best_truths
 from regiontalk.fitting.photos import SeenPhoto, to_image
+from regiontalk.fitting.regression import rounded
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import FEATURES, Evidence, Floats, Ranking, features
 from regiontalk.vocabulary import Vocabulary
 
-FOLDS = 4
 HIDDEN = 16
 STEPS = 200
 RATE = 0.02  # of the first step; falls to 0 as a cosine
 DECAY = 7e-4  # times the weights, added to the gradient
 MEMORY = (0.9, 0.999)  # Adam's
-DIGITS = 6  # of a stored weight
 
 RULES = Rules()
 
@@ -116,10 +115,10 @@ def fit(values: Floats, wanted: Floats) -> Ranking:
     biases = biases - mean @ weights
     return Ranking(
         features=FEATURES,
-        weights=tuple(map(_rounded, weights.T)),
-        biases=_rounded(biases),
-        outputs=_rounded(outputs),
-        output_bias=_rounded(output_bias[None])[0],
+        weights=tuple(map(rounded, weights.T)),
+        biases=rounded(biases),
+        outputs=rounded(outputs),
+        output_bias=rounded(output_bias[None])[0],
     )
 
 
@@ -152,27 +151,13 @@ def _gradients(layers: Sequence[Floats], inputs: Floats, wanted: Floats) -> list
     ]
 
 
-def _rounded(numbers: Floats) -> tuple[float, ...]:
-    return tuple(float(f"{number:.{DIGITS}g}") for number in numbers.tolist())
-
-
-def fit_photos(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> Ranking:
+def fit_photos(photos: Sequence[tuple[RankedPhoto, Floats]]) -> Ranking:
     """A ranking for photos with the targets of their regions."""
-    values = [features(photo.evidence) for photo in photos]
-    return fit(np.concatenate([np.zeros((0, len(FEATURES))), *values]), np.concatenate([np.zeros(0), *wanted]))
-
-
-def cross_validated(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> list[Ranking]:
-    """For every photo a ranking that was fitted without it and others (every `FOLDS`th)."""
-    folds = min(FOLDS, len(photos))
-    if folds < 2:
-        raise DataError(f"{len(photos)} photo: a ranking is checked on other photos than it was fitted on")
-    numbers = range(len(photos))
-    fitted = []
-    for fold in range(folds):
-        others = [number for number in numbers if number % folds != fold]
-        fitted.append(fit_photos([photos[number] for number in others], [wanted[number] for number in others]))
-    return [fitted[number % folds] for number in numbers]
+    values, wanted = [np.zeros((0, len(FEATURES)))], [np.zeros(0)]
+    for photo, own in photos:
+        values.append(features(photo.evidence))
+        wanted.append(own)
+    return fit(np.concatenate(values), np.concatenate(wanted))
 
 
 def judge(

@@ -1,0 +1,71 @@
+"""A confidence learns which captions are right, on photos whose true regions are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from regiontalk.calibration import sigmoid
+from regiontalk.confidence import FEATURES, NEAR, probabilities
+from regiontalk.errors import DataError
+from regiontalk.evaluation.reliability import expected_error, reliability
+from regiontalk.fitting.confidence import CUTS, LONGEST, RIGHT_SHARE, JudgedCaptions, fit, fit_and_check, report
+
+LEAST = FEATURES.index("least_logprob")
+
+
+def photo(seed: int, lengths: bool = False, harm: float = 0.0) -> JudgedCaptions:
+    """Six regions whose own captions are right as often as σ(3 + the least likely word's log-probability); with
+    `lengths`, also captions of six words, of a log-probability that is less by `harm`."""
+    generator = np.random.default_rng(seed)
+    count = 12 if lengths else 6
+    values = generator.normal(size=(count, len(FEATURES)))
+    values[:, LEAST] = -generator.exponential(2, count)
+    values[6:] = values[: count - 6]
+    values[6:, LEAST] -= harm
+    right = np.tile(generator.random(6), count // 6) < sigmoid(3 + values[:, LEAST])
+    own = np.arange(count) < 6
+    return JudgedCaptions(np.arange(count) % 6, own, np.where(own, 2, LONGEST), values, right)
+
+
+def test_a_fit_finds_what_verdicts_were_drawn_from() -> None:
+    found = fit([photo(seed) for seed in range(1000)])
+    fresh = photo(5000)
+    np.testing.assert_allclose(probabilities(fresh.features, found), sigmoid(3 + fresh.features[:, LEAST]), atol=0.06)
+
+
+def test_figures_are_those_of_other_photos() -> None:
+    photos = [photo(seed) for seed in range(300)]
+    found, sure = fit_and_check(photos)
+    one, right = np.concatenate(sure), np.concatenate([photo.right for photo in photos])
+    figures = report(photos, sure, found.likely)
+    assert figures["expected_calibration_error"] == pytest.approx(expected_error(reliability(one, right)))
+    assert figures["expected_calibration_error"] < 0.05
+    assert (figures["photos"], figures["captions"]) == (300, 1800)
+    assert all(
+        np.abs(ours - probabilities(photo.features, found)).max() > 0 for photo, ours in zip(photos, sure, strict=True)
+    )
+
+
+def test_most_of_what_is_shown_is_right() -> None:
+    photos = [photo(seed) for seed in range(300)]
+    found, sure = fit_and_check(photos)
+    figures = report(photos, sure, found.likely)
+    assert figures["right"] >= RIGHT_SHARE > figures["all_right"]
+    lower = report(photos, sure, found.likely - 0.05)
+    assert found.likely == pytest.approx(CUTS[0]) or lower["right"] < RIGHT_SHARE
+
+
+def test_longer_captions_are_said_where_they_are_as_often_right() -> None:
+    harmless, harmful = (
+        fit_and_check([photo(seed, lengths=True, harm=harm) for seed in range(300)])[0].near for harm in (0.0, 1.0)
+    )
+    assert harmless < harmful
+    assert fit_and_check([photo(seed) for seed in range(40)])[0].near == NEAR, "there are none"
+
+
+@pytest.mark.parametrize(("verdict", "said"), [(True, "all are"), (False, "none is")])
+def test_verdicts_of_one_kind_are_refused(verdict: bool, said: str) -> None:
+    one = photo(0)
+    with pytest.raises(DataError, match=f"of 6 captions {said} right"):
+        fit([one._replace(right=np.full(6, verdict))])
