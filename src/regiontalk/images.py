@@ -48,7 +48,7 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_SIDEWAYS = (5, 6, 7, 8)
+SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
 class Resized(NamedTuple):
@@ -343,7 +343,7 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
     if orientation in _UPRIGHT:
         photo = photo.transpose(_UPRIGHT[orientation])
     photo.info = {}  # a result that is opened again must not be turned or converted again
-    return Opened(photo, (height, width) if orientation in _SIDEWAYS else (width, height))
+    return Opened(photo, (height, width) if orientation in SIDEWAYS else (width, height))
 
 
 def _orientation(image: Image.Image) -> int:

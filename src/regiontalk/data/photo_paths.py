@@ -1,17 +1,10 @@
-"""Where the photos of a source lie, and how large they are."""
+"""Where the photos of a source lie."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-
-from PIL import ExifTags, Image
-
-from regiontalk import images
-from regiontalk.files import open_file
-
-SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
 @dataclass(frozen=True)
@@ -39,16 +32,3 @@ class PhotoFinder:
 def join_paths(*parts: str) -> str:
     """Strings, not Paths: a data set has a hundred thousand of them."""
     return os.path.normpath(os.path.join(*parts))  # noqa: PTH118
-
-
-def upright_size(path: str) -> tuple[int, int]:
-    """Width and height of a photo as it is shown. Of a JPEG only the header is read."""
-    try:
-        with open_file(Path(path)) as file, Image.open(file, formats=("JPEG",)) as photo:
-            width, height = photo.size
-            turned = photo.getexif().get(ExifTags.Base.Orientation, 1) in SIDEWAYS
-            if width * height <= images.Limits().megapixels * 1e6:
-                return (height, width) if turned else (width, height)
-    except Exception:
-        pass  # whatever is the matter, open_photo says it better
-    return images.open_photo(path).size

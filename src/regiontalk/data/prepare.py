@@ -23,12 +23,13 @@ from regiontalk.data import (
     yolo,
 )
 from regiontalk.data.packing import packing
-from regiontalk.data.photo_paths import PhotoFinder, upright_size
+from regiontalk.data.photo_paths import PhotoFinder
 from regiontalk.data.records import Record, TarShards, TrueRegion, checked
 from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
 from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
 from regiontalk.data.writing import Counts, write_dataset
 from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
+from regiontalk.images import Photo
 
 FORMATS: dict[str, Format] = {
     "visual-genome": visual_genome.FORMAT,
@@ -160,7 +161,7 @@ class RecordMaker:
         if self._places.setdefault((record.shard, image), item.place) != item.place:
             self._skip(item, "duplicate", f"the same photo as in {self._places[record.shard, image]}")
             return None
-        width, height = (record.width, record.height) if record.width else upright_size(image)
+        width, height = (record.width, record.height) if record.width else Photo(image).size
         regions = tuple(self._fit(item, width, height))
         reason = self._rule_against(regions, record.sentences)
         if reason is not None:

@@ -22,10 +22,10 @@ from xml.etree import ElementTree as ET
 
 from PIL import ExifTags, Image
 
-from regiontalk.data.photo_paths import SIDEWAYS, upright_size
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, reading
 from regiontalk.files import LONGEST_LINE, read_file
+from regiontalk.images import SIDEWAYS, Photo
 from regiontalk.photos import SUFFIXES
 from regiontalk.types import BoxXYXY, Region
 
@@ -220,7 +220,7 @@ def _size(group: ET.Element, photo: Path, orientation: int) -> tuple[int, int]:
     dimensions = group.find(f".//{_name('mwg-rs:AppliedToDimensions')}")
     sides = [] if dimensions is None else [_field(dimensions, f"stDim:{side}") for side in "wh"]
     if None in sides or not sides:
-        return upright_size(str(photo))
+        return Photo(photo).size
     width, height = (round(float(str(side))) for side in sides)
     return (height, width) if orientation in SIDEWAYS else (width, height)
 
