@@ -320,3 +320,9 @@ class TestDataclass:
 
     def test_unknown_keys_may_have_a_place(self) -> None:
         assert to_dataclass(Open, {"name": "x", "a": 1, "more": 2}, "") == Open("x", {"a": 1, "more": 2})
+
+
+def test_an_array_with_an_object_a_line_is_read_as_lines(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('[\n{"a": 1},\n{"a": [2]}\n]\n')
+    assert list(read_json_lines(path)) == [(f"{path}, line 2", {"a": 1}), (f"{path}, line 3", {"a": [2]})]

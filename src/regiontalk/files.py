@@ -305,9 +305,17 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
+def read_object_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file of JSON lines; those of a JSON array with an object a line too, as `-o x.json` writes it."""
+    for number, line in read_lines(path):
+        text = line.strip()
+        if text not in (b"[", b"]"):
+            yield number, text.removesuffix(b",")
+
+
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file of JSON lines, each with its place ("FILE, line 3")."""
-    for number, line in read_lines(path):
+    for number, line in read_object_lines(path):
         place = f"{path}, line {number}"
         yield place, parse_object(line, place)
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from regiontalk.data.records import Record, annotations_path, parse_record
 from regiontalk.errors import DataError
-from regiontalk.files import REST, parse_object, read_lines, to_dataclass
+from regiontalk.files import REST, parse_object, read_object_lines, to_dataclass
 from regiontalk.types import BoxXYXY, ImageRegions, Region
 
 Size = tuple[int, int]
@@ -79,7 +79,7 @@ Line = TypeVar("Line", PredictedImage, PredictedSentence)
 
 def read_objects(path: Path, problems: Problems) -> Iterator[tuple[str, dict[str, Any]]]:
     """The JSON objects of a file, each with its place ("FILE, line 3")."""
-    for number, line in read_lines(path):
+    for number, line in read_object_lines(path):
         place = f"{path}, line {number}"
         try:
             yield place, parse_object(line, place)
@@ -92,7 +92,7 @@ def read_truth(source: Path, split: str | None, problems: Problems) -> Iterator[
     path = annotations_path(source) if source.is_dir() else source
     splits: Counter[str] = Counter()
     places: dict[str, str] = {}
-    for number, line in read_lines(path):
+    for number, line in read_object_lines(path):
         place = f"{path}, line {number}"
         try:
             record = parse_record(line, place)
