@@ -246,7 +246,8 @@ class TestHeads:
     GRAPHS: ClassVar[dict[str, bytes]] = {name: name.encode() * 10 for name in DETECTOR}
 
     def head(self, detector: str | None = None) -> Head:
-        info = HeadInfo(detector or detector_fingerprint(self.GRAPHS), {"beta": 0.1}, {"size": 8}, {"step": 3})
+        settings = {"beta": 0.1, "longest": 24, "score": "cosine"}
+        info = HeadInfo(detector or detector_fingerprint(self.GRAPHS), settings, {"size": 8}, {"step": 3})
         return Head(info, Vocabulary(("dog",), "karpathy"), {name: name.encode() for name in HEADS["words"]})
 
     @pytest.fixture
@@ -282,6 +283,11 @@ class TestHeads:
             (lambda heads: heads.update(words=[]), "heads.words: [] is not of type dict"),
             (lambda heads: heads["words"].pop("detector"), "'detector' is missing"),
             (lambda heads: heads["words"].update(detector=5), "detector: 5 is not of type str"),
+            (lambda heads: heads["words"]["settings"].update(beta="x"), "settings: beta: 'x' is not a finite number"),
+            (lambda heads: heads["words"]["settings"].update(beta=-1), "settings: beta is -1"),
+            (lambda heads: heads["words"]["settings"].update(longest=10**9), "settings: longest is 1000000000"),
+            (lambda heads: heads["words"]["settings"].update(longest=0), "settings: longest is 0"),
+            (lambda heads: heads["words"]["settings"].update(colour=1), "settings: unknown key 'colour'"),
         ],
     )
     def test_a_strange_description(self, with_head: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:

@@ -274,7 +274,7 @@ def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
         "### The recipe itself": recipe.SentencesRecipe,
         "### `[data]`": recipe.SentencesDataConfig,
         "### `[net]`": MultimodalRNNConfig,
-        "### `[prediction]`": recipe.SentencesPredictionConfig,
+        "### `[prediction]`": recipe.SentencePredictionConfig,
     }
     for heading, config in tables.items():
         rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(page, heading), re.MULTILINE)

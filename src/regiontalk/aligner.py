@@ -77,6 +77,15 @@ class AlignmentHead:
             raise UsageError(f"beta is {given}; it must be 0 or more")
         return given
 
+    def fits(self, sentences: Sequence[str], codes: Floats) -> list[float]:
+        """How well each sentence is found among regions with codes (B, D): its words' best fits, on average."""
+        vectors, words = region_vectors(self.runtime, codes), self.runtime.head(HEAD).words
+        tokens = [words.encode(words.clean(sentence) or ()) for sentence in sentences]
+        return [
+            float(maxsim.word_scores(vectors[None], word_vectors(self.runtime, one)).mean()) if one else 0.0
+            for one in tokens
+        ]
+
     def segments(
         self, sentence: ReadSentence, codes: Floats, boxes_xyxy: NDArray[np.float64], beta: float
     ) -> tuple[Segment, ...]:

@@ -1,8 +1,8 @@
 """Captions from a step function: the likeliest word each time, words drawn at random, or beam search.
 
 Shapes: R regions, V tokens, W the beam's width. All regions are decoded at once; a caption that has ended
-is not stepped further. `<UNK>` is never emitted. Log-probabilities are the model's own: words that a rule
-forbids leave the others' as they are.
+is not stepped further. `<UNK>` is never emitted, and no caption is empty. Log-probabilities are the model's own: words
+that a rule forbids leave the others' as they are.
 """
 
 from __future__ import annotations
@@ -44,41 +44,82 @@ class Caption:
         return self.logprob / (len(self.tokens) + 1)
 
 
-def greedy(step: Step, state: State, start: Start, longest: int) -> list[Caption]:
+@dataclass(frozen=True)
+class Rules:
+    """What captions may say, and how those of different lengths compare."""
+
+    longest: int
+    """Words in a caption, at most."""
+    once: frozenset[int] = frozenset()
+    """The tokens that a caption says once at most."""
+    length_penalty: float = 0.0
+    """α of Wu et al. 2016, eq. 14: beam search divides a log-probability by ((5 + words) / 6)^α, or it prefers the
+    shortest caption. At 0 the likeliest one is the best."""
+
+    def score(self, caption: Caption) -> float:
+        """What beam search compares."""
+        return self._normalised(caption.logprob, len(caption.logprobs))
+
+    def highest(self, logprob: float) -> float:
+        """The score that a caption with this log-probability so far may get."""
+        return self._normalised(logprob, self.longest)
+
+    def _normalised(self, logprob: float, length: int) -> float:
+        return float(logprob / ((5 + length) / 6) ** self.length_penalty)
+
+
+def greedy(step: Step, state: State, start: Start, rules: Rules) -> list[Caption]:
     """The likeliest word each time."""
-    return _word_by_word(step, state, start, longest, lambda logprobs: logprobs.argmax(axis=1))
+    return _word_by_word(step, state, start, rules, lambda logprobs: logprobs.argmax(axis=1))
 
 
 def sample(
     step: Step,
     state: State,
     start: Start,
-    longest: int,
+    rules: Rules,
     generator: np.random.Generator,
     temperature: float = 1.0,
+    top_p: float = 1.0,
 ) -> list[Caption]:
-    """Words drawn with probability ∝ p^(1/temperature): near 0 it is `greedy`, above 1 it dares more."""
+    """Words drawn with probability ∝ p^(1/temperature): near 0 it is `greedy`, above 1 it dares more.
+
+    Of the words, only the likeliest ones are drawn that have the probability `top_p` together (Holtzman et al. 2020).
+    """
 
     def draw(logprobs: Floats) -> Integers:
         # argmax(log p / T + Gumbel noise) is a draw from the softmax of log p / T
         noise = generator.gumbel(size=logprobs.shape)
-        tokens: Integers = (logprobs / temperature + noise).argmax(axis=1)
+        tokens: Integers = (_nucleus(logprobs / temperature, top_p) + noise).argmax(axis=1)
         return tokens
 
-    return _word_by_word(step, state, start, longest, draw)
+    return _word_by_word(step, state, start, rules, draw)
 
 
-def _word_by_word(step: Step, state: State, start: Start, longest: int, choose: Choose) -> list[Caption]:
+def _nucleus(logits: Floats, top_p: float) -> Floats:
+    """Logits (R, V), −inf for the tokens that are not needed to reach the probability `top_p`."""
+    order = np.argsort(-logits, axis=1, kind="stable")
+    ranked = np.take_along_axis(logits, order, axis=1)
+    probabilities = np.exp(ranked - np.logaddexp.reduce(ranked, axis=1, keepdims=True))
+    before = probabilities.cumsum(axis=1) - probabilities  # of all likelier tokens
+    kept = np.where(before < top_p, ranked, -np.inf)
+    kept[:, 0] = ranked[:, 0]
+    back = np.empty_like(kept)
+    np.put_along_axis(back, order, kept, axis=1)
+    return back
+
+
+def _word_by_word(step: Step, state: State, start: Start, rules: Rules, choose: Choose) -> list[Caption]:
     count = len(state[0])
     words: list[list[int]] = [[] for _ in range(count)]
     logprobs_said: list[list[float]] = [[] for _ in range(count)]
     going = np.arange(count)  # the regions whose captions have not ended
     tokens = np.full(count, start, dtype=np.int64)
-    for _ in range(longest):
+    for _ in range(rules.longest):
         if not len(going):
             break
         logprobs, state = step(tokens, state)
-        allowed = _forbid(logprobs, [words[region] for region in going])
+        allowed = _forbid(logprobs, [words[region] for region in going], rules)
         tokens = choose(allowed).astype(np.int64)
         chosen = allowed[np.arange(len(going)), tokens]
         for region, token, logprob in zip(going.tolist(), tokens.tolist(), chosen.tolist(), strict=True):
@@ -97,12 +138,14 @@ def _rows(
     return going[chosen], tokens[chosen], tuple(part[chosen] for part in state)
 
 
-def _forbid(logprobs: Floats, said: Sequence[Sequence[int]]) -> Floats:
-    """Log-probabilities (R, V) in float64, −inf for `<UNK>` and for words that would repeat what was just said."""
+def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Floats:
+    """Log-probabilities (R, V) in float64, −inf for tokens that may not follow what was said."""
     allowed = logprobs.astype(np.float64)
     allowed[:, UNKNOWN] = -np.inf
     for row, words in zip(allowed, said, strict=True):
-        row[repeating_words(words)] = -np.inf
+        row[[*repeating_words(words), *rules.once.intersection(words)]] = -np.inf
+        if not words:
+            row[END] = -np.inf
     return allowed
 
 
@@ -132,30 +175,33 @@ class _Beam:
         return sum(self.logprobs)
 
 
-def beam_search(step: Step, state: State, start: Start, longest: int, width: int, best: int = 1) -> list[list[Caption]]:
-    """The `best` likeliest captions of every region, likeliest first, found with `width` of them at a time.
+def beam_search(step: Step, state: State, start: Start, rules: Rules, width: int) -> list[list[Caption]]:
+    """The best captions of every region, found with `width` of them at a time: at most as many, best first.
 
     Captions that have ended compete with those on their way, so a search ends as soon as none of the latter
-    can still get among the best `width`. Of equally likely ones, the first found comes first.
+    can still get among the best `width`. Of equally good ones, the first found comes first.
     """
+    if width == 1:
+        return [[caption] for caption in greedy(step, state, start, rules)]  # the same, but quicker
     beams = [[_Beam(row, (), ())] for row in range(len(state[0]))]
     ended: list[list[Caption]] = [[] for _ in beams]
     tokens = np.full(len(beams), start, dtype=np.int64)
-    for position in range(longest):
+    for position in range(rules.longest):
         if not len(tokens):
             break
         logprobs, state = step(tokens, state)
-        allowed = _forbid(logprobs, [beam.words for region in beams for beam in region])
-        last = position == longest - 1
+        allowed = _forbid(logprobs, [beam.words for region in beams for beam in region], rules)
+        last = position == rules.longest - 1
         for region, going in enumerate(beams):
             grown = _grow(going, allowed, width)
-            ended[region] = _best(ended[region] + [_finish(beam) for beam in grown if last or _is_over(beam)], width)
-            beams[region] = [] if last else _promising(grown, ended[region], width)
+            ended[region] += [_finish(beam) for beam in grown if last or _is_over(beam)]
+            ended[region] = sorted(ended[region], key=lambda caption: -rules.score(caption))[:width]
+            beams[region] = [] if last else _promising(grown, ended[region], width, rules)
         rows = [beam.row for region in beams for beam in region]
         tokens = np.array([beam.words[-1] for region in beams for beam in region], dtype=np.int64)
         state = tuple(part[rows] for part in state)
         beams = _renumber(beams)
-    return [captions[:best] for captions in ended]
+    return ended
 
 
 def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
@@ -185,14 +231,10 @@ def _finish(beam: _Beam) -> Caption:
     return Caption(beam.words[:-1] if _is_over(beam) else beam.words, beam.logprobs)
 
 
-def _best(captions: list[Caption], count: int) -> list[Caption]:
-    return sorted(captions, key=lambda caption: -caption.logprob)[:count]
-
-
-def _promising(grown: Sequence[_Beam], ended: Sequence[Caption], width: int) -> list[_Beam]:
+def _promising(grown: Sequence[_Beam], ended: Sequence[Caption], width: int, rules: Rules) -> list[_Beam]:
     """Those on their way that could still end among the best: log-probabilities only ever fall."""
-    worst = ended[-1].logprob if len(ended) == width else -np.inf
-    return [beam for beam in grown if not _is_over(beam) and beam.logprob > worst]
+    worst = rules.score(ended[-1]) if len(ended) == width else -np.inf
+    return [beam for beam in grown if not _is_over(beam) and rules.highest(beam.logprob) > worst]
 
 
 def _renumber(beams: Sequence[Sequence[_Beam]]) -> list[list[_Beam]]:

@@ -26,7 +26,7 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.images import Limits, Photo, PhotoSource
 from regiontalk.regions import Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
-from regiontalk.sentence_head import SentenceHead
+from regiontalk.sentence_head import SentenceHead, Wanted
 from regiontalk.types import Alignment, AltText, Description, ImageRegions, Region, Shown
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
@@ -243,21 +243,24 @@ class Model:
         *,
         beam: int | None = None,
         alternatives: int = 0,
-        seed: int | None = None,
+        sample: bool = False,
+        temperature: float = Wanted.temperature,
+        top_p: float = Wanted.top_p,
+        seed: int = 0,
         size: int | None = None,
     ) -> Description | Iterator[Description]:
-        """One sentence for the whole photo (K&FF section 3.2), and the `alternatives` next likely ones.
+        """One sentence for the whole photo (K&FF section 3.2), and the `alternatives` next best ones.
 
-        `beam`: sentences searched at a time (default: the model's); 1 takes the likeliest word each time. With a
-        `seed`, words are drawn by their probability instead. Several photos give an iterator.
+        `beam`: sentences searched at a time (default: the model's); 1 takes the likeliest word each time. With
+        `sample`, words are drawn instead: a lower `temperature` is more careful, and only the likeliest words are drawn
+        that have the probability `top_p` together. Several photos give an iterator.
         """
-        head = SentenceHead(self.runtime)
-        head.check(beam, alternatives)
+        head, wanted = SentenceHead(self.runtime), Wanted(beam, alternatives, sample, temperature, top_p, seed)
 
         def describe(source: PhotoSource) -> Description:
             look = self.look(source, size=size)
             codes = self.codes(look)
-            best, *others = head.sentences(codes.codes, codes.boxes_xyxy, beam, alternatives, seed)
+            best, *others = head.sentences(codes.codes, codes.boxes_xyxy, wanted)
             place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
             return Description(*place, best.sentence, best.logprob, tuple(others), look.photo)
 

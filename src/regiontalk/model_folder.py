@@ -61,6 +61,7 @@ SCORES = ("final", "product")
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
 RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `runs`
+WIDEST_BEAM = 100
 LARGEST_SIDE = 10_000  # in pixels, of a network's input
 LARGEST_GRAPH = (1 << 31) - 1  # bytes: ONNX allows no more
 
@@ -136,6 +137,47 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
+class SentencePredictionConfig:
+    """How the head `sentence` is used; to be chosen on dev photos."""
+
+    longest: int = 20
+    """Words in a sentence, at most."""
+    beam: int = 7
+    """Sentences searched at a time."""
+    length_penalty: float = 1.0
+    """α of `decoding.Rules`: more of it gives longer sentences."""
+    alignment_weight: float = 0.0
+    """Not 0: of the sentences that the search finds, the one is said whose score and this times how well the head
+    `words` finds it in the photo are the most together."""
+
+    def __post_init__(self) -> None:
+        for name, most in (("longest", 1000), ("beam", WIDEST_BEAM)):
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(f"{name} is {getattr(self, name)}; it may be from 1 to {most}")
+        for name in ("length_penalty", "alignment_weight"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+
+
+@dataclass(frozen=True)
+class AlignmentPredictionConfig:
+    """How the head `words` is used."""
+
+    beta: float
+    """Eq. 12's β."""
+    longest: int
+    """Words that its graph reads together."""
+    score: str
+    """How words and regions are compared: `product` or `cosine`."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta < math.inf:
+            raise UsageError(f"beta is {self.beta}; it must be 0 or more")
+        if not 2 <= self.longest <= 1000:
+            raise UsageError(f"longest is {self.longest}; it may be from 2 to 1000")
+
+
+@dataclass(frozen=True)
 class HeadInfo:
     """What a head says of itself."""
 
@@ -147,6 +189,9 @@ class HeadInfo:
     """Its configuration as in a recipe."""
     training: dict[str, Any]
     """What is known of how it was trained."""
+
+
+SETTINGS = {"words": AlignmentPredictionConfig, "sentence": SentencePredictionConfig}
 
 
 @dataclass(frozen=True)
@@ -209,6 +254,7 @@ def _read_words(path: Path, data: bytes) -> Vocabulary:
 
 def _read_head(path: Path, name: str, info: ModelInfo, files: Mapping[str, bytes]) -> Head:
     described = to_dataclass(HeadInfo, info.heads[name], f"{path / INFO}: heads.{name}", _broken)
+    to_dataclass(SETTINGS[name], described.settings, f"{path / INFO}: heads.{name}.settings", _broken)
     words = _read_words(path / _head_words(name), files[_head_words(name)])
     return Head(described, words, {graph: files[f"{graph}.onnx"] for graph in HEADS[name]})
 

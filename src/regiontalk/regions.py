@@ -136,10 +136,8 @@ def caption(
     for first in range(0, len(starts), ROWS_AT_ONCE):
         chunk = slice(first, first + ROWS_AT_ONCE)
         part = tuple(rows[chunk] for rows in state)
-        if beam == 1:
-            captions += decoding.greedy(step, part, starts[chunk], longest)
-        else:
-            captions += [best for (best,) in decoding.beam_search(step, part, starts[chunk], longest, beam)]
+        found = decoding.beam_search(step, part, starts[chunk], decoding.Rules(longest), beam)
+        captions += [best for best, *_ in found]
     return captions
 
 

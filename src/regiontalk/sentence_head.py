@@ -5,55 +5,101 @@ Shapes: K rows of codes, the first one's the whole photo; D the size of a code; 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import boxes as geometry
 from regiontalk import decoding
+from regiontalk.aligner import AlignmentHead
+from regiontalk.decoding import Caption
 from regiontalk.errors import UsageError
+from regiontalk.files import to_dataclass
+from regiontalk.model_folder import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.types import Sentence
+from regiontalk.vocabulary import Vocabulary
 
 VIEWS = 3  # a region, its surroundings, its whole photo; a whole photo is all three of them
-WIDEST = 100  # beams
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What is asked of the head; see `Model.describe`."""
+
+    beam: int | None = None
+    alternatives: int = 0
+    sample: bool = False
+    temperature: float = 0.7
+    top_p: float = 0.9
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.beam is not None and not 1 <= self.beam <= WIDEST_BEAM:
+            raise UsageError(f"beam is {self.beam}; it may be from 1 to {WIDEST_BEAM}")
+        if not 0 <= self.alternatives < WIDEST_BEAM:
+            raise UsageError(f"alternatives is {self.alternatives}; it may be from 0 to {WIDEST_BEAM - 1}")
+        if not 0 < self.temperature <= 10:  # written so that NaN fails too
+            raise UsageError(f"temperature is {self.temperature}; it may be above 0, up to 10")
+        if not 0 < self.top_p <= 1:
+            raise UsageError(f"top_p is {self.top_p}; it may be above 0, up to 1")
+        if self.seed < 0:
+            raise UsageError(f"seed is {self.seed}; it may not be negative")
+
+
+def sentence_rules(settings: SentencePredictionConfig, words: Vocabulary) -> decoding.Rules:
+    """Sentences are longer than captions: they need a rule against saying a thing twice."""
+    return decoding.Rules(settings.longest, words.content_tokens, settings.length_penalty)
+
+
 class SentenceHead:
     """The head `sentence` of a model."""
 
-    runtime: Runtime
+    def __init__(self, runtime: Runtime) -> None:
+        head = runtime.head("sentence")
+        self.runtime, self.words = runtime, head.words
+        self.settings = to_dataclass(SentencePredictionConfig, head.info.settings, "sentence")
+        self.rules = sentence_rules(self.settings, head.words)
 
-    def check(self, beam: int | None, alternatives: int) -> None:
-        """Says before any work what cannot be asked for, or that the model has no such head."""
-        self.runtime.head("sentence")
-        if beam is not None and not 1 <= beam <= WIDEST:
-            raise UsageError(f"beam is {beam}; it may be from 1 to {WIDEST}")
-        if not 0 <= alternatives < (beam or WIDEST):
-            raise UsageError(f"alternatives is {alternatives}; it must be less than the beam, {beam or WIDEST}")
-
-    def sentences(
-        self, codes: Floats, boxes_xyxy: NDArray[np.float64], beam: int | None, alternatives: int, seed: int | None
-    ) -> list[Sentence]:
-        """The likeliest sentences of a photo, likeliest first: codes (K, D), boxes in pixels (K, 4)."""
-        settings, words = self._settings(), self.runtime.head("sentence").words
+    def sentences(self, codes: Floats, boxes_xyxy: NDArray[np.float64], wanted: Wanted) -> list[Sentence]:
+        """The sentence of a photo and the alternatives: codes (K, D), boxes in pixels (K, 4)."""
         state = self._begin(codes, boxes_xyxy)
-        count, start, longest = 1 + alternatives, words.start(), settings["longest"]
-        if seed is not None:
-            drawn = tuple(part.repeat(count, axis=0) for part in state)
-            found = decoding.sample(self._step, drawn, start, longest, np.random.default_rng(seed))
-            found = sorted(found, key=lambda caption: -caption.logprob)
-        elif (width := beam or max(settings["beam"], count)) == 1:
-            found = decoding.greedy(self._step, state, start, longest)
-        else:
-            (found,) = decoding.beam_search(self._step, state, start, longest, width, count)
-        return [Sentence(words.decode(caption.tokens), caption.logprob) for caption in found]
+        found = self._draw(state, wanted) if wanted.sample else self._search(state, codes, wanted)
+        return [Sentence(self.words.decode(caption.tokens), caption.logprob) for caption in found]
 
-    def _settings(self) -> dict[str, Any]:
-        return self.runtime.head("sentence").info.settings
+    def _search(self, state: decoding.State, codes: Floats, wanted: Wanted) -> list[Caption]:
+        """What the beam finds, best first. More alternatives than it has come from a wider search, after them."""
+        found = self._beam_search(state, wanted.beam or self.settings.beam)
+        if self.settings.alignment_weight and len(found) > 1:
+            found = self._rank(found, codes)
+        if wanted.alternatives >= len(found):
+            wider = self._beam_search(state, wanted.alternatives + 1)
+            found += [caption for caption in wider if caption not in found]
+        return found[: wanted.alternatives + 1]
+
+    def _beam_search(self, state: decoding.State, width: int) -> list[Caption]:
+        (found,) = decoding.beam_search(self._step, state, self.words.start(), self.rules, width)
+        return found
+
+    def _rank(self, found: Sequence[Caption], codes: Floats) -> list[Caption]:
+        """By score and by how well the alignment head finds the sentence in the photo."""
+        fits = AlignmentHead(self.runtime).fits([self.words.decode(caption.tokens) for caption in found], codes)
+        scores = [
+            self.rules.score(caption) + self.settings.alignment_weight * fit
+            for caption, fit in zip(found, fits, strict=True)
+        ]
+        return [found[place] for place in np.argsort(-np.array(scores), kind="stable")]
+
+    def _draw(self, state: decoding.State, wanted: Wanted) -> list[Caption]:
+        """One after the other, so that the first does not depend on how many there are."""
+        found = []
+        for number in range(wanted.alternatives + 1):
+            generator = np.random.default_rng([wanted.seed, number])
+            temperature, start = wanted.temperature, self.words.start()
+            found += decoding.sample(self._step, state, start, self.rules, generator, temperature, wanted.top_p)
+        return found
 
     def _begin(self, codes: Floats, boxes_xyxy: NDArray[np.float64]) -> decoding.State:
         views = np.repeat(codes[None, :1], VIEWS, axis=1)  # (1, N, D)

@@ -48,6 +48,14 @@ PREPOSITIONS = frozenset(
         *("among", "front", "upon", "holding", "wearing"),
     }
 )
+FUNCTION_WORDS = (PREPOSITIONS - {"holding", "wearing"}) | {
+    *("a", "an", "the", "this", "these", "those", "one", "two", "three", "four", "five", "six", "seven", "eight"),
+    *("nine", "ten", "another", "other", "some", "several", "many", "few", "each", "both", "all", "no", "away", "past"),
+    *("after", "before", "and", "or", "but", "not", "where", "what", "when", "there", "were", "be", "being", "been"),
+    *("having", "had", "does", "do", "doing", "it", "its", "he", "she", "his", "her", "him", "they", "their", "them"),
+    *("himself", "herself", "itself", "themselves"),
+}
+"""Words that a sentence may say again; all others are content words."""
 MIRRORED_WORDS = frozenset({"left", "right", "leftmost", "rightmost", "lft", "rt", "lefthand", "righthand"})
 
 
@@ -144,6 +152,11 @@ class Vocabulary:
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {word: number for number, word in enumerate(self.words, start=len(SPECIAL))}
+
+    @cached_property
+    def content_tokens(self) -> frozenset[int]:
+        """The tokens of content words."""
+        return frozenset(number for word, number in self._ids.items() if word not in FUNCTION_WORDS)
 
     def clean(self, text: str) -> list[str] | None:
         return CLEANING[self.cleaning](text)

@@ -68,8 +68,10 @@ def test_options_reach_the_model(desk: Path, capsys: pytest.CaptureFixture[str])
     model = regiontalk.load()
     for arguments, options in (
         (["--beam", "1"], {"beam": 1}),
-        (["--sample", "--seed", "3"], {"seed": 3}),
-        (["--sample"], {"seed": 0}),
+        (["--beam", "3", "--alternatives", "5"], {"beam": 3, "alternatives": 5}),
+        (["--sample", "--seed", "3"], {"sample": True, "seed": 3}),
+        (["--sample"], {"sample": True}),
+        (["--sample", "--temperature", "2", "--top-p", "1"], {"sample": True, "temperature": 2.0, "top_p": 1.0}),
         (["--size", "64"], {"size": 64}),
     ):
         assert run(["describe", "a.jpg", "--json", *arguments]) == 0
@@ -96,9 +98,12 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
         (["gone.jpg"], 4, "gone.jpg: No such file"),
         (["a.jpg", "--beam", "0"], 2, "0 is not in the range 1<=x<=100"),
         (["a.jpg", "--beam", "1000"], 2, "1000 is not in the range 1<=x<=100"),
-        (["a.jpg", "--beam", "3", "--alternatives", "3"], 2, "a beam of 3 finds 3 sentences"),
         (["a.jpg", "--beam", "3", "--sample"], 2, "give one of them"),
         (["a.jpg", "--seed", "3"], 2, "--seed belongs to --sample"),
+        (["a.jpg", "--top-p", "0.5"], 2, "--top-p belongs to --sample"),
+        (["a.jpg", "--sample", "--temperature", "0"], 2, "0 is not in the range"),
+        (["a.jpg", "--sample", "--temperature", "nan"], 2, "temperature is nan"),
+        (["a.jpg", "--sample", "--top-p", "2"], 2, "2.0 is not in the range"),
         (["a.jpg", "--alternatives", "-1"], 2, "not in the range"),
         (["a.jpg", "--model", "nowhere"], 6, "nowhere: no such model folder"),
         (["a.jpg", "--model", "deep"], 6, "deep: not a model folder"),

@@ -25,7 +25,7 @@ from regiontalk.data.records import Dataset, Record
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.fitting.photos import look_at
 from regiontalk.model import Model
-from regiontalk.sentence_head import SentenceHead
+from regiontalk.sentence_head import SentenceHead, Wanted
 from regiontalk.types import ImageRegions
 
 Lines = Callable[..., list[dict[str, Any]]]
@@ -145,7 +145,7 @@ class TestSentences:
     ) -> None:
         head = SentenceHead(model.runtime)
         for record in dataset:
-            (said,) = head.sentences(*of_photo(coded, record), beam, 0, None)
+            (said,) = head.sentences(*of_photo(coded, record), Wanted(beam))
             found = model.describe(dataset.read_photo(record), beam=beam)
             assert said.sentence == found.sentence
             assert said.logprob == pytest.approx(found.logprob, abs=0.02)  # codes are stored in half precision

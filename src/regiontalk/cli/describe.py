@@ -15,7 +15,17 @@ from regiontalk.errors import UsageError
 @click.option("--beam", type=click.IntRange(1, 100), help="Sentences searched at a time; default 7, 1 is fastest.")
 @click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Number of next best sentences to add.")
 @click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed for --sample; default 0.")
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, 10, min_open=True),
+    help="For --sample: lower is more careful, higher dares more; default 0.5.",
+)
+@click.option(
+    "--top-p",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="For --sample: draw among the likeliest words that have this probability together; default 0.9.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="For --sample: another seed, other words; default 0.")
 @heads_option
 @photo_options
 def command(*, asked: PhotoOptions, **options: Any) -> None:
@@ -28,24 +38,12 @@ def command(*, asked: PhotoOptions, **options: Any) -> None:
     between. If a run with -o is stopped, the same command continues where it stopped.
     """
     wanted = asked.wanted()
-    chosen = _options(**options) | asked.size_option()
+    chosen = {name: value for name, value in options.items() if value is not None} | asked.size_option()
+    drawing = [name for name in ("temperature", "top_p", "seed") if name in chosen]
+    if drawing and not chosen["sample"]:
+        raise UsageError(f"--{drawing[0].replace('_', '-')} belongs to --sample")
+    if chosen["sample"] and "beam" in chosen:
+        raise UsageError("--sample draws words, --beam searches for the likeliest: give one of them")
     known = {"verb": "describe", **chosen}
     request = Request(lambda model, photo: model.describe(photo, **chosen), known, "Describing", "described")
     asked.answer(request, asked.find(wanted), wanted)
-
-
-def _options(beam: int | None, sample: bool, seed: int | None, alternatives: int) -> dict[str, Any]:
-    """What `Model.describe` is asked for."""
-    if sample and beam is not None:
-        raise UsageError("--sample draws words, --beam searches for the likeliest: give one of them")
-    if seed is not None and not sample:
-        raise UsageError("--seed belongs to --sample")
-    if beam is not None and alternatives >= beam:
-        raise UsageError(
-            f"--alternatives {alternatives}: a beam of {beam} finds {beam} sentences, the best one among them",
-            hint=f"--beam {alternatives + 1}",
-        )
-    wanted: dict[str, Any] = {"beam": beam, "alternatives": alternatives}
-    if sample:
-        wanted["seed"] = seed or 0
-    return {name: value for name, value in wanted.items() if value is not None}

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from regiontalk.errors import UsageError
 from regiontalk.files import read_toml, to_dataclass
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_folder import PredictionConfig, SentencePredictionConfig
 from regiontalk.nets.alignment import AlignmentConfig
 from regiontalk.nets.fcln import FCLNConfig
 from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
@@ -371,15 +371,6 @@ class SentencesDataConfig(CodedDataConfig):
 
 
 @dataclass(frozen=True)
-class SentencesPredictionConfig:
-    """How sentences are decoded at inference; to be chosen on dev."""
-
-    longest: int = 20
-    """Words, at most."""
-    beam: int = 7
-
-
-@dataclass(frozen=True)
 class SentencesRecipe:
     """A training run of the multimodal RNN (K&FF 3.2) on region codes."""
 
@@ -396,7 +387,7 @@ class SentencesRecipe:
         default_factory=lambda: OptimizerConfig(kind="rmsprop", rate=1e-3, betas=(0.9, 0.999))
     )
     schedule: ScheduleConfig = field(default_factory=lambda: ScheduleConfig(clip_value=5.0))
-    prediction: SentencesPredictionConfig = field(default_factory=SentencesPredictionConfig)
+    prediction: SentencePredictionConfig = field(default_factory=SentencePredictionConfig)
 
     def __post_init__(self) -> None:
         if self.net.heads < 1 or self.net.attention % self.net.heads:

@@ -28,7 +28,7 @@ def test_photos_get_their_own_sentences(sentences_run: Path, untrained_run: Path
     found = list(teller.photos(records, 1))
     assert [one.path for one in found] == [record.image for record in records]
     for record, one in zip(records, found, strict=True):
-        (said,) = teller.describer([CaptionTarget(teller.describer.coded.places[record.image], 0)])
+        (said,) = teller.describer([CaptionTarget(teller.describer.coded.places[record.image], 0)], 1)
         assert one.sentence == teller.describer.words.decode(said.tokens)
     assert len({one.sentence for one in found}) > 1
 
@@ -39,7 +39,7 @@ def test_boxes_get_their_own_sentences(sentences_run: Path, untrained_run: Path)
     for record, photo in zip(records, teller.regions(records, 1), strict=True):
         assert [region.xyxy for region in photo.regions] == [pytest.approx(one.xyxy) for one in record.regions]
         place = teller.describer.coded.places[record.image]
-        said = teller.describer([CaptionTarget(place, row) for row in range(1, len(record.regions) + 1)])
+        said = teller.describer([CaptionTarget(place, row) for row in range(1, len(record.regions) + 1)], 1)
         expected = [teller.describer.words.decode(one.tokens) for one in said]
         assert [region.caption for region in photo.regions] == expected
 

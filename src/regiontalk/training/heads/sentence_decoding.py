@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -13,7 +13,9 @@ from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import ModelError
 from regiontalk.evaluation.captions import evaluate_captions
+from regiontalk.model_folder import SentencePredictionConfig
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, State
+from regiontalk.sentence_head import sentence_rules
 from regiontalk.training.checkpoints import load_sentence_net
 from regiontalk.training.heads.caption_targets import WHOLE_PHOTO, CaptionTarget, stack_codes
 from regiontalk.types import Description, ImageRegions, Region
@@ -30,18 +32,16 @@ class Describer:
     words: Vocabulary
     coded: CodedPhotos
     device: torch.device
-    longest: int = 20
+    settings: SentencePredictionConfig = field(default_factory=SentencePredictionConfig)
 
-    def __call__(self, targets: Sequence[CaptionTarget], beam: int = 1) -> list[decoding.Caption]:
-        """The most likely sentence found for every target."""
+    def __call__(self, targets: Sequence[CaptionTarget], beam: int | None = None) -> list[decoding.Caption]:
+        """The best sentence found for every target; with the settings' beam, if none is given."""
         self.net.eval()
         found: list[decoding.Caption] = []
+        rules, width = sentence_rules(self.settings, self.words), beam or self.settings.beam
         for start in range(0, len(targets), AT_ONCE):
             state, token = self.begin(targets[start : start + AT_ONCE]), self.words.start()
-            if beam == 1:
-                found += decoding.greedy(self.step, state, token, self.longest)
-            else:
-                found += [best[0] for best in decoding.beam_search(self.step, state, token, self.longest, beam, 1)]
+            found += [best for best, *_ in decoding.beam_search(self.step, state, token, rules, width)]
         return found
 
     @torch.inference_mode()
@@ -64,7 +64,6 @@ class DatasetDescriber:
     place: str
     """The file of codes, for messages."""
     model: str
-    beam: int
 
     @classmethod
     def load(cls, checkpoint: Path, codes: Path, device: torch.device) -> DatasetDescriber:
@@ -72,16 +71,15 @@ class DatasetDescriber:
         coded = CodedPhotos.load(codes)
         if coded.detector != trained.state["detector"]:
             raise ModelError(f"{codes}: codes of another detector than {checkpoint} was trained on")
-        settings = trained.recipe.prediction
-        describer = Describer(trained.net, trained.words, coded, device, settings.longest)
-        return cls(describer, str(codes), checkpoint.name, settings.beam)
+        describer = Describer(trained.net, trained.words, coded, device, trained.recipe.prediction)
+        return cls(describer, str(codes), checkpoint.name)
 
     def photos(self, records: Iterable[Record], beam: int | None) -> Iterator[Description]:
         """A sentence for each whole photo."""
         given = list(records)
         numbers = self.describer.coded.find(given, self.place)
         targets = [CaptionTarget(int(number), WHOLE_PHOTO) for number in numbers]
-        for record, said in zip(given, self.describer(targets, beam or self.beam), strict=True):
+        for record, said in zip(given, self.describer(targets, beam), strict=True):
             sentence = self.describer.words.decode(said.tokens)
             yield Description(record.image, record.width, record.height, self.model, sentence, said.logprob)
 
@@ -90,7 +88,7 @@ class DatasetDescriber:
         coded, given = self.describer.coded, list(records)
         numbers = coded.find(given, self.place).tolist()
         targets = [CaptionTarget(number, row) for number in numbers for row in range(1, int(coded.counts[number]))]
-        said = iter(zip(targets, self.describer(targets, beam or self.beam), strict=True))
+        said = iter(zip(targets, self.describer(targets, beam), strict=True))
         for record, number in zip(given, numbers, strict=True):
             found = [self._region(*next(said)) for _ in range(1, int(coded.counts[number]))]
             yield ImageRegions(record.image, record.width, record.height, self.model, tuple(found))
@@ -104,6 +102,6 @@ class DatasetDescriber:
 
 def score_descriptions(describer: Describer, targets: Sequence[CaptionTarget]) -> dict[str, float]:
     """CIDEr and BLEU of greedy sentences against the targets' own texts."""
-    said = [describer.words.decode(caption.tokens) for caption in describer(targets)]
+    said = [describer.words.decode(caption.tokens) for caption in describer(targets, beam=1)]
     scores = evaluate_captions(zip(said, [target.texts for target in targets], strict=True))
     return {name: scores[name] for name in ("cider", "bleu1", "bleu4")}

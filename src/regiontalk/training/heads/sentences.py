@@ -156,7 +156,7 @@ class SentencesTask(Task):
         if not dev:
             return {}
         some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
-        describer = Describer(net, self.words, self.coded, device, self.recipe.prediction.longest)
+        describer = Describer(net, self.words, self.coded, device, self.recipe.prediction)
         return score_descriptions(describer, some) | {"perplexity": self._perplexity(net, some, device)}
 
     @torch.inference_mode()
