@@ -67,14 +67,23 @@ class ToyModel:
 
     def all_captions(self, region: int, rules: Rules) -> list[Caption]:
         every = itertools.chain.from_iterable(itertools.product(WORDS, repeat=n) for n in range(1, LONGEST + 1))
-        allowed = [words for words in every if not repeats(words) and all(words.count(one) < 2 for one in rules.once)]
+        allowed = [
+            words
+            for words in every
+            if not repeats(words)
+            and all(words.count(one) < 2 for one in rules.once)
+            and (len(words) == LONGEST or words[-1] not in rules.never_last)
+        ]
         captions = [Caption(words, self.logprobs(region, words)) for words in allowed]
         return sorted(captions, key=lambda caption: -rules.score(caption))
 
 
 seeds = st.integers(0, 10_000)
+penalties = st.floats(0, 2)
 some_rules = st.builds(
-    Rules, longest=st.just(LONGEST), once=st.frozensets(st.sampled_from(WORDS)), length_penalty=st.floats(0, 2)
+    Rules, st.just(LONGEST), once=st.frozensets(st.sampled_from(WORDS)), length_penalty=penalties
+) | st.builds(
+    Rules, st.just(LONGEST), never_last=st.frozensets(st.sampled_from(WORDS), max_size=1), length_penalty=penalties
 )
 
 
@@ -169,6 +178,13 @@ def test_top_p_draws_the_likeliest_words_alone(top_p: float, drawn: set[int]) ->
     assert {caption.tokens[0] for caption in captions} == drawn
 
 
+def test_a_caption_ends_where_nothing_else_may_follow() -> None:
+    toy = ToyModel(6)
+    rules = Rules(LONGEST, once=frozenset(WORDS), never_last=frozenset(WORDS))
+    for captions in beam_search(toy.step, toy.state, START, rules, 5):
+        assert {len(caption.tokens) for caption in captions} == {len(WORDS)}
+
+
 @given(seeds, st.integers(1, 40), some_rules)
 def test_b3_no_caption_is_empty_or_says_a_word_of_once_again(seed: int, width: int, rules: Rules) -> None:
     toy = ToyModel(seed)
@@ -193,7 +209,7 @@ def test_b3_length_is_not_held_against_a_caption() -> None:
         return logprobs, tuple(said)
 
     lengths = [
-        len(beam_search(step, (np.zeros(1),), START, Rules(8, frozenset(), penalty), 5)[0][0].tokens)
+        len(beam_search(step, (np.zeros(1),), START, Rules(8, length_penalty=penalty), 5)[0][0].tokens)
         for penalty in (0.0, 1.0, 2.0)
     ]
     assert lengths[0] == 1

@@ -24,7 +24,7 @@ from regiontalk.nets.multimodal_rnn import MultimodalRNN
 from regiontalk.sentence_head import SentenceHead
 from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
 from regiontalk.types import Sentence
-from regiontalk.vocabulary import END, FUNCTION_WORDS, UNKNOWN, Vocabulary
+from regiontalk.vocabulary import END, FUNCTION_WORDS, LEADING_WORDS, UNKNOWN, Vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,8 @@ def plain_greedy(
     total, token = 0.0, words.start()
     while token != END:
         logprobs, state = net.step(torch.tensor([token]), state)
-        once = words.content_tokens.intersection(said) if said else {END}
+        silent = not said or said[-1] in words.leading_tokens
+        once = [*words.content_tokens.intersection(said), *([END] if silent else [])]
         logprobs[:, [UNKNOWN, *repeating_words(said), *once]] = -torch.inf
         token = int(logprobs.argmax())
         total += float(logprobs.max())
@@ -105,6 +106,7 @@ def test_b3_no_sentence_is_empty_or_repeats_itself(model: Model, photos: list[Im
         for sentence in (found.sentence, *(one.sentence for one in found.alternatives)):
             content = [word for word in sentence.split() if word not in FUNCTION_WORDS]
             assert sentence
+            assert sentence.split()[-1] not in LEADING_WORDS or len(sentence.split()) == 20
             assert len(set(content)) == len(content)
 
 

@@ -52,6 +52,8 @@ class Rules:
     """Words in a caption, at most."""
     once: frozenset[int] = frozenset()
     """The tokens that a caption says once at most."""
+    never_last: frozenset[int] = frozenset()
+    """The tokens that END may not follow."""
     length_penalty: float = 0.0
     """α of Wu et al. 2016, eq. 14: beam search divides a log-probability by ((5 + words) / 6)^α, or it prefers the
     shortest caption. At 0 the likeliest one is the best."""
@@ -144,7 +146,7 @@ def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Fl
     allowed[:, UNKNOWN] = -np.inf
     for row, words in zip(allowed, said, strict=True):
         row[[*repeating_words(words), *rules.once.intersection(words)]] = -np.inf
-        if not words:
+        if (not words or words[-1] in rules.never_last) and (row[END + 1 :] > -np.inf).any():
             row[END] = -np.inf
     return allowed
 

@@ -292,7 +292,7 @@ class Model:
             sentence = None
             if head is not None:
                 codes = self.codes(look)
-                sentence = head.sentences(codes.codes, codes.boxes_xyxy, None, 0, None)[0]
+                sentence = head.sentences(codes.codes, codes.boxes_xyxy, Wanted())[0]
             place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
             return AltText(*place, alt_text(sentence, regions), regions, look.photo)
 

@@ -32,7 +32,7 @@ class Wanted:
     beam: int | None = None
     alternatives: int = 0
     sample: bool = False
-    temperature: float = 0.7
+    temperature: float = 0.5
     top_p: float = 0.9
     seed: int = 0
 
@@ -50,8 +50,8 @@ class Wanted:
 
 
 def sentence_rules(settings: SentencePredictionConfig, words: Vocabulary) -> decoding.Rules:
-    """Sentences are longer than captions: they need a rule against saying a thing twice."""
-    return decoding.Rules(settings.longest, words.content_tokens, settings.length_penalty)
+    """Sentences are longer than captions: they need rules against saying a thing twice or half."""
+    return decoding.Rules(settings.longest, words.content_tokens, words.leading_tokens, settings.length_penalty)
 
 
 class SentenceHead:

@@ -56,6 +56,13 @@ FUNCTION_WORDS = (PREPOSITIONS - {"holding", "wearing"}) | {
     *("himself", "herself", "itself", "themselves"),
 }
 """Words that a sentence may say again; all others are content words."""
+LEADING_WORDS = frozenset(
+    {
+        *("a", "an", "the", "of", "with", "and", "or", "his", "her", "their", "its", "is", "are", "at", "from", "to"),
+        *("by", "for", "into", "onto", "that", "who", "which", "while", "as", "two", "three", "several", "some"),
+    }
+)
+"""Words that something follows: no sentence ends with one."""
 MIRRORED_WORDS = frozenset({"left", "right", "leftmost", "rightmost", "lft", "rt", "lefthand", "righthand"})
 
 
@@ -155,8 +162,11 @@ class Vocabulary:
 
     @cached_property
     def content_tokens(self) -> frozenset[int]:
-        """The tokens of content words."""
-        return frozenset(number for word, number in self._ids.items() if word not in FUNCTION_WORDS)
+        return frozenset(self._ids[word] for word in self.words if word not in FUNCTION_WORDS)
+
+    @cached_property
+    def leading_tokens(self) -> frozenset[int]:
+        return frozenset(self._ids[word] for word in self.words if word in LEADING_WORDS)
 
     def clean(self, text: str) -> list[str] | None:
         return CLEANING[self.cleaning](text)
