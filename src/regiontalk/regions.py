@@ -10,6 +10,7 @@ Shapes: K proposals, B boxes that are recognised, R regions that survive NMS.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -23,10 +24,11 @@ from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.runtime import Floats, Proposed, Runtime, State
 from regiontalk.types import Region
-from regiontalk.vocabulary import END, Vocabulary, head_place
+from regiontalk.vocabulary import END, PREPOSITIONS, Vocabulary, head_place
 
 SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
 ARTICLES = ("a", "an", "the")
+LEAST_END = 0.2  # probability of END after a caption that is complete
 ROWS_AT_ONCE = 300  # that are recognised or captioned; bounds the memory that thousands of given boxes take
 
 Rows = NDArray[np.intp]
@@ -180,17 +182,26 @@ def choices(
     beam: int = 1,
 ) -> Choices:
     """The model's own `captions` of R regions, with states and logits (R,), and for each region captions of `lengths`
-    words at most. One word is the head word of its own caption: without an article, it would choose another thing."""
+    words at most, without those that are padded. One word is the head word of the own caption: without an article, the
+    model would name another thing."""
     heads = [head_place(runtime.words.decode(own.tokens).split()) for own in captions]
     alone = [row for row, tried in enumerate(lengths) if 1 in tried and heads[row] >= 0]
     pairs = [(row, length) for row, tried in enumerate(lengths) for length in tried if length > 1]
     tried_rows, tried = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     others = caption(runtime, tuple(part[tried_rows] for part in state), beam, tried) if pairs else []
+    whole = [not _is_padded(one, runtime.words) for one in others]
+    tried_rows, others = tried_rows[whole], list(itertools.compress(others, whole))
     every = [*captions, *(_word_of(captions[row], heads[row]) for row in alone), *others]
     rows = np.concatenate([np.arange(len(captions)), np.array(alone, dtype=np.intp), tried_rows])
     names = [own.tokens[place : place + 1] for own, place in zip(captions, heads, strict=True)]
     agrees = [set(names[row]) <= set(one.tokens) for row, one in zip(rows.tolist(), every, strict=True)]
     return Choices(rows, every, confidence.features(every, agrees, logits[rows]))
+
+
+def _is_padded(said: decoding.Caption, words: Vocabulary) -> bool:
+    """Whether a caption was cut off, or names something twice: "a cup of a", "a bowl of a bowl"."""
+    named = [word for word in words.decode(said.tokens).split() if word not in PREPOSITIONS and word not in ARTICLES]
+    return said.logprobs[-1] < math.log(LEAST_END) or len(set(named)) < len(named)
 
 
 def _word_of(own: decoding.Caption, place: int) -> decoding.Caption:

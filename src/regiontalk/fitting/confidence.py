@@ -26,7 +26,7 @@ from regiontalk.model import Model
 from regiontalk.regions import Detections, Rows
 
 LONGEST = 6  # words that are asked for in choosing `near`
-NEARS = np.linspace(0.5, 1.0, 11)
+NEARS = np.linspace(0.7, 1.0, 7)
 WORSE = 0.01  # the share of right captions that longer ones may cost
 CUTS = np.linspace(0.3, 0.7, 9)
 RIGHT_SHARE = 0.8  # of the captions that are shown
