@@ -88,7 +88,7 @@ def measure(recipe: FCLNRecipe, device: torch.device, repeats: int) -> dict[str,
 
     def backbone_alone() -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=recipe.run.precision == "bfloat16"):
-            features = net.backbone(batch.images.float())
+            features = net.backbone(batch.images.float(), batch.sizes)[0]
         features.float().mean().backward()
 
     backbone = seconds_per_call(backbone_alone, device, repeats)

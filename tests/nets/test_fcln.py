@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regiontalk.nets.fcln import FCLN, FCLNConfig, Recognized
+from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig, box_geometry, decode_boxes, to_cxcywh
 from regiontalk.nets.recognition import RecognitionConfig
@@ -37,23 +37,10 @@ BOXES = torch.tensor([[[3.0, 4.0, 30.0, 40.0], [10.0, 10.0, 60.0, 30.0]]] * 2)
 SIZES = torch.tensor([[64.0, 48.0], [50.0, 40.0]])
 
 
-def test_forward_shows_the_algorithm():
-    net = make_net()
-
-    def caption(recognized: Recognized) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        fed = torch.tensor([[7, 2, 3], [8, 4, 0]])
-        return net.see(recognized, SIZES, BOXES)[[0, 3]], fed, fed > 0
-
-    output = net(photos(), SIZES, lambda proposals: proposals.boxes_xyxy[:, :2], caption)
-    assert output.proposals.boxes_xyxy.shape == (2, 3 * 4 * 2, 4)
-    assert output.recognized.codes.shape == (2, 2, 12)
-    assert output.word_logits.shape == (5, 7)
-
-
 def test_the_final_box_is_the_region_moved_by_the_final_transform():
     net = make_net()
     torch.nn.init.normal_(net.recognition.transform.weight)
-    features, _ = net.backbone.maps(photos(), SIZES)
+    features, _ = net.backbone(photos(), SIZES)
     recognized = net.recognize(features, SIZES, BOXES)
     torch.testing.assert_close(recognized.boxes_xyxy, decode_boxes(to_cxcywh(BOXES), recognized.transforms))
     assert not torch.allclose(recognized.boxes_xyxy, BOXES)
@@ -61,11 +48,11 @@ def test_the_final_box_is_the_region_moved_by_the_final_transform():
 
 def test_photos_of_a_batch_are_seen_as_if_alone():
     net = make_net(surroundings=True)
-    together = net.recognize(net.backbone.maps(photos(), SIZES)[0], SIZES, BOXES)
+    together = net.recognize(net.backbone(photos(), SIZES)[0], SIZES, BOXES)
     seen = net.see(together, SIZES, BOXES).view(2, 2, -1)
     for n in range(2):
         one = slice(n, n + 1)
-        alone = net.recognize(net.backbone.maps(photos()[one], SIZES[one])[0], SIZES[one], BOXES[one])
+        alone = net.recognize(net.backbone(photos()[one], SIZES[one])[0], SIZES[one], BOXES[one])
         torch.testing.assert_close(alone.codes[0], together.codes[n])
         torch.testing.assert_close(alone.logits[0], together.logits[n])
         torch.testing.assert_close(net.see(alone, SIZES[one], BOXES[one]), seen[n])
@@ -73,7 +60,7 @@ def test_photos_of_a_batch_are_seen_as_if_alone():
 
 def test_the_photo_code_is_that_of_the_photo_without_its_padding():
     net = make_net()
-    features, _ = net.backbone.maps(photos(), SIZES)
+    features, _ = net.backbone(photos(), SIZES)
     recognized = net.recognize(features, SIZES, BOXES)
     whole = torch.cat([torch.zeros_like(SIZES), SIZES], dim=1)[:, None]
     torch.testing.assert_close(recognized.photo_codes, net.recognize(features, SIZES, whole).codes[:, 0])
@@ -113,7 +100,7 @@ def test_released_first_weights():
 
 def test_scaled_first_weights_leave_boxes_and_scores_undecided():
     net = make_net("he")
-    proposals = net.localization(net.backbone.maps(photos(), SIZES)[0])
+    proposals = net.localization(net.backbone(photos(), SIZES)[0])
     assert not proposals.transforms.any()
     assert float(proposals.logits.detach().abs().max()) < 1
     assert float(net.recognition.first.weight.detach().std()) > 0.05

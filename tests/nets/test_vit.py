@@ -26,9 +26,9 @@ def test_photos_of_a_batch_are_seen_as_if_alone(net: ViT) -> None:
     """All but the convolution on top, whose cells at the border of a photo see the padding beside it."""
     torch.manual_seed(1)
     canvas = torch.rand(2, 3, 96, 128) * 255
-    _, together = net.maps(canvas, sizes((64, 90), (128, 64)))
-    _, first = net.maps(canvas[:1, :, :96, :64], sizes((64, 90)))
-    _, second = net.maps(canvas[1:, :, :64, :128], sizes((128, 64)))
+    _, together = net(canvas, sizes((64, 90), (128, 64)))
+    _, first = net(canvas[:1, :, :96, :64], sizes((64, 90)))
+    _, second = net(canvas[1:, :, :64, :128], sizes((128, 64)))
     torch.testing.assert_close(together[:1, :, :, :4], first, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(together[1:, :, :4], second, rtol=1e-4, atol=1e-4)
 
@@ -59,7 +59,7 @@ def test_a_cell_stands_for_its_own_pixels(net: ViT) -> None:
     painted = photo.clone()
     painted[:, :, 64:80, 32:48] = 255 - painted[:, :, 64:80, 32:48]  # row 4, column 2
     whole = sizes((96, 96))
-    change = (net.maps(painted, whole)[1] - net.maps(photo, whole)[1]).abs().sum(dim=1)[0]
+    change = (net(painted, whole)[1] - net(photo, whole)[1]).abs().sum(dim=1)[0]
     assert divmod(int(change.argmax()), 6) == (4, 2)
 
 

