@@ -1,9 +1,8 @@
-"""Files: written whole or not at all, read with limits, and read into dataclasses strictly."""
+"""Files: written whole or not at all, and read with limits."""
 
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import errno
 import functools
 import gzip
@@ -15,22 +14,19 @@ import secrets
 import shutil
 import stat
 import tomllib
-import types
-import typing
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import Any, BinaryIO, NoReturn
 
 from regiontalk.errors import DataError, DiskFull, OutputError, RegionTalkError, UsageError
+from regiontalk.typed import shorten
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
-
-Loaded = TypeVar("Loaded")
 
 # Limits, so that a broken or hostile file fills neither memory nor time.
 LONGEST_LINE = 1 << 24  # bytes
@@ -41,8 +37,6 @@ DEEPEST = 100  # lists and objects within each other
 LONGEST_NAME = 200  # bytes of a file name that we choose, before its ending
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what the system says when there is no room
-REST = {"rest": True}
-"""`field(metadata=REST)` marks the field of a dataclass that takes the keys it does not know."""
 
 _PARTIAL = ".regiontalk-*.partial*"
 
@@ -387,159 +381,3 @@ def parse_object(data: bytes, place: str) -> dict[str, Any]:
 
 def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-def shorten(value: object) -> str:
-    """A value for a message."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-# Typed values. Ours, because cattrs and the like convert more than they refuse ("5" is an int to them) and know no
-# place for unknown keys; a check that names the key in one line would be as long on top of them.
-
-
-def to_dataclass(kind: type[Loaded], data: object, place: str, error: Callable[[str], Exception] = DataError) -> Loaded:
-    """A dataclass from the plain values of JSON or TOML: every key known and of its type, every number finite.
-
-    A key may be missing if its field has a default. The `error` names the place and the key in one line.
-    """
-    try:
-        loaded: Loaded = _reader(kind)(data)  # type: ignore[arg-type]
-        return loaded
-    except _Wrong as wrong:
-        raise error(": ".join(part for part in (place, wrong.key, wrong.problem) if part)) from None
-
-
-class _Wrong(Exception):
-    """What is wrong, and under which key (`net.anchors[2]`)."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.key = ""
-
-    def inside(self, key: str) -> _Wrong:
-        self.key = key + ("." if self.key and self.key[0] != "[" else "") + self.key
-        return self
-
-
-@functools.cache
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What turns a plain value into one of a type, or raises `_Wrong`."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
-        return lambda value: value
-    if hint is float:
-        return _read_float
-    if origin is typing.Literal:
-        return functools.partial(_read_choice, parts)
-    if origin in (typing.Union, types.UnionType):
-        (inner,) = (_reader(part) for part in parts if part is not type(None))
-        return lambda value: None if value is None else inner(value)
-    if dataclasses.is_dataclass(hint):
-        return _dataclass_reader(hint)
-    if origin is tuple:
-        return _tuple_reader(parts)
-    if origin in (dict, Mapping):
-        return _dict_reader(_reader(parts[1]))
-    return _read_int if hint is int else functools.partial(_expect, hint)
-
-
-def _expect(kind: type, value: Any) -> Any:
-    if type(value) is not kind:
-        raise _Wrong(f"{shorten(value)} is not of type {kind.__name__}")
-    return value
-
-
-def _read_int(value: Any) -> int:
-    if abs(_expect(int, value)) >= 1 << 63:
-        raise _Wrong(f"{shorten(value)} is too large")
-    return int(value)
-
-
-def _read_choice(choices: tuple[Any, ...], value: Any) -> Any:
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise _Wrong(f"{shorten(value)}; it may be {', '.join(map(str, choices))}")
-    return value
-
-
-def _read_float(value: Any) -> float:
-    try:
-        number = float(value) if type(value) is int else value
-    except OverflowError:
-        number = None
-    if type(number) is not float or not math.isfinite(number):
-        raise _Wrong(f"{shorten(value)} is not a finite number")
-    return number
-
-
-def _tuple_reader(parts: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    if parts[-1] is Ellipsis:
-        inner = _reader(parts[0])
-        length = None
-    else:
-        inners = [_reader(part) for part in parts]
-        length = len(parts)
-
-    def read(value: Any) -> tuple[Any, ...]:
-        if type(value) not in (list, tuple):
-            raise _Wrong(f"{shorten(value)} is not a list")
-        if length is not None and len(value) != length:
-            raise _Wrong(f"{shorten(value)} is not a list of {length} values")
-        number, done = 0, []
-        try:
-            for number, item in enumerate(value):
-                done.append((inner if length is None else inners[number])(item))
-        except _Wrong as wrong:
-            raise wrong.inside(f"[{number}]") from None
-        return tuple(done)
-
-    return read
-
-
-def _dict_reader(inner: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
-    def read(value: Any) -> dict[str, Any]:
-        done = {}
-        for key, item in _expect(dict, value).items():
-            try:
-                done[key] = inner(item)
-            except _Wrong as wrong:
-                raise wrong.inside(key) from None
-        return done
-
-    return read
-
-
-def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
-    hints = typing.get_type_hints(kind)
-    fields = dataclasses.fields(kind)
-    readers = {field.name: _reader(hints[field.name]) for field in fields if "rest" not in field.metadata}
-    rest = next((field.name for field in fields if field.name not in readers), None)
-    missing = dataclasses.MISSING
-    required = [field.name for field in fields if field.default is missing and field.default_factory is missing]
-
-    def read(value: Any) -> Any:
-        values: dict[str, Any] = {}
-        unknown = {}
-        for key, item in _expect(dict, value).items():
-            if key not in readers:
-                unknown[key] = item
-                continue
-            try:
-                values[key] = readers[key](item)
-            except _Wrong as wrong:
-                raise wrong.inside(key) from None
-        for name in required:
-            if name not in values:
-                raise _Wrong(f"{name!r} is missing")
-        if unknown and rest is None:
-            raise _Wrong(f"unknown key {shorten(next(iter(unknown)))} (known: {', '.join(readers)})")
-        if unknown:
-            values[str(rest)] = unknown
-        try:
-            return kind(**values)
-        except RegionTalkError as error:
-            raise _Wrong(error.message) from None
-
-    return read

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.confidence import Confidence
 from regiontalk.errors import DataError, ModelError, UsageError
-from regiontalk.files import LONGEST_LINE, json_file, new_folder, parse_object, read_file, to_dataclass
+from regiontalk.files import LONGEST_LINE, json_file, new_folder, parse_object, read_file
 from regiontalk.ranking import Ranking
+from regiontalk.typed import to_dataclass
 from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 2

@@ -16,9 +16,9 @@ from regiontalk import decoding
 from regiontalk.aligner import AlignmentHead
 from regiontalk.decoding import Caption
 from regiontalk.errors import UsageError
-from regiontalk.files import to_dataclass
 from regiontalk.model_folder import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.runtime import Floats, Runtime
+from regiontalk.typed import to_dataclass
 from regiontalk.types import Sentence
 from regiontalk.vocabulary import Vocabulary
 

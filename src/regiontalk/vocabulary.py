@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.files import to_dataclass
+from regiontalk.typed import to_dataclass
 
 END, UNKNOWN = 0, 1
 SPECIAL = ("<END>", "<UNK>")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regiontalk.errors import DataError, InputError, UsageError
-from regiontalk.files import read_json, shorten, to_dataclass
+from regiontalk.files import read_json
+from regiontalk.typed import shorten, to_dataclass
 from regiontalk.types import BoxXYXY
 
 Boxes = tuple[BoxXYXY, ...]

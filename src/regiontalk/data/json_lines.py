@@ -15,7 +15,8 @@ from typing import Any
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, annotations_path
 from regiontalk.data.sources import Format, Item, Source, as_object, as_size, reading, split_of, xywh_box
-from regiontalk.files import open_file, read_json_lines, to_dataclass
+from regiontalk.files import open_file, read_json_lines
+from regiontalk.typed import to_dataclass
 
 # What a prediction carries beside path, size and regions: no part of a record.
 _OF_PREDICTIONS = {"schema", "model"}

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
-from regiontalk.files import LONGEST_LINE, REST, open_file, parse_json, read_file, read_lines, to_dataclass
+from regiontalk.files import LONGEST_LINE, open_file, parse_json, read_file, read_lines
+from regiontalk.typed import REST, to_dataclass
 from regiontalk.types import BoxXYXY
 
 ANNOTATIONS = ("annotations.jsonl", "annotations.jsonl.gz")

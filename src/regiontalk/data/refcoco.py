@@ -22,7 +22,8 @@ from regiontalk.data.coco import Photo, photo_of, take_entries
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, split_of, xywh_box
 from regiontalk.errors import DataError
-from regiontalk.files import REST, read_file, read_json, to_dataclass
+from regiontalk.files import read_file, read_json
+from regiontalk.typed import REST, to_dataclass
 from regiontalk.types import BoxXYXY
 
 INSTANCES = "instances.json"

@@ -11,7 +11,8 @@ from typing import Any, TypedDict, cast
 
 from regiontalk.data.records import SPLITS, Record, TrueRegion
 from regiontalk.errors import DataError
-from regiontalk.files import read_file, read_json, shorten
+from regiontalk.files import read_file, read_json
+from regiontalk.typed import shorten
 from regiontalk.types import BoxXYXY
 
 SPLIT_NAMES = {name: name for name in SPLITS} | {

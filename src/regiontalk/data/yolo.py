@@ -32,8 +32,9 @@ from regiontalk.data.sources import (
     scores_of,
 )
 from regiontalk.errors import DataError, InputError
-from regiontalk.files import FreeNames, new_folder, shorten
+from regiontalk.files import FreeNames, new_folder
 from regiontalk.photos import find_photos
+from regiontalk.typed import shorten
 from regiontalk.types import BoxXYXY, ImageRegions
 
 LABELS, IMAGES, PREDICTIONS = "labels", "images", "predictions"

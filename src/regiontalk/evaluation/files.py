@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from regiontalk.data.records import Record, annotations_path, parse_record
 from regiontalk.errors import DataError
-from regiontalk.files import REST, parse_object, read_object_lines, to_dataclass
+from regiontalk.files import parse_object, read_object_lines
+from regiontalk.typed import REST, to_dataclass
 from regiontalk.types import BoxXYXY, ImageRegions, Region
 
 Size = tuple[int, int]

@@ -22,8 +22,9 @@ from PIL import Image
 from regiontalk import boxes, drawing
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.evaluation.files import PredictedSentence, Predictions, Problems, Size, read_objects, read_predictions
-from regiontalk.files import json_file, new_folder, read_json, replacing, to_dataclass
+from regiontalk.files import json_file, new_folder, read_json, replacing
 from regiontalk.page import fill_template, jpeg_base64, json_for_html, reduced
+from regiontalk.typed import to_dataclass
 from regiontalk.types import BoxXYXY, ImageRegions, Region, Shown
 
 SCHEMA = "regiontalk-judging/1"

@@ -15,7 +15,8 @@ import numpy as np
 
 from regiontalk.boxes import Floats, Integers
 from regiontalk.errors import DataError
-from regiontalk.files import REST, open_file, read_json_lines, to_dataclass
+from regiontalk.files import open_file, read_json_lines
+from regiontalk.typed import REST, to_dataclass
 
 CUTS = (1, 5, 10)
 ROWS_AT_ONCE = 256

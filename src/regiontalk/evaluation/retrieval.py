@@ -14,7 +14,8 @@ from regiontalk.data.records import Record
 from regiontalk.errors import DataError
 from regiontalk.evaluation.files import LARGEST_PIXEL, Names, Problems, read_objects
 from regiontalk.evaluation.ranking import recalls
-from regiontalk.files import REST, read_json, to_dataclass
+from regiontalk.files import read_json
+from regiontalk.typed import REST, to_dataclass
 from regiontalk.types import BoxXYXY
 
 IOU_THRESHOLDS = (0.1, 0.3, 0.5)

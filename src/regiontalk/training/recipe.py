@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from regiontalk.errors import UsageError
-from regiontalk.files import read_toml, to_dataclass
+from regiontalk.files import read_toml
 from regiontalk.model_folder import PredictionConfig, SentencePredictionConfig
 from regiontalk.nets.alignment import AlignmentConfig
 from regiontalk.nets.fcln import FCLNConfig
 from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
+from regiontalk.typed import to_dataclass
 from regiontalk.vocabulary import LENGTH_STYLE
 
 Config = TypeVar("Config")

@@ -19,7 +19,8 @@ from regiontalk import boxes as geometry
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.files import json_line, read_json_lines, replacing, to_dataclass
+from regiontalk.files import json_line, read_json_lines, replacing
+from regiontalk.typed import to_dataclass
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
 WHOLE_PHOTO = 0  # its row in the codes
