@@ -166,7 +166,7 @@ class TestWords:
     def test_fewer_where_more_are_unsure(self, fitted: Confidence | None) -> None:
         assert Teller(LONG | {4: ("a dog in hat", 0.3)}, fitted).say(4) == ["a brown dog"]
 
-    @pytest.mark.parametrize("padded", ["a dog in a hat", "a dog in dog"])
+    @pytest.mark.parametrize("padded", ["a dog in a hat", "a dog in a", "a dog in dog"])
     def test_none_that_is_cut_off_or_says_a_name_twice(self, padded: str) -> None:
         assert Teller(LONG | {4: (padded, 0.95)}).say(4) == ["a brown dog"]
 

@@ -24,7 +24,7 @@ from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.runtime import Floats, Proposed, Runtime, State
 from regiontalk.types import Region
-from regiontalk.vocabulary import END, PREPOSITIONS, Vocabulary, head_place
+from regiontalk.vocabulary import END, Vocabulary, head_place
 
 SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
 ARTICLES = ("a", "an", "the")
@@ -131,14 +131,16 @@ def caption(
     at most."""
     captions: list[decoding.Caption] = []
     step: decoding.Step = runtime.step
-    starts, longest = np.full(len(state[0]), runtime.words.start()), runtime.info.prediction.longest
-    if lengths is not None:
-        step, state, longest = _limited(step), (*state, lengths.astype(np.float32)), int(lengths.max(initial=0)) + 1
-        starts = np.array([runtime.words.start_of_length(length) for length in lengths.tolist()], dtype=np.int64)
+    words, obeyed = runtime.words, decoding.Rules(runtime.info.prediction.longest)
+    starts = np.full(len(state[0]), words.start())
+    if lengths is not None:  # as in sentences, long ones would say a thing twice or half
+        step, state = _limited(step), (*state, lengths.astype(np.float32))
+        obeyed = decoding.Rules(int(lengths.max(initial=0)) + 1, words.content_tokens, words.leading_tokens)
+        starts = np.array([words.start_of_length(length) for length in lengths.tolist()], dtype=np.int64)
     for first in range(0, len(starts), ROWS_AT_ONCE):
         chunk = slice(first, first + ROWS_AT_ONCE)
         part = tuple(rows[chunk] for rows in state)
-        found = decoding.beam_search(step, part, starts[chunk], decoding.Rules(longest), beam)
+        found = decoding.beam_search(step, part, starts[chunk], obeyed, beam)
         captions += [best for best, *_ in found]
     return captions
 
@@ -182,14 +184,14 @@ def choices(
     beam: int = 1,
 ) -> Choices:
     """The model's own `captions` of R regions, with states and logits (R,), and for each region captions of `lengths`
-    words at most, without those that are padded. One word is the head word of the own caption: without an article, the
-    model would name another thing."""
+    words at most, without those that were cut off. One word is the head word of the own caption: without an article,
+    the model would name another thing."""
     heads = [head_place(runtime.words.decode(own.tokens).split()) for own in captions]
     alone = [row for row, tried in enumerate(lengths) if 1 in tried and heads[row] >= 0]
     pairs = [(row, length) for row, tried in enumerate(lengths) for length in tried if length > 1]
     tried_rows, tried = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     others = caption(runtime, tuple(part[tried_rows] for part in state), beam, tried) if pairs else []
-    whole = [not _is_padded(one, runtime.words) for one in others]
+    whole = [_is_whole(one, runtime.words) for one in others]
     tried_rows, others = tried_rows[whole], list(itertools.compress(others, whole))
     every = [*captions, *(_word_of(captions[row], heads[row]) for row in alone), *others]
     rows = np.concatenate([np.arange(len(captions)), np.array(alone, dtype=np.intp), tried_rows])
@@ -198,10 +200,9 @@ def choices(
     return Choices(rows, every, confidence.features(every, agrees, logits[rows]))
 
 
-def _is_padded(said: decoding.Caption, words: Vocabulary) -> bool:
-    """Whether a caption was cut off, or names something twice: "a cup of a", "a bowl of a bowl"."""
-    named = [word for word in words.decode(said.tokens).split() if word not in PREPOSITIONS and word not in ARTICLES]
-    return said.logprobs[-1] < math.log(LEAST_END) or len(set(named)) < len(named)
+def _is_whole(said: decoding.Caption, words: Vocabulary) -> bool:
+    """Whether a caption came to its end before its limit did: not "a cup of"."""
+    return said.logprobs[-1] >= math.log(LEAST_END) and not words.leading_tokens.intersection(said.tokens[-1:])
 
 
 def _word_of(own: decoding.Caption, place: int) -> decoding.Caption:
