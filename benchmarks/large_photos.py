@@ -1,0 +1,119 @@
+"""A photo of 12 megapixels captioned, against the same photo at 640×480; and the memory that large photos take.
+
+Both JPEGs are captioned in turns in one process. Peer of the boxes: the large photo decoded whole. Memory is that of
+`regiontalk caption --json` on eight photos of 50 megapixels, in a process of its own (Linux).
+
+python benchmarks/large_photos.py --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import regiontalk
+from regiontalk.boxes import iou
+from regiontalk.images import open_photo, resize
+from regiontalk.model import Model
+from regiontalk.types import ImageRegions
+from turns import PHOTO, SIZE, take_turns
+
+PHONE = (4032, 3024)
+LARGEST = (8160, 6120)
+PHOTOS = 8
+
+# Linux counts a process's peak from its start only there, not in `wait4`.
+CAPTION = """
+import sys
+from regiontalk.cli.main import run
+code = run(["caption", *sys.argv[1:]])
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(peak, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def jpeg(size: tuple[int, int], **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    with Image.open(PHOTO) as photo:
+        photo.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90, **options)
+    return buffer.getvalue()
+
+
+def phone_photos() -> Iterator[bytes]:
+    for path in sorted(PHOTO.parent.glob("*.jpg")):
+        buffer = io.BytesIO()
+        with Image.open(path) as photo:
+            photo.convert("RGB").resize(PHONE, Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90)
+        yield buffer.getvalue()
+
+
+def moved(found: ImageRegions, expected: ImageRegions) -> list[float]:
+    """How far the ten best regions lie from the nearest of those expected: the largest difference of their sides, in
+    percent of the long side.
+    """
+    boxes = np.array([region.xyxy for region in expected.regions]) / expected.width
+    own = np.array([region.xyxy for region in found.regions[:10]]) / found.width
+    nearest = boxes[iou(own, boxes).argmax(axis=1)]
+    return [100 * value for value in np.abs(nearest - own).max(axis=1).tolist()]
+
+
+def box_figures(model: Model) -> dict[str, float]:
+    """The boxes of large photos against those of the photos decoded whole. Two regions that score nearly the same may
+    change places by any change of a photo; how often is shown by a change of every tenth value by one level.
+    """
+    dice = np.random.default_rng(0)
+    reduced, noisy = [], []
+    for data in phone_photos():
+        whole = resize(open_photo(data), model.runtime.info.input_size).pixels
+        expected = model(whole)
+        noise = dice.choice([-1, 0, 1], whole.shape, p=[0.05, 0.9, 0.05])
+        reduced += moved(model(data), expected)
+        noisy += moved(model(np.clip(whole + noise, 0, 255).astype(np.uint8)), expected)
+    figures = {"box_difference_percent_median": float(np.median(reduced))}
+    figures |= {"boxes_within_1_percent": float(np.mean(np.array(reduced) <= 1))}
+    return figures | {"boxes_within_1_percent_of_noisy_photos": float(np.mean(np.array(noisy) <= 1))}
+
+
+def memory(workers: int) -> float:
+    """Peak megabytes for `PHOTOS` photos of 50 megapixels."""
+    with tempfile.TemporaryDirectory() as name:
+        data = jpeg(LARGEST)
+        for number in range(PHOTOS):
+            (Path(name) / f"{number}.jpg").write_bytes(data)
+        command = [sys.executable, "-c", CAPTION, name, "--json", "-q", "-j", str(workers)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stderr.split()[-1]) / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="a model folder; default: the package's own")
+    parser.add_argument("--threads", type=int, help="cores; default: all")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--json", action="store_true", help="print the JSON object alone")
+    options = parser.parse_args()
+    model = regiontalk.load(options.model, threads=options.threads)
+    photos = {"small": jpeg(SIZE), "large": jpeg(PHONE), "progressive": jpeg(PHONE, progressive=True)}
+    times = take_turns({name: lambda data=data: model(data) for name, data in photos.items()}, options.repeats)
+    out = {f"{name}_ms": round(value, 1) for name, value in times.items()}
+    out |= {f"{name}_over_small": round(times[name] / times["small"], 3) for name in ("large", "progressive")}
+    out |= {name: round(value, 3) for name, value in box_figures(model).items()}
+    out |= {f"memory_50_megapixels_j{workers}_mb": round(memory(workers)) for workers in (1, 2)}
+    if not options.json:
+        print("\n".join(f"{name}: {value}" for name, value in out.items()))
+    print(json.dumps(out))
+
+
+if __name__ == "__main__":
+    main()
