@@ -12,7 +12,7 @@ import torch
 
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.export import detector
-from regiontalk.export.detector import export_model, sample_by_products
+from regiontalk.export.detector import export_model
 from regiontalk.export.graphs import LINEAR
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model_folder import read_model_folder
@@ -67,18 +67,6 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
         )
         codes, own = (each.codes for each in read)
         assert np.abs(codes - own).max() < tolerance * own.std()
-
-
-@pytest.mark.parametrize("samples", [1, 2, 3])
-def test_sampling_by_products_is_sampling(samples: int) -> None:
-    generator = torch.Generator().manual_seed(samples)
-    features = torch.rand((2, 5, 6, 9), generator=generator)
-    boxes = torch.rand((2, 20, 2, 2), generator=generator).sort(dim=2).values.flatten(2) * 150
-    boxes[0, 0] = torch.tensor([-60.0, -20.0, 300.0, 110.0])
-    boxes[1, 0] = torch.tensor([40.0, 30.0, 40.0, 30.0])  # a point
-    torch.testing.assert_close(
-        sample_by_products(features, boxes, 7, samples), sample_regions(features, boxes, 7, samples)
-    )
 
 
 def test_nothing_is_done_where_the_folder_is_there(shaken_checkpoint: Path, tmp_path: Path) -> None:

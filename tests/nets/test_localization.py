@@ -260,3 +260,16 @@ def test_several_samples_a_cell_are_averaged():
     fine = sample_regions(features, box, cells=6)
     coarse = sample_regions(features, box, cells=3, samples_per_cell=2)
     torch.testing.assert_close(coarse, fine.view(1, 2, 3, 2, 3, 2).mean(dim=(3, 5)))
+
+
+@pytest.mark.parametrize("samples", [2, 3])
+def test_means_over_cells_are_means_of_points(samples: int) -> None:
+    """Outside the photo, and for a box without area, too."""
+    generator = torch.Generator().manual_seed(samples)
+    features = torch.rand((2, 5, 6, 9), generator=generator)
+    boxes = torch.rand((2, 20, 2, 2), generator=generator).sort(dim=2).values.flatten(2) * 150
+    boxes[0, 0] = torch.tensor([-60.0, -20.0, 300.0, 110.0])
+    boxes[1, 0] = torch.tensor([40.0, 30.0, 40.0, 30.0])
+    points = sample_regions(features, boxes, 7 * samples)
+    means = sample_regions(features, boxes, 7, samples)
+    torch.testing.assert_close(means, torch.nn.functional.avg_pool2d(points, samples))

@@ -45,7 +45,7 @@ class CodedPhotos:
         """Name -> place."""
         return {name: place for place, name in enumerate(self.names)}
 
-    @property
+    @cached_property
     def mask(self) -> NDArray[np.bool_]:
         """(P, K) which rows are regions."""
         return np.arange(self.codes.shape[1]) < self.counts[:, None]

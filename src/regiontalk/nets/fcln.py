@@ -70,7 +70,6 @@ class FCLN(nn.Module):
         self.localization = LocalizationLayer(channels, config.localization)
         self.recognition = RecognitionNetwork(channels, config.recognition)
         self.language = LanguageModel(config.recognition.code, tokens, starts, config.language)
-        self.sample = sample_regions  # eq. 3; the exporter puts an equal one there that suits its runtime
         initialize(self, config.initialization)
 
     def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:
@@ -82,7 +81,7 @@ class FCLN(nn.Module):
         whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
         with_whole = torch.cat([boxes_xyxy, whole], dim=1)
         recognition = self.config.recognition
-        sampled = self.sample(
+        sampled = sample_regions(
             features, with_whole, recognition.cells, recognition.samples_per_cell
         )  # (N·(B+1), C, X, Y)
         codes, logits, transforms = self.recognition(sampled, box_geometry(with_whole.detach(), sizes).flatten(0, 1))
@@ -94,7 +93,7 @@ class FCLN(nn.Module):
 
     def appear(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
         """What regions (N, B, 4) look like: means of the deep map (N, A, h, w) over them, (N·B, A)."""
-        return self.sample(deep, boxes_xyxy, 1, APPEARANCE_POINTS).flatten(1)
+        return sample_regions(deep, boxes_xyxy, 1, APPEARANCE_POINTS).flatten(1)
 
     def see(self, recognized: Recognized, sizes: Tensor, boxes_xyxy: Tensor) -> Tensor:
         """What the language model is shown of every region (N·B, E)."""

@@ -86,8 +86,14 @@ def sample_regions(features: Tensor, boxes_xyxy: Tensor, cells: int, samples_per
     on the corners of the box. Differs from the paper where `samples_per_cell` > 1: each cell is the mean of
     that many points a side, so that a large region skips no feature.
     """
+    if samples_per_cell > 1:
+        return _sample_means(features, boxes_xyxy, cells, samples_per_cell)
+    return _sample_points(features, boxes_xyxy, cells)
+
+
+def _sample_points(features: Tensor, boxes_xyxy: Tensor, points: int) -> Tensor:
+    """One point a cell: a gather."""
     count, channels, height, width = features.shape
-    points = cells * samples_per_cell
     ratio = torch.linspace(0, 1, points, device=boxes_xyxy.device, dtype=boxes_xyxy.dtype)
     low, high = boxes_xyxy[..., :2, None], boxes_xyxy[..., 2:, None]
     x, y = (low + (high - low) * ratio).unbind(dim=2)  # (N, B, points) each, in pixels
@@ -100,8 +106,30 @@ def sample_regions(features: Tensor, boxes_xyxy: Tensor, cells: int, samples_per
     sampled = F.grid_sample(
         features.to(grid.dtype), grid.flatten(1, 2), mode="bilinear", padding_mode="zeros", align_corners=False
     )  # (N, C, B·points, points)
-    sampled = sampled.view(count, channels, -1, points, points).transpose(1, 2).flatten(0, 1)
-    return F.avg_pool2d(sampled, samples_per_cell) if samples_per_cell > 1 else sampled
+    return sampled.view(count, channels, -1, points, points).transpose(1, 2).flatten(0, 1)
+
+
+def _sample_means(features: Tensor, boxes_xyxy: Tensor, cells: int, samples_per_cell: int) -> Tensor:
+    """Means over the points of each cell, as two products of matrices.
+
+    Eq. 3 with such means is a weighted sum over rows, then over columns. That is several times as fast as a gather of
+    all points, though most of the weights are 0.
+    """
+    count, channels, height, width = features.shape
+    from_columns = _bilinear_weights(boxes_xyxy[..., 0::2], cells, samples_per_cell, width)  # (N, B, X, w)
+    from_rows = _bilinear_weights(boxes_xyxy[..., 1::2], cells, samples_per_cell, height)  # (N, B, Y, h)
+    plane = features.permute(0, 2, 3, 1).flatten(2).to(from_rows.dtype)  # (N, h, w·C)
+    rows = from_rows.flatten(1, 2) @ plane  # (N, B·Y, w·C)
+    sampled = from_columns[:, :, None] @ rows.view(count, -1, cells, width, channels)  # (N, B, Y, X, C)
+    return sampled.flatten(0, 1).permute(0, 3, 1, 2)
+
+
+def _bilinear_weights(sides: Tensor, cells: int, samples_per_cell: int, count: int) -> Tensor:
+    """How much each of `count` features counts in each cell between two sides (N, B, 2) in pixels, (N, B, X, count)."""
+    ratio = torch.linspace(0, 1, cells * samples_per_cell, device=sides.device, dtype=sides.dtype)
+    points = (sides[..., :1] + (sides[..., 1:] - sides[..., :1]) * ratio) / STRIDE - 0.5  # in features
+    distance = (points[..., None] - torch.arange(count, device=sides.device, dtype=sides.dtype)).abs()
+    return (1 - distance).clamp(min=0).unflatten(2, (cells, samples_per_cell)).mean(dim=3)
 
 
 class LocalizationLayer(nn.Module):

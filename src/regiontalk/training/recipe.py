@@ -111,6 +111,8 @@ class AugmentationConfig:
     """Largest change of brightness, contrast and saturation."""
     coarse: float = 0.0
     """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged again."""
+    zoom_by_batch: bool = False
+    """One zoom for all photos of a batch, which are stretched a little to one shape. Faster: nothing is padding."""
 
     def __post_init__(self) -> None:
         at_least_one(self, "zoom")

@@ -240,6 +240,23 @@ class TestBatch:
             assert (photo[:, :, width:] == images.GREY).all()
             assert (photo[1, :height, :width] == 0).all()
 
+    def test_photos_fill_a_batch_that_has_one_zoom(self, tmp_path):
+        """Shapes that are much alike become one, boxes with them; one that differs too much keeps its own."""
+        shapes = [(64, 48), (64, 46), (64, 50), (64, 49), (200, 48)]
+        records = [{"size": size, "regions": [region("x", xyxy=(0, 0, *size))]} for size in shapes]
+        one_zoom = AugmentationConfig(flip=0.0, zoom=1.3, zoom_by_batch=True)
+        batches = make_batches(write_dataset(tmp_path / "d", records), one_zoom, batch=5)
+        batches.pad_to = 4
+        widths = set()
+        for step in range(8):
+            batch = batches[step]
+            height, width = batch.images.shape[2:]
+            for name, size, box in zip(batch.names, batch.sizes, batch.truths.boxes_xyxy[:, 0], strict=True):
+                assert name == "4.png" or size.tolist() == [width, height]
+                assert box.tolist() == [0, 0, *size.tolist()]
+            widths.add(width)
+        assert len(widths) > 2
+
     def test_ranks_share_a_batch(self, tmp_path):
         folder = write_dataset(tmp_path / "d", [{} for _ in range(6)])
         whole = make_batches(folder, batch=6)

@@ -32,6 +32,18 @@ def plain_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], long_side: 
     return View(resized.pixels, scaled, np.ones(len(scaled), dtype=bool))
 
 
+def stretched_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], size: tuple[int, int]) -> View:
+    """The photo at a size (width, height) that need not keep its shape."""
+    pixels = np.array(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0))
+    scaled = boxes.scale(boxes_xyxy, size[0] / photo.width, size[1] / photo.height)
+    return View(pixels, scaled, np.ones(len(scaled), dtype=bool))
+
+
+def random_zoom(config: AugmentationConfig, random: np.random.Generator) -> float:
+    """From 1/zoom to zoom; as often below 1 as above."""
+    return float(np.exp(random.uniform(-1, 1) * np.log(config.zoom)))
+
+
 def random_view(
     photo: Image.Image,
     boxes_xyxy: NDArray[np.floating],
@@ -39,15 +51,23 @@ def random_view(
     may_flip: bool,
     config: AugmentationConfig,
     random: np.random.Generator,
+    size: tuple[int, int] | None = None,
 ) -> View:
-    """A mirrored, scaled, cropped, blurred, differently lit view; `random` decides."""
-    zoom = float(np.exp(random.uniform(-1, 1) * np.log(config.zoom)))
+    """A mirrored, scaled, cropped, blurred, differently lit view; `random` decides.
+
+    With `size` the whole photo gets that width and height before it is cropped, instead of a zoom of its own.
+    """
+    zoom = random_zoom(config, random)
     flips = random.random() < config.flip and may_flip
     if config.coarse and random.random() < config.coarse:
         photo = coarsen(photo, random)
     if config.colour:
         photo = relight(photo, config.colour, random)
-    view = crop(plain_view(photo, boxes_xyxy, round(long_side * zoom)), long_side, random)
+    if size is None:
+        view = plain_view(photo, boxes_xyxy, round(long_side * zoom))
+    else:
+        view = stretched_view(photo, boxes_xyxy, size)
+    view = crop(view, long_side, random)
     return mirror(view) if flips else view
 
 

@@ -19,7 +19,7 @@ from regiontalk import images
 from regiontalk import vocabulary as text
 from regiontalk.data.records import Dataset, Record, epoch_order
 from regiontalk.errors import DataError, RegionTalkError
-from regiontalk.training.detector.augmentation import View, plain_view, random_view
+from regiontalk.training.detector.augmentation import View, plain_view, random_view, random_zoom
 from regiontalk.training.detector.photo_cache import PhotoCache
 from regiontalk.training.detector.photo_sentences import SentencePicker, Sentences
 from regiontalk.training.detector.targets import Truths
@@ -28,6 +28,7 @@ from regiontalk.training.recipe import AugmentationConfig, DataConfig
 from regiontalk.vocabulary import END, LENGTH_STYLE, Vocabulary
 
 MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos
+MOST_STRETCH = 1.15  # how much the shape of a photo may change so that it fills its batch's
 WINDOW = 16  # batches whose photos are sorted by shape together, so that little is padding
 
 
@@ -212,31 +213,59 @@ class TrainingBatches:
         return self.plan.steps
 
     def __getitem__(self, step: int) -> Batch | RegionTalkError:
-        examples = self.plan.examples(step)[self.rank :: self.ranks]
+        examples = self.plan.examples(step)
+        sizes = self._sizes(examples, step)
+        mine = range(self.rank, len(examples), self.ranks)
         skipped: list[str] = []
         try:
-            items, sentences = zip(*(self._load_any(example, skipped) for example in examples), strict=True)
+            items, sentences = zip(*(self._load_any(examples[n], sizes[n], skipped) for n in mine), strict=True)
             batch = collate(items, self.words, self.pad_to)
         except RegionTalkError as error:
             return error  # raised by `load_batches`, outside the worker process
         picked = None if self.picker is None else self.picker.collate(sentences)
         return replace(batch, sentences=picked, skipped=tuple(skipped))
 
-    def _load_any(self, example: Example, skipped: list[str]) -> tuple[Item, list[list[str]]]:
+    def _load_any(
+        self, example: Example, size: tuple[int, int] | None, skipped: list[str]
+    ) -> tuple[Item, list[list[str]]]:
         """The example, or if its photo cannot be read, another of the same data set, which the example's seed decides;
         `skipped` gets a line for each that cannot."""
         source, random = self.plan.sources[example.source], np.random.default_rng([example.seed, 2])
         for _ in range(MOST_BROKEN):
             try:
-                return self._load(example)
+                return self._load(example, size)
             except RegionTalkError as error:
                 record = source.record(example.number)
                 broken = DataError(f"{source.config.path}: {record.image}: {error.message}")
                 skipped.append(broken.message)
-                example = replace(example, number=int(random.integers(len(source))))
+                example, size = replace(example, number=int(random.integers(len(source)))), None
         raise broken
 
-    def _load(self, example: Example) -> tuple[Item, list[list[str]]]:
+    def _sizes(self, examples: Sequence[Example], step: int) -> list[tuple[int, int] | None]:
+        """The width and height that photos get before they are cropped; None where a photo's zoom is its own.
+
+        Photos of a batch have much the same shape. Stretched to one, nothing is padding: no time is lost on it, and
+        a transformer needs no mask.
+        """
+        if not self.augmentation.zoom_by_batch:
+            return [None] * len(examples)
+        shapes = np.array([self.plan.sources[e.source].shapes[e.number] for e in examples])
+        shape = float(np.median(shapes))
+        zoom = random_zoom(self.augmentation, np.random.default_rng([self.plan.seed, step, 2]))
+        sides = self.long_side * zoom * np.array([min(shape, 1.0), min(1 / shape, 1.0)])
+        width, height = np.maximum(np.rint(sides / self.pad_to), 1).astype(int) * self.pad_to
+        fits = np.abs(np.log(shapes * height / width)) <= np.log(MOST_STRETCH)
+        long_side = max(width, height)
+        return [
+            (int(width), int(height)) if fit else images.resized_size(*self._size(example), long_side)
+            for example, fit in zip(examples, fits, strict=True)
+        ]
+
+    def _size(self, example: Example) -> tuple[int, int]:
+        record = self.plan.sources[example.source].record(example.number)
+        return record.width, record.height
+
+    def _load(self, example: Example, size: tuple[int, int] | None) -> tuple[Item, list[list[str]]]:
         source = self.plan.sources[example.source]
         record = source.record(example.number)
         phrases = source.phrases(record)
@@ -246,7 +275,7 @@ class TrainingBatches:
         texts = [*(phrase.words for phrase in phrases), *sentences]
         may_flip = not any(map(text.breaks_when_mirrored, texts))
         boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
-        view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random)
+        view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random, size)
         if not view.kept.any():
             view = plain_view(photo, boxes, self.long_side)
         return (view, phrases, example.seed, record.image), sentences
