@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-import torch
 
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.export import detector
@@ -16,7 +15,6 @@ from regiontalk.export.detector import export_model
 from regiontalk.export.graphs import LINEAR
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model_folder import read_model_folder
-from regiontalk.nets.localization import sample_regions
 from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.training.checkpoints import load_fcln
 

@@ -12,6 +12,7 @@ import torch
 from regiontalk.export.graphs import serialize, to_onnx
 from regiontalk.model_folder import GRAPHS, Head, check_free, check_head, read_model_folder, write_model_folder
 from regiontalk.nets.fcln import FCLN
+from regiontalk.nets.layers import STRIDE
 from regiontalk.runtime.torch import Appear, Propose, Recognize, Step, model_info
 from regiontalk.training.checkpoints import load_fcln
 
