@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import io
+import logging
 import os
 import re
 import stat
@@ -49,6 +50,12 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
+
+
+# Larger than what malloc keeps for later (32 MB): the memory of a large photo goes back to the system at once, where
+# every worker would otherwise keep its own. Without a handler Pillow's log goes to stderr.
+_imaging.set_block_size(1 << 26)
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 
 class Resized(NamedTuple):
@@ -340,6 +347,8 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
         image.load()
         orientation = _orientation(image)
         photo = to_srgb(image, reduction)
+        if ours:
+            image.close()  # its pixels go before those of the next photo come
     if orientation in _UPRIGHT:
         photo = photo.transpose(_UPRIGHT[orientation])
     photo.info = {}  # a result that is opened again must not be turned or converted again

@@ -40,6 +40,11 @@ def jpeg_scans(count: int, side: int = 16) -> bytes:
     return data[:-2] + scan * count + data[-2:]
 
 
+def many_scans(count: int) -> bytes:
+    """Of as large a photo as may be, where the scans are many."""
+    return jpeg_scans(count, 7000 if count >= 90 else 16)
+
+
 def fractions(count: int, tag: int = 0x0112) -> bytes:
     """EXIF whose orientation is so many fractions."""
     entry = struct.pack("<HHHIII", 1, tag, 5, count, 26, 0)
@@ -198,33 +203,35 @@ class Bomb(NamedTuple):
     limit: str
     """The constant of `image_limits` that refuses it."""
     make: Callable[[int], bytes]
+    most: int
+    """How large it may be."""
     real: int
     """How large it must be to hurt, in at most 25 MB."""
 
 
 BOMBS = (
-    Bomb("MOST_SEGMENTS", jpeg_markers, 6_000_000),
-    Bomb("MOST_JUNK", jpeg_junk, 24_000_000),
-    Bomb("MOST_SCANS", lambda count: jpeg_scans(count, 7000 if count > 1000 else 16), 20_000),
-    Bomb("MOST_EXIF_BYTES", jpeg_exif, 3_000_000),
-    Bomb("MOST_EXIF_BYTES", png_exif, 3_000_000),
-    Bomb("MOST_EXIF_BYTES", webp_exif, 3_000_000),
-    Bomb("MOST_METADATA_CHUNKS", png_chunks, 2_000_000),
-    Bomb("MOST_METADATA_CHUNKS", png_profiles, 20_000),
-    Bomb("MOST_METADATA_CHUNKS", webp_chunks, 3_000_000),
-    Bomb("MOST_METADATA_CHUNKS", heif_boxes, 3_000_000),
-    Bomb("MOST_CHUNKS", png_pixels, 2_000_000),
-    Bomb("MOST_SUB_BLOCKS", gif_sub_blocks, 12_000_000),
-    Bomb("MOST_SUB_BLOCKS", gif_pixels, 12_000_000),
-    Bomb("MOST_FRAMES", gif_frames, 400_000),
-    Bomb("MOST_FRAMES", tiff_pages, 200_000),
-    Bomb("MOST_RUN_LENGTH_PIXELS", bmp_runs, 49_000_000),
-    Bomb("MOST_TILE_PIXELS", tiff_tile, 46_300),
-    Bomb("MOST_TAG_VALUES", tiff_strips, 6_000_000),
-    Bomb("MOST_TAG_VALUES", tiff_fractions, 3_000_000),
-    Bomb("MOST_TAGS", tiff_tags, 60_000),
-    Bomb("MOST_TAG_BYTES", tiff_text, 24_000_000),
-    Bomb("MOST_BOX_BYTES", avif_items, 2_000_000),
+    Bomb("MOST_SEGMENTS", jpeg_markers, 4_900, 6_000_000),
+    Bomb("MOST_JUNK", jpeg_junk, 99_000, 24_000_000),
+    Bomb("MOST_SCANS", many_scans, 90, 20_000),
+    Bomb("MOST_EXIF_BYTES", jpeg_exif, 130_000, 3_000_000),
+    Bomb("MOST_EXIF_BYTES", png_exif, 130_000, 3_000_000),
+    Bomb("MOST_EXIF_BYTES", webp_exif, 130_000, 3_000_000),
+    Bomb("MOST_METADATA_CHUNKS", png_chunks, 990, 2_000_000),
+    Bomb("MOST_METADATA_CHUNKS", png_profiles, 990, 20_000),
+    Bomb("MOST_METADATA_CHUNKS", webp_chunks, 990, 3_000_000),
+    Bomb("MOST_METADATA_CHUNKS", heif_boxes, 990, 3_000_000),
+    Bomb("MOST_CHUNKS", png_pixels, 99_000, 2_000_000),
+    Bomb("MOST_SUB_BLOCKS", gif_sub_blocks, 499_000, 12_000_000),
+    Bomb("MOST_SUB_BLOCKS", gif_pixels, 499_000, 12_000_000),
+    Bomb("MOST_FRAMES", gif_frames, 9_900, 400_000),
+    Bomb("MOST_FRAMES", tiff_pages, 9_900, 200_000),
+    Bomb("MOST_RUN_LENGTH_PIXELS", bmp_runs, 10_000_000, 49_000_000),
+    Bomb("MOST_TILE_PIXELS", tiff_tile, 2_048, 46_300),
+    Bomb("MOST_TAG_VALUES", tiff_strips, 149_000, 6_000_000),
+    Bomb("MOST_TAG_VALUES", tiff_fractions, 299_000, 3_000_000),
+    Bomb("MOST_TAGS", tiff_tags, 990, 60_000),
+    Bomb("MOST_TAG_BYTES", tiff_text, 24_000_000, 24_000_000),
+    Bomb("MOST_BOX_BYTES", avif_items, 12_500, 2_000_000),
 )
 
 
