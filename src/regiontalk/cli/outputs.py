@@ -28,6 +28,7 @@ Put = Callable[[Any], object]
 PAGES = (".html", ".htm")
 DATA = (".json", ".jsonl", ".csv")
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")
+LONGEST_SIDES = {".jpg": 65_500, ".jpeg": 65_500, ".webp": 16_383}  # pixels that libjpeg and libwebp can write
 MARK = "regiontalk"  # in the EXIF field Software of every picture that was drawn
 XMP = "xmp"
 FORMATS = (*exports.FORMATS, XMP)
@@ -194,12 +195,15 @@ def _save_picture(photo: Result, target: Path) -> None:
         save_picture(photo.draw(), target)
     except DiskFull:
         raise
-    except (OutputError, ValueError) as error:  # larger than the format allows, a name too long
+    except OutputError as error:  # larger than the format allows, a name too long
         raise InputError(f"{photo.path}: its picture cannot be written: {error}") from error
 
 
 def save_picture(picture: Image.Image, target: Path) -> None:
     """With our mark in it, by which it may be replaced later."""
+    longest = LONGEST_SIDES.get(target.suffix.lower())
+    if longest is not None and max(picture.size) > longest:
+        raise OutputError(f"{target}: {target.suffix} holds at most {longest:,} pixels a side", hint="PNG holds more")
     exif = Image.Exif()
     exif[ExifTags.Base.Software] = MARK
     with replacing(target) as partial:

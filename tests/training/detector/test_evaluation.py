@@ -102,3 +102,10 @@ def test_pictures(scenes, tmp_path):
     with Image.open(tmp_path / "deep" / "sheet.jpg") as sheet:
         assert sheet.width > 448
         assert len(sheet.convert("RGB").getcolors(1 << 24)) > 10
+
+
+def test_pictures_of_a_photo_that_is_hardly_a_line(tmp_path):
+    (tmp_path / "annotations.jsonl").write_text('{"image":"line.png","width":2000,"height":1,"split":"dev"}')
+    Image.new("RGB", (2000, 1)).save(tmp_path / "line.png")
+    draw_samples([ImageRegions("line.png", 2000, 1, "", ())], Dataset(tmp_path, "dev"), 1, tmp_path / "sheet.jpg")
+    assert (tmp_path / "sheet.jpg").stat().st_size

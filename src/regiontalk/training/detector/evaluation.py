@@ -14,6 +14,7 @@ from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.evaluation.proposals import proposal_recall
+from regiontalk.files import replacing
 from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.nets.fcln import FCLN
@@ -82,12 +83,12 @@ def draw_samples(found: list[ImageRegions], dataset: Dataset, count: int, path: 
     records = {record.image: record for record in dataset}
     pictures = []
     for photo in found[:count]:
-        picture = images.open_photo(dataset.read_photo(records[photo.path]))
-        factor = PICTURE_SIDE / max(picture.size)
-        picture = picture.resize((round(picture.width * factor), round(picture.height * factor)))
+        picture = images.Photo(dataset.read_photo(records[photo.path])).preview(PICTURE_SIDE).image
         best = photo.regions[:DRAWN_REGIONS]
         scale = picture.width / photo.width
         boxes = [tuple(value * scale for value in region.xyxy) for region in best]
         pictures.append(drawing.draw_regions(picture, boxes, [region.caption for region in best]))
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawing.contact_sheet(pictures, [photo.path for photo in found[:count]], columns=2).save(path)
+    sheet = drawing.contact_sheet(pictures, [photo.path for photo in found[:count]], columns=2)
+    with replacing(path) as partial:
+        sheet.save(partial)
