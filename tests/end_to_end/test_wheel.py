@@ -14,7 +14,7 @@ import pytest
 import regiontalk
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 35_000_000
+LARGEST = 60_000_000
 CAPTION = "from regiontalk.cli.main import main; main()"
 
 

@@ -49,6 +49,8 @@ def test_the_jar_itself_agrees(meteor: Meteor) -> None:
     ]
     references = {number: others for number, (_, others) in enumerate(pairs)}
     corpus, scores = jar.compute_score(references, {number: [text] for number, (text, _) in enumerate(pairs)})
+    jar.meteor_p.kill()
+    jar.meteor_p.communicate()  # closes its pipes
     assert meteor.scores(pairs) == pytest.approx(scores, abs=1e-12)
     assert meteor.corpus_score(pairs) == pytest.approx(corpus, abs=1e-12)
 

@@ -86,7 +86,7 @@ def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
             model.output.bias[END] = pull_to_end
             seen = see(model, codes(32))
             state = tuple(part.numpy() for part in (*model.begin(seen), seen))
-            captions = decoding.greedy(steps(model), state, START, 6)
+            captions = decoding.greedy(steps(model), state, START, decoding.Rules(6))
             for row, caption in enumerate(captions):
                 ended = len(caption.tokens) < 6
                 words = torch.tensor([*caption.tokens, *([END] if ended else [])])
@@ -94,6 +94,7 @@ def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
                 forced = torch.log_softmax(model(seen[row : row + 1], fed), dim=2)[0]
                 for place, said in enumerate(forced):
                     said[decoding.repeating_words(caption.tokens[:place])] = -torch.inf
+                forced[0, END] = -torch.inf  # no caption is empty
                 best = forced.max(dim=1)
                 assert best.indices.tolist() == words.tolist()
                 assert caption.logprob == pytest.approx(best.values.sum().item(), abs=1e-4)
