@@ -17,7 +17,8 @@ PACKAGE = "regiontalk"
 # Room -> the rooms that it may import beside itself. A module belongs to the longest name that it starts with; "" are
 # the modules at the root.
 MAY_IMPORT = {
-    "": {"runtime"},
+    "": {"runtime", "search"},
+    "search": {"", "runtime"},
     "runs": {"", "data"},
     "runtime": {""},
     "data": {""},
@@ -40,7 +41,7 @@ MAY_IMPORT = {
     },
     "baselines": {"", "data", "codes", "training"},
     "__main__": {"cli"},
-    "cli": {"", "runs", "data", "evaluation", "codes", "fitting"},
+    "cli": {"", "runs", "data", "evaluation", "codes", "fitting", "search"},
 }
 TORCH_ROOMS = {"nets", "runtime.torch", "export", "training"}
 # Verbs that run checkpoints may import everything; the others, which people with photos use, run without torch.

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
@@ -105,6 +106,11 @@ class Photo:
     def size(self) -> tuple[int, int]:
         """Width and height of the upright photo, at the price of its smallest decoding."""
         return self._opened(SHORTEST_SIDE).photo_size
+
+    @property
+    def taken(self) -> str | None:
+        """When the camera took it, "2021-05-30T18:05:12" by its own clock; None where the photo does not say."""
+        return self._use(lambda image, _: _taken(image))
 
     def resized(self, long_side: int) -> Resized:
         """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is decoded smaller where
@@ -356,12 +362,23 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
 
 
 def _orientation(image: Image.Image) -> int:
-    if len(image.info.get("exif") or b"") > image_limits.MOST_EXIF_BYTES:
-        return 1
     try:
-        return int(image.getexif().get(ExifTags.Base.Orientation, 1))
+        return int(_exif(image).get(ExifTags.Base.Orientation, 1))
     except Exception:  # broken metadata is no reason to refuse the pixels
         return 1
+
+
+def _taken(image: Image.Image) -> str | None:
+    try:
+        exif = _exif(image)
+        text = exif.get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.DateTimeOriginal) or exif.get(ExifTags.Base.DateTime)
+        return datetime.strptime(str(text)[:19], "%Y:%m:%d %H:%M:%S").isoformat()
+    except Exception:  # as above
+        return None
+
+
+def _exif(image: Image.Image) -> Image.Exif:
+    return Image.Exif() if len(image.info.get("exif") or b"") > image_limits.MOST_EXIF_BYTES else image.getexif()
 
 
 def _short_line(text: str) -> str:

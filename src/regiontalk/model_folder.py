@@ -161,6 +161,25 @@ class SentencePredictionConfig:
 
 
 @dataclass(frozen=True)
+class SearchConfig:
+    """How likely a photo shows a phrase: σ(fit · f + captions · c + bias), f being how well the phrase's words fit the
+    photo's regions on average, and c the share of its words in the photo's captions. `regiontalk fit` fits it.
+    Without a fit, photos come in the right order and scores mean nothing."""
+
+    fit: float = 1.0
+    captions: float = 0.0
+    bias: float = 0.0
+    likely: float = 0.0
+    """Photos that are less likely are not shown unless they are asked for."""
+
+    def __post_init__(self) -> None:
+        if min(self.fit, self.captions) < 0:
+            raise UsageError("fit and captions must not be negative")
+        if not 0 <= self.likely <= 1:
+            raise UsageError(f"likely is {self.likely}; it is a probability from 0 to 1")
+
+
+@dataclass(frozen=True)
 class AlignmentPredictionConfig:
     """How the head `words` is used."""
 
@@ -170,6 +189,7 @@ class AlignmentPredictionConfig:
     """Words that its graph reads together."""
     score: str
     """How words and regions are compared: `product` or `cosine`."""
+    search: SearchConfig | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.beta < math.inf:

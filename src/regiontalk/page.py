@@ -26,12 +26,12 @@ from PIL import Image
 from regiontalk.drawing import PALETTE
 from regiontalk.files import replacing
 from regiontalk.images import Photo
-from regiontalk.types import Alignment, AltText, Description, ImageRegions
+from regiontalk.types import Alignment, AltText, Description, Hit, ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
 THUMBNAIL = 320  # pixels, about 12 kB
 
-Result = ImageRegions | Description | AltText | Alignment
+Result = ImageRegions | Description | AltText | Alignment | Hit
 
 
 @contextmanager
@@ -85,6 +85,9 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
             return entry | {"sentence": found.text}
         case Alignment():
             return entry | _aligned(found)
+        case Hit():
+            pairs = zip(found.to_dict()["regions"], found.labels(), strict=True)
+            return entry | {"regions": [region | {"caption": label} for region, label in pairs]}
         case ImageRegions():
             return entry | {"regions": _regions(found)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from regiontalk.errors import MissingExtra, RegionTalkError
 
@@ -239,7 +239,7 @@ def _import(package: str, purpose: str) -> Any:
         raise MissingExtra(f"{purpose} needs {package}, which is not installed", package=package) from error
 
 
-def _photo_of(found: ImageRegions | Description | AltText | Alignment) -> Image.Image:
+def _photo_of(found: ImageRegions | Description | AltText | Alignment | Hit) -> Image.Image:
     from regiontalk import images
 
     return found.photo.open() if found.photo is not None else images.open_photo(found.path)
@@ -301,7 +301,8 @@ class Alignment(Picture):
 
 @dataclass(frozen=True)
 class WordMatch:
-    """A word of a query, its score, and the number of the region it found (None: an unknown word)."""
+    """A word of a query, how well it fits the region it found, and that region's number in `Hit.regions`; no region for
+    a word that the model does not know."""
 
     word: str
     score: float
@@ -312,13 +313,15 @@ class WordMatch:
 
 
 @dataclass(frozen=True)
-class Hit:
-    """One photo found for a phrase."""
+class Hit(Picture):
+    """One photo found for a phrase, and the regions that the phrase's words found in it."""
 
     path: str
     score: float
+    """How likely the photo shows what was asked for; a cosine where a region was asked for."""
     words: tuple[WordMatch, ...]
     regions: tuple[Region, ...]
+    photo: Photo | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -329,4 +332,54 @@ class Hit:
                 {"xyxy": [round(value, 2) for value in region.xyxy], "caption": region.caption}
                 for region in self.regions
             ],
+        }
+
+    def labels(self) -> list[str]:
+        """For each region the words that found it; its caption where there are none."""
+        words = [" ".join(one.word for one in self.words if one.region == row) for row in range(len(self.regions))]
+        return [found or region.caption for found, region in zip(words, self.regions, strict=True)]
+
+    def draw(self) -> Image.Image:
+        """The photo with the regions that words found, and those words."""
+        from regiontalk import drawing
+
+        return drawing.draw_regions(_photo_of(self), [region.xyxy for region in self.regions], self.labels())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(label, region.caption) for label, region in zip(self.labels(), self.regions, strict=True)]
+
+
+@dataclass(frozen=True)
+class Hits(Sequence[Hit]):
+    """The photos found for a query, best first."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    searched: int
+    """How many photos were looked through."""
+    unknown: tuple[str, ...] = ()
+    """Words that the model does not know; nothing was searched for them."""
+    closest: float | None = None
+    """The best score of all, also of photos that are left out because they do not score enough."""
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[place]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "query": self.query,
+            "hits": [hit.to_dict() for hit in self.hits],
+            "searched": self.searched,
+            "unknown": list(self.unknown),
+            "closest": None if self.closest is None else round(self.closest, 6),
         }

@@ -27,7 +27,9 @@ VERBS = {
     "evaluate": "The papers' metrics, on files of predictions or on a model.",
     "export": "Turn a trained checkpoint into a model folder that runs without torch.",
     "fit": "Fit a model's settings, ranking and probabilities to dev photos.",
+    "index": "Look at the photos of a folder, so that search finds them.",
     "predict": "A model's regions and captions for the photos of a data set.",
+    "search": "Find photos in an indexed folder by what is in them.",
     "train": "Train a model from a recipe.",
 }
 

@@ -1,0 +1,85 @@
+"""`regiontalk index`: what is in the photos of a folder, kept so that `search` finds them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from regiontalk.cli import console
+from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
+from regiontalk.errors import InputError, SkippedInputs
+
+if TYPE_CHECKING:
+    from regiontalk.search.build import Update
+
+place_option = click.option(
+    "--index",
+    "place",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Where the index is; default: .regiontalk in the folder of the photos.",
+)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@place_option
+@model_option
+@device_option
+@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
+@click.option("--prune", is_flag=True, help="Drop photos that are gone, even if that is more than half of them.")
+@click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or another model.")
+@click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object that says what was done.")
+@max_megapixels_option
+@click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
+def command(
+    *,
+    folder: Path,
+    place: Path | None,
+    model: str | None,
+    device: str,
+    workers: int,
+    prune: bool,
+    rebuild: bool,
+    strict: bool,
+    as_json: bool,
+    max_megapixels: float,
+    quiet: bool,
+) -> None:
+    """Look at the photos in DIR and all folders below it, so that `regiontalk search` finds them.
+
+    Run it again after photos were added, changed, moved or deleted: only what is new is looked at. If it is stopped,
+    the next run continues. Photos are only read; the index is a folder of its own.
+    """
+    from regiontalk.search.index import Index
+
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder", hint="a folder with photos")
+    index = Index.open(folder, model=load_model(model, device, max_megapixels), place=place)
+    done = index.update(
+        workers=workers,
+        prune=prune,
+        rebuild=rebuild,
+        track=lambda seen, count: console.track(seen, "Indexing", count, quiet),
+    )
+    for line in done.skipped:
+        console.message(f"regiontalk: skipped {line}")
+    console.message(f"{folder}: {_summary(done)}", quiet)
+    if as_json:
+        console.print_json(asdict(done))
+    if not done.added + done.changed + done.moved + done.unchanged:
+        raise InputError(f"{folder}: none of its photos could be read")
+    if strict and done.skipped:
+        raise SkippedInputs(f"{len(done.skipped)} skipped, and --strict was given")
+
+
+def _summary(done: Update) -> str:
+    photos = done.added + done.changed + done.moved + done.unchanged
+    counts = {name: getattr(done, name) for name in ("added", "changed", "moved", "removed", "hidden")}
+    counts["skipped"] = len(done.skipped)
+    told = [f"{count} {name}" for name, count in counts.items() if count]
+    return f"{console.count(photos, 'photo')} in the index ({', '.join(told) or 'nothing new'})"

@@ -1,0 +1,136 @@
+"""`regiontalk search`: photos by what is in them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from regiontalk.cli import console, outputs
+from regiontalk.cli.boxes_option import read_boxes
+from regiontalk.cli.index import place_option
+from regiontalk.cli.options import completes, device_option, finite, load_model, model_option
+from regiontalk.errors import UsageError
+from regiontalk.types import Hit, Hits
+
+if TYPE_CHECKING:
+    from regiontalk.search.index import Index
+
+
+@click.command()
+@click.argument("given", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Photos to show, at most.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    callback=finite,
+    help="Leave out photos less likely than this; default: the model's. 0 shows the nearest ones whatever they are.",
+)
+@click.option("--since", default="", metavar="DATE", help="Only photos taken then or later: 2021, 2021-05, 2021-05-30.")
+@click.option("--until", default="", metavar="DATE", help="Only photos taken then or earlier.")
+@click.option("--like", type=click.Path(), metavar="PHOTO", help="In place of PHRASE: photos that look like this one …")
+@click.option("--box", metavar='"x0,y0,x1,y1"', help="… or like this part of it: pixels, or fractions.")
+@place_option
+@model_option
+@device_option
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="page.html, or a folder for pictures with what was found."
+)
+@click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
+@click.option("-q", "--quiet", is_flag=True, help="No notes.")
+def command(
+    *,
+    given: tuple[str, ...],
+    like: str | None,
+    box: str | None,
+    place: Path | None,
+    model: str | None,
+    device: str,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    top: int,
+    threshold: float | None,
+    since: str,
+    until: str,
+) -> None:
+    """Find photos in DIR (default: here) that show what PHRASE says; `regiontalk index` has to know them.
+
+    The index of DIR is used, or that of the nearest folder above it that has one.
+
+    \b
+    "a dog; a red ball"       both of them
+    "a beach -people"         a beach without people
+    "a beach -\\"palm trees\\""  the same with several words
+
+    The score is the probability that the photo shows it. Each word names the region that it found. If nothing in the
+    index is likely to be it, nothing is shown.
+    """
+    query, folder = _split(given, like, box)
+    wanted = outputs.Wanted(output, as_json, force=force)
+    if wanted.kind not in ("", "page", "pictures"):
+        raise UsageError(f"{output}: a page (.html) or a folder for pictures", hint="--json gives data")
+    index, below = _find_index(folder, place, model, device)
+    limits = {"top": top, "folder": below, "since": since, "until": until}
+    if like is None:
+        found = index.search(query, threshold=threshold, **limits)  # type: ignore[arg-type]
+    else:
+        boxes = None if box is None else read_boxes(box).of(like)
+        if boxes is not None and len(boxes) != 1:
+            raise UsageError(f"--box: {len(boxes)} boxes; one is searched for")
+        found = index.like(like, None if boxes is None else boxes[0], **limits)  # type: ignore[arg-type]
+    _show(found, wanted)
+    _notes(found, quiet)
+
+
+def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[str, str]:
+    """The phrase and the folder."""
+    if box is not None and like is None:
+        raise UsageError("--box is a part of a photo", hint="--like PHOTO names it")
+    words = given if like is None else ("", *given)
+    if not 1 <= len(words) <= 2:
+        expected = "a phrase and perhaps a folder" if like is None else "at most a folder"
+        raise UsageError(f"{expected}, not {len(given)} arguments", hint='a phrase of several words needs quotes: "…"')
+    return words[0], words[1] if len(words) == 2 else "."
+
+
+def _find_index(folder: str, place: Path | None, model: str | None, device: str) -> tuple[Index, str]:
+    from regiontalk.search.index import Index
+
+    loaded = load_model(model, device)
+    if place is not None:
+        return Index.open(folder, model=loaded, place=place), ""
+    return Index.around(folder, model=loaded)
+
+
+def _show(found: Hits, wanted: outputs.Wanted) -> None:
+    if wanted.kind:
+        with outputs.opening(wanted, [hit.path for hit in found]) as put:
+            for hit in found:
+                put(hit)
+    elif wanted.as_json:
+        for hit in found:
+            console.print_json(hit.to_dict())
+    elif sys.stdout.isatty() and found.hits:
+        console.print_table("", ("photo", "score", "found"), [(hit.path, *_cells(hit)) for hit in found])
+    else:
+        for hit in found:
+            console.print_line(hit.path, *_cells(hit))
+
+
+def _cells(hit: Hit) -> tuple[str, str]:
+    """Score, and for each region the words that found it and its caption."""
+    pairs = zip(hit.labels(), hit.regions, strict=True)
+    return f"{hit.score:.2f}", "; ".join(f"{label} ({region.caption or 'the whole photo'})" for label, region in pairs)
+
+
+def _notes(found: Hits, quiet: bool) -> None:
+    if found.unknown:
+        console.message(f"unknown words: {', '.join(found.unknown)}", quiet)
+    if not found.hits:
+        best = "" if found.closest is None else f"; the nearest scores {found.closest:.2f}: --threshold 0 shows it"
+        console.message(f"nothing like it in {console.count(found.searched, 'photo')}{best}", quiet)

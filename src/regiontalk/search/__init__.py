@@ -1,0 +1,1 @@
+"""Photo search: an index of a folder, and queries over it."""

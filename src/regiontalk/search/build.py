@@ -1,0 +1,196 @@
+"""An index brought up to date with its folder: what is new or changed is looked at, what was moved or deleted is noted.
+
+Photos are stored a few at a time, each time in one transaction. A run that is stopped continues where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from regiontalk import boxes as geometry
+from regiontalk.aligner import HEAD, region_vectors
+from regiontalk.errors import IndexProblem, InputError, RegionTalkError
+from regiontalk.files import open_file
+from regiontalk.model import BEST_REGIONS, Codes, Look, Model
+from regiontalk.photos import attempts, find_photos
+from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
+from regiontalk.types import Region
+
+TOGETHER = 16  # photos in a transaction
+
+Seen = Entry | PhotoFile | RegionTalkError
+"""A photo that was looked at, one whose bytes are as they were, or what keeps it from being looked at."""
+Track = Callable[[Iterable[Seen], int], Iterable[Seen]]
+"""Looks on as photos are done, of so many."""
+
+
+@dataclass
+class Update:
+    """What an update did, in numbers of photos."""
+
+    added: int = 0
+    changed: int = 0
+    moved: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    hidden: int = 0
+    """Photos whose names start with a dot: they are left out."""
+    skipped: list[str] = field(default_factory=list)
+    """One line for each photo or folder that could not be read."""
+
+
+@dataclass
+class Plan:
+    """What there is to do."""
+
+    look: dict[str, PhotoFile] = field(default_factory=dict)
+    """Photos that are new, or not as they were."""
+    moved: dict[str, PhotoFile] = field(default_factory=dict)
+    gone: dict[str, Stored] = field(default_factory=dict)
+
+
+def identify(model: Model) -> IndexedModel:
+    """The model as an index records it: what its vectors depend on makes the fingerprint."""
+    head, info = model.runtime.head(HEAD), model.runtime.info
+    graphs = [hashlib.sha256(head.graphs[name]).hexdigest() for name in sorted(head.graphs)]
+    parts = (head.info.detector, info.input_size, head.info.net, head.info.training, graphs)
+    fingerprint = hashlib.sha256(repr(parts).encode()).hexdigest()
+    return IndexedModel(info.name, fingerprint, 1 + BEST_REGIONS, int(head.info.net["size"]))
+
+
+def update(store: Store, root: Path, model: Model, workers: int, prune: bool, track: Track) -> Update:
+    """Looks at what is new or changed below `root`. Refuses to drop more than half of the photos unless `prune`."""
+    known, done = store.files(), Update()
+    plan = make_plan(known, root, done)
+    if 2 * len(plan.gone) > len(known) and not prune:
+        raise IndexProblem(
+            f"{root}: {len(plan.gone)} of {len(known)} photos are gone; the index was left as it is",
+            hint="is a disk missing? If not, --prune drops them",
+        )
+    if not known and not plan.look:
+        raise InputError(next(iter(done.skipped), f"{root}: no photo there"), hint="a folder with photos")
+    store.rename(plan.moved)
+    store.forget(plan.gone)
+    done.moved, done.removed = len(plan.moved), len(plan.gone)
+    seen = attempts(partial(_see, root, model, known, plan), plan.look, workers)
+    _store_all(store, zip(plan.look, track(seen, len(plan.look)), strict=True), known, done)
+    store.compact()
+    return done
+
+
+def _store_all(store: Store, seen: Iterable[tuple[str, Seen]], known: Mapping[str, Stored], done: Update) -> None:
+    """A few photos in each transaction."""
+    waiting: list[Entry] = []
+    for path, one in seen:
+        if isinstance(one, Entry):
+            waiting.append(one)
+            done.changed += path in known
+            done.added += path not in known
+        elif isinstance(one, PhotoFile):
+            store.rename({path: one})
+            done.unchanged += 1
+        else:
+            store.forget([path])
+            done.skipped.append(one.message + (f"  ({one.hint})" if one.hint else ""))
+        if len(waiting) == TOGETHER:
+            store.put(waiting)
+            waiting = []
+    if waiting:
+        store.put(waiting)
+
+
+def make_plan(known: Mapping[str, Stored], root: Path, done: Update) -> Plan:
+    """Compares what is known with what is there; counts what need not be looked at."""
+    found = find_photos([str(root)])
+    done.skipped += found.skipped
+    done.hidden = len(found.hidden)
+    plan, there = Plan(), set[str]()
+    for path in found.paths:
+        try:
+            status = os.stat(path)  # noqa: PTH116  (many of them)
+        except OSError as error:
+            done.skipped.append(f"{path}: {error.strerror or error}")
+            continue
+        file = PhotoFile(_relative(path, root), status.st_size, status.st_mtime_ns)
+        there.add(file.path)
+        if file.path in known and known[file.path].file == file:
+            done.unchanged += 1
+        else:
+            plan.look[file.path] = file
+    missing = {path: stored for path, stored in known.items() if path not in there}
+    plan.gone = {path: stored for path, stored in missing.items() if _is_gone(root / path)}
+    done.unchanged += len(missing) - len(plan.gone)
+    _find_moved(plan, known, root)
+    return plan
+
+
+def _find_moved(plan: Plan, known: Mapping[str, Stored], root: Path) -> None:
+    """New files with the bytes of one that is gone are that one."""
+    gone = {(stored.file.size, stored.digest): path for path, stored in plan.gone.items()}
+    sizes = {size for size, _ in gone}
+    for file in [file for file in plan.look.values() if file.size in sizes and file.path not in known]:
+        with suppress(InputError):  # it is named when it is looked at
+            before = gone.pop((file.size, _digest(root / file.path)), None)
+            if before is not None:
+                plan.moved[before] = plan.look.pop(file.path)
+                del plan.gone[before]
+
+
+def _relative(path: str, root: Path) -> str:
+    return os.path.relpath(path, root).replace(os.sep, "/")
+
+
+def _is_gone(path: Path) -> bool:
+    """Not if its folder cannot be read just now."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _digest(path: Path, largest: float | None = None) -> bytes:
+    with open_file(path, None if largest is None else int(largest)) as file:
+        return hashlib.file_digest(file, "blake2b").digest()[:16]
+
+
+def _see(root: Path, model: Model, known: Mapping[str, Stored], plan: Plan, path: str) -> Entry | PhotoFile:
+    file, place = plan.look[path], root / path
+    digest = _digest(place, model.limits.file_bytes)
+    if path in known and known[path].digest == digest:
+        return file
+    return to_entry(model, model.look(place), file, digest)
+
+
+def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
+    """A photo that was looked at, as it is stored."""
+    codes, told = model.codes(look), model.regions(look)
+    regions = tuple(_caption(codes, told))
+    words = [region.caption for region in regions if region.confidence is None or region.confidence >= model.likely]
+    taken = look.photo.taken or datetime.fromtimestamp(file.modified / 1e9).isoformat(timespec="seconds")
+    vectors = region_vectors(model.runtime, codes.codes)
+    return Entry(file, digest, taken, look.frame.photo_size, regions, tuple(words), vectors)
+
+
+def _caption(codes: Codes, told: Sequence[Region]) -> Iterator[Region]:
+    """The regions that have vectors, each with score and words of the told region that it overlaps most: itself, unless
+    another one in about its place says the same. The whole photo has no words."""
+    (whole, *rest), scores = codes.boxes_xyxy.tolist(), codes.scores.tolist()
+    yield Region(tuple(whole), scores[0], "")
+    overlaps = geometry.iou(codes.boxes_xyxy[1:], np.array([one.xyxy for one in told]).reshape(-1, 4))
+    for box, score, row in zip(rest, scores[1:], overlaps, strict=True):
+        if row.max(initial=0) > 0:
+            yield replace(told[int(row.argmax())], xyxy=tuple(box))
+        else:
+            yield Region(tuple(box), score, "")

@@ -1,0 +1,259 @@
+"""The index's SQLite file: its tables, what is written to them and read from them, and what can go wrong.
+
+Paths are BLOBs: a file name need not be text.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from regiontalk.errors import IndexProblem
+from regiontalk.files import FULL, open_file
+from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, Where
+from regiontalk.types import Region
+
+NAME, LOCK = "index.sqlite", "writer.lock"
+FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin")
+"""All that an index consists of."""
+APPLICATION = 0x52547831  # SQLite's mark of whose file it is
+WAIT = 5.0  # seconds for a reader or a checkpoint that is in the way
+
+MIGRATIONS = (
+    """
+    CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
+    CREATE TABLE photos (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE NOT NULL, bytes INTEGER NOT NULL,
+        modified INTEGER NOT NULL, digest BLOB NOT NULL, taken TEXT NOT NULL, width INTEGER NOT NULL,
+        height INTEGER NOT NULL, slot INTEGER NOT NULL, scale REAL NOT NULL, checksum INTEGER NOT NULL,
+        seal INTEGER NOT NULL);
+    CREATE TABLE regions (
+        photo INTEGER NOT NULL REFERENCES photos ON DELETE CASCADE, number INTEGER NOT NULL, x0 REAL NOT NULL,
+        y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL, score REAL NOT NULL, caption TEXT NOT NULL,
+        logprob REAL, confidence REAL, PRIMARY KEY (photo, number)) WITHOUT ROWID;
+    CREATE VIRTUAL TABLE captions USING fts5 (text, tokenize = 'porter unicode61');
+    """,
+)
+"""What brings an index from one format to the next; its format is how many of them it has seen."""
+
+
+@contextmanager
+def explaining(folder: Path) -> Iterator[None]:
+    """Says what is wrong with the index, whatever the reason, and what helps."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise busy(folder) from error
+        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+            raise IndexProblem(f"{folder}: cannot be written: {error}", hint="is the disk full?") from error
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            raise IndexProblem(f"{folder}: cannot be written: {error}", hint="--index keeps it elsewhere") from error
+        raise damaged(folder, str(error)) from error
+    except FileNotFoundError as error:
+        raise damaged(folder, "a file is missing") from error
+    except OSError as error:
+        hint = "make room" if error.errno in FULL else "--index keeps it elsewhere"
+        raise IndexProblem(f"{folder}: cannot be written: {error.strerror or error}", hint=hint) from error
+    except (ValueError, TypeError, IndexError, OverflowError) as error:  # values that nobody wrote there
+        raise damaged(folder, str(error)) from error
+
+
+def damaged(folder: Path, reason: str) -> IndexProblem:
+    return IndexProblem(f"{folder}: the index is damaged: {reason}", hint="regiontalk index --rebuild makes it anew")
+
+
+def missing(folder: Path) -> IndexProblem:
+    return IndexProblem(f"{folder}: no index there", hint="regiontalk index FOLDER makes one")
+
+
+def busy(folder: Path) -> IndexProblem:
+    return IndexProblem(f"{folder}: another process is writing the index", hint="wait until it has finished")
+
+
+def take_lock(folder: Path) -> sqlite3.Connection:
+    """Held as long as the connection is open; it ends with its process, whatever kills that."""
+    lock = _open(folder / LOCK, "rwc", wait=0)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def connect(folder: Path, writing: bool) -> sqlite3.Connection:
+    path = folder / NAME
+    if writing:
+        return _open(path, "rwc")
+    if not path.is_file():
+        raise missing(folder)
+    _check_length(path)
+    try:
+        return _try(_open(path, "ro"))
+    except sqlite3.OperationalError:  # it cannot be written, and SQLite finds no place for what readers share
+        return _try(_open(path, "ro&immutable=1"))
+
+
+def _check_length(path: Path) -> None:
+    """SQLite only notices that a file was cut off when it comes to what is missing."""
+    with open_file(path) as file:
+        header = file.read(32)
+    page, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+    if path.stat().st_size < pages * (page if page > 1 else 65536):
+        raise sqlite3.DatabaseError("the file was cut off")
+
+
+def _try(connection: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open(path: Path, mode: str, wait: float = WAIT) -> sqlite3.Connection:
+    address = f"file:{quote(os.fsencode(path))}?mode={mode}"
+    return sqlite3.connect(address, timeout=wait, isolation_level=None, check_same_thread=False, uri=True)
+
+
+def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | None) -> None:
+    """Checks the format; for writing, with `model`, brings it up to date."""
+    ((version,), (application,)) = (
+        database.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")
+    )
+    if version and application != APPLICATION:
+        raise damaged(folder, "it belongs to another program")
+    if version > len(MIGRATIONS):
+        raise IndexProblem(
+            f"{folder}: an index of format {version}; this program reads {len(MIGRATIONS)}",
+            hint="pip install --upgrade regiontalk",
+        )
+    if model is None and version < len(MIGRATIONS):
+        raise missing(folder)
+    if model is not None:
+        _migrate(database, version, model)
+
+
+def _migrate(database: sqlite3.Connection, version: int, model: IndexedModel) -> None:
+    for setting in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        database.execute(f"PRAGMA {setting}")
+    with transaction(database, "IMMEDIATE"):
+        for script in MIGRATIONS[version:]:
+            for statement in filter(str.strip, script.split(";")):
+                database.execute(statement)
+        for name, value in (("user_version", len(MIGRATIONS)), ("application_id", APPLICATION)):
+            database.execute(f"PRAGMA {name} = {value}")
+        if version == 0:
+            first = {"model": model.name, "fingerprint": model.fingerprint, "regions": model.regions}
+            for about, first_value in {**first, "size": model.size, "generation": 0, "slots": 0}.items():
+                set_about(database, about, first_value)
+
+
+def check(database: sqlite3.Connection) -> None:
+    (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
+    database.execute(f"BEGIN {kind}")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:  # a full disk has ended it already
+            database.execute("ROLLBACK")
+        raise
+
+
+def set_about(database: sqlite3.Connection, name: str, value: object) -> None:
+    database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+
+
+def insert(database: sqlite3.Connection, entry: Entry, vectors: tuple[int, float, int]) -> None:
+    """A photo; `vectors` are its slot, scale and checksum."""
+    path, rows = os.fsencode(entry.file.path), [_to_row(*one) for one in enumerate(entry.regions)]
+    photo = (path, entry.file.size, entry.file.modified, entry.digest, entry.taken, *entry.size, *vectors)
+    marks = ", ?" * (len(photo) + 1)
+    inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", (*photo, _seal(path, rows))).lastrowid
+    with_photo = [(inserted, *row) for row in rows]
+    database.executemany("INSERT INTO regions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", with_photo)
+    captions = (inserted, "\n".join(entry.captions))
+    database.execute("INSERT INTO captions (rowid, text) VALUES (?, ?)", captions)
+
+
+def delete(database: sqlite3.Connection, path: bytes) -> None:
+    database.execute("DELETE FROM captions WHERE rowid = (SELECT id FROM photos WHERE path = ?)", (path,))
+    database.execute("DELETE FROM photos WHERE path = ?", (path,))
+
+
+def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None:
+    path = os.fsencode(file.path)
+    photo, _, rows = _read_checked(database, "path = ?", before)
+    database.execute(
+        "UPDATE photos SET path = ?, bytes = ?, modified = ?, seal = ? WHERE id = ?",
+        (path, file.size, file.modified, _seal(path, rows), photo),
+    )
+
+
+def read(database: sqlite3.Connection, photo: int) -> tuple[str, tuple[Region, ...]]:
+    """Path and regions of a photo."""
+    _, path, rows = _read_checked(database, "id = ?", photo)
+    return os.fsdecode(path), tuple(Region((x0, y0, x1, y1), *said) for _, x0, y0, x1, y1, *said in rows)
+
+
+def _read_checked(database: sqlite3.Connection, condition: str, value: object) -> tuple[int, bytes, list[Any]]:
+    """Id, path and the rows of its regions."""
+    photo, path, seal = database.execute(f"SELECT id, path, seal FROM photos WHERE {condition}", (value,)).fetchone()
+    found = database.execute("SELECT * FROM regions WHERE photo = ? ORDER BY number", (photo,))
+    rows = [row[1:] for row in found]
+    if seal != _seal(path, rows):
+        raise sqlite3.DatabaseError("a photo is not as it was stored")
+    return photo, path, rows
+
+
+def ids(database: sqlite3.Connection, where: Where) -> Ids:
+    """The photos that are meant, by rising id."""
+    conditions: list[str] = ["1"]
+    values: list[Any] = []
+    if where.folder:
+        below = os.fsencode(where.folder)
+        conditions.append("path >= ? AND path < ?")
+        values += [below + b"/", below + b"0"]  # 0 is the sign after the slash
+    if where.since:
+        conditions.append("taken >= ?")
+        values.append(where.since)
+    if where.until:
+        conditions.append("substr(taken, 1, ?) <= ?")
+        values += [len(where.until), where.until]
+    return _ids(database, f"SELECT id FROM photos WHERE {' AND '.join(conditions)} ORDER BY id", values)
+
+
+def said(database: sqlite3.Connection, word: str) -> Ids:
+    """The photos in whose captions a word of letters and digits stands."""
+    return _ids(database, "SELECT rowid FROM captions WHERE captions MATCH ?", [f'"{word}"'])
+
+
+def _ids(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> Ids:
+    return np.array([one for (one,) in database.execute(query, values)], dtype=np.int64)
+
+
+def _to_row(number: int, region: Region) -> tuple[Any, ...]:
+    return number, *map(float, region.xyxy), region.score, region.caption, region.logprob, region.confidence
+
+
+def _seal(path: bytes, rows: Sequence[tuple[Any, ...]]) -> int:
+    """By which damage to a photo's path and regions is noticed."""
+    return zlib.crc32(repr(rows).encode(), zlib.crc32(path))

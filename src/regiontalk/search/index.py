@@ -1,0 +1,188 @@
+"""`Index`: the photos of a folder, to be found by what is in them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regiontalk.aligner import region_vectors
+from regiontalk.errors import IndexProblem, InputError, UsageError
+from regiontalk.images import Photo, PhotoSource
+from regiontalk.loading import load
+from regiontalk.model import Model
+from regiontalk.search import build, database
+from regiontalk.search.build import Track, Update
+from regiontalk.search.query import Searcher
+from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.store import Where
+from regiontalk.types import Hit, Hits
+
+FOLDER = ".regiontalk"
+DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
+
+
+@dataclass
+class Index:
+    """The photos below `root`; the index itself is in the folder `place`."""
+
+    root: Path
+    place: Path
+    model: Model | None = None
+    _store: SqliteStore | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(cls, folder: str | Path, *, model: Model | None = None, place: str | Path | None = None) -> Index:
+        """The index of a folder, which `update` makes where there is none.
+
+        `model`: the one that looks at photos and reads queries (default: the package's own). `place`: the folder of the
+        index (default: `.regiontalk` in the folder of the photos).
+        """
+        root = Path(folder).expanduser()
+        return cls(root, root / FOLDER if place is None else Path(place).expanduser(), model)
+
+    @classmethod
+    def around(cls, folder: str | Path, *, model: Model | None = None) -> tuple[Index, str]:
+        """The index of a folder or of the nearest one above it that has one; and where in it the folder is."""
+        start = Path(folder).expanduser()
+        for levels, above in enumerate((start.resolve(), *start.resolve().parents)):
+            if (above / FOLDER / database.NAME).exists():
+                root = Path(os.path.normpath(start.joinpath(*[".."] * levels))) if levels else start
+                return cls.open(root, model=model), start.resolve().relative_to(above).as_posix().removeprefix(".")
+        return cls.open(start, model=model), ""
+
+    def update(
+        self,
+        model: Model | None = None,
+        *,
+        workers: int = 1,
+        prune: bool = False,
+        rebuild: bool = False,
+        track: Track = lambda seen, _: seen,
+    ) -> Update:
+        """Looks at photos that are new or changed, and notes what was moved or deleted.
+
+        `workers`: photos at a time. `prune`: also if more than half of the photos are gone. `rebuild`: from scratch.
+        `track(items, count)` may watch the items as they pass. A run that is stopped continues where it was.
+        """
+        self.model = model or self._model()
+        if not self.root.is_dir():
+            raise InputError(f"{self.root}: no such folder")
+        self.close()
+        if rebuild:
+            _remove(self.place)
+        identity = build.identify(self.model)
+        store = SqliteStore(self.place, identity)
+        try:
+            self._check(store)
+            return build.update(store, self.root, self.model, workers, prune, track)
+        finally:
+            store.close()
+
+    def search(
+        self,
+        query: str,
+        *,
+        top: int = 10,
+        threshold: float | None = None,
+        folder: str = "",
+        since: str = "",
+        until: str = "",
+    ) -> Hits:
+        """The photos that show what `query` says, best first: `a dog; a red ball -beach` (see `search.query`).
+
+        `top`: so many at most. `threshold`: also photos that are less likely, or only more likely ones (default: the
+        model's cut-off; 0 gives the best whatever they are). `folder`: only photos below it, relative to the index's
+        folder. `since`, `until`: only photos taken then, "2021", "2021-05" or "2021-05-30".
+        """
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise UsageError(f"threshold is {threshold}; it is a probability from 0 to 1")
+        where, searcher = _where(top, folder, since, until), Searcher(self._opened(), self._model().runtime)
+        return self._placed(searcher.search(query, top, threshold, where))
+
+    def like(
+        self,
+        photo: PhotoSource,
+        box_xyxy: ArrayLike | None = None,
+        *,
+        top: int = 10,
+        folder: str = "",
+        since: str = "",
+        until: str = "",
+    ) -> Hits:
+        """The photos with a region most like a box of a photo (default: like the whole photo), by cosine. The photo
+        itself is left out. Options as in `search`."""
+        where, model = _where(top, folder, since, until), self._model()
+        store = self._opened()
+        boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
+        vectors = region_vectors(model.runtime, model.codes(model.look(photo, boxes=boxes)).codes)
+        found = self._placed(Searcher(store, model.runtime).like(vectors[-1], top + 1, where))
+        others = [hit for hit in found if not _same_file(hit, photo)]
+        return replace(found, hits=tuple(others[:top]))
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _model(self) -> Model:
+        self.model = self.model or load()
+        return self.model
+
+    def _opened(self) -> SqliteStore:
+        if self._store is None:
+            store = SqliteStore(self.place)
+            try:
+                self._check(store)
+            except IndexProblem:
+                store.close()
+                raise
+            self._store = store
+        return self._store
+
+    def _check(self, store: SqliteStore) -> None:
+        wanted = build.identify(self._model())
+        if store.model != wanted:
+            raise IndexProblem(
+                f"{self.place}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
+                hint="--model names the other one; regiontalk index --rebuild makes the index anew",
+            )
+
+    def _placed(self, found: Hits) -> Hits:
+        """With paths that can be opened."""
+        hits = []
+        for hit in found:
+            path = str(self.root / hit.path)
+            hits.append(replace(hit, path=path, photo=Photo(path, self._model().limits)))
+        return replace(found, hits=tuple(hits))
+
+
+def _where(top: int, folder: str, since: str, until: str) -> Where:
+    if top < 1:
+        raise UsageError(f"top is {top}; it must be at least 1")
+    for date in (since, until):
+        if date and not DATE.fullmatch(date):
+            raise UsageError(f"{date!r} is not a date", hint="a year, month or day: 2021, 2021-05, 2021-05-30")
+    return Where(folder.strip("/"), since, until)
+
+
+def _same_file(hit: Hit, photo: object) -> bool:
+    return isinstance(photo, str | Path) and Path(hit.path).exists() and Path(hit.path).samefile(photo)
+
+
+def _remove(place: Path) -> None:
+    """All files of an index, while nobody writes it."""
+    if not place.is_dir():
+        return
+    with database.explaining(place):
+        lock = database.take_lock(place)
+        try:
+            for pattern in database.FILES:
+                for path in place.glob(pattern):
+                    path.unlink()
+        finally:
+            lock.close()

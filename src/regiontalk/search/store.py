@@ -1,0 +1,133 @@
+"""What an index keeps of each photo, and what it must be able to answer: the `Store` protocol.
+
+`sqlite_store.SqliteStore` is the one that ships. Another data base can stand behind the same queries.
+
+Letters as in `maxsim`: P photos, R regions of each, W words, h the size of a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.types import Region
+
+Floats = NDArray[np.float32]
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class IndexedModel:
+    """The model whose vectors an index holds: those of another one mean nothing beside them."""
+
+    name: str
+    fingerprint: str
+    regions: int
+    """Vectors of a photo."""
+    size: int
+    """h"""
+
+
+class PhotoFile(NamedTuple):
+    """A file as the last look found it."""
+
+    path: str
+    """Relative to the indexed folder, with slashes."""
+    size: int
+    modified: int
+    """In nanoseconds."""
+
+
+class Stored(NamedTuple):
+    """What is known of a photo's file."""
+
+    file: PhotoFile
+    digest: bytes
+    """Of its bytes; by it a moved photo is recognised."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A photo to be stored."""
+
+    file: PhotoFile
+    digest: bytes
+    taken: str
+    """When, as "2021-05-30T18:05:12"."""
+    size: tuple[int, int]
+    """Width and height, upright."""
+    regions: tuple[Region, ...]
+    """The whole photo first, then its best regions."""
+    captions: tuple[str, ...]
+    """Those that are likely right: `Store.said` finds their words."""
+    vectors: Floats
+    """(R, h), of the regions."""
+
+
+class Where(NamedTuple):
+    """Which photos a query is about."""
+
+    folder: str = ""
+    """Only photos below it; relative, with slashes."""
+    since: str = ""
+    """A year, month or day, "2021-05": photos taken then or later."""
+    until: str = ""
+    """Photos taken then or earlier, the whole year, month or day included."""
+
+
+class Scored(NamedTuple):
+    """How well photos fit words."""
+
+    ids: Ids
+    """(P,)"""
+    scores: Floats
+    """(P, W): of each word, with the photo's best region for it."""
+
+
+class StoredPhoto(NamedTuple):
+    """A photo that was found."""
+
+    path: str
+    regions: tuple[Region, ...]
+    vectors: Floats
+    """(R, h)"""
+
+
+class Store(Protocol):
+    """An index. Each change is whole or not there, and readers see a state between changes."""
+
+    model: IndexedModel
+
+    def reading(self) -> AbstractContextManager[None]:
+        """All that is asked inside sees the same state."""
+
+    def files(self) -> dict[str, Stored]:
+        """Path -> what is known of the photo's file."""
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Adds photos, in one transaction; those of the same paths are replaced."""
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Drops photos."""
+
+    def rename(self, files: Mapping[str, PhotoFile]) -> None:
+        """Path -> where the photo is now, and as what."""
+
+    def word_scores(self, words: Floats, where: Where) -> Scored:
+        """MaxSim of words (W, h) with every photo, exactly (`maxsim.word_scores`)."""
+
+    def said(self, word: str) -> Ids:
+        """The photos in whose captions a word stands, in any of its forms."""
+
+    def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
+        """Photos in the order of their ids."""
+
+    def compact(self) -> None:
+        """Gives back the room of vectors that belong to no photo any more, where that is worth it."""
+
+    def close(self) -> None: ...

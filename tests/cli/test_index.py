@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import draw_scene
+from regiontalk.cli.main import run
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    draw_scene().save(folder / "a.png")
+    draw_scene((50, 70)).save(folder / "b.png")
+    return folder
+
+
+def test_it_says_what_it_did(photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (photos / "broken.jpg").write_bytes(b"\xff\xd8\xff")
+    arguments = ["index", str(photos), "--model", str(aligning_model), "-j", "2"]
+    assert run([*arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["added"] == 2
+    assert "skipped" in err
+    assert "broken.jpg" in err
+    assert "2 photos in the index (2 added, 1 skipped)" in err
+    assert run([*arguments, "--strict"]) == 3
+    assert sorted(path.name for path in photos.iterdir()) == [".regiontalk", "a.png", "b.png", "broken.jpg"]
+
+
+def test_the_index_may_be_elsewhere(
+    photos: Path, tmp_path: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--model", str(aligning_model), "--index", str(tmp_path / "index"), "-q"]
+    assert run(["index", str(photos), *options]) == 0
+    assert not (photos / ".regiontalk").exists()
+    assert run(["search", "red circle", str(photos), *options]) == 0
+    out, err = capsys.readouterr()
+    assert str(photos / "a.png") in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(("what", "code"), [("nothing", 4), ("empty", 4), ("broken", 4)])
+def test_without_photos_there_is_no_index(
+    tmp_path: Path, aligning_model: Path, what: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "x.jpg").touch()
+    assert run(["index", str(tmp_path / what), "--model", str(aligning_model)]) == code
+    assert what in capsys.readouterr().err
+
+
+def test_photos_that_are_gone_need_prune(
+    photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["index", str(photos), "--model", str(aligning_model)]
+    assert run(arguments) == 0
+    (photos / "a.png").unlink()
+    (photos / "b.png").unlink()
+    assert run(arguments) == 5
+    assert "--prune" in capsys.readouterr().err

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import draw_scene
+from regiontalk.cli.main import run
+
+Search = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory, aligning_model: Path) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    (folder / "trip").mkdir()
+    draw_scene().save(folder / "a.png")
+    draw_scene((50, 70)).save(folder / "trip" / "b.png")
+    assert run(["index", str(folder), "--model", str(aligning_model), "-q"]) == 0
+    return folder
+
+
+@pytest.fixture
+def search(photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]) -> Search:
+    def ask(*arguments: str, expected: int = 0) -> tuple[str, str]:
+        assert run(["search", *arguments, "--model", str(aligning_model)]) == expected
+        out, err = capsys.readouterr()
+        return out, err
+
+    return ask
+
+
+def test_hits_are_lines_for_a_pipe_and_json(photos: Path, search: Search) -> None:
+    out, _ = search("red circle", str(photos))
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert {row[0] for row in rows} == {str(photos / "a.png"), str(photos / "trip" / "b.png")}
+    out, _ = search("red circle", str(photos / "trip"), "--json", "--top", "5")
+    (hit,) = map(json.loads, out.splitlines())
+    assert set(hit) == {"path", "score", "words", "regions"}
+    assert hit["path"] == str(photos / "trip" / "b.png")
+    assert [word["word"] for word in hit["words"]] == ["red", "circle"]
+    assert all(set(region) == {"xyxy", "caption"} for region in hit["regions"])
+
+
+def test_nothing_found_is_said(photos: Path, search: Search) -> None:
+    out, err = search("red quokka", str(photos), "--threshold", "1")
+    assert out == ""
+    assert "unknown words: quokka" in err
+    assert "nothing like it in 2 photos" in err
+
+
+def test_pages_and_pictures(photos: Path, tmp_path: Path, search: Search) -> None:
+    search("red circle", str(photos), "-o", str(tmp_path / "page.html"))
+    assert "circle" in (tmp_path / "page.html").read_text()
+    search("red circle", str(photos), "-o", str(tmp_path / "pictures"))
+    assert len(list((tmp_path / "pictures").iterdir())) == 2
+    search("red circle", str(photos), "-o", str(tmp_path / "x.csv"), expected=2)
+
+
+def test_photos_like_a_part_of_one(photos: Path, search: Search) -> None:
+    out, _ = search("--like", str(photos / "a.png"), "--box", "0.1,0.1,0.5,0.5", str(photos), "--json")
+    assert [json.loads(line)["path"] for line in out.splitlines()] == [str(photos / "trip" / "b.png")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], 2),
+        ([""], 2),
+        (["-x-"], 2),
+        (["red", "FOLDER", "more"], 2),
+        (["red", "--box", "1,2,3,4"], 2),
+        (["red", "--top", "0"], 2),
+        (["red", "--threshold", "nan"], 2),
+        (["red", "--since", "soon"], 2),
+        (["quokka"], 2),
+        (["red", "NOWHERE"], 5),
+        (["red", "FOLDER", "--top", "1000000000"], 0),
+    ],
+)
+def test_exit_codes(
+    photos: Path, search: Search, arguments: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(photos)
+    places = {"FOLDER": str(photos), "NOWHERE": str(tmp_path)}
+    search(*(places.get(one, one) for one in arguments), expected=code)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import regiontalk
+from conftest import draw_scene
+from regiontalk.errors import IndexProblem, InputError
+from regiontalk.model import Model
+from regiontalk.search.build import identify, update
+from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.store import Where
+
+
+@pytest.fixture(scope="module")
+def model(aligning_model: Path) -> Model:
+    return regiontalk.load(aligning_model, threads=1)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    (folder / "trip").mkdir(parents=True)
+    for number, name in enumerate(("a.png", "b.png", "trip/c.jpg")):
+        draw_scene((96 + 8 * number, 64)).save(folder / name)
+    return folder
+
+
+def run(photos: Path, model: Model, workers: int = 1, prune: bool = False) -> dict[str, int]:
+    """What an update did; what it did not do is left out."""
+    store = SqliteStore(photos.parent / "index", identify(model))
+    try:
+        done = update(store, photos, model, workers, prune, lambda seen, _: seen)
+    finally:
+        store.close()
+    counts = {**vars(done), "skipped": len(done.skipped)}
+    return {name: count for name, count in counts.items() if count}
+
+
+def paths(photos: Path) -> list[str]:
+    store = SqliteStore(photos.parent / "index")
+    found = sorted(store.files())
+    store.close()
+    return found
+
+
+def test_only_what_is_new_changed_or_moved_is_done(photos: Path, model: Model) -> None:
+    assert run(photos, model, workers=2) == {"added": 3}
+    assert run(photos, model) == {"unchanged": 3}
+    os.utime(photos / "a.png", ns=(1, 1))
+    assert run(photos, model) == {"unchanged": 3}  # the same bytes
+    draw_scene((50, 50)).save(photos / "a.png")
+    (photos / "b.png").rename(photos / "trip" / "moved.png")
+    draw_scene((30, 80)).save(photos / "new.png")
+    assert run(photos, model) == {"added": 1, "changed": 1, "moved": 1, "unchanged": 1}
+    (photos / "new.png").unlink()
+    assert run(photos, model) == {"removed": 1, "unchanged": 3}
+    assert paths(photos) == ["a.png", "trip/c.jpg", "trip/moved.png"]
+
+
+def test_what_is_stored_is_what_the_model_says(photos: Path, model: Model) -> None:
+    run(photos, model)
+    store = SqliteStore(photos.parent / "index")
+    (photo,) = store.read([1])
+    found = model(photos / "a.png")
+    look = model.look(photos / "a.png")
+    codes = model.codes(look)
+    assert [region.xyxy for region in photo.regions] == [tuple(box) for box in codes.boxes_xyxy.tolist()]
+    assert photo.regions[0].caption == ""
+    told = {region.xyxy: region.caption for region in found.regions}
+    same = [region for region in photo.regions[1:] if region.xyxy in told]
+    assert same
+    assert all(region.caption == told[region.xyxy] for region in same)
+    assert all(region.caption in {"", *told.values()} for region in photo.regions[1:])
+    store.close()
+
+
+def test_broken_and_hidden_files_do_not_stop_it(photos: Path, model: Model) -> None:
+    (photos / "broken.jpg").write_bytes(b"\xff\xd8\xff no photo")
+    (photos / "empty.png").touch()
+    (photos / "._a.png").write_bytes(b"what macOS knows")
+    (photos / "dangling.jpg").symlink_to("nowhere.jpg")
+    (photos / "loop").symlink_to(photos)
+    os.mkfifo(photos / "pipe.jpg")
+    (photos / ".hidden").mkdir()
+    draw_scene().save(photos / ".hidden" / "x.png")
+    draw_scene().save(os.fsencode(photos) + b"/odd\xff\n.png")
+    assert run(photos, model) == {"added": 4, "skipped": 4, "hidden": 1}
+    draw_scene().save(photos / "broken.jpg")
+    assert run(photos, model) == {"added": 1, "unchanged": 4, "skipped": 3, "hidden": 1}
+    (photos / "broken.jpg").write_bytes(b"\xff\xd8\xff no photo any more")
+    assert run(photos, model) == {"unchanged": 4, "skipped": 4, "hidden": 1}
+    assert "broken.jpg" not in paths(photos)
+
+
+def test_it_does_not_drop_most_photos_unasked(photos: Path, model: Model) -> None:
+    run(photos, model)
+    (photos / "a.png").unlink()
+    (photos / "b.png").unlink()
+    with pytest.raises(IndexProblem, match="2 of 3 photos are gone") as problem:
+        run(photos, model)
+    assert "--prune" in (problem.value.hint or "")
+    assert len(paths(photos)) == 3
+    assert run(photos, model, prune=True) == {"removed": 2, "unchanged": 1}
+
+
+def test_photos_in_a_folder_that_cannot_be_read_stay(
+    photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(photos, model)
+    scan, stat = os.scandir, Path.stat
+
+    def refuse(folder: str | Path) -> object:
+        if str(folder).endswith("trip"):
+            raise PermissionError(13, "Permission denied")
+        return scan(folder)
+
+    def refuse_status(path: Path, **options: bool) -> os.stat_result:
+        if "trip" in path.parts:
+            raise PermissionError(13, "Permission denied")
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(Path, "stat", refuse_status)
+    assert run(photos, model) == {"unchanged": 3, "skipped": 1}
+
+
+def test_a_folder_without_photos_is_said(tmp_path: Path, model: Model) -> None:
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(InputError, match="no photo there"):
+        run(tmp_path / "photos", model)
+
+
+def test_a_stopped_run_continues(photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regiontalk.search.build.TOGETHER", 1)
+    store = SqliteStore(photos.parent / "index", identify(model))
+
+    def stop(seen: object, count: int) -> object:
+        yield next(seen)  # type: ignore[call-overload]
+        assert count == 3
+        yield next(seen)  # type: ignore[call-overload]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        update(store, photos, model, 1, False, stop)  # type: ignore[arg-type]
+    store.close()
+    assert run(photos, model) == {"added": 1, "unchanged": 2}
+
+
+def test_dates_are_the_cameras_or_the_files(photos: Path, model: Model) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9003] = "2013:07:14 12:30:01"
+    draw_scene().save(photos / "dated.jpg", exif=exif)
+    os.utime(photos / "a.png", (0, 0))
+    run(photos, model)
+    store = SqliteStore(photos.parent / "index")
+    words = store.read([1])[0].vectors[:1]
+    found = {
+        year: [photo.path for photo in store.read(store.word_scores(words, Where("", year, year)).ids.tolist())]
+        for year in ("1970", "2013")
+    }
+    store.close()
+    assert found == {"1970": ["a.png"], "2013": ["dated.jpg"]}
+
+
+def test_models_are_told_apart(model: Model, tiny_model: Path) -> None:
+    assert identify(model) == identify(model)
+    with pytest.raises(regiontalk.RegionTalkError, match="no head 'words'"):
+        identify(regiontalk.load(tiny_model))

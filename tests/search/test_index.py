@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import regiontalk
+from conftest import draw_scene
+from regiontalk.errors import IndexProblem, InputError, UsageError
+from regiontalk.model import Model
+from regiontalk.search.index import FOLDER
+
+
+@pytest.fixture(scope="module")
+def model(aligning_model: Path) -> Model:
+    return regiontalk.load(aligning_model, threads=1)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Path:
+    """A folder with three photos and their index; not to be changed."""
+    folder = tmp_path_factory.mktemp("indexed")
+    (folder / "trip").mkdir()
+    for number, name in enumerate(("a.png", "b.png", "trip/c.png")):
+        draw_scene((96 + 16 * number, 64)).save(folder / name)
+    regiontalk.Index.open(folder).update(model)
+    return folder
+
+
+def test_photos_are_found_where_they_are(indexed: Path, model: Model) -> None:
+    index = regiontalk.Index.open(str(indexed), model=model)
+    found = index.search("red circle", top=2)
+    assert len(found) == 2
+    assert all(Path(hit.path).is_file() for hit in found)
+    assert found[0].draw().width in (96, 112, 128)
+    assert [hit.path for hit in index.search("red circle", folder="trip/")] == [str(indexed / "trip" / "c.png")]
+    assert found.to_dict()["hits"][0] == found[0].to_dict()
+    assert set(found[0].to_dict()) == {"path", "score", "words", "regions"}
+    index.close()
+
+
+def test_a_folder_below_the_index_is_part_of_it(indexed: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, below = regiontalk.Index.around(indexed / "trip", model=model)
+    assert (index.root, below) == (indexed, "trip")
+    monkeypatch.chdir(indexed / "trip")
+    index, below = regiontalk.Index.around(".", model=model)
+    (hit,) = index.search("red circle", folder=below)
+    assert hit.path == "../trip/c.png"
+    index.close()
+
+
+def test_regions_like_a_region_of_a_photo(indexed: Path, model: Model) -> None:
+    index = regiontalk.Index.open(indexed, model=model)
+    found = index.like(indexed / "a.png", [10, 8, 40, 32])
+    assert str(indexed / "a.png") not in [hit.path for hit in found]
+    assert len(found) == 2
+    assert all(-1 <= hit.score <= 1.0001 and len(hit.regions) == 1 for hit in found)
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    (same, *_) = index.like((indexed / "a.png").read_bytes())  # the whole photo, and nobody knows which
+    assert same.path == str(indexed / "a.png")
+    assert same.score == pytest.approx(1, abs=0.01)
+    index.close()
+
+
+def test_an_index_notices_what_another_process_writes(indexed: Path, model: Model, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
+    reader = regiontalk.Index.open(folder, model=model)
+    assert reader.search("red").searched == 3
+    draw_scene((40, 40)).save(folder / "new.png")
+    regiontalk.Index.open(folder).update(model)
+    assert reader.search("red").searched == 4
+    reader.close()
+
+
+def test_another_models_index_is_refused_and_rebuilt(indexed: Path, model: Model, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
+    connection = sqlite3.connect(folder / FOLDER / "index.sqlite")
+    connection.execute("UPDATE about SET value = 'another' WHERE name IN ('model', 'fingerprint')")
+    connection.commit()
+    connection.close()
+    index = regiontalk.Index.open(folder, model=model)
+    for ask in (lambda: index.search("red"), index.update):
+        with pytest.raises(IndexProblem, match="made with another model, 'another'") as problem:
+            ask()
+        assert "--rebuild" in (problem.value.hint or "")
+    assert index.update(rebuild=True).added == 3
+    assert index.search("red").searched == 3
+    index.close()
+
+
+def test_a_damaged_index_is_rebuilt(indexed: Path, model: Model, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
+    (folder / FOLDER / "index.sqlite").write_bytes(b"no data base" * 500)
+    index = regiontalk.Index.open(folder, model=model)
+    with pytest.raises(IndexProblem, match="damaged"):
+        index.search("red")
+    assert index.update(rebuild=True).added == 3
+    index.close()
+
+
+def test_what_makes_no_sense_is_said(indexed: Path, model: Model, tmp_path: Path) -> None:
+    index = regiontalk.Index.open(indexed, model=model)
+    for options in ({"top": 0}, {"threshold": 2.0}, {"since": "May"}, {"until": "2021-5"}):
+        with pytest.raises(UsageError):
+            index.search("red", **options)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="nothing of it lies in the photo"):
+        index.like(indexed / "a.png", [500, 500, 600, 600])
+    with pytest.raises(IndexProblem, match="no index there"):
+        regiontalk.Index.open(tmp_path, model=model).search("red")
+    with pytest.raises(InputError, match="no such folder"):
+        regiontalk.Index.open(tmp_path / "nothing").update(model)
+    assert not (tmp_path / FOLDER).exists()
+    index.close()

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import regiontalk
+from made_up_entries import entry
+from regiontalk.aligner import HEAD
+from regiontalk.errors import UsageError
+from regiontalk.model import Model
+from regiontalk.search.build import identify
+from regiontalk.search.query import Searcher, _best, parse, read_phrase
+from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.store import Entry, Where
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted", "unwanted"),
+    [
+        ("a dog", ["a dog"], []),
+        ("a dog; a red ball ;", ["a dog", "a red ball"], []),
+        ("beach -people", ["beach"], ["people"]),
+        ('-"palm trees" beach -x-y', ["beach"], ["palm trees", "x-y"]),
+        ("t-shirt", ["t-shirt"], []),
+    ],
+)
+def test_queries_are_taken_apart(query: str, wanted: list[str], unwanted: list[str]) -> None:
+    assert parse(query) == (tuple(wanted), tuple(unwanted))
+
+
+@pytest.mark.parametrize("query", ["", "  ", "-people", ";;", "a;" * 30])
+def test_queries_that_ask_nothing_are_refused(query: str) -> None:
+    with pytest.raises(UsageError):
+        parse(query)
+
+
+@pytest.fixture(scope="module")
+def model(aligning_model: Path) -> Model:
+    return regiontalk.load(aligning_model, threads=1)
+
+
+def searcher(model: Model, folder: Path, entries: list[Entry], **fit: float) -> Searcher:
+    """Over some photos, with a model whose head has a fit for search."""
+    runtime = model.runtime
+    head = runtime.heads[HEAD]
+    settings = {**head.info.settings, **({"search": fit} if fit else {})}
+    known = {**runtime.heads, HEAD: replace(head, info=replace(head.info, settings=settings))}
+    changed = type(runtime).__new__(type(runtime))
+    changed.__dict__ = {**runtime.__dict__, "heads": known}
+    store = SqliteStore(folder, identify(model))
+    store.put(entries)
+    return Searcher(store, changed)
+
+
+def shows(model: Model, number: int, phrases: list[str], caption: str = "") -> Entry:
+    """A photo with regions that fit the words of some `PHRASES` by 1, and those of the others by 0."""
+    words = [read_phrase(model.runtime, text).vectors for text in PHRASES]
+    fits = [np.repeat([float(text == one) for one in PHRASES], [len(some) for some in words]) for text in phrases]
+    solved = [np.linalg.lstsq(np.concatenate(words), wanted, rcond=None)[0] for wanted in fits]
+    vectors = np.stack([np.zeros(words[0].shape[1]), *solved]).astype(np.float32)
+    return replace(entry(number, rows=len(vectors)), vectors=vectors, captions=(caption,))
+
+
+def names(found: regiontalk.Hits) -> list[str]:
+    return [hit.path for hit in found]
+
+
+PHRASES = ("red circle", "blue square")
+
+
+def test_words_of_the_model_are_those_of_this_test(model: Model) -> None:
+    known = set(model.runtime.head(HEAD).words.words)
+    assert known.issuperset(" ".join(PHRASES).split()), sorted(known)
+
+
+def test_photos_that_show_it_come_first(model: Model, tmp_path: Path) -> None:
+    entries = [shows(model, 0, ["blue square"]), shows(model, 1, ["blue square", "red circle"]), shows(model, 2, [])]
+    asked = searcher(model, tmp_path / "index", entries)
+    found = asked.search("red circle", 2, None, Where())
+    assert names(found)[0] == "0001.jpg"
+    assert (found.searched, len(found)) == (3, 2)
+    best = found[0]
+    assert [match.word for match in best.words] == ["red", "circle"]
+    assert {best.regions[match.region].caption for match in best.words if match.region is not None} == {"2 dogs of 1"}
+    asked.store.close()
+
+
+def test_the_cut_off_leaves_nothing_rather_than_wrong_photos(model: Model, tmp_path: Path) -> None:
+    entries = [shows(model, 0, ["blue square"]), shows(model, 1, ["red circle"])]
+    asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.5)
+    assert names(asked.search("red circle", 5, None, Where())) == ["0001.jpg"]
+    asked.store.forget(["0001.jpg"])
+    nothing = asked.search("red circle", 5, None, Where())
+    assert names(nothing) == []
+    assert nothing.closest is not None
+    assert nothing.closest < 0.5
+    assert names(asked.search("red circle", 5, 0.0, Where())) == ["0000.jpg"]
+    asked.store.close()
+
+
+def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None:
+    both = shows(model, 1, ["blue square", "red circle"])
+    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"]), both], fit=4.0, bias=-2.0, likely=0.5)
+    assert names(asked.search("red circle; blue square", 5, None, Where())) == ["0001.jpg"]
+    assert names(asked.search('red circle -"blue square"', 5, None, Where())) == ["0000.jpg"]
+    asked.store.close()
+
+
+def test_captions_decide_between_equals(model: Model, tmp_path: Path) -> None:
+    entries = [shows(model, 0, ["red circle"], "a square"), shows(model, 1, ["red circle"], "red circles")]
+    entries[1] = replace(entries[1], vectors=entries[0].vectors)
+    asked = searcher(model, tmp_path / "index", entries, fit=1.0, captions=2.0)
+    found = asked.search("a red circle", 5, None, Where())
+    assert names(found) == ["0001.jpg", "0000.jpg"]
+    assert found[0].score > found[1].score
+    asked.store.close()
+
+
+def test_unknown_words_are_named_and_count_nothing(model: Model, tmp_path: Path) -> None:
+    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])])
+    found = asked.search("red quokka circle", 5, None, Where())
+    assert found.unknown == ("quokka",)
+    assert [(match.word, match.region is None) for match in found[0].words] == [
+        ("red", False),
+        ("quokka", True),
+        ("circle", False),
+    ]
+    with pytest.raises(UsageError, match="quokka"):
+        asked.search("quokka", 5, None, Where())
+    asked.store.close()
+
+
+@pytest.mark.parametrize("query", ["🐈", "\0", "' OR 1=1 --", 'red"', "red circle " * 600, "NEAR(red circle)"])
+def test_odd_queries_are_answered_or_refused(model: Model, tmp_path: Path, query: str) -> None:
+    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])], captions=1.0)
+    with suppress(UsageError):
+        asked.search(query, 5, None, Where())
+    asked.store.close()
+
+
+def test_the_best_are_ranked_and_equals_keep_their_order() -> None:
+    scores = np.array([0.5, 0.9, 0.5, 0.1, 0.9])
+    assert _best(scores, 3).tolist() == [1, 4, 0]
+    assert _best(scores, 99).tolist() == [1, 4, 0, 2, 3]
+    assert _best(scores, 0).tolist() == []
