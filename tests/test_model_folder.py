@@ -160,6 +160,8 @@ def test_broken_sums_are_refused(folder: Path, line: str) -> None:
         (lambda info: info["prediction"].update(score="best"), "prediction: score is 'best'"),
         (lambda info: info["prediction"].update(candidates=-5), "prediction: candidates is -5"),
         (lambda info: info["prediction"].update(proposals=-1), "prediction: proposals is -1"),
+        (lambda info: info["prediction"].update(proposals=10**6), "prediction: proposals is 1000000"),
+        (lambda info: info["prediction"].update(longest=10**6), "prediction: longest is 1000000"),
         (lambda info: info["prediction"].update(longest=0), "prediction: longest is 0"),
         (lambda info: info["prediction"].update(proposal_nms=1.5), "prediction: proposal_nms is 1.5"),
         (lambda info: info["prediction"].update(final_nms=float("nan")), "NaN"),

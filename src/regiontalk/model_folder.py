@@ -65,6 +65,7 @@ RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how o
 WIDEST_BEAM = 100
 LARGEST_SIDE = 10_000  # in pixels, of a network's input
 LARGEST_GRAPH = (1 << 31) - 1  # bytes: ONNX allows no more
+_LARGEST_COUNTS = {"proposals": 10_000, "candidates": 1_000_000, "longest": 1_000}  # of a PredictionConfig
 
 # The entry that names a tensor's file, `key: "location"`: tag and length in any encoding that protobuf allows.
 _EXTERNAL_DATA = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
@@ -100,9 +101,9 @@ class PredictionConfig:
     """How likely captions are right (see `confidence`)."""
 
     def __post_init__(self) -> None:
-        for name in ("proposals", "candidates", "longest"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name, most in _LARGEST_COUNTS.items():
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(f"{name} is {getattr(self, name)}; it may be from 1 to {most}")
         for name in ("proposal_nms", "final_nms"):
             if not 0 <= getattr(self, name) <= 1:  # written so that NaN fails too
                 raise UsageError(f"{name} is {getattr(self, name)}; an IoU is from 0 to 1")
