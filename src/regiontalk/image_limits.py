@@ -42,6 +42,7 @@ _SIGNATURES = {
     "HEIF": rb".{4}ftyp(hei[cxms]|hev[cx]|mif1|msf1)",  # the last two may be AVIF as well
 }
 HEADER_BYTES = 32
+MOST_MEGAPIXELS = 178  # Pillow itself refuses more
 
 
 @dataclass(frozen=True)

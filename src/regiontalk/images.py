@@ -112,6 +112,16 @@ class Photo:
         """When the camera took it, "2021-05-30T18:05:12" by its own clock; None where the photo does not say."""
         return self._use(lambda image, _: _taken(image))
 
+    @property
+    def orientation(self) -> int:
+        """EXIF's, 1 (as it is) to 8; `open` and all others have turned the photo by it."""
+        return self._use(lambda image, _: _orientation(image))
+
+    @property
+    def software(self) -> object:
+        """What wrote the photo, as EXIF says; None where it says nothing."""
+        return self._use(lambda image, _: _exif(image).get(ExifTags.Base.Software))
+
     def resized(self, long_side: int) -> Resized:
         """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is decoded smaller where
         its format can, and never held at its full size in RGB.
@@ -362,8 +372,10 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
 
 
 def _orientation(image: Image.Image) -> int:
+    """1 (as it is) to 8."""
     try:
-        return int(_exif(image).get(ExifTags.Base.Orientation, 1))
+        found = int(_exif(image).get(ExifTags.Base.Orientation, 1))
+        return found if 1 <= found <= 8 else 1
     except Exception:  # broken metadata is no reason to refuse the pixels
         return 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -161,3 +163,21 @@ def test_broken_sidecars_are_named(data: bytes, tmp_path: Path, scene: Image.Ima
     (tmp_path / "a.jpg.xmp").write_bytes(data)
     with pytest.raises(DataError, match=r"a\.jpg\.xmp"):
         list(xmp.read(Source(tmp_path)))
+
+
+@pytest.mark.timeout(60)
+def test_c6_a_photo_that_is_a_pipe_is_not_opened(tmp_path: Path, scene: Image.Image) -> None:
+    xmp.sidecar_of(tmp_path / "a.jpg").write_bytes(xmp.to_xmp("a mug", [MUG], scene.size, 1))
+    os.mkfifo(tmp_path / "a.jpg")
+    assert read_back(tmp_path) == [(("a mug",), [phrases(MUG)])]
+
+
+def test_c2_a_photo_that_is_refused_has_no_orientation(tmp_path: Path, scene: Image.Image) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    scene.save(tmp_path / "a.png", exif=exif)
+    assert xmp.orientation_of(tmp_path / "a.png") == 6
+    empty_chunk = bytes(4) + b"prVt" + zlib.crc32(b"prVt").to_bytes(4)
+    data = (tmp_path / "a.png").read_bytes()
+    (tmp_path / "a.png").write_bytes(data[:33] + 2000 * empty_chunk + data[33:])
+    assert xmp.orientation_of(tmp_path / "a.png") == 1

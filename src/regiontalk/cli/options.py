@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.errors import DataError
-from regiontalk.images import Limits
+from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 
 if TYPE_CHECKING:
     from regiontalk.data.records import Dataset
@@ -59,7 +59,7 @@ device_option = click.option(
 
 max_megapixels_option = click.option(
     "--max-megapixels",
-    type=click.FloatRange(0, 178, min_open=True),  # Pillow itself refuses more
+    type=click.FloatRange(0, MOST_MEGAPIXELS, min_open=True),
     callback=finite,
     default=Limits().megapixels,
     show_default=True,

@@ -18,6 +18,8 @@ from regiontalk.data import exports, xmp
 from regiontalk.data.sources import reading
 from regiontalk.errors import DiskFull, InputError, OutputError, UsageError
 from regiontalk.files import FreeNames, json_line, open_file, read_file, replacing
+from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
+from regiontalk.images import Photo
 from regiontalk.page import writing_page
 from regiontalk.types import AltText, Description, ImageRegions
 
@@ -294,8 +296,7 @@ def _is_ours(target: Path) -> bool:
     """Whether we wrote a file, or nothing is in it."""
     try:
         if target.suffix.lower() in PICTURES:
-            with Image.open(target, formats=("JPEG", "PNG", "WEBP")) as picture:
-                return picture.getexif().get(ExifTags.Base.Software) == MARK
+            return Photo(target, Limits(megapixels=MOST_MEGAPIXELS)).software == MARK
         with open_file(target) as file:
             head = file.read(4096)
     except Exception:  # whatever it is, it is not ours

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree as ET
 
-from PIL import ExifTags, Image
-
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, reading
+from regiontalk.errors import ImageError
 from regiontalk.files import LONGEST_LINE, read_file
+from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 from regiontalk.images import SIDEWAYS, Photo
 from regiontalk.photos import SUFFIXES
 from regiontalk.types import BoxXYXY, Region
@@ -91,13 +91,11 @@ FORMAT = Format(read, min_regions=0)
 
 
 def orientation_of(photo: str | Path) -> int:
-    """1 (as it is) to 8, of EXIF; 1 where the photo says nothing, or is not there."""
+    """EXIF's; 1 (as it is) where the photo cannot be read, or is not there."""
     try:
-        with Path(photo).open("rb") as file, Image.open(file, formats=("JPEG", "TIFF", "PNG", "WEBP")) as image:
-            orientation = int(image.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # broken metadata is no reason to refuse the rest
+        return Photo(photo, Limits(megapixels=MOST_MEGAPIXELS)).orientation
+    except ImageError:
         return 1
-    return orientation if orientation in range(1, 9) else 1
 
 
 # One box, upright and as it is stored. In fractions, turning and mirroring are x, 1 - x, y or 1 - y in some order.
