@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "data": {""},
     "evaluation": {"", "data"},
     "codes": {"", "runtime", "data"},
-    "fitting": {"", "data", "evaluation"},
+    "fitting": {"", "data", "evaluation", "search"},
     "nets": {"", "data"},
     "training.recipe": {"", "nets"},
     "training.checkpoints": {"", "nets", "training.recipe"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,9 @@ import click
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.options import open_split
-from regiontalk.data.records import Dataset, evenly_spaced
+from regiontalk.data.records import Dataset, Record, evenly_spaced
 from regiontalk.files import replacing
-from regiontalk.model_folder import PredictionConfig, check_free, read_model_folder, write_model_folder
+from regiontalk.model_folder import PredictionConfig, SearchConfig, check_free, read_model_folder, write_model_folder
 from regiontalk.runs import recording
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from regiontalk.fitting.photos import SeenPhoto
     from regiontalk.model import Model
 
-PARTS = ("settings", "ranking", "calibration", "confidence")
+PARTS = ("settings", "ranking", "calibration", "confidence", "search")
 TRIED = ("score", "final_nms", "proposals", "caption_weight")
 FIGURES = ("map", "map_strict", "detection_map")
 SHOWN = 5  # of the settings that were tried
@@ -62,7 +62,7 @@ def command(
 ) -> None:
     """Fit MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Four things, in this order; the first three on the first DATA, the last on all of them:
+    Five things, in this order; confidence on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight: those of best dense mAP
@@ -71,11 +71,15 @@ def command(
                  true one by an IoU of 0.5
     confidence   how likely a caption names its region correctly, the confidence from which captions
                  are shown, and when a shorter caption is said
+    search       how likely a photo shows a phrase, and below which probability `regiontalk search`
+                 shows nothing; for models that align words with regions
 
     Each photo is looked at once, and figures are cross-validated. What is fitted anew drops what was fitted after it,
     unless that is fitted as well. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
     """
     parts = tuple(part for part in PARTS if part in (only or PARTS))
+    if not only and "words" not in read_model_folder(model).heads:
+        parts = parts[:-1]
     if output is not None:
         check_free(output)
     if diagram is not None and "calibration" not in parts:
@@ -84,6 +88,9 @@ def command(
     fitter = Fitter(regiontalk.load(model), parts, workers, photos, quiet)
     with _scorer(parts, quiet) as scorer:
         settings, report = fitter.fit(datasets, scorer)
+    search = None
+    if "search" in parts:
+        search, report["search"] = fitter.fit_search(datasets[0], settings)
     report = {"model": fitter.model.runtime.info.name, "fitted_on": split} | report
     if diagram is not None:
         _draw(diagram, report["calibration"])
@@ -92,7 +99,7 @@ def command(
             record.uses("model", model)
             for dataset in datasets:
                 record.uses_data(dataset.folder, split, min(len(dataset), photos or len(dataset)))
-            _write(model, output, settings)
+            _write(model, output, settings, search)
         console.message(f"{output}: {model}, {', '.join(parts)} fitted on {report['photos']} {split} photos", quiet)
     if as_json:
         console.print_json(report)
@@ -114,6 +121,8 @@ class Fitter:
         """The settings with everything fitted, and the figures."""
         settings = _without(self.model.runtime.info.prediction, self.parts)
         first, *others = datasets
+        if self.parts == ("search",):
+            return settings, {"photos": len(evenly_spaced(len(first), self.photos or len(first)))}
         seen = self.look(first, settings)
         report: dict[str, Any] = {"photos": len(seen)}
         if "settings" in self.parts:
@@ -211,6 +220,23 @@ class Fitter:
         every = report(photos, sure, found.likely)
         return replace(settings, confidence=found), {"near": found.near, "data": figures} | every
 
+    def fit_search(self, dataset: Dataset, settings: PredictionConfig) -> tuple[SearchConfig, dict[str, Any]]:
+        """On what is stored of photos if the model has these settings."""
+        from regiontalk.data.dataset_model import DatasetModel
+        from regiontalk.fitting.search import fit
+        from regiontalk.search.build import to_entry
+        from regiontalk.search.store import Entry, PhotoFile
+
+        self.model.runtime.info = replace(self.model.runtime.info, prediction=settings)
+        asked = DatasetModel(self.model, dataset)
+
+        def look(record: Record) -> tuple[Record, Entry]:
+            return record, to_entry(self.model, asked.look(record), PhotoFile(record.image, 0, 0), b"")
+
+        numbers = evenly_spaced(len(dataset), self.photos or len(dataset))
+        found = asked.each(look, numbers, self.workers)
+        return fit(self.model, list(console.track(found, "Looking for search", len(numbers), self.quiet)))
+
 
 def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionConfig:
     """The settings before the first of the parts is fitted: nothing is fitted on top of what it replaces."""
@@ -242,10 +268,14 @@ def _draw(diagram: Path, report: dict[str, Any]) -> None:
         temporary.write_text(draw_reliability(bins), encoding="utf-8")
 
 
-def _write(model: Path, output: Path, settings: PredictionConfig) -> None:
+def _write(model: Path, output: Path, settings: PredictionConfig, search: SearchConfig | None) -> None:
     folder = read_model_folder(model)
-    info = replace(folder.info, prediction=settings)
-    write_model_folder(output, info, folder.words, folder.graphs, folder.heads)
+    info, heads = replace(folder.info, prediction=settings), dict(folder.heads)
+    if search is not None:
+        head = heads["words"]
+        changed = replace(head.info, settings={**head.info.settings, "search": asdict(search)})
+        heads["words"] = replace(head, info=changed)
+    write_model_folder(output, info, folder.words, folder.graphs, heads)
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -270,6 +300,19 @@ def _print(report: dict[str, Any]) -> None:
         ]
         columns = ["", "captions", "right", "expected error", f"a photo ≥ {own['threshold']:g}", "of them right"]
         console.print_table(f"confidence: {title}, cross-validated", columns, rows)
+
+    if "search" in report:
+        own = report["search"]
+        names = ("right_first", "right_first_and_shown", "nothing_found_of_not_there")
+        rows = [[own["phrases"], own["phrases_not_there"], *(_share(own[name]) for name in names)]]
+        columns = [
+            "phrases",
+            "not there",
+            "right photo first",
+            f"and shown (≥ {own['likely']:g})",
+            "not there: nothing",
+        ]
+        console.print_table(f"search: {title}", columns, rows)
 
 
 def _percent(figures: dict[str, float]) -> list[str]:

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import regiontalk
+from regiontalk.data.dataset_model import DatasetModel
+from regiontalk.data.records import Dataset, Record
+from regiontalk.errors import DataError
+from regiontalk.fitting.search import content_words, fit
+from regiontalk.model import Model
+from regiontalk.search.build import to_entry
+from regiontalk.search.store import Entry, PhotoFile
+
+
+@pytest.fixture(scope="module")
+def model(aligning_model: Path) -> Model:
+    return regiontalk.load(aligning_model, threads=1)
+
+
+PHRASES = ("a red circle", "a blue square")
+
+
+@pytest.fixture(scope="module")
+def photos(model: Model, untrained_run: Path) -> list[tuple[Record, Entry]]:
+    """Photos of which every other one shows the one, the others the other."""
+    dataset = Dataset(untrained_run / "data", None)
+    asked = DatasetModel(model, dataset)
+    found = []
+    for number in range(len(dataset)):
+        record, phrase = dataset[number], PHRASES[number % 2]
+        entry = to_entry(model, asked.look(record), PhotoFile(record.image, 0, 0), b"")
+        regions = (replace(record.regions[0], phrase=phrase),)
+        found.append((replace(record, sentences=(phrase,), regions=regions), replace(entry, captions=(phrase,))))
+    return found
+
+
+def test_most_phrases_that_are_not_there_find_nothing(model: Model, photos: list[tuple[Record, Entry]]) -> None:
+    config, report = fit(model, photos)
+    assert (report["photos"], report["phrases"], report["phrases_not_there"]) == (len(photos), 2, 2)
+    assert config.captions > 0
+    assert 0 < config.likely <= 0.5
+    assert report["nothing_found_of_not_there"] >= 0.5
+    assert report["right_first"] == report["right_first_and_shown"] == 1
+
+
+def test_records_without_phrases_are_refused(model: Model, photos: list[tuple[Record, Entry]]) -> None:
+    with pytest.raises(DataError, match="too few phrases"):
+        fit(model, photos[:1])
+
+
+def test_content_words() -> None:
+    assert content_words("A dog with the red Ball") == {"dog", "red", "ball"}
