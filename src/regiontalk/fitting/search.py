@@ -7,6 +7,7 @@ other are not there: the cut-off is where most of those find nothing.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,7 +64,7 @@ def fit(model: Model, photos: Sequence[tuple[Record, Entry]]) -> tuple[SearchCon
     slope, captions, bias = rounded(logistic_regression(every, smoothed(right)))
     weights = np.array([max(slope, 0.0), max(captions, 0.0), bias])
     nothing = [sigmoid(weights @ one.columns).max() for one in elsewhere]
-    likely = round(min(float(np.quantile(nothing, NOTHING_SHARE)), 0.5), 3)
+    likely = min(math.ceil(1000 * np.quantile(nothing, NOTHING_SHARE)) / 1000, 0.5)
     found = [(sigmoid(weights @ one.columns).max(), one.right[(weights @ one.columns).argmax()]) for one in there]
     best_right = [score for score, is_right in found if is_right]
     report = {
