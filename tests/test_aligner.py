@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from PIL import Image
 
 import regiontalk
 from regiontalk import maxsim
-from regiontalk.aligner import MOST_WORDS, piece_fits, read_sentence, region_vectors, word_vectors
+from regiontalk.aligner import MOST_WORDS, AlignmentHead, piece_fits, read_sentence, region_vectors, word_vectors
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.model import Model
 from regiontalk.nets.alignment import Texts
@@ -110,6 +112,22 @@ class TestAlign:
                 pytest.approx(codes.boxes_xyxy[chosen[start]]) for start, _ in maxsim.segments(chosen)
             ]
         assert len(model.align(scene, "a red square", beta=100.0).segments) == 1
+
+    def test_a_place_that_people_mark_is_preferred(self, model: Model, scene: Image.Image) -> None:
+        """With a weight, words choose the region of the higher score."""
+        runtime = copy.copy(model.runtime)
+        head = runtime.head("words")
+        info = replace(head.info, settings={**head.info.settings, "place_weight": 1000.0})
+        runtime.heads = {**runtime.heads, "words": replace(head, info=info)}
+        codes = model.codes(model.look(scene))
+        scores = np.full(len(codes.codes), 0.2)
+        scores[2] = 0.9
+        found = AlignmentHead(runtime).segments(
+            read_sentence("a red square", head.words), codes.codes, codes.boxes_xyxy, scores, 0.0
+        )
+        assert [segment.xyxy for segment in found] == [pytest.approx(codes.boxes_xyxy[2])]
+        prior = AlignmentHead(runtime).place_prior(np.array([0.99, 0.5, 0.25]))
+        assert prior.tolist() == pytest.approx([1000 * np.log(0.5), 1000 * np.log(0.5), 1000 * np.log(0.25)])
 
     def test_unknown_words_and_signs_have_no_say(self, model: Model, scene: Image.Image) -> None:
         codes, words = model.codes(model.look(scene)).codes, model.runtime.head("words").words

@@ -18,6 +18,7 @@ from regiontalk.runtime import Floats, Runtime
 from regiontalk.types import Segment
 from regiontalk.vocabulary import UNKNOWN, Vocabulary
 
+SMALLEST_SCORE = 1e-4  # so that its logarithm is finite
 HEAD = "words"
 MOST_WORDS = 10_000
 NAMED = 5  # unknown words in a message
@@ -87,11 +88,27 @@ class AlignmentHead:
         ]
 
     def segments(
-        self, sentence: ReadSentence, codes: Floats, boxes_xyxy: NDArray[np.float64], beta: float
+        self,
+        sentence: ReadSentence,
+        codes: Floats,
+        boxes_xyxy: NDArray[np.float64],
+        scores: NDArray[np.floating],
+        beta: float,
     ) -> tuple[Segment, ...]:
-        """The sentence laid over regions with codes (B, D) and boxes (B, 4)."""
+        """The sentence laid over regions with codes (B, D), boxes (B, 4) and scores (B,)."""
         fits = piece_fits(self.runtime, codes, sentence)
-        return tuple(_segments(sentence, boxes_xyxy, fits, maxsim.align_words(fits, beta)))
+        says = _says(sentence)[:, None]
+        chosen = maxsim.align_words(fits + says * self.place_prior(scores), beta)
+        return tuple(_segments(sentence, boxes_xyxy, fits, chosen))
+
+    def place_prior(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """What the scores (B,) of regions add to the fits of words, (B,). The whole photo (row 0), which is no found
+        region, counts like the best of them."""
+        weight = float(self.runtime.head(HEAD).info.settings.get("place_weight", 0.0))
+        logs: NDArray[np.float64] = np.log(np.maximum(scores, SMALLEST_SCORE))
+        logs[0] = min(logs[0], logs[1:].max(initial=0.0 if len(logs) == 1 else -np.inf))
+        logs *= weight
+        return logs
 
 
 def piece_fits(runtime: Runtime, codes: Floats, read: ReadSentence) -> NDArray[np.float64]:
@@ -136,12 +153,18 @@ def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: i
     return np.asarray(vectors)
 
 
+def _says(read: ReadSentence) -> NDArray[np.bool_]:
+    """Which pieces say something to the model."""
+    says = np.zeros(len(read.pieces), dtype=bool)
+    says[[place for place, token in zip(read.places, read.tokens, strict=True) if token != UNKNOWN]] = True
+    return says
+
+
 def _segments(
     read: ReadSentence, boxes_xyxy: NDArray[np.float64], fits: NDArray[np.float64], chosen: NDArray[np.integer]
 ) -> list[Segment]:
     """Stretches of pieces with the same region; a stretch's score is the mean fit of its known words."""
-    says = np.zeros(len(read.pieces), dtype=bool)
-    says[[place for place, token in zip(read.places, read.tokens, strict=True) if token != UNKNOWN]] = True
+    says = _says(read)
     found = []
     for start, end in maxsim.segments(chosen):
         region = int(chosen[start])

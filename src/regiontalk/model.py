@@ -320,7 +320,7 @@ class Model:
             read = head.read(sentence)
             look = self.look(source)
             codes = self.codes(look)
-            segments = head.segments(read, codes.codes, codes.boxes_xyxy, beta)
+            segments = head.segments(read, codes.codes, codes.boxes_xyxy, codes.scores, beta)
             return Alignment(_path(source), sentence, segments, read.unknown, look.photo)
 
         if isinstance(sentence, str):

@@ -191,10 +191,14 @@ class AlignmentPredictionConfig:
     score: str
     """How words and regions are compared: `product` or `cosine`."""
     search: SearchConfig | None = None
+    place_weight: float = 0.0
+    """Not 0: a word belongs to the region where its fit and this times the log of the region's score are the most
+    together. Where every region's code knows its surroundings, fits alone often choose a part or a neighbour."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.beta < math.inf:
-            raise UsageError(f"beta is {self.beta}; it must be 0 or more")
+        for name in ("beta", "place_weight"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more")
         if not 2 <= self.longest <= 1000:
             raise UsageError(f"longest is {self.longest}; it may be from 2 to 1000")
 

@@ -37,8 +37,8 @@ def test_sentences_know_their_photos(aligned: AlignedPhotos) -> None:
 
 def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
     record = aligned.dataset[0]
-    boxes, vectors = aligned.regions(record)
-    larger, same = aligned.regions(replace(record, width=3 * record.width))
+    boxes, vectors, _ = aligned.regions(record)
+    larger, same, _ = aligned.regions(replace(record, width=3 * record.width))
     assert boxes[0].tolist() == [0, 0, record.width, record.height]
     assert larger == pytest.approx(boxes * (3, 1, 3, 1))
     assert (same == vectors).all()

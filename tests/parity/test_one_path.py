@@ -161,7 +161,9 @@ class TestAlignments:
         head = AlignmentHead(model.runtime)
         sentence = head.read(SENTENCE)
         for record in dataset:
-            expected = head.segments(sentence, *of_photo(coded, record), head.beta(None))
+            codes, boxes = of_photo(coded, record)
+            scores = coded.scores[coded.places[record.image], : len(codes)]
+            expected = head.segments(sentence, codes, boxes, scores, head.beta(None))
             found = model.align(dataset.read_photo(record), SENTENCE).segments
             assert [one.words for one in found] == [one.words for one in expected]
             for ours, theirs in zip(found, expected, strict=True):

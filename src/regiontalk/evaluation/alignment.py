@@ -9,7 +9,7 @@ import numpy as np
 
 from regiontalk import boxes as geometry
 from regiontalk import maxsim
-from regiontalk.aligner import HEAD, region_vectors, word_vectors
+from regiontalk.aligner import HEAD, AlignmentHead, region_vectors, word_vectors
 from regiontalk.boxes import Floats
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record
@@ -32,12 +32,13 @@ class AlignedPhotos:
         tokens = words.encode(words.clean(sentence) or [])
         return word_vectors(runtime, tokens) if tokens else np.zeros((0, 1))
 
-    def regions(self, record: Record) -> tuple[Floats, Floats]:
-        """Boxes (R, 4), in the record's pixels, and vectors (R, h) of the whole photo and its best regions, eq. 1."""
+    def regions(self, record: Record) -> tuple[Floats, Floats, Floats]:
+        """Boxes (R, 4), in the record's pixels, vectors (R, h) and scores (R,) of the whole photo and its best regions,
+        eq. 1."""
         look = DatasetModel(self.model, self.dataset).look(record)
         codes, (width, height) = self.model.codes(look), look.frame.photo_size
         boxes = geometry.scale(codes.boxes_xyxy, record.width / width, record.height / height)
-        return boxes, region_vectors(self.model.runtime, codes.codes)
+        return boxes, region_vectors(self.model.runtime, codes.codes), codes.scores
 
     def score_matrix(self, records: Iterable[Record]) -> ScoreMatrix:
         """The score of every photo with every sentence (eq. 8). One without words scores 0 everywhere."""
@@ -53,11 +54,13 @@ class AlignedPhotos:
     def mentions(self, records: Iterable[Record]) -> Iterator[Mention]:
         """Every phrase of the records' sentences, with how well each word fits each region."""
         for record in records:
-            boxes, vectors = self.regions(record)
+            boxes, vectors, scores = self.regions(record)
+            prior = AlignmentHead(self.model.runtime).place_prior(scores)
             fits: dict[str, Floats] = {}
             for truth in true_mentions(record):
                 if truth.sentence not in fits:
-                    fits[truth.sentence] = maxsim.similarities(vectors[None], self.words(truth.sentence))[0].T
+                    found = maxsim.similarities(vectors[None], self.words(truth.sentence))[0].T
+                    fits[truth.sentence] = found + prior
                 yield Mention(truth, boxes, fits[truth.sentence])
 
 
