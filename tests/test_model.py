@@ -84,7 +84,7 @@ def test_regions_lie_in_the_photo_by_falling_score(
 
 
 def test_two_runs_give_the_same_bytes(tiny_model: Path, examples: Path) -> None:
-    path = examples / "photos" / "rocket.jpg"
+    path = examples / "photos" / "soccer.jpg"
     first, again = (json.dumps(regiontalk.load(tiny_model)(path).to_dict()) for _ in range(2))
     assert first == again
 

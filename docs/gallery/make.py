@@ -16,7 +16,7 @@ from typing import Any
 
 import regiontalk
 from regiontalk.model import Model
-from regiontalk.types import ImageRegions
+from regiontalk.types import ImageRegions, Region
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "docs" / "gallery"
@@ -27,19 +27,19 @@ ALTERNATIVES = 2
 
 HEAD = """# Gallery
 
-What the model in the package (`{model}`) says of {count} freely licensed photos: its {shown} best regions
-of each, whatever they score. No photo was left out because of what was said of it. Most of them are unlike its
-training photos, which show people and dogs outdoors; [model-card.md](model-card.md) says what it does not know. A
-[score](your-photos.md#scores) is about the place, not the words. Made by `python docs/gallery/make.py`.
+What the model in the package (`{model}`) says of {count} freely licensed photos: its {shown} best regions of each,
+however unsure, with the [score](your-photos.md#scores) of the place and the confidence of the words. **Bold** ones
+are likely enough that pictures and pages show them unless told otherwise; the pictures here have only these. The
+first eight are the photos of the README's first command. No photo was left out because of what was said of it.
+[model-card.md](model-card.md) says what the model does not know. Made by `python docs/gallery/make.py`.
 
 """
 SENTENCES_HEAD = """# Gallery of sentences
 
 What the model in the package (`{model}`) says of {count} freely licensed photos in one sentence, with beam 7: the
 sentence with the logarithm of its probability, the next likeliest ones, and the greedy one (`--beam 1`, "quick").
-The picture shows which regions `regiontalk align` gives the words to; weak matches are darker. The sentences were
-learned from 6,000 photos of people and dogs outdoors, and that is what they talk about, whatever the photo shows.
-The photos and their sources are those of the [gallery](gallery.md). Made by `python docs/gallery/make.py`.
+The picture shows which regions `regiontalk align` gives the words to; weak matches are darker. The photos and their
+sources are those of the [gallery](gallery.md). Made by `python docs/gallery/make.py`.
 
 """
 SOURCES = """## Sources
@@ -76,12 +76,18 @@ def name(photo: dict[str, Any]) -> str:
 
 
 def entry(photo: dict[str, Any], found: ImageRegions, judged: bool) -> str:
-    """The drawn photo, the captions with their scores, and the verdict."""
+    """The drawn photo, the captions with their figures, and the verdict."""
     picture = HERE / f"{name(photo)}.jpg"
-    found.draw(threshold=0).save(picture, quality=78, optimize=True)
-    said = "".join(f"- {region.caption} ({region.score:.2f})\n" for region in found.regions)
+    found.draw().save(picture, quality=78, optimize=True)
+    shown = found.shown.choose(found.regions)
+    said = "".join(f"- {line(region, region in shown)}\n" for region in found.regions)
     verdict = f"\n{photo['verdict']}\n" if judged else ""
     return f"## {name(photo)}\n\n![{name(photo)}, drawn on](gallery/{picture.name})\n\n{said}{verdict}\n"
+
+
+def line(region: Region, shown: bool) -> str:
+    mark = "**" if shown else ""
+    return f"{mark}{region.caption}{mark} (place {region.score:.2f}, words {region.confidence or 0:.2f})"
 
 
 def sentence_entry(photo: dict[str, Any], model: Model, judged: bool) -> str:

@@ -250,7 +250,7 @@ def test_the_examples_of_the_repository_are_sound(examples: Path) -> None:
     from regiontalk import images
 
     dataset = Dataset(examples)
-    assert len(dataset) == 4
+    assert len(dataset) == 8
     for record in dataset:
         assert images.open_photo(examples / record.image).size == (record.width, record.height)
         assert record.sentences
