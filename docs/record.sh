@@ -26,19 +26,19 @@ trap 'rm -r "$work"' EXIT
 
 record_package() {
     regiontalk predict $model $data --split test -o $work/regions.jsonl
-    regiontalk evaluate dense --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/compact
+    regiontalk evaluate dense --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/vit
     regiontalk predict $model $data --split test --on-truths -o $work/true-boxes.jsonl
-    regiontalk evaluate dense --truth $data --split test --predictions $work/true-boxes.jsonl --record docs/runs/compact-true-boxes
+    regiontalk evaluate dense --truth $data --split test --predictions $work/true-boxes.jsonl --record docs/runs/vit-true-boxes
     regiontalk predict $model $data --split test --sentences --beam 7 -o $work/beam7.jsonl
-    regiontalk evaluate captions --truth $data --split test --predictions $work/beam7.jsonl --training $data --record docs/runs/sentences-attention-beam7
+    regiontalk evaluate captions --truth $data --split test --predictions $work/beam7.jsonl --training $data --record docs/runs/sentences-vit-beam7
     regiontalk predict $model $data --split test --sentences --beam 1 -o $work/beam1.jsonl
-    regiontalk evaluate captions --truth $data --split test --predictions $work/beam1.jsonl --training $data --record docs/runs/sentences-attention-beam1
-    regiontalk evaluate alignment $model --truth $data --record docs/runs/align-package --note "the head in the package; align-best is the mean of its run's five best checkpoints"
-    regiontalk evaluate grounding $model --truth $data --record docs/runs/align-best-grounding --note "the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
+    regiontalk evaluate captions --truth $data --split test --predictions $work/beam1.jsonl --training $data --record docs/runs/sentences-vit-beam1
+    regiontalk evaluate alignment $model --truth $data --record docs/runs/align-vit
+    regiontalk evaluate grounding $model --truth $data --record docs/runs/align-vit-grounding --note "the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
 }
 
 record_names() {
-    regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-package
+    regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-vit
 }
 
 record_nearest_neighbour() {

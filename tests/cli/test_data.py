@@ -224,7 +224,7 @@ def test_scenes_are_drawn_whole_and_again_the_same(tmp_path, monkeypatch, capfd)
 def test_anchors_fit_better_than_the_papers_and_stand_ready_for_a_recipe(examples, capfd):
     assert run(["data", "anchors", str(examples), "--size", "448", "--count", "8", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
-    assert (found["size"], found["regions"], len(found["anchors"])) == (448, 17, 8)
+    assert (found["size"], found["regions"], len(found["anchors"])) == (448, 36, 8)
     assert 0 < found["paper_mean_iou"] < found["mean_iou"] <= 1
     assert run(["data", "anchors", str(examples), "--size", "448", "--count", "8"]) == 0
     printed = capfd.readouterr().out
