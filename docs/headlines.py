@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tables import GROUNDED, MAP, STRICT, Column, Run
+from tables import FORMER, GROUNDED, MAP, STRICT, Column, Run
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Headline:
     also: tuple[Column, ...] = ()
 
     def explain(self, run: Run) -> str:
-        return self.meaning.format(*(column.cell(run) for column in self.also))
+        remark = f". Measured with {FORMER[self.run]}" if self.run in FORMER else ""
+        return self.meaning.format(*(column.cell(run) for column in self.also)) + remark
 
 
 OTHER_PHOTOS = (

@@ -19,7 +19,7 @@ from typing import Any
 
 from curves import draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
-from tables import SECTIONS, Column, Section
+from tables import FORMER, PACKAGE, SECTIONS, Column, Section
 
 from regiontalk.evaluation.reference_scores import label
 from regiontalk.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint
@@ -71,7 +71,7 @@ def pages(docs: Path) -> dict[Path, str]:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Every run below a folder, by name, checked."""
+    """Every run below a folder, checked: those of the model in the package first, then by name."""
     runs = []
     for path in sorted(folder.glob(f"*/{METRICS}")):
         try:
@@ -83,8 +83,9 @@ def read_runs(folder: Path) -> list[Run]:
         log = path.with_name(LOG)
         run |= {"name": path.parent.name, "looks": read_looks(path.parent), "curves": log.is_file()}
         _check(run, path)
-        runs.append({"data": "–", "steps": _steps(run, log)} | run)
-    return runs
+        remark = {"note": FORMER[run["name"]]} if run["name"] in FORMER else {}
+        runs.append({"data": "–", "steps": _steps(run, log)} | run | remark)
+    return sorted(runs, key=lambda run: PACKAGE not in run["name"].split("-"))
 
 
 def _steps(run: Run, log: Path) -> int | None:

@@ -8,6 +8,27 @@ from typing import Any
 Run = dict[str, Any]
 
 
+PACKAGE = "vit"
+"""A part of the names of runs of the model in the package; they come first."""
+
+FORMER = dict.fromkeys(
+    (
+        "align-best-grounding",
+        "align-package",
+        "compact",
+        "compact-true-boxes",
+        "names-package",
+        "sentences-attention-beam1",
+        "sentences-attention-beam7",
+        *(f"speed-caption-{number}" for number in (1, 2, 3)),
+        "speed-align",
+        "speed-describe",
+    ),
+    "compact-3, the model in the package up to 0.2.0",
+)
+"""Remarks on runs that are older than the model in the package."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A heading, where the figure stands in a run (keys, outermost first), and how it is printed.

@@ -82,23 +82,23 @@ def test_the_kept_page_is_what_the_kept_runs_give() -> None:
 
 def test_the_check_notices_an_old_page_and_old_curves(tmp_path: Path) -> None:
     shutil.copy(ROOT / "docs" / "published.toml", tmp_path)
-    write_runs(tmp_path / "runs", compact=DENSE)
+    write_runs(tmp_path / "runs", mine=DENSE)
     with pytest.raises(SystemExit, match=r"results\.md is out of date"):
         update(tmp_path, check=True)
     update(tmp_path)
     update(tmp_path, check=True)
-    (tmp_path / "runs" / "compact" / "log.jsonl").write_text('{"step": 3, "loss": 2.0}\n')
+    (tmp_path / "runs" / "mine" / "log.jsonl").write_text('{"step": 3, "loss": 2.0}\n')
     update(tmp_path)
-    assert "(runs/compact/curves.svg)" in (tmp_path / "results.md").read_text()
-    (tmp_path / "runs" / "compact" / "log.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"step": 3, "loss": 9.0}\n')
+    assert "(runs/mine/curves.svg)" in (tmp_path / "results.md").read_text()
+    (tmp_path / "runs" / "mine" / "log.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"step": 3, "loss": 9.0}\n')
     with pytest.raises(SystemExit, match=r"curves\.svg is out of date"):
         update(tmp_path, check=True)
 
 
 def test_a_run_recorded_by_hand_says_so(tmp_path: Path) -> None:
-    text = page(tmp_path, compact=DENSE)
-    assert rows(text, "**compact**")[0] == [
-        *("**compact**", "test (9 photos)", "20.00", "10.00", "40.00", "0.250", "≥ 0×", "by hand")
+    text = page(tmp_path, mine=DENSE)
+    assert rows(text, "**mine**")[0] == [
+        *("**mine**", "test (9 photos)", "20.00", "10.00", "40.00", "0.250", "≥ 0×", "by hand")
     ]
     about = text.split("## The runs")[1]
     assert "- recorded: by hand" in about
@@ -172,7 +172,7 @@ def test_a_recipe_as_in_its_file_has_no_differences() -> None:
 
 
 def test_true_boxes_have_a_table_with_reference_scores(tmp_path: Path) -> None:
-    text = page(tmp_path, compact=DENSE, given=DENSE | {"settings": {"boxes": "true"}})
+    text = page(tmp_path, mine=DENSE, given=DENSE | {"settings": {"boxes": "true"}})
     own, true = text.split("### Dense captioning on true boxes")
     assert "**given**" not in own
     assert rows(true, "**given**")[0][2:4] == ["20.00", "10.00"]
@@ -181,7 +181,7 @@ def test_true_boxes_have_a_table_with_reference_scores(tmp_path: Path) -> None:
 
 
 def test_published_figures_on_other_photos_stand_apart(tmp_path: Path) -> None:
-    text = page(tmp_path, compact=DENSE)
+    text = page(tmp_path, mine=DENSE)
     assert "Published on Visual Genome: other photos, not to be compared" in text
     name, edge_boxes, rpn, *_ = rows(text, "FCLN trained on EdgeBoxes")[0]
     assert (edge_boxes, rpn) == ("4.88", "3.21")
@@ -197,7 +197,7 @@ def test_published_figures_on_the_same_photos_stand_beside_ours(tmp_path: Path) 
 
 
 def test_the_first_screen_sets_ours_beside_the_published_figure(tmp_path: Path) -> None:
-    first = page(tmp_path, compact=DENSE).split("## DenseCap")[0]
+    first = page(tmp_path, vit=DENSE).split("## DenseCap")[0]
     cells = rows(first, "**Dense captioning, mAP**")[0]
     assert cells[1:3] == ["**20.00**", "5.39 (FCLN, other photos)"]
     assert "10.00 where METEOR ≥ .1" in cells[3]
@@ -205,7 +205,7 @@ def test_the_first_screen_sets_ours_beside_the_published_figure(tmp_path: Path) 
 
 
 def test_dev_runs_are_folded_away(tmp_path: Path) -> None:
-    text = page(tmp_path, compact=DENSE, tried=DENSE | {"data": "flickr8k_entities, dev (9 photos)"})
+    text = page(tmp_path, mine=DENSE, tried=DENSE | {"data": "flickr8k_entities, dev (9 photos)"})
     folded = text.split("<details><summary>On dev photos: 1 runs</summary>")[1].split("</details>")[0]
     assert rows(folded, "**tried**")[0][-1] == "by hand"
 
