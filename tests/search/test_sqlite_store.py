@@ -262,7 +262,7 @@ def test_an_index_in_a_folder_that_cannot_be_written_answers(
 
 def test_many_photos_are_scored_in_blocks(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = store.word_scores(vectors_of(3), Where())
-    monkeypatch.setattr(sqlite_store.vector_file, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(sqlite_store.vector_file, "BLOCK_PRODUCTS", 1)
     store.put([replace(entry(30), vectors=vectors_of(30, rows=2))])
     again = store.word_scores(vectors_of(3), Where())
     np.testing.assert_allclose(again.scores[:6], whole.scores, rtol=1e-5)

@@ -62,7 +62,7 @@ def test_slots_come_back_and_leftovers_go(tmp_path: Path) -> None:
 
 
 def test_blocks_cover_what_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_file, "BLOCK_NUMBERS", 24)  # two slots
+    monkeypatch.setattr(vector_file, "BLOCK_PRODUCTS", 72)  # two slots
     slots = np.zeros((7, 3, 4), np.int16)
     wanted = np.array([0, 0, 0, 1, 0, 0, 1], dtype=bool)
-    assert list(blocks(slots, wanted)) == [slice(2, 4), slice(6, 7)]
+    assert list(blocks(slots, wanted, words=3)) == [slice(2, 4), slice(6, 7)]

@@ -148,11 +148,13 @@ class SqliteStore:
             wanted[slots] = True
             best = np.zeros((len(table.vectors), len(words)), dtype=np.float32)
 
-            def score(block: slice) -> None:
-                _check(table, block)
-                best[block] = vector_file.best_products(table.vectors[block], words)
+            def score(blocks: Sequence[slice]) -> None:
+                for block in blocks:
+                    _check(table, block)
+                    best[block] = vector_file.best_products(table.vectors[block], words)
 
-            for _ in in_order(score, vector_file.blocks(table.vectors, wanted), os.cpu_count() or 1):
+            every, cores = list(vector_file.blocks(table.vectors, wanted, len(words))), os.cpu_count() or 1
+            for _ in in_order(score, [every[first::cores] for first in range(cores)], cores):
                 pass
             return Scored(table.ids[rows], best[slots] * table.scales[rows, None])
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from regiontalk.search.store import Floats
 
 STEPS = 32767
-BLOCK_NUMBERS = 1 << 18  # worked on at a time: as float32 they fit into a core's cache
+BLOCK_PRODUCTS = 1 << 19  # made at a time: they stay in a core's cache, and are too few for BLAS to start threads for
 
 Slots = NDArray[np.int16]
 
@@ -80,9 +80,9 @@ class VectorFile:
         return np.memmap(self.path, np.int16, "r", shape=shape) if slots else np.zeros(shape, np.int16)
 
 
-def blocks(mapped: Slots, wanted: NDArray[np.bool_]) -> Iterator[slice]:
+def blocks(mapped: Slots, wanted: NDArray[np.bool_], words: int) -> Iterator[slice]:
     """Ranges of slots to work on at a time; those without a wanted slot are left out. `wanted`: (N,)"""
-    step = max(1, BLOCK_NUMBERS // (mapped.shape[1] * mapped.shape[2]))
+    step = max(1, BLOCK_PRODUCTS // (mapped.shape[1] * mapped.shape[2] * words))
     for start in range(0, len(mapped), step):
         if wanted[start : start + step].any():
             yield slice(start, min(start + step, len(mapped)))
