@@ -112,7 +112,7 @@ class TestRegions:
     def test_predict_says_what_caption_says(self, lines: Lines, data: Path, examples: Path) -> None:
         predicted = lines("predict", regiontalk.EMBEDDED, data, out="predicted.jsonl")
         assert predicted == lines("caption", examples / "photos")
-        assert len(predicted) == 4
+        assert len(predicted) == 8
 
     def test_predict_on_the_true_boxes_says_what_caption_says_of_boxes(
         self, lines: Lines, data: Path, dataset: Dataset
@@ -142,7 +142,7 @@ class TestSentences:
     def test_predict_says_what_describe_says(self, lines: Lines, data: Path, examples: Path) -> None:
         predicted = lines("predict", regiontalk.EMBEDDED, data, "--sentences", out="sentences.jsonl")
         assert predicted == lines("describe", examples / "photos")
-        assert len(predicted) == 4
+        assert len(predicted) == 8
 
     @pytest.mark.parametrize("beam", [1, 7])
     def test_the_codes_say_what_describe_says(
