@@ -402,6 +402,7 @@ def test_load_without_a_folder_takes_the_embedded_model(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(regiontalk, "EMBEDDED", tmp_path / "weights")
+    monkeypatch.setattr("regiontalk.loading.EMBEDDED", tmp_path / "weights")
     with pytest.raises(ModelError, match="no model of its own") as caught:
         regiontalk.load()
     assert "export" in str(caught.value.hint)

@@ -23,6 +23,7 @@ def desk(tmp_path: Path, scene: Image.Image, monkeypatch: pytest.MonkeyPatch, sp
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "c.jpg").write_bytes(b"no photo")
     monkeypatch.setattr(regiontalk, "EMBEDDED", speaking_model)
+    monkeypatch.setattr("regiontalk.loading.EMBEDDED", speaking_model)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
