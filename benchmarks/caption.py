@@ -36,7 +36,6 @@ from regiontalk.vocabulary import Vocabulary
 from turns import photo_bytes
 
 ROOT = Path(__file__).parents[1]
-PROPOSALS = 100
 PAPER_WORDS = 10_497  # DenseCap section 4
 STAGES = ("propose", "recognize", "step")
 
@@ -82,14 +81,13 @@ def take_turns(models: dict[str, Model], photo: bytes, repeats: int) -> dict[str
     Every turn has a photo before the timed one: what is measured is a photo after another photo, not after another
     network, which has filled the processor's caches.
     """
-    asked = {name: PROPOSALS if name != "paper" else None for name in models}
     turns: dict[str, list[dict[str, float]]] = {name: [] for name in models}
     for turn in range(repeats + 1):
         for name, model in models.items():
-            model(photo, proposals=asked[name])
+            model(photo)
             timed = Timed(model.runtime)
             began = time.perf_counter()
-            found = replace(model, runtime=timed)(photo, proposals=asked[name])  # type: ignore[arg-type]
+            found = replace(model, runtime=timed)(photo)  # type: ignore[arg-type]
             whole = time.perf_counter() - began
             seconds = {"photo": whole, **timed.seconds}
             figures = {key: 1e3 * value for key, value in seconds.items()} | {"regions": len(found.regions)}

@@ -66,7 +66,7 @@ record_precisions() {
 
 record_speed() {
     for number in 1 2 3; do
-        python docs/record.py docs/runs/speed-caption-$number speed-caption "a photo of 640×480, 100 proposals" benchmarks/caption.py
+        python docs/record.py docs/runs/speed-caption-$number speed-caption "a photo of 640×480" benchmarks/caption.py
     done
     python docs/record.py docs/runs/speed-describe speed-describe "a photo of 640×480" benchmarks/describe.py
     python docs/record.py docs/runs/speed-align speed-align "a photo of 640×480" benchmarks/align.py

@@ -401,7 +401,6 @@ def test_load_takes_a_folder(tiny_model: Path, scene: Image.Image) -> None:
 def test_load_without_a_folder_takes_the_embedded_model(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regiontalk, "EMBEDDED", tmp_path / "weights")
     monkeypatch.setattr("regiontalk.loading.EMBEDDED", tmp_path / "weights")
     with pytest.raises(ModelError, match="no model of its own") as caught:
         regiontalk.load()

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import regiontalk
+from regiontalk import loading
 from regiontalk.data.records import annotations_path
 from regiontalk.errors import DataError
 from regiontalk.files import (
@@ -310,7 +311,7 @@ def command_line() -> str:
 
 def shown(path: Path) -> str:
     """As it was given; the model in the package is `embedded`."""
-    return "embedded" if path.resolve() == regiontalk.EMBEDDED.resolve() else str(path)
+    return "embedded" if path.resolve() == loading.EMBEDDED.resolve() else str(path)
 
 
 def program() -> Values:

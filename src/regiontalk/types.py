@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
@@ -62,15 +63,15 @@ def _figures(region: Region) -> str:
     return f"{words} (place {region.score:.2f})"
 
 
-class Picture:
+class Picture(ABC):
     """What can be drawn shows itself in notebooks; a photo that is gone, in words only."""
 
-    def draw(self) -> Image.Image:
-        raise NotImplementedError
+    @abstractmethod
+    def draw(self) -> Image.Image: ...
 
+    @abstractmethod
     def _rows(self) -> list[tuple[str, str]]:
         """What is said, and the figure that belongs to it."""
-        raise NotImplementedError
 
     def _repr_png_(self) -> bytes | None:
         from regiontalk import notebook

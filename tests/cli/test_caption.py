@@ -256,7 +256,6 @@ def test_what_is_no_fault_of_the_photo_ends_the_program(
 def test_without_a_model_this_is_said(
     desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regiontalk, "EMBEDDED", desk / "no-weights")
     monkeypatch.setattr("regiontalk.loading.EMBEDDED", desk / "no-weights")
     assert run(["caption", "a.jpg"]) == 6
     assert "carries no model of its own" in capsys.readouterr().err

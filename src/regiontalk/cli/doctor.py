@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 import click
 
 import regiontalk
+from regiontalk import loading
 from regiontalk.cli import console
 from regiontalk.errors import DataError
 from regiontalk.files import read_json
@@ -72,7 +73,7 @@ def _cpu_threads() -> int:
 
 
 def _embedded_model() -> Finding:
-    description = regiontalk.EMBEDDED / "model.json"
+    description = loading.EMBEDDED / "model.json"
     if not description.is_file():
         return Finding("model", "none yet", "this version carries no embedded model")
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-import regiontalk
+from regiontalk import loading
 from regiontalk.cli import console, outputs
 from regiontalk.cli.journal import keeping
 from regiontalk.cli.options import completes, device_option, load_model, max_megapixels_option, model_option
@@ -81,7 +81,7 @@ class PhotoOptions:
 
     def identity(self) -> dict[str, Any]:
         """What the answers depend on beside what is asked: the model's files, and how it runs."""
-        places = [regiontalk.EMBEDDED if self.model is None else Path(self.model), *self.heads]
+        places = [loading.EMBEDDED if self.model is None else Path(self.model), *self.heads]
         return {"model": [_fingerprint(place) for place in places], "device": self.device, "mp": self.max_megapixels}
 
 

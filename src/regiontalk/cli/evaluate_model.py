@@ -200,9 +200,9 @@ def vector_lengths(
 
 
 def _place(model: Path) -> Path:
-    import regiontalk
+    from regiontalk import loading
 
-    return regiontalk.EMBEDDED if str(model) == "embedded" else model
+    return loading.EMBEDDED if str(model) == "embedded" else model
 
 
 def _checkpoint(run: Path) -> Path:

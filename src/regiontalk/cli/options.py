@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import regiontalk
+from regiontalk import loading
 from regiontalk.cli import console
 from regiontalk.errors import DataError
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
@@ -109,5 +110,5 @@ def _load_in_torch(place: str | Path | None, device: str, heads: tuple[Path, ...
     from regiontalk.model import Model
     from regiontalk.training.engine import pick_device
 
-    folder = regiontalk.EMBEDDED if place is None else Path(place)
+    folder = loading.EMBEDDED if place is None else Path(place)
     return Model(open_torch_runtime(folder, pick_device(device), heads))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from torch import Tensor, nn
 
-import regiontalk
+from regiontalk import loading
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.export.graphs import LINEAR
 from regiontalk.model_folder import INFO, ModelFolder, read_model_folder
@@ -72,7 +72,7 @@ class Pretrained:
 
 def load_pretrained(place: str) -> Pretrained:
     """`embedded`, a model folder, or a run's folder or checkpoint."""
-    path = regiontalk.EMBEDDED if place == PACKAGE else Path(place)
+    path = loading.EMBEDDED if place == PACKAGE else Path(place)
     if place == PACKAGE or (path / INFO).exists():
         return _from_model_folder(read_model_folder(path))
     if not path.is_dir():

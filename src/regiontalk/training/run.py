@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-import regiontalk
-from regiontalk import runs
+from regiontalk import loading, runs
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.model_folder import SUMS
 from regiontalk.training.checkpoints import find_checkpoint
@@ -85,7 +84,7 @@ def _begin_record(
 
 def _model_place(init_from: str) -> Path:
     """A model folder, or the checkpoint of a run."""
-    folder = regiontalk.EMBEDDED if init_from == "embedded" else Path(init_from)
+    folder = loading.EMBEDDED if init_from == "embedded" else Path(init_from)
     return folder if (folder / SUMS).is_file() else find_checkpoint(folder)
 
 
