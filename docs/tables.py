@@ -20,7 +20,7 @@ FORMER = dict.fromkeys(
         "names-package",
         "sentences-attention-beam1",
         "sentences-attention-beam7",
-        *(f"speed-caption-{number}" for number in (1, 2, 3)),
+        *(f"speed-caption-{number}" for number in (2, 3)),
         "speed-align",
         "speed-describe",
     ),
