@@ -40,8 +40,9 @@ MAY_IMPORT = {
         *("nets", "runtime.torch", "export.pretrained", "training.recipe", "training.checkpoints"),
     },
     "baselines": {"", "data", "codes", "training"},
+    "serve": {"", "data", "search"},
     "__main__": {"cli"},
-    "cli": {"", "runs", "data", "evaluation", "codes", "fitting", "search"},
+    "cli": {"", "runs", "data", "evaluation", "codes", "fitting", "search", "serve"},
 }
 TORCH_ROOMS = {"nets", "runtime.torch", "export", "training"}
 # Verbs that run checkpoints may import everything; the others, which people with photos use, run without torch.
@@ -55,6 +56,8 @@ LIBRARIES = {
     "safetensors": TORCH_ROOMS,
     "onnx": TORCH_ROOMS,
     "onnxruntime": {"runtime", "cli.doctor"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve"},
     "click": {"cli"},
     "rich": {"cli"},
 }

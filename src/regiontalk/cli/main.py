@@ -30,6 +30,7 @@ VERBS = {
     "index": "Look at the photos of a folder, so that search finds them.",
     "predict": "A model's regions and captions for the photos of a data set.",
     "search": "Find photos in an indexed folder by what is in them.",
+    "serve": "A page and an HTTP API: caption photos, search an indexed folder.",
     "train": "Train a model from a recipe.",
 }
 

@@ -1,0 +1,77 @@
+"""`regiontalk serve`: the page and the HTTP API."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from regiontalk.cli import console
+from regiontalk.cli.options import completes, max_megapixels_option
+from regiontalk.errors import InputError
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
+@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Another name that people call it by.")
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    shell_complete=completes("dir"),
+    help="A model folder; default: the package's own.",
+)
+@click.option(
+    "-j", "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that look at photos."
+)
+@max_megapixels_option
+@click.option(
+    "--max-megabytes",
+    type=click.FloatRange(0, 1000, min_open=True),
+    default=25.0,
+    show_default=True,
+    help="Refuse larger uploads.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, 3600, min_open=True),
+    default=20.0,
+    show_default=True,
+    help="Seconds that an upload may take, and a look at a photo.",
+)
+@click.option("--open/--no-open", "show", default=True, help="Whether to show the page in a browser.")
+@click.option("-q", "--quiet", is_flag=True, help="No notes.")
+def command(
+    *,
+    folder: Path | None,
+    host: str,
+    port: int,
+    allowed: tuple[str, ...],
+    model: Path | None,
+    workers: int,
+    max_megapixels: float,
+    max_megabytes: float,
+    timeout: float,
+    show: bool,
+    quiet: bool,
+) -> None:
+    """Serve the page and the HTTP API; with DIR, also a search over the photos in it.
+
+    Only this machine can reach it, unless --host says otherwise.
+    """
+    console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
+    from regiontalk.serve.server import run
+    from regiontalk.serve.settings import Settings
+
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: no such folder", hint="a folder with photos")
+
+    def ready(address: str) -> None:
+        console.message(f"{address}  (Ctrl-C ends it)", quiet)
+        if show:
+            webbrowser.open(address)
+
+    run(Settings(folder, model, host, port, allowed, workers, max_megapixels, max_megabytes, timeout), ready)

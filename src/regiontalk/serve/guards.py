@@ -1,0 +1,116 @@
+"""What every request must pass, and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regiontalk.errors import RegionTalkError, UsageError
+
+POLICY = (
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+READING = ("GET", "HEAD")
+DRAIN_SECONDS, DRAIN_BYTES = 5.0, 1 << 27  # what is read of a refused body, so that its sender sees why
+
+
+class WrongHost(UsageError):
+    """The server was called by a name that is not its own, as a page does that had its own name point here."""
+
+    http_status = 400
+
+
+class CrossOrigin(UsageError):
+    """Another site's page tries to change something here."""
+
+    http_status = 403
+
+
+def error_response(error: RegionTalkError) -> JSONResponse:
+    retry = {"Retry-After": "2"} if error.http_status == 503 else None
+    return JSONResponse({"error": error.message, "hint": error.hint}, error.http_status, retry)
+
+
+class Guards:
+    """An ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(receive, send)
+        try:
+            self._check(scope["method"], Headers(scope=scope))
+        except RegionTalkError as error:
+            await error_response(error)(scope, exchange.receive, exchange.send)
+            return
+        await self._app(scope, exchange.receive, exchange.send)
+
+    def _check(self, method: str, headers: Headers) -> None:
+        host = headers.get("host", "")
+        if _without_port(host) not in self._hosts:
+            raise WrongHost(
+                f"this server is not called {host[:100]!r}", hint="regiontalk serve --allow-host NAME adds a name"
+            )
+        if method in READING:
+            return
+        origin = headers.get("origin")
+        foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+        if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise CrossOrigin("a page of another site may not do this")
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdecimal() else host.lower()
+
+
+class _Exchange:
+    """A request and its answer: adds the headers, and reads what is left of the body before the answer ends.
+
+    Otherwise the connection is reset while the sender still writes, and it never sees the answer.
+    """
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send, self._whole = receive, send, False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._whole = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        if message["type"] == "http.response.body" and not message.get("more_body") and not self._whole:
+            await self._send({**message, "more_body": True})
+            await self._drain()
+            message = {"type": "http.response.body"}
+        await self._send(message)
+
+    async def _drain(self) -> None:
+        left = DRAIN_BYTES
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while not self._whole and left > 0:
+                    left -= len((await self.receive()).get("body", b""))

@@ -1,0 +1,64 @@
+"""The server's life: workers first, then the port."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import uvicorn
+
+from regiontalk.errors import UsageError
+from regiontalk.serve.application import Server, build
+from regiontalk.serve.settings import Settings
+from regiontalk.serve.workers import Workers
+
+GRACE_SECONDS = 2  # for requests that are under way when the server is told to end
+
+
+Ready = Callable[[str], None]
+
+
+def run(settings: Settings, ready: Ready) -> None:
+    """Serves until SIGTERM or Ctrl-C; tells `ready` the address once it answers."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn ends first, then sends itself the signal again
+    with _listen(settings.host, settings.port) as listening:
+        asyncio.run(_serve(settings, listening, ready))
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Taken before the model is loaded, so that a taken port is told at once."""
+    try:
+        (family, kind, *_, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise UsageError(f"{host}:{port}: {error.strerror or error}", hint="--port 0 takes a free one") from error
+    return listening
+
+
+class _Uvicorn(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: Ready) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            host, port, *_ = listening.getsockname()
+            self._ready(f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/")
+
+
+async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> None:
+    workers = Workers(settings)
+    try:
+        app = build(settings, Server(settings, workers, await workers.ask("about")))
+        config = uvicorn.Config(
+            app, log_level="warning", server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, lifespan="off"
+        )
+        await _Uvicorn(config, ready).serve([listening])
+    finally:
+        workers.close()

@@ -1,0 +1,32 @@
+"""What the server is told when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`folder`: the photos to search; None: none. `model`: a model folder; None: the package's own."""
+
+    folder: Path | None = None
+    model: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 8765
+    allowed_hosts: tuple[str, ...] = ()
+    """Names by which the server may be called, beside `LOCAL_HOSTS` and `host`."""
+    workers: int = 2
+    """Processes that look at photos: with two, one that is busy with a difficult photo does not stop the rest."""
+    megapixels: float = 50.0
+    megabytes: float = 25.0
+    seconds: float = 20.0
+    """That one task may take, and a request's body to arrive."""
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Lower case, without ports."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return frozenset(name.lower() for name in (*LOCAL_HOSTS, host, *self.allowed_hosts))
