@@ -1,0 +1,121 @@
+"""Teacher forcing against the same step by step, one phrase and one region at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import regiontalk
+from regiontalk import likelihood
+from regiontalk.decoding import State
+from regiontalk.runtime import Runtime
+from regiontalk.vocabulary import END, UNKNOWN
+
+PHRASES = ((2, 3), (2, 3, 4), (2,), (5, 2, 3), (2, 3), (4, 4, 4, 2), ())
+
+
+@pytest.fixture(scope="module")
+def runtime(tiny_model: Path) -> Runtime:
+    return regiontalk.load(tiny_model).runtime
+
+
+def made_up_state(runtime: Runtime, regions: int, scale: float = 3.0) -> State:
+    """States at random: what a phrase is worth differs much from region to region."""
+    hidden, seen = (int(runtime.info.net["language"][name]) for name in ("hidden", "embedding"))
+    generator = np.random.default_rng(5)
+    sizes = (hidden, hidden, seen)
+    return tuple((scale * generator.normal(size=(regions, size))).astype(np.float32) for size in sizes)
+
+
+def one_by_one(runtime: Runtime, state: State, tokens: tuple[int, ...], row: int) -> float:
+    """log p of one phrase for one region."""
+    own: State = tuple(part[row : row + 1] for part in state)
+    total = 0.0
+    for fed, wanted in zip((runtime.words.start(), *tokens), (*tokens, END), strict=True):
+        logprobs, own = runtime.step(np.array([fed]), own)
+        total += 0 if wanted == UNKNOWN else float(logprobs[0, wanted])
+    return total
+
+
+def directly(runtime: Runtime, state: State, phrases: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    return np.array([[one_by_one(runtime, state, one, row) for row in range(len(state[0]))] for one in phrases])
+
+
+def test_phrases_that_share_beginnings_are_as_likely_as_each_alone(runtime: Runtime) -> None:
+    state = made_up_state(runtime, 7)
+    found = likelihood.log_probabilities(runtime, state, PHRASES)
+    np.testing.assert_allclose(found, directly(runtime, state, PHRASES), atol=1e-4)
+
+
+def test_an_unknown_word_is_fed_but_not_counted(runtime: Runtime) -> None:
+    state, phrases = made_up_state(runtime, 3), ((2, UNKNOWN, 3), (UNKNOWN,))
+    found = likelihood.log_probabilities(runtime, state, phrases)
+    np.testing.assert_allclose(found, directly(runtime, state, phrases), atol=1e-4)
+    assert likelihood.per_word(found, phrases) == pytest.approx(found / np.array([[3], [1]]))
+
+
+def test_a_caption_is_as_likely_as_it_was_when_it_was_said(runtime: Runtime) -> None:
+    from regiontalk.regions import caption
+
+    state = made_up_state(runtime, 5)
+    said = caption(runtime, state)
+    found = likelihood.log_probabilities(runtime, state, [one.tokens for one in said])
+    whole = [row for row, one in enumerate(said) if len(one.logprobs) > len(one.tokens)]  # not cut off before END
+    assert found[whole, whole] == pytest.approx([said[row].logprob for row in whole], abs=1e-4)
+
+
+def test_many_regions_are_stepped_in_parts(runtime: Runtime) -> None:
+    state = made_up_state(runtime, likelihood.ROWS_AT_ONCE + 3)
+    found = likelihood.log_probabilities(runtime, state, PHRASES)
+    for row in (0, likelihood.ROWS_AT_ONCE - 1, likelihood.ROWS_AT_ONCE, likelihood.ROWS_AT_ONCE + 2):
+        alone = likelihood.log_probabilities(runtime, tuple(part[row : row + 1] for part in state), PHRASES)
+        np.testing.assert_allclose(found[:, row], alone[:, 0], atol=1e-4)
+
+
+def test_the_best_regions_are_those_of_all(runtime: Runtime) -> None:
+    generator = np.random.default_rng(0)
+    words = len(runtime.words)
+    phrases = [tuple(generator.integers(2, words, size=generator.integers(1, 5)).tolist()) for _ in range(30)]
+    state = made_up_state(runtime, 40)
+    every = likelihood.log_probabilities(runtime, state, phrases)
+    best = likelihood.best_regions(runtime, state, phrases)
+    assert best.logprobs == pytest.approx(every.max(axis=1))
+    assert best.rows.tolist() == every.argmax(axis=1).tolist()
+
+
+def test_a_guess_is_never_too_high_and_is_the_likelihood_of_its_region(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(likelihood, "FOLLOWED", 1)
+    state = made_up_state(runtime, 40)
+    every = likelihood.log_probabilities(runtime, state, PHRASES)
+    best = likelihood.best_regions(runtime, state, PHRASES, exact=False)
+    assert (best.logprobs <= every.max(axis=1) + 1e-4).all()
+    assert best.logprobs == pytest.approx(every[np.arange(len(PHRASES)), best.rows])
+
+
+def test_fewer_steps_than_for_all_regions(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    stepped = []
+    step = type(runtime).step
+
+    def counting(self: Runtime, tokens: np.ndarray, state: State) -> object:
+        stepped.append(len(tokens))
+        return step(self, tokens, state)
+
+    monkeypatch.setattr(type(runtime), "step", counting)
+    state, phrases = made_up_state(runtime, 60), [(2, 3, 4, 5), (2, 3, 5, 4), (3, 2)]
+    likelihood.log_probabilities(runtime, state, phrases)
+    every = sum(stepped)
+    stepped.clear()
+    likelihood.best_regions(runtime, state, phrases, exact=False)
+    assert sum(stepped) < every / 2
+
+
+def test_phrases_are_cleaned_as_captions_are(runtime: Runtime) -> None:
+    words = runtime.words
+    first = words.words[0]
+    assert likelihood.read_phrase(f"There is {first.upper()}!", words) == words.encode([first])
+    assert likelihood.read_phrase(f"a zzz {first}", words)[1:] == [UNKNOWN, *words.encode([first])]
+    assert len(likelihood.read_phrase(f"{first} " * 30, words)) == 30
