@@ -301,6 +301,19 @@ class Alignment(Picture):
 
 
 @dataclass(frozen=True)
+class IndexedPhoto(ImageRegions):
+    """A photo as an index knows it."""
+
+    id: str = ""
+    """Issued by the index; it cannot be guessed."""
+    taken: str = ""
+    """When, as "2021-05-30T18:05:12"."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "taken": self.taken, **super().to_dict()}
+
+
+@dataclass(frozen=True)
 class WordMatch:
     """A word of a query, how well it fits the region it found, and that region's number in `Hit.regions`; no region for
     a word that the model does not know."""
@@ -323,6 +336,10 @@ class Hit(Picture):
     words: tuple[WordMatch, ...]
     regions: tuple[Region, ...]
     photo: Photo | None = field(default=None, repr=False, compare=False)
+    id: str = ""
+    """By which `Index.photo` gives the photo."""
+    width: int = 0
+    height: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {

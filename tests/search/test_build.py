@@ -10,7 +10,7 @@ import regiontalk
 from conftest import draw_scene
 from regiontalk.errors import IndexProblem, InputError
 from regiontalk.model import Model
-from regiontalk.search.build import identify, update
+from regiontalk.search.build import Progress, identify, update
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import Where
 
@@ -33,7 +33,7 @@ def run(photos: Path, model: Model, workers: int = 1, prune: bool = False) -> di
     """What an update did; what it did not do is left out."""
     store = SqliteStore(photos.parent / "index", identify(model))
     try:
-        done = update(store, photos, model, workers, prune, lambda seen, _: seen)
+        done = update(store, photos, model, workers, prune, lambda progress: None)
     finally:
         store.close()
     counts = {**vars(done), "skipped": len(done.skipped)}
@@ -138,15 +138,19 @@ def test_a_stopped_run_continues(photos: Path, model: Model, monkeypatch: pytest
     monkeypatch.setattr("regiontalk.search.build.TOGETHER", 1)
     store = SqliteStore(photos.parent / "index", identify(model))
 
-    def stop(seen: object, count: int) -> object:
-        yield next(seen)  # type: ignore[call-overload]
-        assert count == 3
-        yield next(seen)  # type: ignore[call-overload]
-        raise KeyboardInterrupt
+    told: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        told.append(progress)
+        if progress.done == 2:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        update(store, photos, model, 1, False, stop)  # type: ignore[arg-type]
+        update(store, photos, model, 1, False, stop)
     store.close()
+    assert [progress[:3] for progress in told] == [(0, 3, 0), (1, 3, 0), (2, 3, 0)]
+    assert told[0].seconds_left is None
+    assert all(progress.seconds_left for progress in told[1:])
     assert run(photos, model) == {"added": 1, "unchanged": 2}
 
 
@@ -157,7 +161,7 @@ def test_dates_are_the_cameras_or_the_files(photos: Path, model: Model) -> None:
     os.utime(photos / "a.png", (0, 0))
     run(photos, model)
     store = SqliteStore(photos.parent / "index")
-    words = store.read([1])[0].vectors[:1]
+    words = store.vectors([1])[0][:1]
     found = {
         year: [photo.path for photo in store.read(store.word_scores(words, Where("", year, year)).ids.tolist())]
         for year in ("1970", "2013")

@@ -74,6 +74,35 @@ def test_an_index_notices_what_another_process_writes(indexed: Path, model: Mode
     reader.close()
 
 
+def test_photos_are_listed_and_given_by_the_ids_that_were_issued(indexed: Path, model: Model) -> None:
+    index = regiontalk.Index.open(indexed, model=model)
+    assert len(index) == 3
+    first, *others = index.photos(limit=2)
+    assert len(others) == 1
+    assert index.photo(first.id) == first
+    assert index.photo("1") is None
+    assert Path(first.path).is_file()
+    assert (first.width, first.height) in ((96, 64), (112, 64), (128, 64))
+    told = {(region.xyxy, region.caption) for region in model(first.path).regions}
+    assert {(region.xyxy, region.caption) for region in first.regions} & told
+    assert all(region.caption for region in first.regions)
+    (hit, *_) = index.search("red circle")
+    found = index.photo(hit.id)
+    assert found is not None
+    assert (found.path, found.width, found.height) == (hit.path, hit.width, hit.height)
+    index.close()
+
+
+def test_an_index_is_searched_while_it_is_updated(indexed: Path, model: Model, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
+    draw_scene((40, 40)).save(folder / "new.png")
+    index, searched = regiontalk.Index.open(folder, model=model), []
+    index.update(watch=lambda progress: searched.append(index.search("red").searched))
+    assert searched[0] == 3
+    assert index.search("red").searched == 4
+    index.close()
+
+
 def test_another_models_index_is_refused_and_rebuilt(indexed: Path, model: Model, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
     connection = sqlite3.connect(folder / FOLDER / "index.sqlite")

@@ -35,7 +35,8 @@ def contents(folder: Path) -> dict[str, object]:
     """All that an index says of each photo."""
     store = SqliteStore(folder)
     ids = store.word_scores(vectors_of(0)[:1], Where()).ids.tolist()
-    found = {photo.path: (photo.regions, photo.vectors.tolist()) for photo in store.read(ids)}
+    photos = zip(store.read(ids), store.vectors(ids), strict=True)
+    found = {photo.path: (photo.size, photo.taken, photo.regions, own.tolist()) for photo, own in photos}
     files = store.files()
     store.close()
     return {path: (files[path], *found[path]) for path in found}
@@ -45,7 +46,22 @@ def test_photos_come_back(store: SqliteStore) -> None:
     assert store.files()["0003.jpg"] == (PhotoFile("0003.jpg", 103, 5), (3).to_bytes(16, "big"))
     photo = store.read([4])[0]
     assert (photo.path, photo.regions) == ("0003.jpg", entry(3).regions)
-    np.testing.assert_allclose(photo.vectors, entry(3).vectors, atol=1e-4)
+    assert (photo.id, photo.size, photo.taken) == (4, (20, 30), "2021-05-30T18:05:12")
+    np.testing.assert_allclose(store.vectors([4])[0], entry(3).vectors, atol=1e-4)
+
+
+def test_photos_are_listed_newest_first_and_known_by_keys(store: SqliteStore) -> None:
+    store.put([entry(7, "trip/a.jpg", "2019-12-31T23:59:59"), entry(8, "trip/b.jpg", "2022-01-15T00:00:00")])
+    assert store.count() == 8
+    assert store.newest(Where(), 0, 3).tolist() == [8, 6, 5]
+    assert store.newest(Where(), 6, 5).tolist() == [1, 7]
+    assert store.newest(Where("trip"), 0, 5).tolist() == [8, 7]
+    (photo,) = store.read([7])
+    store.rename({photo.path: PhotoFile("else.jpg", 1, 2)})
+    assert store.find_key(photo.key) == 7
+    store.put([entry(9, "else.jpg")])
+    assert store.find_key(photo.key) is None
+    assert store.find_key("1") is None
 
 
 def test_scores_are_those_of_maxsim(store: SqliteStore) -> None:
@@ -222,6 +238,21 @@ def test_newer_and_foreign_files_are_refused(store: SqliteStore, tmp_path: Path)
         with sqlite3.connect(tmp_path / "index" / database.NAME) as connection:
             connection.execute(f"PRAGMA user_version = {len(database.MIGRATIONS)}")
         connection.close()
+
+
+def test_an_index_of_an_earlier_format_is_filled_anew(store: SqliteStore, tmp_path: Path) -> None:
+    store.close()
+    with sqlite3.connect(tmp_path / "index" / database.NAME) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with pytest.raises(IndexProblem, match="earlier regiontalk") as problem:
+        SqliteStore(tmp_path / "index")
+    assert "brings it up to date" in (problem.value.hint or "")
+    again = SqliteStore(tmp_path / "index", MODEL)
+    assert again.count() == 0
+    again.put([entry(3)])
+    again.close()
+    assert list(contents(tmp_path / "index")) == ["0003.jpg"]
 
 
 def test_a_missing_index_is_said(tmp_path: Path) -> None:

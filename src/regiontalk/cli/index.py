@@ -13,7 +13,7 @@ from regiontalk.cli.options import device_option, load_model, max_megapixels_opt
 from regiontalk.errors import InputError, SkippedInputs
 
 if TYPE_CHECKING:
-    from regiontalk.search.build import Update
+    from regiontalk.search.build import Progress, Update
 
 place_option = click.option(
     "--index",
@@ -60,12 +60,12 @@ def command(
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder", hint="a folder with photos")
     index = Index.open(folder, model=load_model(model, device, max_megapixels), place=place)
-    done = index.update(
-        workers=workers,
-        prune=prune,
-        rebuild=rebuild,
-        track=lambda seen, count: console.track(seen, "Indexing", count, quiet),
-    )
+    with console.progress("Indexing", quiet=quiet) as bar:
+
+        def watch(progress: Progress) -> None:
+            bar.update(bar.task_ids[0], completed=progress.done, total=progress.total)
+
+        done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch)
     for line in done.skipped:
         console.message(f"regiontalk: skipped {line}")
     console.message(f"{folder}: {_summary(done)}", quiet)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +31,21 @@ TOGETHER = 16  # photos in a transaction
 
 Seen = Entry | PhotoFile | RegionTalkError
 """A photo that was looked at, one whose bytes are as they were, or what keeps it from being looked at."""
-Track = Callable[[Iterable[Seen], int], Iterable[Seen]]
-"""Looks on as photos are done, of so many."""
+
+
+class Progress(NamedTuple):
+    """How far an update has come, in numbers of photos that have to be looked at."""
+
+    done: int
+    total: int
+    skipped: int
+    """Of those that are done."""
+    seconds_left: float | None
+    """None as long as nobody knows."""
+
+
+Watch = Callable[[Progress], None]
+"""Told when an update begins to look at photos and after each of them."""
 
 
 @dataclass
@@ -67,7 +82,7 @@ def identify(model: Model) -> IndexedModel:
     return IndexedModel(info.name, fingerprint, 1 + BEST_REGIONS, int(head.info.net["size"]))
 
 
-def update(store: Store, root: Path, model: Model, workers: int, prune: bool, track: Track) -> Update:
+def update(store: Store, root: Path, model: Model, workers: int, prune: bool, watch: Watch) -> Update:
     """Looks at what is new or changed below `root`. Refuses to drop more than half of the photos unless `prune`."""
     known, done = store.files(), Update()
     plan = make_plan(known, root, done)
@@ -82,9 +97,18 @@ def update(store: Store, root: Path, model: Model, workers: int, prune: bool, tr
     store.forget(plan.gone)
     done.moved, done.removed = len(plan.moved), len(plan.gone)
     seen = attempts(partial(_see, root, model, known, plan), plan.look, workers)
-    _store_all(store, zip(plan.look, track(seen, len(plan.look)), strict=True), known, done)
+    _store_all(store, zip(plan.look, _watched(seen, len(plan.look), watch), strict=True), known, done)
     store.compact()
     return done
+
+
+def _watched(seen: Iterable[Seen], total: int, watch: Watch) -> Iterator[Seen]:
+    began, skipped = time.monotonic(), 0
+    watch(Progress(0, total, 0, None))
+    for done, one in enumerate(seen, start=1):
+        yield one
+        skipped += isinstance(one, RegionTalkError)
+        watch(Progress(done, total, skipped, (time.monotonic() - began) / done * (total - done)))
 
 
 def _store_all(store: Store, seen: Iterable[tuple[str, Seen]], known: Mapping[str, Stored], done: Update) -> None:

@@ -6,6 +6,7 @@ Paths are BLOBs: a file name need not be text.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 
 from regiontalk.errors import IndexProblem
 from regiontalk.files import FULL, open_file
-from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, Where
+from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, StoredPhoto, Where
 from regiontalk.types import Region
 
 NAME, LOCK = "index.sqlite", "writer.lock"
@@ -28,13 +29,19 @@ APPLICATION = 0x52547831  # SQLite's mark of whose file it is
 WAIT = 5.0  # seconds for a reader or a checkpoint that is in the way
 
 MIGRATIONS = (
+    "",  # what 0.3.0 kept is not enough: its photos are looked at again
     """
+    DROP TABLE IF EXISTS about;
+    DROP TABLE IF EXISTS regions;
+    DROP TABLE IF EXISTS photos;
+    DROP TABLE IF EXISTS captions;
     CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
     CREATE TABLE photos (
         id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE NOT NULL, bytes INTEGER NOT NULL,
-        modified INTEGER NOT NULL, digest BLOB NOT NULL, taken TEXT NOT NULL, width INTEGER NOT NULL,
-        height INTEGER NOT NULL, slot INTEGER NOT NULL, scale REAL NOT NULL, checksum INTEGER NOT NULL,
-        seal INTEGER NOT NULL);
+        modified INTEGER NOT NULL, digest BLOB NOT NULL, key TEXT UNIQUE NOT NULL, taken TEXT NOT NULL,
+        width INTEGER NOT NULL, height INTEGER NOT NULL, slot INTEGER NOT NULL, scale REAL NOT NULL,
+        checksum INTEGER NOT NULL, seal INTEGER NOT NULL);
+    CREATE INDEX taken ON photos (taken);
     CREATE TABLE regions (
         photo INTEGER NOT NULL REFERENCES photos ON DELETE CASCADE, number INTEGER NOT NULL, x0 REAL NOT NULL,
         y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL, score REAL NOT NULL, caption TEXT NOT NULL,
@@ -139,8 +146,12 @@ def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | No
             f"{folder}: an index of format {version}; this program reads {len(MIGRATIONS)}",
             hint="pip install --upgrade regiontalk",
         )
-    if model is None and version < len(MIGRATIONS):
+    if model is None and version == 0:
         raise missing(folder)
+    if model is None and version < len(MIGRATIONS):
+        raise IndexProblem(
+            f"{folder}: made by an earlier regiontalk", hint="regiontalk index FOLDER brings it up to date"
+        )
     if model is not None:
         _migrate(database, version, model)
 
@@ -154,7 +165,7 @@ def _migrate(database: sqlite3.Connection, version: int, model: IndexedModel) ->
                 database.execute(statement)
         for name, value in (("user_version", len(MIGRATIONS)), ("application_id", APPLICATION)):
             database.execute(f"PRAGMA {name} = {value}")
-        if version == 0:
+        if version < len(MIGRATIONS):
             first = {"model": model.name, "fingerprint": model.fingerprint, "regions": model.regions}
             for about, first_value in {**first, "size": model.size, "generation": 0, "slots": 0}.items():
                 set_about(database, about, first_value)
@@ -185,9 +196,10 @@ def set_about(database: sqlite3.Connection, name: str, value: object) -> None:
 def insert(database: sqlite3.Connection, entry: Entry, vectors: tuple[int, float, int]) -> None:
     """A photo; `vectors` are its slot, scale and checksum."""
     path, rows = os.fsencode(entry.file.path), [_to_row(*one) for one in enumerate(entry.regions)]
-    photo = (path, entry.file.size, entry.file.modified, entry.digest, entry.taken, *entry.size, *vectors)
-    marks = ", ?" * (len(photo) + 1)
-    inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", (*photo, _seal(path, rows))).lastrowid
+    about = (secrets.token_hex(8), entry.taken, *entry.size)
+    photo = (path, entry.file.size, entry.file.modified, entry.digest, *about, *vectors, _seal(path, about, rows))
+    marks = ", ?" * len(photo)
+    inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", photo).lastrowid
     with_photo = [(inserted, *row) for row in rows]
     database.executemany("INSERT INTO regions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", with_photo)
     captions = (inserted, "\n".join(entry.captions))
@@ -201,31 +213,34 @@ def delete(database: sqlite3.Connection, path: bytes) -> None:
 
 def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None:
     path = os.fsencode(file.path)
-    photo, _, rows = _read_checked(database, "path = ?", before)
+    photo, _, about, rows = _read_checked(database, "path = ?", before)
     database.execute(
         "UPDATE photos SET path = ?, bytes = ?, modified = ?, seal = ? WHERE id = ?",
-        (path, file.size, file.modified, _seal(path, rows), photo),
+        (path, file.size, file.modified, _seal(path, about, rows), photo),
     )
 
 
-def read(database: sqlite3.Connection, photo: int) -> tuple[str, tuple[Region, ...]]:
-    """Path and regions of a photo."""
-    _, path, rows = _read_checked(database, "id = ?", photo)
-    return os.fsdecode(path), tuple(Region((x0, y0, x1, y1), *said) for _, x0, y0, x1, y1, *said in rows)
+def read(database: sqlite3.Connection, photo: int) -> StoredPhoto:
+    _, path, (key, taken, *size), rows = _read_checked(database, "id = ?", photo)
+    regions = tuple(Region((x0, y0, x1, y1), *said) for _, x0, y0, x1, y1, *said in rows)
+    return StoredPhoto(photo, key, os.fsdecode(path), (size[0], size[1]), taken, regions)
 
 
-def _read_checked(database: sqlite3.Connection, condition: str, value: object) -> tuple[int, bytes, list[Any]]:
-    """Id, path and the rows of its regions."""
-    photo, path, seal = database.execute(f"SELECT id, path, seal FROM photos WHERE {condition}", (value,)).fetchone()
+def _read_checked(
+    database: sqlite3.Connection, condition: str, value: object
+) -> tuple[int, bytes, tuple[Any, ...], list[Any]]:
+    """Id, path, what else is known of the photo, and the rows of its regions."""
+    query = f"SELECT id, path, seal, key, taken, width, height FROM photos WHERE {condition}"
+    photo, path, seal, *about = database.execute(query, (value,)).fetchone()
     found = database.execute("SELECT * FROM regions WHERE photo = ? ORDER BY number", (photo,))
     rows = [row[1:] for row in found]
-    if seal != _seal(path, rows):
+    if seal != _seal(path, tuple(about), rows):
         raise sqlite3.DatabaseError("a photo is not as it was stored")
-    return photo, path, rows
+    return photo, path, tuple(about), rows
 
 
-def ids(database: sqlite3.Connection, where: Where) -> Ids:
-    """The photos that are meant, by rising id."""
+def ids(database: sqlite3.Connection, where: Where, order: str = "id", limit: int = -1, offset: int = 0) -> Ids:
+    """The photos that are meant, by rising id or in another order."""
     conditions: list[str] = ["1"]
     values: list[Any] = []
     if where.folder:
@@ -238,7 +253,8 @@ def ids(database: sqlite3.Connection, where: Where) -> Ids:
     if where.until:
         conditions.append("substr(taken, 1, ?) <= ?")
         values += [len(where.until), where.until]
-    return _ids(database, f"SELECT id FROM photos WHERE {' AND '.join(conditions)} ORDER BY id", values)
+    query = f"SELECT id FROM photos WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ? OFFSET ?"
+    return _ids(database, query, [*values, limit, offset])
 
 
 def said(database: sqlite3.Connection, word: str) -> Ids:
@@ -254,6 +270,6 @@ def _to_row(number: int, region: Region) -> tuple[Any, ...]:
     return number, *map(float, region.xyxy), region.score, region.caption, region.logprob, region.confidence
 
 
-def _seal(path: bytes, rows: Sequence[tuple[Any, ...]]) -> int:
-    """By which damage to a photo's path and regions is noticed."""
-    return zlib.crc32(repr(rows).encode(), zlib.crc32(path))
+def _seal(path: bytes, about: tuple[Any, ...], rows: Sequence[tuple[Any, ...]]) -> int:
+    """By which damage to what is told of a photo is noticed."""
+    return zlib.crc32(repr((about, rows)).encode(), zlib.crc32(path))

@@ -15,12 +15,13 @@ from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.images import Photo, PhotoSource
 from regiontalk.loading import load
 from regiontalk.model import Model
+from regiontalk.regions import without_repeats
 from regiontalk.search import build, database
-from regiontalk.search.build import Track, Update
+from regiontalk.search.build import Update, Watch
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
-from regiontalk.search.store import Where
-from regiontalk.types import Hit, Hits
+from regiontalk.search.store import StoredPhoto, Where
+from regiontalk.types import Hit, Hits, IndexedPhoto, Shown
 
 FOLDER = ".regiontalk"
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
@@ -62,24 +63,25 @@ class Index:
         workers: int = 1,
         prune: bool = False,
         rebuild: bool = False,
-        track: Track = lambda seen, _: seen,
+        watch: Watch = lambda _: None,
     ) -> Update:
         """Looks at photos that are new or changed, and notes what was moved or deleted.
 
         `workers`: photos at a time. `prune`: also if more than half of the photos are gone. `rebuild`: from scratch.
-        `track(items, count)` may watch the items as they pass. A run that is stopped continues where it was.
+        `watch(progress)` is told how far it has come. A run that is stopped continues where it was. Meanwhile the index
+        can be searched, also by this object in another thread.
         """
         self.model = model or self._model()
         if not self.root.is_dir():
             raise InputError(f"{self.root}: no such folder")
-        self.close()
         if rebuild:
+            self.close()
             _remove(self.place)
         identity = build.identify(self.model)
         store = SqliteStore(self.place, identity)
         try:
             self._check(store)
-            return build.update(store, self.root, self.model, workers, prune, track)
+            return build.update(store, self.root, self.model, workers, prune, watch)
         finally:
             store.close()
 
@@ -123,6 +125,33 @@ class Index:
         found = self._placed(Searcher(store, model.runtime).like(vectors[-1], top + 1, where))
         others = [hit for hit in found if not _same_file(hit, photo)]
         return replace(found, hits=tuple(others[:top]))
+
+    def __len__(self) -> int:
+        return self._opened().count()
+
+    def photos(
+        self, *, offset: int = 0, limit: int = 50, folder: str = "", since: str = "", until: str = ""
+    ) -> list[IndexedPhoto]:
+        """Photos with their regions, the newest first: `limit` of them, after the first `offset`. Options as in
+        `search`."""
+        where, store = _where(limit, folder, since, until), self._opened()
+        with store.reading():
+            return [self._photo(one) for one in store.read(store.newest(where, offset, limit).tolist())]
+
+    def photo(self, id: str) -> IndexedPhoto | None:
+        """The photo of an id that `photos` or a hit has; None where nobody has issued it."""
+        store = self._opened()
+        with store.reading():
+            found = store.find_key(id)
+            return None if found is None else self._photo(store.read([found])[0])
+
+    def _photo(self, stored: StoredPhoto) -> IndexedPhoto:
+        boxes, captions = [region.xyxy for region in stored.regions], [region.caption for region in stored.regions]
+        told = [stored.regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
+        told.sort(key=lambda region: -region.score)
+        model, path = self._model(), str(self.root / stored.path)
+        place, shown = (path, *stored.size, model.runtime.info.name), Shown(confidence=model.likely)
+        return IndexedPhoto(*place, tuple(told), Photo(path, model.limits), shown, stored.key, stored.taken)
 
     def close(self) -> None:
         if self._store is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -92,8 +92,10 @@ class Searcher:
             if config.likely:
                 enough &= (likely[:, len(wanted) :] > 1 - config.likely).all(axis=1)
             best = _best(np.where(enough, together, -1.0), min(top, int(enough.sum())))
-            photos = self.store.read(ids[best].tolist())
-        hits = [self._hit(one, score, wanted) for one, score in zip(photos, together[best].tolist(), strict=True)]
+            chosen = ids[best].tolist()
+            photos, vectors = self.store.read(chosen), self.store.vectors(chosen)
+        found = zip(photos, vectors, together[best].tolist(), strict=True)
+        hits = [self._hit(photo, own, score, wanted) for photo, own, score in found]
         unknown = dict.fromkeys(word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown)
         closest = float(together.max()) if len(together) else None
         return Hits(query, tuple(hits), len(ids), tuple(unknown), closest)
@@ -124,13 +126,13 @@ class Searcher:
             total += weight
         return shares / (total or 1)
 
-    def _hit(self, photo: StoredPhoto, score: float, wanted: Sequence[Phrase]) -> Hit:
+    def _hit(self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]) -> Hit:
         """Words stay together in regions as in `align` (eq. 12)."""
         beta = AlignmentHead(self.runtime).beta(None)
         words: list[WordMatch] = []
         found: dict[int, int] = {}  # row -> number among the regions of the hit
         for phrase in wanted:
-            fits = maxsim.similarities(photo.vectors[None], phrase.vectors)[0].T  # (W, R)
+            fits = maxsim.similarities(vectors[None], phrase.vectors)[0].T  # (W, R)
             rows = maxsim.align_words(fits, beta).tolist()
             matches = iter(zip(rows, fits, strict=True))
             for place, token in zip(phrase.read.places, phrase.read.tokens, strict=True):
@@ -139,7 +141,7 @@ class Searcher:
                     row, fit = next(matches)
                     match = replace(match, score=float(fit[row]), region=found.setdefault(row, len(found)))
                 words.append(match)
-        return Hit(photo.path, score, tuple(words), tuple(photo.regions[row] for row in found))
+        return _to_hit(photo, score, tuple(words), found)
 
     def like(self, vector: Floats, top: int, where: Where) -> Hits:
         """The photos with regions most like one with a vector (h,), by their cosine."""
@@ -147,14 +149,20 @@ class Searcher:
             length = float(np.linalg.norm(vector)) or 1.0
             ids, scores = self.store.word_scores(vector[None] / length, where)
             best = _best(scores[:, 0], top)
-            photos = self.store.read(ids[best].tolist())
+            chosen = ids[best].tolist()
+            photos, vectors = self.store.read(chosen), self.store.vectors(chosen)
         hits = []
-        for photo in photos:
-            cosines = photo.vectors @ vector / (length * np.linalg.norm(photo.vectors, axis=1))
+        for photo, own in zip(photos, vectors, strict=True):
+            cosines = own @ vector / (length * np.linalg.norm(own, axis=1))
             row = int(cosines.argmax())
-            hits.append(Hit(photo.path, float(cosines[row]), (), (photo.regions[row],)))
+            hits.append(_to_hit(photo, float(cosines[row]), (), [row]))
         hits.sort(key=lambda hit: -hit.score)
         return Hits("", tuple(hits), len(ids), (), hits[0].score if hits else None)
+
+
+def _to_hit(photo: StoredPhoto, score: float, words: tuple[WordMatch, ...], rows: Iterable[int]) -> Hit:
+    regions = tuple(photo.regions[row] for row in rows)
+    return Hit(photo.path, score, words, regions, None, photo.key, *photo.size)
 
 
 def _best(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:

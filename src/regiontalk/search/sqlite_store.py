@@ -164,14 +164,29 @@ class SqliteStore:
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         with self.reading():
-            table = self._load()
-            return [self._read_one(table, one) for one in ids]
+            return [database.read(self._database, one) for one in ids]
 
-    def _read_one(self, table: Table, one: int) -> StoredPhoto:
-        path, regions = database.read(self._database, one)
-        row = int(np.searchsorted(table.ids, one))
-        vectors = table.vectors[table.slots[row], : len(regions)] * table.scales[row]
-        return StoredPhoto(path, regions, vectors)
+    def vectors(self, ids: Iterable[int]) -> list[Floats]:
+        with self.reading():
+            table, found = self._load(), []
+            for one in ids:
+                row = int(np.searchsorted(table.ids, one))
+                count = self._one("SELECT count(*) FROM regions WHERE photo = ?", one)
+                found.append(table.vectors[table.slots[row], :count] * table.scales[row])
+            return found
+
+    def count(self) -> int:
+        with self.reading():
+            return int(self._one("SELECT count(*) FROM photos"))
+
+    def newest(self, where: Where, offset: int, limit: int) -> Ids:
+        with self.reading():
+            return database.ids(self._database, where, "taken DESC, id DESC", limit, offset)
+
+    def find_key(self, key: str) -> int | None:
+        with self.reading():
+            found = self._database.execute("SELECT id FROM photos WHERE key = ?", (key,)).fetchone()
+            return None if found is None else found[0]
 
     def _load(self) -> Table:
         """Read again when the index has changed."""

@@ -90,12 +90,16 @@ class Scored(NamedTuple):
 
 
 class StoredPhoto(NamedTuple):
-    """A photo that was found."""
+    """A photo of the index."""
 
+    id: int
+    key: str
+    """By which a stranger may ask for the photo: it cannot be guessed. A photo that was changed gets another one."""
     path: str
+    size: tuple[int, int]
+    taken: str
     regions: tuple[Region, ...]
-    vectors: Floats
-    """(R, h)"""
+    """The whole photo first."""
 
 
 class Store(Protocol):
@@ -125,7 +129,19 @@ class Store(Protocol):
         """The photos in whose captions a word stands, in any of its forms."""
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
-        """Photos in the order of their ids."""
+        """Photos in the order of the given ids."""
+
+    def vectors(self, ids: Iterable[int]) -> list[Floats]:
+        """(R, h) of each photo, in the order of the given ids."""
+
+    def count(self) -> int:
+        """How many photos there are."""
+
+    def newest(self, where: Where, offset: int, limit: int) -> Ids:
+        """Photos in the order in which they were taken, the newest first."""
+
+    def find_key(self, key: str) -> int | None:
+        """The id of the photo with a key, if there is one."""
 
     def compact(self) -> None:
         """Gives back the room of vectors that belong to no photo any more, where that is worth it."""
