@@ -17,6 +17,7 @@ from PIL import ExifTags, Image
 
 from chromium import Browser
 from regiontalk import page
+from regiontalk.drawing import PALETTE
 from regiontalk.errors import ImageError
 from regiontalk.images import Photo
 from regiontalk.types import Alignment, AltText, Description, ImageRegions, Region, Segment, Sentence, Shown
@@ -413,6 +414,13 @@ def test_chromium_shows_hostile_text_as_text(browse: Browse, scene: Image.Image)
     browser.events.clear()  # which Chromium has noted
 
 
-def test_the_script_never_makes_html_of_text() -> None:
-    script = (Path(page.__file__).parent / "page.js").read_text(encoding="utf-8")
-    assert not re.search("innerHTML|outerHTML|insertAdjacentHTML|document.write|eval|Function\\(", script)
+def test_scripts_never_make_html_of_text() -> None:
+    for script in Path(page.__file__).parent.rglob("*.js"):
+        text = script.read_text(encoding="utf-8")
+        assert not re.search("innerHTML|outerHTML|insertAdjacentHTML|document.write|eval|Function\\(", text), script
+
+
+def test_the_page_and_pictures_have_the_same_colours() -> None:
+    script = (Path(page.__file__).parent / "serve/page/regions.js").read_text(encoding="utf-8")
+    (palette,) = re.findall(r"PALETTE = \[(.*?)\];", script, re.DOTALL)
+    assert re.findall('"(.*?)"', palette) == ["#{:02x}{:02x}{:02x}".format(*colour) for colour in PALETTE]

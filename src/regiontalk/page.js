@@ -1,29 +1,14 @@
-"use strict";
-const { palette, least, photos } = JSON.parse(document.getElementById("data").textContent);
-const find = (id) => document.getElementById(id);
-const overview = find("overview"), viewer = find("viewer"), stage = find("stage"), search = find("search");
+const { least, photos } = JSON.parse(document.getElementById("data").textContent);
+const overview = find("overview"), viewer = find("viewer"), search = find("search");
 const byId = new Map(photos.map((photo, number) => [photo.id, number]));
 const sliders = { score: find("least-score"), confidence: find("least-confidence") };
 const first = { ...least }; // as the page opens
 let wanted = []; // the words that are searched for
 let found = []; // the numbers of the photos that have them
 let current = null; // the number of the photo that is shown, null in the overview
-let regions = [], said = []; // elements on the photo, by region, and {element, region} beside it
-let hovered = null, chosen = null; // numbers of regions
+const overlay = new Overlay(find("stage"), find("regions"), find("label"));
 let scrolled = 0; // how far, in the overview
 
-// Texts become text nodes, never HTML.
-function element(kind, text = "", className = "") {
-  const made = document.createElement(kind);
-  made.textContent = text;
-  made.className = className;
-  return made;
-}
-
-const colour = (number) => palette[number % palette.length];
-const percent = (share) => `${Math.round(100 * share)} %`;
-const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-const baseName = ({ name }) => name.split("/").at(-1) || name || "Photo";
 const jpeg = (base64) => `data:image/jpeg;base64,${base64}`;
 
 /** The photo itself once the browser has read so far, its thumbnail before. */
@@ -59,7 +44,7 @@ function write(target, text) {
 
 const cards = photos.map((photo, number) => {
   const card = element("li"), link = element("a"), image = new Image();
-  const line = element("p"), name = element("small", baseName(photo));
+  const line = element("p"), name = element("small", baseName(photo.name));
   link.href = `#${photo.id}`;
   Object.assign(image, { loading: "lazy", decoding: "async", src: jpeg(photo.thumbnail) });
   line.ariaHidden = "true"; // the image's alt says it
@@ -88,50 +73,8 @@ function filterCards() {
 
 // --- one photo
 
-/** Marks the region pointed at, else the one chosen, on the photo and in the words. */
-function mark() {
-  const active = hovered ?? chosen;
-  regions.forEach((region, number) => region.classList.toggle("active", number === active));
-  said.forEach(({ element, region }) => element.classList.toggle("active", region === active));
-  stage.classList.toggle("pointing", active !== null);
-  find("label").hidden = active === null;
-  if (active !== null) placeLabel(photos[current], photos[current].regions[active], active);
-}
-
-/** Above the region; below it where there is no room; else inside. */
-function placeLabel(photo, { xyxy: [x0, y0, x1, y1], caption }, number) {
-  const label = find("label"), toRight = x0 + x1 > photo.width, above = y0 > 0.1 * photo.height;
-  const below = !above && y1 < 0.9 * photo.height;
-  label.textContent = caption;
-  label.style.setProperty("--colour", colour(number));
-  label.style.left = toRight ? "auto" : `${100 * x0 / photo.width}%`;
-  label.style.right = toRight ? `${100 * (1 - x1 / photo.width)}%` : "auto";
-  label.style.top = `${100 * (below ? y1 : y0) / photo.height}%`;
-  label.style.transform = above ? "translateY(calc(-100% - 4px))" : "translateY(5px)";
-}
-
-function listen(target, number) {
-  const hover = (to) => (event) => { if (event.pointerType !== "touch") { hovered = to; mark(); } };
-  const choose = (to) => () => { chosen = to; mark(); };
-  target.addEventListener("pointerenter", hover(number));
-  target.addEventListener("pointerleave", hover(null));
-  target.addEventListener("focus", choose(number));
-  target.addEventListener("blur", choose(null));
-  target.addEventListener("click", (event) => { event.stopPropagation(); choose(number)(); });
-}
-
-function makeRegion(photo, { xyxy: [x0, y0, x1, y1] }, number) {
-  const made = element("div", "", "region");
-  made.style.left = `${100 * x0 / photo.width}%`;
-  made.style.top = `${100 * y0 / photo.height}%`;
-  made.style.width = `${100 * (x1 - x0) / photo.width}%`;
-  made.style.height = `${100 * (y1 - y0) / photo.height}%`;
-  made.style.setProperty("--colour", colour(number));
-  return made;
-}
-
 function makeCaption(region, number) {
-  const made = element("button"), key = element("i"), words = element("span");
+  const made = element("button"), key = element("i", "", "key"), words = element("span");
   key.style.setProperty("--colour", colour(number));
   write(words, region.caption);
   made.append(key, words);
@@ -141,49 +84,27 @@ function makeCaption(region, number) {
   return { element: made, region: number };
 }
 
-/** A stretch of an aligned sentence; its words are underlined the stronger, the better they fit the region. */
-function makeSegment({ words, region }) {
-  const made = element("span", "", "segment"); // a button's words would not flow with the others
-  made.role = "button";
-  made.tabIndex = 0;
-  made.style.setProperty("--colour", colour(region));
-  words.forEach(([word, strength], n) => {
-    const part = element("span", n ? ` ${word}` : word);
-    part.style.setProperty("--strength", strength);
-    made.append(part);
-  });
-  return { element: made, region };
-}
-
 const anyHas = (name) => photos.some((photo) => photo.regions.some((region) => name in region));
-const area = ({ xyxy: [x0, y0, x1, y1] }) => (x1 - x0) * (y1 - y0);
 
 function fillViewer() {
   const photo = photos[current];
-  hovered = chosen = null;
-  regions = photo.regions.map((region, number) => makeRegion(photo, region, number));
-  said = photo.segments ? photo.segments.map(makeSegment) : photo.regions.map(makeCaption);
-  regions.forEach(listen);
-  said.forEach(({ element, region }) => listen(element, region));
-  // The smallest lie on top, so that each can be pointed at.
-  const order = [...regions.keys()].sort((a, b) => area(photo.regions[b]) - area(photo.regions[a]));
-  find("regions").replaceChildren(...order.map((number) => regions[number]));
+  const { regions, segments } = photo.segments ? readAlignment(photo.segments) : photo;
+  overlay.show({ ...photo, regions }, segments ? segments.map(makeSegment) : regions.map(makeCaption));
   fillSentence(photo);
   fillCaptions(photo);
-  stage.style.setProperty("--ratio", photo.width / photo.height);
-  stage.style.setProperty("--widest", `${2 * photo.width}px`);
+  overlay.stage.style.setProperty("--ratio", photo.width / photo.height);
+  overlay.stage.style.setProperty("--widest", `${2 * photo.width}px`);
   find("photo").src = source(current);
-  find("name").textContent = baseName(photo);
+  find("name").textContent = baseName(photo.name);
   find("path").textContent = `${photo.name} · ${photo.width} × ${photo.height}`;
   const at = found.indexOf(current);
   find("place").textContent = at < 0 ? "" : `${at + 1} / ${found.length}`;
-  document.title = `${baseName(photo)} – RegionTalk`;
+  document.title = `${baseName(photo.name)} – RegionTalk`;
   filterRegions();
-  mark();
 }
 
 function fillSentence(photo) {
-  if (photo.segments) find("sentence").replaceChildren(...said.flatMap(({ element }) => [element, " "]));
+  if (photo.segments) find("sentence").replaceChildren(...overlay.words.flatMap(({ element }) => [element, " "]));
   else write(find("sentence"), photo.sentence ?? "");
   const unknown = photo.unknown ?? [];
   find("unknown").textContent = unknown.length ? `Words that the model does not know: ${unknown.join(", ")}` : "";
@@ -195,7 +116,7 @@ function fillSentence(photo) {
 function fillCaptions(photo) {
   find("found-regions").hidden = hasSentence(photo);
   if (hasSentence(photo)) return;
-  find("captions").replaceChildren(...said.map(({ element: caption }) => {
+  find("captions").replaceChildren(...overlay.words.map(({ element: caption }) => {
     const item = element("li");
     item.append(caption);
     return item;
@@ -212,7 +133,7 @@ function filterRegions() {
   if (hasSentence(photo)) return;
   const shown = photo.regions.map(likely);
   shown.forEach((show, number) => {
-    regions[number].hidden = said[number].element.parentElement.hidden = !show;
+    overlay.boxes[number].hidden = overlay.words[number].element.parentElement.hidden = !show;
   });
   const count = shown.filter(Boolean).length;
   find("count").textContent = `${count} of ${plural(shown.length, "region")}`;
@@ -292,13 +213,12 @@ find("next").addEventListener("click", () => go(1));
 
 // A swipe: a finger moves much further sideways than up or down, on a photo that is not zoomed in.
 let touched = null;
-stage.addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" ? event : null; });
-stage.addEventListener("pointerup", (event) => {
+overlay.stage.addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" ? event : null; });
+overlay.stage.addEventListener("pointerup", (event) => {
   if (!touched || visualViewport.scale > 1.05 || photos.length === 1) return;
   const right = event.clientX - touched.clientX, down = event.clientY - touched.clientY;
   if (Math.abs(right) > 40 && Math.abs(right) > 2 * Math.abs(down)) go(right < 0 ? 1 : -1);
 });
-stage.addEventListener("click", () => { chosen = null; mark(); });
 
 history.scrollRestoration = "manual";
 if (photos.length === 1) {

@@ -1,6 +1,7 @@
 """One HTML page with photos and what was found in them: nothing is fetched, nothing beside it is needed.
 
-`page.html`, `page.css` and `page.js` are the page without photos. The thumbnails and all words come first, so that the
+`page.html`, `page.css` and `page.js` are the page without photos; regions are shown by `regions.js` and `base.css`, as
+on the page of `regiontalk serve`. The thumbnails and all words come first, so that the
 overview is there before the browser has read the photos. The page's content policy allows its own script and style by
 their hashes and pictures that are part of it, so that nothing in a caption or a file name can ever run or call out.
 """
@@ -23,7 +24,6 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from regiontalk.drawing import PALETTE
 from regiontalk.files import replacing
 from regiontalk.images import Photo
 from regiontalk.types import Alignment, AltText, Description, Hit, ImageRegions
@@ -84,7 +84,7 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
         case AltText():
             return entry | {"sentence": found.text}
         case Alignment():
-            return entry | _aligned(found)
+            return entry | {key: value for key, value in found.to_dict().items() if key != "path"}
         case Hit():
             pairs = zip(found.to_dict()["regions"], found.labels(), strict=True)
             return entry | {"regions": [region | {"caption": label} for region, label in pairs]}
@@ -97,25 +97,6 @@ def _regions(found: ImageRegions) -> list[dict[str, Any]]:
     left_out = {"score"} if found.shown.top is None else set()
     regions = found.to_dict()["regions"]
     return [{key: value for key, value in region.items() if key not in left_out} for region in regions]
-
-
-def _aligned(found: Alignment) -> dict[str, Any]:
-    """The regions, each once, and the words of each segment with their strength from 0 to 1."""
-    boxes = list(dict.fromkeys(segment.xyxy for segment in found.segments))
-    strongest = max((score for segment in found.segments for score in segment.word_scores), default=0.0)
-    segments = [
-        {
-            "region": boxes.index(segment.xyxy),
-            "words": [
-                (word, round(max(score, 0.0) / strongest, 3) if strongest > 0 else 0.0)
-                for word, score in zip(segment.text.split(), segment.word_scores, strict=True)
-            ],
-        }
-        for segment in found.segments
-    ]
-    captions = [" … ".join(one.text for one in found.segments if one.xyxy == box) for box in boxes]
-    regions = [{"xyxy": box, "caption": caption} for box, caption in zip(boxes, captions, strict=True)]
-    return {"sentence": found.sentence, "segments": segments, "unknown": found.unknown, "regions": regions}
 
 
 def _free_id(path: str, taken: set[str]) -> str:
@@ -138,18 +119,21 @@ def jpeg_base64(image: Image.Image, quality: int) -> str:
 
 def _template() -> tuple[str, str, str]:
     """The page before the entries, between entries and photos, and after the photos."""
-    palette = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in PALETTE]
-    head, rest = fill_template("page").split("{{data}}")
+    regions = _read("serve/page/regions.js").replace("export ", "")  # a module there, part of the script here
+    head, rest = fill_template("page", _read("serve/page/base.css"), f'"use strict";\n{regions}').split("{{data}}")
     between, after = rest.split("{{photos}}")
-    return f'{head}{{"palette": {json.dumps(palette)}, "photos": [', f'], "least": {{{{least}}}}}}{between}', after
+    return f'{head}{{"photos": [', f'], "least": {{{{least}}}}}}{between}', after
 
 
-def fill_template(name: str) -> str:
-    """NAME.html with NAME.css and NAME.js in it, which its content policy allows."""
-    html, style, script = (
-        (resources.files("regiontalk") / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
-    )
+def fill_template(name: str, style: str = "", script: str = "") -> str:
+    """NAME.html with NAME.css and NAME.js in it, after `style` and `script`, which its content policy allows."""
+    html, own_style, own_script = (_read(f"{name}.{kind}") for kind in ("html", "css", "js"))
+    style, script = style + own_style, script + own_script
     return html.replace("{{policy}}", _policy(script, style)).replace("{{style}}", style).replace("{{script}}", script)
+
+
+def _read(name: str) -> str:
+    return (resources.files("regiontalk") / name).read_text(encoding="utf-8")
 
 
 def _policy(script: str, style: str) -> str:

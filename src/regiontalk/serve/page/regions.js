@@ -1,0 +1,141 @@
+// What both pages share, this one and the one that `caption -o page.html` writes: regions on a photo, and the words
+// that belong to them. `regiontalk.page` puts this file into its page as it stands.
+
+export const PALETTE = [
+  "#ff6b6b", "#58d66e", "#ffd93d", "#60a8ff", "#ff9f43", "#c48cff",
+  "#40e0e8", "#ff80dc", "#c8f050", "#ffc8cd", "#3ab8a0", "#d6a874",
+];
+export const colour = (number) => PALETTE[number % PALETTE.length];
+export const percent = (share) => `${Math.round(100 * share)} %`;
+export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+export const baseName = (path) => path.split("/").at(-1) || path || "Photo";
+export const find = (id) => document.getElementById(id);
+
+/** Texts become text nodes, never HTML. */
+export function element(kind, text = "", className = "") {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  made.className = className;
+  return made;
+}
+
+const area = ({ xyxy: [x0, y0, x1, y1] }) => (x1 - x0) * (y1 - y0);
+
+/** The numbers of regions with the largest first: the smallest lie on top, so that each can be pointed at. */
+export const largestFirst = (regions) => [...regions.keys()].sort((a, b) => area(regions[b]) - area(regions[a]));
+
+/** Puts a box where a region is in a photo of `width` times `height`. */
+export function placeBox(box, { width, height }, [x0, y0, x1, y1]) {
+  box.style.left = `${100 * x0 / width}%`;
+  box.style.top = `${100 * y0 / height}%`;
+  box.style.width = `${100 * (x1 - x0) / width}%`;
+  box.style.height = `${100 * (y1 - y0) / height}%`;
+}
+
+export function makeBox(photo, { xyxy }, number) {
+  const box = element("div", "", "region");
+  placeBox(box, photo, xyxy);
+  box.style.setProperty("--colour", colour(number));
+  return box;
+}
+
+/** Above the region; below it where there is no room; else inside. */
+function placeLabel(label, { width, height }, [x0, y0, x1, y1]) {
+  const toRight = x0 + x1 > width, above = y0 > 0.1 * height, below = !above && y1 < 0.9 * height;
+  label.style.left = toRight ? "auto" : `${100 * x0 / width}%`;
+  label.style.right = toRight ? `${100 * (1 - x1 / width)}%` : "auto";
+  label.style.top = `${100 * (below ? y1 : y0) / height}%`;
+  label.style.transform = above ? "translateY(calc(-100% - 4px))" : "translateY(5px)";
+}
+
+/** The regions on a photo, linked with words beside it: pointing at one marks the other. */
+export class Overlay {
+  photo = { regions: [] };
+  boxes = []; // elements on the photo, by region
+  words = []; // {element, region} beside it
+  hovered = null; // numbers of regions
+  chosen = null;
+  onPick = null; // called with the number of a region that was clicked while it was marked
+
+  constructor(stage, layer, label) {
+    Object.assign(this, { stage, layer, label });
+    stage.addEventListener("click", () => this.choose(null));
+  }
+
+  show(photo, words) {
+    this.photo = photo;
+    this.words = words;
+    this.boxes = photo.regions.map((region, number) => makeBox(photo, region, number));
+    this.boxes.forEach((box, number) => this.#listen(box, number, this.onPick));
+    words.forEach(({ element: said, region }) => this.#listen(said, region, null));
+    this.layer.replaceChildren(...largestFirst(photo.regions).map((number) => this.boxes[number]));
+    this.hovered = null;
+    this.choose(null);
+  }
+
+  choose(number) {
+    this.chosen = number;
+    this.#mark();
+  }
+
+  #listen(target, number, pick) {
+    const hover = (to) => (event) => {
+      if (event.pointerType === "touch") return;
+      this.hovered = to;
+      this.#mark();
+    };
+    target.addEventListener("pointerenter", hover(number));
+    target.addEventListener("pointerleave", hover(null));
+    target.addEventListener("focusin", () => this.choose(number));
+    target.addEventListener("focusout", () => this.choose(null));
+    target.addEventListener("click", (event) => {
+      event.stopPropagation();
+      const marked = number === (this.hovered ?? this.chosen); // a finger's first tap only marks
+      this.choose(number);
+      if (marked) pick?.(number);
+    });
+  }
+
+  /** Marks the region pointed at, else the one chosen, on the photo and in the words. */
+  #mark() {
+    const active = this.hovered ?? this.chosen;
+    this.boxes.forEach((box, number) => box.classList.toggle("active", number === active));
+    this.words.forEach(({ element: said, region }) => said.classList.toggle("active", region === active));
+    this.stage.classList.toggle("pointing", active !== null);
+    this.label.hidden = active === null;
+    if (active === null) return;
+    const { xyxy, caption } = this.photo.regions[active];
+    this.label.textContent = caption;
+    this.label.style.setProperty("--colour", colour(active));
+    placeLabel(this.label, this.photo, xyxy);
+  }
+}
+
+/** An alignment's regions, each once, and its segments with the number of their region. */
+export function readAlignment(segments) {
+  const keys = [...new Set(segments.map(({ xyxy }) => xyxy.join()))];
+  const strongest = Math.max(0, ...segments.flatMap(({ word_scores: scores }) => scores));
+  const read = segments.map(({ text, xyxy, word_scores: scores }) => ({
+    region: keys.indexOf(xyxy.join()),
+    words: text.split(/\s+/).map((word, n) => [word, strongest && Math.max(scores[n], 0) / strongest]),
+  }));
+  const regions = keys.map((key) => {
+    const own = segments.filter(({ xyxy }) => xyxy.join() === key);
+    return { xyxy: own[0].xyxy, caption: own.map(({ text }) => text).join(" … ") };
+  });
+  return { regions, segments: read };
+}
+
+/** A stretch of an aligned sentence; its words are underlined the stronger, the better they fit the region. */
+export function makeSegment({ words, region }) {
+  const made = element("span", "", "segment"); // a button's words would not flow with the others
+  made.role = "button";
+  made.tabIndex = 0;
+  made.style.setProperty("--colour", colour(region));
+  words.forEach(([word, strength], n) => {
+    const part = element("span", n ? ` ${word}` : word);
+    part.style.setProperty("--strength", strength);
+    made.append(part);
+  });
+  return { element: made, region };
+}
