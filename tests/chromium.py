@@ -84,7 +84,7 @@ class Browser:
         scheme = "dark" if dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url=address)
-        self.wait_for("location.protocol === 'file:' && document.readyState === 'complete'")
+        self.wait_for("location.protocol !== 'about:' && document.readyState === 'complete'")
 
     def ask(self, expression: str) -> Any:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

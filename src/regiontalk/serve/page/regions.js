@@ -117,7 +117,7 @@ export function readAlignment(segments) {
   const strongest = Math.max(0, ...segments.flatMap(({ word_scores: scores }) => scores));
   const read = segments.map(({ text, xyxy, word_scores: scores }) => ({
     region: keys.indexOf(xyxy.join()),
-    words: text.split(/\s+/).map((word, n) => [word, strongest && Math.max(scores[n], 0) / strongest]),
+    words: text.split(/\s+/).map((word, n) => [word, scores[n] > 0 ? 0.35 + 0.65 * scores[n] / strongest : 0]),
   }));
   const regions = keys.map((key) => {
     const own = segments.filter(({ xyxy }) => xyxy.join() === key);

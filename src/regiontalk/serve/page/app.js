@@ -1,0 +1,233 @@
+// The page of `regiontalk serve`. Its address says what is shown:
+//   /                       all photos, or only a place to drop one
+//   ?q=WORDS                photos that show it (&folder=, &after=, &before=)
+//   ?like=ID&box=x0,y0,…    photos with a region like this one
+//   …#photo=ID              one of them; #photo=dropped the one that was dropped last
+
+import * as api from "./api.js";
+import * as grid from "./grid.js";
+import * as viewer from "./photo.js";
+import { baseName, find } from "./regions.js";
+import { complain, say, server, watch } from "./status.js";
+
+const DROPPED = "dropped";
+const browse = find("browse"), view = find("viewer"), query = find("query");
+let dropped = null; // {file, url, width, height}
+let opened = null; // what the viewer shows: an id, or the file
+let address = location.href;
+let scrolled = 0;
+
+// --- what the address says
+
+function readRoute() {
+  const asked = new URLSearchParams(location.search), key = location.search;
+  const part = (name) => asked.get(name) ?? "";
+  if (asked.has("like")) return { kind: "like", key, ...likeRoute(part("like"), part("box"), part("what")) };
+  if (part("q").trim()) {
+    const [folder, after, before] = ["folder", "after", "before"].map(part);
+    return { kind: "search", key, query: part("q").trim(), folder, after, before };
+  }
+  return { kind: "all", key: "" };
+}
+
+function likeRoute(id, box, caption) {
+  const xyxy = box.split(",").map(Number);
+  if (id === DROPPED) return { photo: dropped, source: dropped?.url, xyxy, caption };
+  const photo = viewer.current()?.id === id ? viewer.current() : { id };
+  return { photo, source: api.image(id), xyxy, caption };
+}
+
+const photoInAddress = () => new URLSearchParams(location.hash.slice(1)).get("photo");
+
+async function route() {
+  if (viewer.isEditing() && !viewer.leave()) return history.pushState(null, "", address);
+  address = location.href;
+  const asked = readRoute(), id = photoInAddress(), shown = id === DROPPED ? dropped : id && { id };
+  query.value = asked.query ?? "";
+  for (const name of ["folder", "after", "before"]) find("filters").querySelector("form")[name].value = asked[name] ?? "";
+  if (id === DROPPED && !dropped) return history.replaceState(null, "", location.pathname + location.search), route();
+  if (shown) openPhoto(shown);
+  else closePhoto();
+  if (asked.kind === "like" && asked.photo?.id && !asked.photo.width) await addSize(asked);
+  await grid.show(asked);
+  placeAmongOthers();
+}
+
+/** A region's photo whose size is not known yet, as after a reload. */
+async function addSize(asked) {
+  asked.photo = await api.photo(asked.photo.id).catch((error) => { complain(error); return null; });
+}
+
+function openPhoto(shown) {
+  const same = opened === (shown.file ?? shown.id);
+  if (view.hidden) scrolled = scrollY;
+  browse.hidden = true;
+  view.hidden = false;
+  if (same) return;
+  opened = shown.file ?? shown.id;
+  scrollTo(0, 0);
+  viewer.open(shown).then(() => { if (shown.file) Object.assign(dropped, sizeOf(viewer.current())); });
+  find("name").focus({ preventScroll: true });
+}
+
+const sizeOf = ({ width, height }) => ({ width, height });
+
+function closePhoto() {
+  const from = opened;
+  opened = null;
+  view.hidden = true;
+  browse.hidden = false;
+  document.title = query.value ? `${query.value} – RegionTalk` : "RegionTalk";
+  if (from === null) return;
+  scrollTo(0, scrolled);
+  grid.cardOf(from)?.focus({ preventScroll: true });
+}
+
+function placeAmongOthers() {
+  const ids = grid.ids(), at = ids.indexOf(opened);
+  find("steps").hidden = at < 0 || ids.length < 2;
+  find("place").textContent = `${at + 1} / ${ids.length}`;
+}
+
+function go(to) {
+  history.pushState(null, "", to);
+  return route();
+}
+
+/** To the photo after the one shown (1), or before it (-1), round and round; Back still leads to all of them. */
+function step(by) {
+  const ids = grid.ids(), at = ids.indexOf(opened);
+  if (at < 0 || (viewer.isEditing() && !viewer.leave())) return;
+  history.replaceState(null, "", `#photo=${encodeURIComponent(ids[(at + by + ids.length) % ids.length])}`);
+  route();
+}
+
+const close = () => go(location.pathname + location.search);
+
+viewer.onLike(({ xyxy, caption }) => {
+  const { id } = viewer.current(), box = xyxy.map((side) => Math.round(side)).join();
+  go(`${location.pathname}?${new URLSearchParams({ like: id ?? DROPPED, box, what: caption })}`);
+});
+
+// Links within the page change the address without loading it again.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  if (!link || link.className === "skip" || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  if (link.id === "back") close();
+  else go(link.href);
+});
+addEventListener("popstate", route);
+
+// --- photos that are dropped, pasted or picked
+
+function take(files) {
+  const file = [...files].find(({ type }) => !type || type.startsWith("image/"));
+  if (!file) return files.length && complain(new api.ApiError("This is no photo.", "Drop a JPEG, PNG, WebP or the like."));
+  if (viewer.isEditing() && !viewer.leave()) return;
+  if (dropped) URL.revokeObjectURL(dropped.url);
+  dropped = { file, url: URL.createObjectURL(file) };
+  opened = null;
+  go("/#photo=dropped");
+  if (files.length > 1) say(`One photo at a time: this is ${baseName(file.name)}`);
+}
+
+const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+const veil = find("veil");
+document.addEventListener("dragover", (event) => {
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  veil.hidden = false;
+});
+document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) veil.hidden = true; });
+document.addEventListener("drop", (event) => {
+  veil.hidden = true;
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  take(event.dataTransfer.files);
+});
+document.addEventListener("paste", (event) => {
+  if (!event.clipboardData.files.length) return;
+  event.preventDefault();
+  take(event.clipboardData.files);
+});
+for (const id of ["pick", "drop"]) find(id).addEventListener("click", () => find("file").click());
+find("file").addEventListener("change", (event) => {
+  take(event.target.files);
+  event.target.value = ""; // the same photo may be picked again
+});
+
+// --- searching
+
+function submit(event) {
+  event.preventDefault();
+  const words = query.value.trim(), filters = new FormData(find("filters").querySelector("form"));
+  if (!words) return go("/");
+  const given = Object.fromEntries([...filters].filter(([, value]) => value));
+  go(`/?${new URLSearchParams({ q: words, ...given })}`);
+}
+
+find("search").addEventListener("submit", submit);
+find("filters").querySelector("form").addEventListener("submit", submit);
+
+// --- keys
+
+const ARROWS = { ArrowUp: -1, ArrowDown: 1 };
+const VIEWER_KEYS = { ArrowRight: () => step(1), ArrowLeft: () => step(-1), j: () => step(1), k: () => step(-1) };
+
+function pressEscape() {
+  if (viewer.isEditing()) viewer.leave();
+  else if (!view.hidden) close();
+  else if (location.search) go("/");
+}
+
+function pressInGrid(event) {
+  const card = event.key.startsWith("Arrow") && (event.key !== "ArrowUp" || document.activeElement.dataset.id)
+    ? grid.moveFocus(event.key) : null;
+  if (!card) return;
+  event.preventDefault();
+  card.focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  const typing = event.target.matches("input:not([type=range]), textarea"), inRange = event.target === find("threshold");
+  if (event.key === "Escape") return pressEscape();
+  if (event.key === "ArrowDown" && event.target === query && view.hidden) return pressInGrid(event);
+  if (typing || inRange || (view.hidden === false && viewer.isEditing())) return;
+  if (event.key === "/" && server.folder) {
+    event.preventDefault();
+    query.focus();
+    query.select();
+  } else if (view.hidden) pressInGrid(event);
+  else if (event.key in ARROWS) {
+    event.preventDefault();
+    viewer.moveAmongCaptions(ARROWS[event.key]);
+  } else if (event.key === "Enter" && event.target.classList.contains("segment")) event.target.click();
+  else VIEWER_KEYS[event.key]?.();
+});
+find("previous").addEventListener("click", () => step(-1));
+find("next").addEventListener("click", () => step(1));
+
+// A swipe on the photo: a finger moves much further sideways than up or down.
+let touched = null;
+find("stage").addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" ? event : null; });
+find("stage").addEventListener("pointerup", (event) => {
+  if (!touched || viewer.isEditing() || visualViewport.scale > 1.05) return;
+  const right = event.clientX - touched.clientX, down = event.clientY - touched.clientY;
+  if (Math.abs(right) > 40 && Math.abs(right) > 2 * Math.abs(down)) step(right < 0 ? 1 : -1);
+});
+
+// --- the start
+
+let started = false;
+history.scrollRestoration = "manual";
+await watch(() => {
+  find("search").hidden = !server.folder;
+  find("no-folder").hidden = Boolean(server.folder);
+  document.body.classList.toggle("with-folder", Boolean(server.folder));
+  if (started) grid.refresh();
+});
+find("no-folder").hidden = Boolean(server.folder);
+started = true;
+route();

@@ -1,0 +1,58 @@
+// What the page says of itself: status for screen readers, problems, and how far the indexing is.
+
+import * as api from "./api.js";
+import { find, plural } from "./regions.js";
+
+/** What the server last said of itself. */
+export const server = { folder: null, photos: 0, indexing: null, threshold: 0.3, confidence: 0 };
+
+export function say(text) {
+  find("status").textContent = text;
+}
+
+export function complain(error) {
+  if (error.name === "AbortError") return; // something else was asked for meanwhile
+  const problem = find("problem"), [message, hint] = problem.querySelectorAll("strong, span");
+  message.textContent = error.message;
+  hint.textContent = error.hint ?? "";
+  problem.hidden = false;
+}
+
+export function forgive() {
+  find("problem").hidden = true;
+}
+
+find("problem").querySelector("button").addEventListener("click", forgive);
+
+function timeLeft(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  if (seconds < 90) return " · about a minute left";
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? ` · about ${minutes} minutes left` : ` · about ${Math.round(minutes / 60)} hours left`;
+}
+
+function showIndexing({ indexing }) {
+  find("indexing").hidden = !indexing;
+  if (!indexing) return;
+  const { done, total, skipped, seconds_left: seconds } = indexing;
+  const bar = find("progress");
+  if (total) Object.assign(bar, { max: total, value: done });
+  else bar.removeAttribute("value");
+  const counted = total ? `${done.toLocaleString("en")} of ${plural(total, "photo")}` : "counting the photos";
+  const left = skipped ? ` · ${skipped.toLocaleString("en")} could not be read` : "";
+  find("progress-text").textContent =
+    `Looking at your photos: ${counted}${timeLeft(seconds)}${left}. You can search those that are done.`;
+}
+
+/** Asks for the server's health now and then; `changed(server, before)` is told of news. */
+export async function watch(changed) {
+  try {
+    const before = { ...server };
+    Object.assign(server, await api.health());
+    showIndexing(server);
+    if (before.photos !== server.photos || Boolean(before.indexing) !== Boolean(server.indexing)) changed(before);
+  } catch (error) {
+    complain(error);
+  }
+  setTimeout(() => watch(changed), document.hidden ? 30000 : server.indexing ? 2000 : 15000);
+}
