@@ -8,7 +8,7 @@ import * as api from "./api.js";
 import * as grid from "./grid.js";
 import * as viewer from "./photo.js";
 import { baseName, find } from "./regions.js";
-import { complain, say, server, watch } from "./status.js";
+import { complain, forgive, say, server, watch } from "./status.js";
 
 const DROPPED = "dropped";
 const browse = find("browse"), view = find("viewer"), query = find("query");
@@ -42,6 +42,7 @@ const photoInAddress = () => new URLSearchParams(location.hash.slice(1)).get("ph
 async function route() {
   if (viewer.isEditing() && !viewer.leave()) return history.pushState(null, "", address);
   address = location.href;
+  forgive();
   const asked = readRoute(), id = photoInAddress(), shown = id === DROPPED ? dropped : id && { id };
   query.value = asked.query ?? "";
   for (const name of ["folder", "after", "before"]) find("filters").querySelector("form")[name].value = asked[name] ?? "";
@@ -221,13 +222,15 @@ find("stage").addEventListener("pointerup", (event) => {
 // --- the start
 
 let started = false;
-history.scrollRestoration = "manual";
-await watch(() => {
+function hear() {
   find("search").hidden = !server.folder;
-  find("no-folder").hidden = Boolean(server.folder);
   document.body.classList.toggle("with-folder", Boolean(server.folder));
   if (started) grid.refresh();
-});
-find("no-folder").hidden = Boolean(server.folder);
+}
+
+history.scrollRestoration = "manual";
+await watch(hear);
+document.addEventListener("visibilitychange", () => watch(hear));
+for (const part of ["no-folder", "greeting"]) find(part).hidden = Boolean(server.folder);
 started = true;
 route();

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { baseName, colour, element, find, makeBox, percent, placeBox, plural } from "./regions.js";
-import { complain, forgive, say, server } from "./status.js";
+import { complain, say, server } from "./status.js";
 
 const PAGE = 60; // photos at a time
 const cards = find("cards"), more = find("more");
@@ -59,7 +59,6 @@ async function load() {
   if (asked.kind !== "all") say("Searching …");
   try {
     await LOADERS[asked.kind](asked, { signal: pending.signal });
-    forgive();
   } catch (error) {
     complain(error);
   } finally {
@@ -99,7 +98,8 @@ function showHits({ hits, none_fit: none }) {
   total = shown.length;
   cards.classList.toggle("few", total < 7);
   more.hidden = hits.length < top;
-  find("found").textContent = hits.length ? plural(total, "photo") + (total > 1 ? ", the likeliest first" : "") : "";
+  const order = asked.kind === "like" ? "the most alike first" : "the likeliest first";
+  find("found").textContent = total > 1 ? `${plural(total, "photo")}, ${order}` : total ? "1 photo" : "";
   say(hits.length ? `${plural(total, "photo")} found` : "Nothing like it here");
   const searched = server.indexing ? `${plural(server.photos, "photo")} so far` : plural(server.photos, "photo");
   if (none || !hits.length) tell("Nothing like it here", `None of your ${searched} is likely to show this.`);

@@ -26,15 +26,16 @@ export async function open(wanted) {
   pending.abort();
   pending = new AbortController();
   stopEditing();
-  forgive();
   photo = { ...wanted, regions: [], width: 4, height: 3 };
   name(wanted.file?.name ?? "");
-  for (const text of ["description", "count"]) find(text).textContent = "";
+  find("description").textContent = "Looking at the photo …";
+  find("desk").hidden = false;
+  find("desk").classList.add("loading");
+  size(4, 3, 800);
   forgetAnswers();
   choose("captions");
   picture.src = wanted.file ? wanted.url : api.image(wanted.id);
   stage.classList.add("busy");
-  say("Looking at the photo …");
   const asked = photo, options = { signal: pending.signal };
   try {
     const found = await (wanted.file ? captionOnce(wanted, options) : api.photo(wanted.id, options));
@@ -42,9 +43,10 @@ export async function open(wanted) {
     fill();
     describe(asked, options);
   } catch (error) {
+    find("desk").hidden = asked === photo;
     complain(error);
   } finally {
-    if (asked === photo) stage.classList.remove("busy");
+    if (asked === photo) for (const part of [stage, find("desk")]) part.classList.remove("busy", "loading");
   }
 }
 
@@ -55,6 +57,7 @@ async function captionOnce(dropped, options) {
 }
 
 async function describe(asked, options) {
+  find("description").textContent = "";
   const { sentence } = await api.describe(asked, options).catch(() => ({ sentence: "" })); // a model may have no head
   if (asked === photo) find("description").textContent = sentence;
 }
@@ -66,13 +69,13 @@ function name(path) {
 
 picture.addEventListener("load", () => {
   find("undrawn").hidden = true;
-  if (photo && !photo.model && !photo.path) size(picture.naturalWidth, picture.naturalHeight);
+  if (photo && !photo.path) size(picture.naturalWidth, picture.naturalHeight); // before the answer is there
 });
 picture.addEventListener("error", () => { find("undrawn").hidden = false; });
 
-function size(width, height) {
+function size(width, height, widest = Math.max(2 * width, 240)) {
   stage.style.setProperty("--ratio", width / height);
-  stage.style.setProperty("--widest", `${Math.max(2 * width, 240)}px`);
+  stage.style.setProperty("--widest", `${widest}px`);
 }
 
 function fill() {

@@ -44,15 +44,22 @@ function showIndexing({ indexing }) {
     `Looking at your photos: ${counted}${timeLeft(seconds)}${left}. You can search those that are done.`;
 }
 
+let lost = false; // the server did not answer
+let timer = 0;
+
 /** Asks for the server's health now and then; `changed(server, before)` is told of news. */
 export async function watch(changed) {
   try {
     const before = { ...server };
     Object.assign(server, await api.health());
     showIndexing(server);
+    if (lost) forgive();
+    lost = false;
     if (before.photos !== server.photos || Boolean(before.indexing) !== Boolean(server.indexing)) changed(before);
   } catch (error) {
+    lost = true;
     complain(error);
   }
-  setTimeout(() => watch(changed), document.hidden ? 30000 : server.indexing ? 2000 : 15000);
+  clearTimeout(timer);
+  timer = setTimeout(() => watch(changed), document.hidden ? 30000 : server.indexing ? 2000 : 15000);
 }
