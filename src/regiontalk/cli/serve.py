@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
+from regiontalk.cli.index import place_option
 from regiontalk.cli.options import completes, max_megapixels_option
 from regiontalk.errors import InputError
 
 
 @click.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
+@place_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Another name that people call it by.")
@@ -47,6 +49,7 @@ from regiontalk.errors import InputError
 def command(
     *,
     folder: Path | None,
+    place: Path | None,
     host: str,
     port: int,
     allowed: tuple[str, ...],
@@ -74,4 +77,4 @@ def command(
         if show:
             webbrowser.open(address)
 
-    run(Settings(folder, model, host, port, allowed, workers, max_megapixels, max_megabytes, timeout), ready)
+    run(Settings(folder, place, model, host, port, allowed, workers, max_megapixels, max_megabytes, timeout), ready)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -77,11 +79,20 @@ class Index:
         if rebuild:
             self.close()
             _remove(self.place)
-        identity = build.identify(self.model)
-        store = SqliteStore(self.place, identity)
+        with self._writing() as store:
+            return build.update(store, self.root, self.model, workers, prune, watch)
+
+    def make(self) -> None:
+        """An empty index where there is none, to be searched while `update` fills it."""
+        with self._writing():
+            pass
+
+    @contextmanager
+    def _writing(self) -> Iterator[SqliteStore]:
+        store = SqliteStore(self.place, build.identify(self._model()))
         try:
             self._check(store)
-            return build.update(store, self.root, self.model, workers, prune, watch)
+            yield store
         finally:
             store.close()
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.serve.answers import error_response
+from regiontalk.serve.metrics import Metrics
+from regiontalk.serve.workers import OwnFault
 
 POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -40,28 +44,29 @@ class CrossOrigin(UsageError):
     http_status = 403
 
 
-def error_response(error: RegionTalkError) -> JSONResponse:
-    retry = {"Retry-After": "2"} if error.http_status == 503 else None
-    return JSONResponse({"error": error.message, "hint": error.hint}, error.http_status, retry)
-
-
 class Guards:
     """An ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        self._app, self._hosts = app, hosts
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], metrics: Metrics) -> None:
+        self._app, self._hosts, self._metrics = app, hosts, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(receive, send)
+        exchange, began = _Exchange(receive, send), time.monotonic()
         try:
             self._check(scope["method"], Headers(scope=scope))
+            await self._app(scope, exchange.receive, exchange.send)
         except RegionTalkError as error:
             await error_response(error)(scope, exchange.receive, exchange.send)
-            return
-        await self._app(scope, exchange.receive, exchange.send)
+        except Exception:
+            logging.getLogger("uvicorn.error").exception("an error of the server's own")
+            await error_response(OwnFault("an error of the server's own; its log says more"))(
+                scope, exchange.receive, exchange.send
+            )
+        finally:
+            self._metrics.add(scope.get("call", "other"), exchange.status, time.monotonic() - began)
 
     def _check(self, method: str, headers: Headers) -> None:
         host = headers.get("host", "")
@@ -89,7 +94,7 @@ class _Exchange:
     """
 
     def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send, self._whole = receive, send, False
+        self._receive, self._send, self._whole, self.status = receive, send, False, 0
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -98,7 +103,7 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
+            self.status, headers = message["status"], MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-store")

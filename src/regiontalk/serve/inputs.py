@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from regiontalk.errors import ImageError, RegionTalkError, UsageError
-from regiontalk.errors import ImageTooLarge as TooLarge
+from regiontalk.errors import ImageError, ImageTooLarge, RegionTalkError, UsageError
 from regiontalk.serve.settings import Settings
 
 Schema = Mapping[str, Any]
 Schemas = Mapping[str, Schema]
+"""Name -> JSON schema of a value; `required` says that it must be given."""
 
 MOST_FIELDS = 20
 LARGEST_FIELD = 1 << 20  # bytes; corrected regions are the largest
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+SEND = "multipart/form-data with a file named photo"
 
 
 class BadRequest(UsageError):
@@ -47,34 +49,31 @@ class Upload(NamedTuple):
     data: bytes
 
 
-def read_values(given: Mapping[str, Any], schemas: Schemas) -> dict[str, Any]:
-    """The values that are given, as their schemas want them; fails on missing ones, and names the wrong one."""
-    values = {}
+def read_values(given: Mapping[str, Any], schemas: Schemas, others: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The values that are given, as their schemas want them; names what is wrong, missing or unknown.
+
+    `others`: what may be given beside them.
+    """
+    for name in given:
+        if name not in schemas and name not in others:
+            raise UsageError(f"{name[:40]!r} means nothing here", hint=f"known: {', '.join((*schemas, *others))}")
     for name, schema in schemas.items():
-        if isinstance(given.get(name), str):
-            values[name] = _read_value(name, given[name], schema)
-        elif schema.get("required"):
+        if schema.get("required") and name not in given:
             raise UsageError(f"{name} is missing")
-    return values
+    return {name: _read_value(name, given[name], schema) for name, schema in schemas.items() if name in given}
 
 
-def _read_value(name: str, text: str, schema: Schema) -> Any:
-    kind = schema["type"]
-    if kind == "string":
-        longest = schema.get("maxLength", LARGEST_FIELD)
-        if not schema.get("minLength", 0) <= len(text) <= longest:
-            raise UsageError(
-                f"{name} has {len(text)} characters; it may have {schema.get('minLength', 0)} to {longest}"
-            )
-        if not re.search(schema.get("pattern", ""), text):
-            raise UsageError(f"{name} is not as it should be", hint=schema.get("description"))
-        return text
-    if kind == "array":
-        numbers = [_number(name, part, schema["items"]) for part in text.strip("[] ").split(",")]
-        if len(numbers) != schema["minItems"]:
-            raise UsageError(f"{name} has {len(numbers)} numbers; it should have {schema['minItems']}")
-        return numbers
-    return _number(name, text, schema)
+def _read_value(name: str, text: object, schema: Schema) -> Any:
+    if not isinstance(text, str):
+        raise UsageError(f"{name} is a file, not text")
+    if schema["type"] != "string":
+        return _number(name, text, schema)
+    least, most = schema.get("minLength", 0), schema.get("maxLength", LARGEST_FIELD)
+    if not least <= len(text) <= most:
+        raise UsageError(f"{name} has {len(text)} characters; it may have {least} to {most}")
+    if not re.search(schema.get("pattern", ""), text):
+        raise UsageError(f"{name} is {text[:40]!r}", hint=schema["description"])
+    return text
 
 
 def _number(name: str, text: str, schema: Schema) -> float | int:
@@ -82,10 +81,21 @@ def _number(name: str, text: str, schema: Schema) -> float | int:
         value = int(text) if schema["type"] == "integer" else float(text)
     except ValueError as error:
         raise UsageError(f"{name} is {text[:40]!r}, not a number of the kind {schema['type']}") from error
-    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
-    if not (math.isfinite(value) and least <= value <= most):
+    least, most = schema["minimum"], schema["maximum"]
+    if not least <= value <= most:  # written so that NaN fails too
         raise UsageError(f"{name} is {text[:40]}; it may be from {least} to {most}")
     return value
+
+
+def read_box(text: str) -> list[float]:
+    """Four numbers with commas between them."""
+    try:
+        box = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"xyxy is {text[:40]!r}", hint="left,top,right,bottom in pixels") from error
+    if len(box) != 4 or not all(map(math.isfinite, box)):
+        raise UsageError(f"xyxy is {text[:40]!r}", hint="left,top,right,bottom in pixels")
+    return box
 
 
 class _InMemory(MultiPartParser):
@@ -95,12 +105,14 @@ class _InMemory(MultiPartParser):
 
 
 async def read_form(request: Request, settings: Settings) -> FormData:
-    """The fields of a form, within the limits; an empty one where there is no body."""
+    """The fields of a form, within the limits; none where there is no body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not kind or kind == "application/json":
-        raise UsageError("a form is missing", hint="multipart/form-data with a file named photo")
     body = _body(request, settings)
-    try:
+    if not kind:
+        return FormData()
+    if kind == "application/json":
+        raise UsageError("JSON, where a form is expected", hint=SEND)
+    with _arriving(settings):
         async with asyncio.timeout(settings.seconds):
             if kind == "multipart/form-data":
                 limits = {"max_files": 1, "max_fields": MOST_FIELDS, "max_part_size": LARGEST_FIELD}
@@ -109,36 +121,39 @@ async def read_form(request: Request, settings: Settings) -> FormData:
                 return await FormParser(
                     request.headers, body, max_fields=MOST_FIELDS, max_part_size=LARGEST_FIELD
                 ).parse()
+    raise WrongType(f"a body of the type {kind[:80]!r}", hint=SEND)
+
+
+async def read_body(request: Request, settings: Settings) -> bytes:
+    with _arriving(settings):
+        async with asyncio.timeout(settings.seconds):
+            return b"".join([part async for part in _body(request, settings)])
+
+
+@contextmanager
+def _arriving(settings: Settings) -> Iterator[None]:
+    try:
+        yield
     except TimeoutError as error:
         raise TooSlow(f"the request took longer than {settings.seconds:g} seconds to arrive") from error
     except MultiPartException as error:
         raise BadRequest(f"the form cannot be read: {error.message}") from error
-    except (LookupError, ValueError) as error:
+    except (LookupError, ValueError) as error:  # an encoding that there is not, bytes that are not of it
         raise BadRequest(f"the form cannot be read: {error}") from error
-    raise WrongType(f"a body of the type {kind[:80]!r}", hint="multipart/form-data with a file named photo")
-
-
-async def read_body(request: Request, settings: Settings) -> bytes:
-    try:
-        async with asyncio.timeout(settings.seconds):
-            return b"".join([part async for part in _body(request, settings)])
-    except TimeoutError as error:
-        raise TooSlow(f"the request took longer than {settings.seconds:g} seconds to arrive") from error
 
 
 async def _body(request: Request, settings: Settings) -> AsyncGenerator[bytes, None]:
     most = int(settings.megabytes * 1e6)
-    said = request.headers.get("content-length", "0")
-    arrived = int(said) if said.isdecimal() else 0
-    problem = TooLarge(f"the request is larger than {settings.megabytes:g} MB", hint="send a smaller photo")
-    if arrived > most:
-        raise problem
+    too_large = ImageTooLarge(f"the request is larger than {settings.megabytes:g} MB", hint="send a smaller photo")
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > most:
+        raise too_large
     arrived = 0
     try:
         async for part in request.stream():
             arrived += len(part)
             if arrived > most:
-                raise problem
+                raise too_large
             yield part
     except ClientDisconnect as error:
         raise BadRequest("the request ended too early") from error
@@ -150,7 +165,7 @@ async def read_upload(form: FormData) -> Upload:
     if isinstance(photo, str) and ADDRESS.match(photo):
         raise ImageError("photo: an address, not a file; nothing is ever fetched", hint="upload the photo itself")
     if not isinstance(photo, UploadFile):
-        raise UsageError("no file named photo in the request", hint="multipart/form-data with a file named photo")
+        raise UsageError("no file named photo in the request", hint=SEND)
     data = await photo.read()
     if not data:
         raise ImageError("photo: empty")

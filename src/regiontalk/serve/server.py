@@ -11,7 +11,9 @@ from collections.abc import Callable
 import uvicorn
 
 from regiontalk.errors import UsageError
-from regiontalk.serve.application import Server, build
+from regiontalk.serve.application import build
+from regiontalk.serve.calls import Server
+from regiontalk.serve.indexing import Indexing
 from regiontalk.serve.settings import Settings
 from regiontalk.serve.workers import Workers
 
@@ -53,12 +55,16 @@ class _Uvicorn(uvicorn.Server):
 
 
 async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> None:
-    workers = Workers(settings)
+    workers, indexing = Workers(settings), None
     try:
-        app = build(settings, Server(settings, workers, await workers.ask("about")))
+        about = await workers.start()
+        indexing = Indexing(settings, about["photos"])
+        app = build(Server(settings, workers, indexing, about))
         config = uvicorn.Config(
             app, log_level="warning", server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, lifespan="off"
         )
         await _Uvicorn(config, ready).serve([listening])
     finally:
         workers.close()
+        if indexing is not None:
+            indexing.close()

@@ -13,6 +13,8 @@ class Settings:
     """`folder`: the photos to search; None: none. `model`: a model folder; None: the package's own."""
 
     folder: Path | None = None
+    place: Path | None = None
+    """Where the index is; None: in the folder of the photos."""
     model: Path | None = None
     host: str = "127.0.0.1"
     port: int = 8765

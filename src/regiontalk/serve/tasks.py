@@ -1,43 +1,161 @@
-"""What workers do. Inputs and answers go through a pipe: plain values, bytes and errors."""
+"""What workers do. Inputs and answers go through a pipe: plain values, bytes and errors.
+
+A `photo` is its bytes, or the id of one in the index.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from regiontalk.images import Limits
+from regiontalk.errors import IndexProblem, InputError
+from regiontalk.images import Limits, Photo
 from regiontalk.loading import load
 from regiontalk.model import Model
+from regiontalk.search.index import Index
 from regiontalk.serve.settings import Settings
+from regiontalk.types import Hits, IndexedPhoto, Shown
+
+JPEG_QUALITY = 85
+MOST_CAPTIONS = 5  # of a photo in a list
+
+Answer = dict[str, Any]
 
 
-@dataclass
+class NotFound(InputError):
+    """Nothing of this name was issued."""
+
+    http_status = 404
+
+
+@dataclass(frozen=True)
 class Desk:
     """What a worker has at hand."""
 
     model: Model
+    index: Index | None
 
     @classmethod
     def of(cls, settings: Settings) -> Desk:
-        limits = Limits(settings.megapixels, settings.megabytes)
-        return cls(replace(load(settings.model), limits=limits))
+        model = replace(load(settings.model), limits=Limits(settings.megapixels, settings.megabytes))
+        if settings.folder is None:
+            return cls(model, None)
+        return cls(model, Index.open(settings.folder, model=model, place=settings.place))
+
+    def searched(self) -> Index:
+        if self.index is None:
+            raise NotFound("the server was started without a folder", hint="regiontalk serve FOLDER")
+        return self.index
+
+    def photo(self, id: str) -> IndexedPhoto:
+        found = self.searched().photo(id)
+        if found is None:
+            raise NotFound("no photo has this id")
+        return found
+
+    def open(self, photo: bytes | str) -> bytes | Path:
+        """What the model takes. A link that leads out of the folder is not followed."""
+        if isinstance(photo, bytes):
+            return photo
+        path, root = Path(self.photo(photo).path).resolve(), self.searched().root.resolve()
+        if not (path.is_relative_to(root) and path.is_file()):
+            raise NotFound("this photo is not in the folder any more")
+        return path
+
+    def relative(self, path: str) -> str:
+        """As it is told to strangers, who need not know where the folder is."""
+        return path if self.index is None else path.removeprefix(f"{self.index.root}/")
 
 
-def about(desk: Desk) -> dict[str, Any]:
-    return {"model": desk.model.runtime.info.name}
+def about(desk: Desk) -> Answer:
+    """What does not change while the server runs; makes an index where there is none."""
+    photos = 0 if desk.index is None else _count(desk.index)
+    shown = {"threshold": Shown.threshold, "confidence": desk.model.likely}
+    return {"model": desk.model.runtime.info.name, "photos": photos, **shown}
 
 
-def caption(desk: Desk, photo: bytes, **options: Any) -> dict[str, Any]:
-    return desk.model(photo, **options).to_dict()
+def _count(index: Index) -> int:
+    """One that cannot be written, or that another process writes just now, is searched as it is."""
+    try:
+        index.make()
+    except IndexProblem as problem:
+        with suppress(IndexProblem):
+            return len(index)
+        raise problem
+    return len(index)
 
 
-def describe(desk: Desk, photo: bytes, **options: Any) -> dict[str, Any]:
-    return desk.model.describe(photo, **options).to_dict()
+def caption(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
+    return _named(desk, photo, desk.model(desk.open(photo), **options).to_dict())
 
 
-def align(desk: Desk, photo: bytes, sentence: str) -> dict[str, Any]:
-    return desk.model.align(photo, sentence).to_dict()
+def describe(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
+    return _named(desk, photo, desk.model.describe(desk.open(photo), **options).to_dict())
 
 
-TASKS: dict[str, Callable[..., Any]] = {task.__name__: task for task in (about, caption, describe, align)}
+def align(desk: Desk, photo: bytes | str, sentence: str) -> Answer:
+    return _named(desk, photo, desk.model.align(desk.open(photo), sentence).to_dict())
+
+
+def _named(desk: Desk, photo: bytes | str, answer: Answer) -> Answer:
+    path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
+    return {**answer, "path": path}
+
+
+def measure(desk: Desk, photo: bytes) -> tuple[int, int]:
+    """Width and height of a photo that can be opened."""
+    return Photo(photo, desk.model.limits).size
+
+
+def like(desk: Desk, photo: bytes | str, xyxy: list[float], **limits: Any) -> Answer:
+    return _hits(desk, desk.searched().like(desk.open(photo), xyxy, **limits))
+
+
+def search(desk: Desk, query: str, **limits: Any) -> Answer:
+    return _hits(desk, desk.searched().search(query, **limits))
+
+
+def _hits(desk: Desk, found: Hits) -> Answer:
+    hits = [
+        {**hit.to_dict(), "path": desk.relative(hit.path), "id": hit.id, "width": hit.width, "height": hit.height}
+        for hit in found
+    ]
+    unknown = list(found.unknown)
+    return {"query": found.query, "hits": hits, "unknown": unknown, "none_fit": not hits, "searched": found.searched}
+
+
+def photos(desk: Desk, offset: int, limit: int) -> Answer:
+    index = desk.searched()
+    found = [
+        {
+            **_place(desk, one),
+            "captions": [region.caption for region in one.shown.choose(one.regions) if region.caption][:MOST_CAPTIONS],
+        }
+        for one in index.photos(offset=offset, limit=limit)
+    ]
+    return {"total": len(index), "photos": found}
+
+
+def photo(desk: Desk, id: str) -> Answer:
+    found = desk.photo(id)
+    told = [region for region in found.regions if region.caption]
+    return {**_place(desk, found), "regions": [region.to_dict(number) for number, region in enumerate(told)]}
+
+
+def _place(desk: Desk, found: IndexedPhoto) -> Answer:
+    return {"id": found.id, "path": desk.relative(found.path), "width": found.width, "height": found.height}
+
+
+def picture(desk: Desk, id: str, size: int) -> bytes:
+    """A JPEG of a photo, its long side at most `size`: upright, and nothing of the photo's metadata in it."""
+    file = io.BytesIO()
+    Photo(desk.open(id), desk.model.limits).preview(size).image.save(file, "JPEG", quality=JPEG_QUALITY)
+    return file.getvalue()
+
+
+_ALL = (about, caption, describe, align, measure, like, search, photos, photo, picture)
+TASKS: dict[str, Callable[..., Any]] = {task.__name__: task for task in _ALL}

@@ -1,0 +1,22 @@
+"""Answers in JSON: what was found, or what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from regiontalk.errors import RegionTalkError
+from regiontalk.files import json_line
+
+RETRY_SECONDS = 2  # that a busy server asks for
+
+
+def json_response(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json_line(value), status, headers, "application/json")
+
+
+def error_response(error: RegionTalkError) -> Response:
+    retry = {"Retry-After": str(RETRY_SECONDS)} if error.http_status == 503 else None
+    return json_response({"error": error.message, "hint": error.hint}, error.http_status, retry)

@@ -1,0 +1,261 @@
+"""The calls of the API: one table of them, which the routes and the OpenAPI description are made from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+import regiontalk
+from regiontalk.data.records import Record
+from regiontalk.errors import ImageError
+from regiontalk.files import parse_json
+from regiontalk.search.index import Index
+from regiontalk.serve import inputs
+from regiontalk.serve.answers import json_response
+from regiontalk.serve.corrections import NAME, Correction, Corrections
+from regiontalk.serve.indexing import Indexing
+from regiontalk.serve.inputs import ADDRESS, Schemas, Upload
+from regiontalk.serve.settings import Settings
+from regiontalk.serve.tasks import NotFound
+from regiontalk.serve.workers import Workers
+
+MOST_UPLOADS = 8  # requests with a body that are under way: they are kept in memory
+LARGEST_CACHE = 64_000_000  # bytes of pictures
+THUMBNAIL = 400  # pixels of the long side
+
+PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
+COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
+TEXT = {"type": "string", "minLength": 1, "maxLength": 10_000, "required": True}
+ID = {"type": "string", "maxLength": 64, "description": "A photo of the index, in place of the file."}
+BOX = {"type": "string", "maxLength": 200, "required": True, "description": "left,top,right,bottom in pixels"}
+DATE = {
+    "type": "string",
+    "pattern": r"^(\d{4}(-\d\d(-\d\d)?)?)?$",
+    "description": "A year, month or day: 2021, 2021-05, 2021-05-30",
+}
+FILTERS: Schemas = {"top": COUNT, "folder": {"type": "string", "maxLength": 1000}, "after": DATE, "before": DATE}
+NAMES = {"q": "query", "after": "since", "before": "until"}
+"""What tasks call a value, where that is another name."""
+
+
+class Pictures:
+    """JPEGs that were made lately, as many as fit."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, id: str, size: int) -> bytes | None:
+        if (id, size) in self._kept:
+            self._kept.move_to_end((id, size))
+        return self._kept.get((id, size))
+
+    def put(self, id: str, size: int, picture: bytes) -> None:
+        self._bytes += len(picture) - len(self._kept.pop((id, size), b""))
+        self._kept[id, size] = picture
+        while self._bytes > LARGEST_CACHE:
+            self._bytes -= len(self._kept.popitem(last=False)[1])
+
+
+@dataclass
+class Server:
+    """What handlers share. `about` is what a worker says of the model and the index."""
+
+    settings: Settings
+    workers: Workers
+    indexing: Indexing
+    about: dict[str, Any]
+    pictures: Pictures = field(default_factory=Pictures)
+    uploads: int = 0
+
+    def __post_init__(self) -> None:
+        folder, place = self.settings.folder, self.settings.place
+        self.corrections = None if folder is None else Corrections(Index.open(folder, place=place).place / NAME)
+
+    @asynccontextmanager
+    async def upload(self) -> AsyncIterator[None]:
+        """A request with a body, from before it is read until it is answered."""
+        if self.uploads >= MOST_UPLOADS:
+            raise self.workers.refusal()
+        self.uploads += 1
+        try:
+            yield
+        finally:
+            self.uploads -= 1
+
+    def saved(self) -> Corrections:
+        if self.corrections is None:
+            raise NotFound("there is no folder to save it in", hint="regiontalk serve FOLDER")
+        return self.corrections
+
+
+Handler = Callable[[Server, Request, dict[str, Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: what it does, the name of its answer's schema, and the values that it takes."""
+
+    method: str
+    path: str
+    does: str
+    answer: str
+    handler: Handler
+    query: Schemas = field(default_factory=dict)
+    form: Schemas | None = None
+    """The fields beside the photo of a call that takes one."""
+
+    async def respond(self, server: Server, request: Request) -> Response:
+        request.scope["call"] = self.path
+        values = inputs.read_values(request.query_params, self.query if self.form is None else _either(self))
+        answer = await self.handler(server, request, values)
+        return answer if isinstance(answer, Response) else json_response(answer)
+
+
+def _either(call: Call) -> Schemas:
+    """The values of a form may stand in the query as well, and the other way round."""
+    fields = {name: {**schema, "required": False} for name, schema in (call.form or {}).items()}
+    return {**call.query, **fields, "id": ID}
+
+
+async def health(server: Server, _: Request, __: object) -> Any:
+    folder, indexing = server.settings.folder, server.indexing
+    return {
+        "status": "ok",
+        "version": regiontalk.__version__,
+        **server.about,
+        "folder": None if folder is None else str(folder),
+        "photos": indexing.photos,
+        "indexing": indexing.progress,
+        "problem": indexing.problem or None,
+    }
+
+
+@asynccontextmanager
+async def _given(server: Server, request: Request, call: Call) -> AsyncIterator[tuple[Upload | str, dict[str, Any]]]:
+    """The photo of a request, uploaded or by its id, and the other values of query and form."""
+    async with server.upload():
+        form = await inputs.read_form(request, server.settings)
+        given = {**request.query_params, **form}
+        schemas = {**call.query, **(call.form or {})}
+        id = given.get("id")
+        if isinstance(id, str) and ADDRESS.match(id):
+            raise ImageError("id: an address, not a photo; nothing is ever fetched", hint="upload the photo itself")
+        photo = id if isinstance(id, str) and "photo" not in given else await inputs.read_upload(form)
+        yield photo, inputs.read_values(given, schemas, ("photo", "id"))
+
+
+def _looking(task: str, does: str, answer: str, query: Schemas, form: Schemas) -> Call:
+    """A call that has a worker look at a photo."""
+
+    async def look(server: Server, request: Request, _: object) -> Any:
+        async with _given(server, request, call) as (photo, values):
+            if "xyxy" in values:
+                values["xyxy"] = inputs.read_box(values["xyxy"])
+            options = {NAMES.get(name, name): value for name, value in values.items()}
+            if isinstance(photo, str):
+                return await server.workers.ask(task, photo=photo, **options)
+            found = await server.workers.ask(task, photo=photo.data, **options)
+        return {**found, "path": photo.name} if "path" in found else found
+
+    call = Call("POST", f"/api/{task}", does, answer, look, query, form)
+    return call
+
+
+async def search(server: Server, _: Request, values: dict[str, Any]) -> Any:
+    return await server.workers.ask("search", **{NAMES.get(name, name): value for name, value in values.items()})
+
+
+async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
+    return await server.workers.ask("photos", **{"offset": 0, "limit": 50, **values})
+
+
+async def photo(server: Server, request: Request, _: object) -> Any:
+    found = await server.workers.ask("photo", id=request.path_params["id"])
+    record = await asyncio.to_thread(server.saved().read, _image(server, found))
+    return {**found, "corrected": False} if record is None else _corrected(found, record)
+
+
+def _image(server: Server, found: dict[str, Any]) -> str:
+    assert server.settings.folder is not None
+    return server.saved().place_of(server.settings.folder / found["path"])
+
+
+def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
+    regions = [
+        {"id": number, "xyxy": list(region.xyxy), "caption": region.phrase}
+        for number, region in enumerate(record.regions)
+    ]
+    return {**found, "regions": regions, "corrected": True}
+
+
+async def correct(server: Server, request: Request, _: object) -> Any:
+    async with server.upload():
+        body = await inputs.read_body(request, server.settings)
+        found = await server.workers.ask("photo", id=request.path_params["id"])
+        correction = Correction.of(parse_json(body, "the request"))
+        size = (found["width"], found["height"])
+        record = await asyncio.to_thread(server.saved().save, _image(server, found), size, correction)
+    return _corrected(found, record)
+
+
+async def keep(server: Server, request: Request, _: object) -> Any:
+    """As `correct`, for a photo that was dropped; its copy is kept."""
+    saved = server.saved()
+    async with _given(server, request, KEEP) as (given, values):
+        correction = Correction.of({"regions": parse_json(values["regions"].encode(errors="replace"), "regions")})
+        if isinstance(given, str):
+            found = await server.workers.ask("photo", id=given)
+            image, size = _image(server, found), (found["width"], found["height"])
+        else:
+            size = await server.workers.ask("measure", photo=given.data)
+            found = {"id": None, "path": given.name, "width": size[0], "height": size[1]}
+            image = await asyncio.to_thread(saved.keep, given.data)
+        record = await asyncio.to_thread(saved.save, image, size, correction)
+    return _corrected(found, record)
+
+
+async def image(server: Server, request: Request, values: dict[str, Any]) -> Response:
+    id, size = request.path_params["id"], values.get("size", 1600)
+    picture = server.pictures.get(id, size)
+    if picture is None:
+        picture = await server.workers.ask("picture", id=id, size=size)
+        server.pictures.put(id, size, picture)
+    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=86400, immutable"})
+
+
+async def thumbnail(server: Server, request: Request, _: object) -> Response:
+    return await image(server, request, {"size": THUMBNAIL})
+
+
+CAPTION = {"threshold": PROBABILITY, "top": COUNT, "words": {**COUNT, "maximum": 100}, "confidence": PROBABILITY}
+DESCRIBE = {"alternatives": {**COUNT, "minimum": 0, "maximum": 20}}
+PAGES = {"offset": {**COUNT, "minimum": 0, "maximum": 10**9}, "limit": {**COUNT, "maximum": 500}}
+KEEP = Call(
+    *("POST", "/api/records", "Keep a dropped photo with corrected regions.", "Photo", keep),
+    form={"regions": {**TEXT, "maxLength": inputs.LARGEST_FIELD, "description": "JSON: a list of Marked"}},
+)
+CALLS = (
+    Call("GET", "/api/health", "How the server is; never waits.", "Health", health),
+    _looking("caption", "The regions of a photo, with captions.", "Regions", CAPTION, {}),
+    _looking("describe", "One sentence for a photo.", "Description", DESCRIBE, {}),
+    _looking("align", "Which words of a sentence belong to which region.", "Alignment", {}, {"sentence": TEXT}),
+    _looking("like", "Photos with a region like a box of this one.", "Hits", {}, {"xyxy": BOX, **FILTERS}),
+    Call("GET", "/api/search", "Photos that show what a phrase says.", "Hits", search, {"q": TEXT, **FILTERS}),
+    Call("GET", "/api/photos", "The photos of the index, the newest first.", "Photos", photos, PAGES),
+    Call("GET", "/api/photos/{id}", "A photo of the index.", "Photo", photo),
+    Call("PUT", "/api/photos/{id}/regions", "Save corrected regions of a photo.", "Photo", correct),
+    Call(
+        *("GET", "/api/photos/{id}/image", "The photo, without its metadata.", "image/jpeg", image),
+        {"size": {**COUNT, "minimum": 16, "maximum": 4096}},
+    ),
+    Call("GET", "/api/photos/{id}/thumbnail", "The photo, small.", "image/jpeg", thumbnail),
+    KEEP,
+)

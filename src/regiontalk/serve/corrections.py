@@ -1,0 +1,91 @@
+"""Regions that people corrected on the page, kept as a data set that `regiontalk train` takes.
+
+corrections/annotations.jsonl   a record for each photo that was corrected; photos of the folder stay where they are
+corrections/photos/             copies of photos that were dropped on the page
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from regiontalk.data.checking import region_problems
+from regiontalk.data.records import ANNOTATIONS, Record, TrueRegion, annotations_path, stream_records
+from regiontalk.errors import DataError, UsageError
+from regiontalk.files import json_line, replacing
+from regiontalk.image_limits import HEADER_BYTES, format_of
+from regiontalk.typed import to_dataclass
+from regiontalk.types import BoxXYXY
+
+NAME = "corrections"
+MOST_REGIONS = 1000
+LONGEST_CAPTION = 1000
+
+
+@dataclass(frozen=True)
+class Marked:
+    xyxy: BoxXYXY
+    caption: str
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What the page sends."""
+
+    regions: tuple[Marked, ...]
+
+    @classmethod
+    def of(cls, data: object) -> Correction:
+        correction = to_dataclass(cls, data, "regions", UsageError)
+        if len(correction.regions) > MOST_REGIONS:
+            raise UsageError(f"{len(correction.regions)} regions; {MOST_REGIONS} at most")
+        if any(len(region.caption) > LONGEST_CAPTION for region in correction.regions):
+            raise UsageError(f"a caption of more than {LONGEST_CAPTION} characters")
+        return correction
+
+
+class Corrections:
+    """The data set in a folder. Used by one process; threads wait for each other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+
+    def place_of(self, photo: Path) -> str:
+        """A photo as a record names it, so that the folder of photos can be moved."""
+        return os.path.relpath(photo, self._folder).replace(os.sep, "/")
+
+    def read(self, image: str) -> Record | None:
+        with self._lock:
+            return self._records().get(image)
+
+    def save(self, image: str, size: tuple[int, int], correction: Correction) -> Record:
+        """Replaces what was saved for the photo; whole, or not at all."""
+        regions = tuple(TrueRegion(region.xyxy, region.caption.strip()) for region in correction.regions)
+        record = Record(image, *size, regions=regions)
+        for number, region in enumerate(regions, start=1):
+            for problem in region_problems(region, record):
+                raise UsageError(f"region {number}: {problem}")
+        with self._lock:
+            records = {**self._records(), image: record}
+            with replacing(self._folder / ANNOTATIONS[0]) as partial:
+                partial.write_bytes(b"".join(json_line(one.to_dict()) for one in records.values()))
+        return record
+
+    def keep(self, photo: bytes) -> str:
+        """Copies a dropped photo beside the records; returns how they name it."""
+        kind = format_of(photo[:HEADER_BYTES]) or ""
+        path = self._folder / "photos" / f"{hashlib.sha256(photo).hexdigest()[:24]}.{kind.lower()}"
+        if not path.exists():
+            with replacing(path) as partial:
+                partial.write_bytes(photo)
+        return self.place_of(path)
+
+    def _records(self) -> dict[str, Record]:
+        try:
+            annotations_path(self._folder)
+        except DataError:  # none yet
+            return {}
+        return {record.image: record for record in stream_records(self._folder)}

@@ -1,0 +1,76 @@
+"""The process that brings the index up to date, while the server answers from what is done so far."""
+
+from __future__ import annotations
+
+import threading
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+from regiontalk.errors import RegionTalkError
+from regiontalk.serve.processes import Child, give_way, limit_memory
+from regiontalk.serve.settings import Settings
+
+TRIES = 3  # processes that may be lost: one after the other continues where the last one was
+REPORT_SECONDS = 0.5
+
+
+class Indexing:
+    """How far it is: `photos` in the index, `progress` as in the health's JSON, and the last `problem`."""
+
+    def __init__(self, settings: Settings, photos: int) -> None:
+        self.photos, self.problem = photos, ""
+        self.progress: dict[str, Any] | None = None if settings.folder is None else _progress(0, 0, 0, None)
+        self._settings, self._closed = settings, False
+        if settings.folder is not None:
+            self._child = Child(_index, settings)
+            threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        for _ in range(TRIES):
+            try:
+                while True:
+                    self.photos, self.progress = self._child.receive()
+                    if self.progress is None:
+                        return
+            except RegionTalkError as error:
+                self.problem = error.message + (f" ({error.hint})" if error.hint else "")
+                break
+            except (EOFError, OSError):
+                if self._closed:
+                    return
+                self.problem = "the process that looks at the folder ended early"
+                self._child.end()
+                self._child = Child(_index, self._settings)
+        self.progress = None
+
+    def close(self) -> None:
+        self._closed = True
+        if self._settings.folder is not None:
+            self._child.end()
+
+
+def _progress(done: int, total: int, skipped: int, seconds_left: float | None) -> dict[str, Any]:
+    left = None if seconds_left is None else round(seconds_left, 1)
+    return {"done": done, "total": total, "skipped": skipped, "seconds_left": left}
+
+
+def _index(connection: Connection, settings: Settings) -> None:
+    """Sends how many photos the index has, and how far it is; nothing left to do is None."""
+    from regiontalk.search.build import Progress
+    from regiontalk.serve.tasks import Desk
+
+    give_way()
+    index = Desk.of(settings).index
+    assert index is not None
+    limit_memory()
+    told = 0.0
+
+    def watch(progress: Progress) -> None:
+        nonlocal told
+        if time.monotonic() - told > REPORT_SECONDS:
+            told = time.monotonic()
+            connection.send((len(index), _progress(*progress)))
+
+    index.update(watch=watch)
+    connection.send((len(index), None))

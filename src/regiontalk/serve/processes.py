@@ -1,0 +1,73 @@
+"""Processes that work for the server and end with it, within limits on memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from regiontalk.errors import RegionTalkError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+LARGEST_GROWTH = 2 << 30  # bytes of memory that a process may take beside the loaded model
+
+_context = multiprocessing.get_context("spawn")  # a fork would inherit the server's sockets and pipes
+
+
+class Child:
+    """A process that runs `target(connection, *arguments)`, and our end of the connection."""
+
+    def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
+        self.connection, theirs = _context.Pipe()
+        self._process = _context.Process(target=_run, args=(target, theirs, *arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+    def receive(self, seconds: float | None = None) -> Any:
+        """What it sends next; raises EOFError where it is gone, and the error that it sends."""
+        if not self.connection.poll(seconds):
+            raise TimeoutError
+        message = self.connection.recv()
+        if isinstance(message, RegionTalkError):
+            raise message
+        return message
+
+
+def _run(target: Callable[..., None], connection: Connection, *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
+    with suppress(EOFError, OSError):  # the server is gone
+        try:
+            target(connection, *arguments)
+        except RegionTalkError as error:
+            connection.send(error)
+
+
+def limit_memory() -> None:
+    """Private memory, where the system can limit it: the index is mapped, and may be larger."""
+    status = Path("/proc/self/status")
+    if resource is None or not status.exists():
+        return
+    taken = next(int(line.split()[1]) << 10 for line in status.read_text().splitlines() if line.startswith("VmData:"))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = taken + LARGEST_GROWTH
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+
+
+def give_way() -> None:
+    """Lets other processes go first, where the system can do that."""
+    with suppress(AttributeError, OSError):
+        os.nice(10)
