@@ -50,6 +50,21 @@ def test_sampling_outside_the_photo_has_its_gradient_too():
     assert gradcheck(lambda f, b: sample_regions(f, b, 4), (features.requires_grad_(), box.requires_grad_()), eps=1e-6)
 
 
+@pytest.mark.parametrize("samples_per_cell", [1, 2])
+def test_sampling_on_a_turned_grid_reaches_its_map_too(samples_per_cell):
+    generator = torch.Generator().manual_seed(5)
+    features = torch.randn(1, 2, 4, 4, dtype=torch.float64, generator=generator)
+    boxes = torch.tensor([[[5.3, 8.1, 41.7, 50.3], [20.9, 3.7, 58.3, 33.1]]], dtype=torch.float64)
+    affine = torch.eye(2, 3, dtype=torch.float64) + 0.3 * torch.randn(
+        1, 2, 2, 3, dtype=torch.float64, generator=generator
+    )
+    assert gradcheck(
+        lambda f, b, a: sample_regions(f, b, CELLS, samples_per_cell, a),
+        (features.requires_grad_(), boxes.requires_grad_(), affine.requires_grad_()),
+        eps=1e-7,
+    )
+
+
 def test_decoding_and_encoding():
     generator = torch.Generator().manual_seed(3)
     anchors = torch.rand(5, 4, dtype=torch.float64, generator=generator) * 50 + 10
@@ -59,7 +74,7 @@ def test_decoding_and_encoding():
     assert gradcheck(encode_boxes, (anchors, boxes.requires_grad_()))
 
 
-def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None) -> FCLNTask:
+def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None, affine: bool = False) -> FCLNTask:
     """A tiny net whose boxes have moved a little off their anchors; no data."""
     config = FCLNConfig(
         backbone="tiny",
@@ -67,7 +82,7 @@ def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None) 
         input_size=64,
         initialization="he",
         localization=LocalizationConfig(((24, 24), (40, 20)), filters=8),
-        recognition=RecognitionConfig(cells=3, hidden=16, code=16, dropout=0.0),
+        recognition=RecognitionConfig(cells=3, hidden=16, code=16, dropout=0.0, affine=affine),
         language=LanguageConfig(embedding=8, hidden=8),
     )
     recipe = FCLNRecipe(
@@ -117,6 +132,18 @@ def test_captions_alone_move_the_proposals():
     assert not moved["localization.scores"]  # which proposals are taken has no gradient
     assert not moved["recognition.score"]
     assert not moved["recognition.transform"]
+
+
+def test_captions_teach_the_sampling_grid():
+    """From the first step on, in which the grid is still the box itself."""
+    task, batch = make_task(ProposalSamplerConfig(), affine=True), make_batch()
+    change = task.net.recognition.affine.change.weight
+    assert not change.any()
+    before = task.losses(batch)["caption"]
+    (gradient,) = torch.autograd.grad(before, [change])
+    with torch.no_grad():
+        change -= 1e-3 * gradient / gradient.norm()
+    assert task.losses(batch)["caption"] < before
 
 
 def test_a_step_down_the_caption_loss_changes_the_boxes_and_lowers_it():

@@ -46,6 +46,20 @@ def test_the_final_box_is_the_region_moved_by_the_final_transform():
     assert not torch.allclose(recognized.boxes_xyxy, BOXES)
 
 
+@pytest.mark.parametrize("initialization", ["gaussian", "released", "he"])
+def test_affine_regions_start_as_the_boxes_themselves(initialization):
+    net = make_net(initialization)
+    torch.manual_seed(0)
+    recognition = replace(CONFIG.recognition, affine=True)
+    affine = FCLN(replace(net.config, recognition=recognition), tokens=7, starts=2).eval()
+    affine.load_state_dict(net.state_dict(), strict=False)
+    features, _ = net.backbone(photos(), SIZES)
+    before = net.recognize(features, SIZES, BOXES).codes
+    torch.testing.assert_close(affine.recognize(features, SIZES, BOXES).codes, before)
+    torch.nn.init.normal_(affine.recognition.affine.change.bias)
+    assert not torch.allclose(affine.recognize(features, SIZES, BOXES).codes, before)
+
+
 def test_photos_of_a_batch_are_seen_as_if_alone():
     net = make_net(surroundings=True)
     together = net.recognize(net.backbone(photos(), SIZES)[0], SIZES, BOXES)

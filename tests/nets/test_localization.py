@@ -262,6 +262,29 @@ def test_several_samples_a_cell_are_averaged():
     torch.testing.assert_close(coarse, fine.view(1, 2, 3, 2, 3, 2).mean(dim=(3, 5)))
 
 
+@pytest.mark.parametrize("samples", [1, 2])
+def test_the_identity_samples_the_box_itself(samples: int) -> None:
+    generator = torch.Generator().manual_seed(7)
+    features = torch.rand((2, 3, 6, 9), generator=generator)
+    boxes = torch.tensor([[[8.0, 8.0, 88.0, 72.0], [-60.0, -20.0, 300.0, 110.0]]] * 2)
+    identity = torch.eye(2, 3).expand(2, 2, 2, 3)
+    torch.testing.assert_close(
+        sample_regions(features, boxes, 5, samples, identity), sample_regions(features, boxes, 5, samples)
+    )
+
+
+def test_an_affine_map_turns_scales_and_shifts_the_grid_inside_the_box():
+    box = torch.tensor([[[20.0, 30.0, 80.0, 70.0]]])  # centre 50, 50, half sizes 30, 20
+    quarter_turn = torch.tensor([[[[0.0, -1.0, 0.0], [1.0, 0.0, 0.0]]]])
+    x, y = sample_regions(ramp(8, 8), box, 3, affine=quarter_turn)[0]
+    torch.testing.assert_close((x[0, 0], y[0, 0]), (torch.tensor(80.0), torch.tensor(30.0)))  # where the right top is
+    torch.testing.assert_close((x[0, 2], y[0, 2]), (torch.tensor(80.0), torch.tensor(70.0)))
+    smaller = torch.tensor([[[[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]]])  # the lower right quarter
+    x, y = sample_regions(ramp(8, 8), box, 3, affine=smaller)[0]
+    torch.testing.assert_close(x, torch.tensor([50.0, 65.0, 80.0]).expand(3, 3))
+    torch.testing.assert_close(y, torch.tensor([50.0, 60.0, 70.0])[:, None].expand(3, 3))
+
+
 @pytest.mark.parametrize("samples", [2, 3])
 def test_means_over_cells_are_means_of_points(samples: int) -> None:
     """Outside the photo, and for a box without area, too."""

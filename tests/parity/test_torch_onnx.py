@@ -36,6 +36,7 @@ PAPER_LIKE = replace(
     recognition=replace(SMALL.recognition, samples_per_cell=1),
     language=replace(SMALL.language, feed="once", surroundings=False),
 )
+AFFINE = replace(SMALL, recognition=replace(SMALL.recognition, affine=True))
 EFFICIENT = replace(SMALL, backbone="efficientnet-lite0", channels=16)
 TRANSFORMER = replace(SMALL, backbone="vit-s", channels=16)
 SHAPES = ((64, 160, (160, 50)), (192, 96, (70, 192)), (32, 32, (16, 16)))
@@ -49,7 +50,7 @@ class Pair:
         self.net = FCLN(config, TOKENS, STYLES).eval()
         with torch.no_grad():
             for name, weight in self.net.named_parameters():
-                if "transform" in name or name in ("backbone.positions", "backbone.class_token"):
+                if "transform" in name or "affine" in name or name in ("backbone.positions", "backbone.class_token"):
                     weight.normal_(std=0.05)
         self.graphs = trace(self.net)
         self.sessions = {
@@ -71,8 +72,13 @@ class Pair:
 
 @pytest.fixture(
     scope="module",
-    params=[SMALL, PAPER_LIKE, *(pytest.param(net, marks=pytest.mark.slow) for net in (EFFICIENT, TRANSFORMER))],
-    ids=["small", "paper-like", "efficientnet", "transformer"],
+    params=[
+        SMALL,
+        PAPER_LIKE,
+        AFFINE,
+        *(pytest.param(net, marks=pytest.mark.slow) for net in (EFFICIENT, TRANSFORMER)),
+    ],
+    ids=["small", "paper-like", "affine", "efficientnet", "transformer"],
 )
 def pair(request: pytest.FixtureRequest) -> Pair:
     return Pair(request.param)
@@ -103,7 +109,8 @@ def test_a_photo_alone_needs_no_mask(pair: Pair) -> None:
 
 def test_several_points_a_cell_are_sampled_by_products_of_matrices(pair: Pair) -> None:
     kinds = {node.op_type for node in pair.graphs["recognize"].graph.node}
-    assert ("GridSample" in kinds) == (pair.net.config.recognition.samples_per_cell == 1)
+    config = pair.net.config.recognition
+    assert ("GridSample" in kinds) == (config.samples_per_cell == 1 or config.affine)
 
 
 def test_graphs_keep_the_networks_names_for_weights_and_none_of_this_machines_folders(pair: Pair) -> None:

@@ -80,10 +80,11 @@ class FCLN(nn.Module):
         count, regions = boxes_xyxy.shape[:2]
         whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
         with_whole = torch.cat([boxes_xyxy, whole], dim=1)
-        recognition = self.config.recognition
-        sampled = sample_regions(
-            features, with_whole, recognition.cells, recognition.samples_per_cell
-        )  # (N·(B+1), C, X, Y)
+        cells = (self.config.recognition.cells, self.config.recognition.samples_per_cell)
+        sampled = sample_regions(features, with_whole, *cells)  # (N·(B+1), C, X, Y)
+        if self.recognition.affine is not None:
+            affine = self.recognition.affine(sampled).unflatten(0, (count, regions + 1))
+            sampled = sample_regions(features, with_whole, *cells, affine)
         codes, logits, transforms = self.recognition(sampled, box_geometry(with_whole.detach(), sizes).flatten(0, 1))
         codes = codes.view(count, regions + 1, -1)
         transforms = transforms.view(count, regions + 1, 4)[:, :-1]
@@ -120,6 +121,8 @@ def initialize(net: FCLN, how: str) -> None:
                 nn.init.xavier_uniform_(weight)
             else:
                 nn.init.kaiming_normal_(weight, nonlinearity="relu")
+    if net.recognition.affine is not None:
+        nn.init.zeros_(net.recognition.affine.change.weight)
     if how in ("released", "he"):
         nn.init.zeros_(net.localization.transforms.weight)
         nn.init.zeros_(net.recognition.transform.weight)

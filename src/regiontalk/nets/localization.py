@@ -79,32 +79,60 @@ def box_iou(a_xyxy: Tensor, b_xyxy: Tensor) -> Tensor:
     return overlap / (area_a[:, :, None] + area_b[:, None, :] - overlap).clamp(min=1e-9)
 
 
-def sample_regions(features: Tensor, boxes_xyxy: Tensor, cells: int, samples_per_cell: int = 1) -> Tensor:
+def sample_regions(
+    features: Tensor, boxes_xyxy: Tensor, cells: int, samples_per_cell: int = 1, affine: Tensor | None = None
+) -> Tensor:
     """Eq. 3: bilinear features of regions; the gradient reaches the box coordinates.
 
     features (N, C, h, w), boxes (N, B, 4) -> (N·B, C, X, Y) with X = Y = `cells`. The corners of the grid lie
     on the corners of the box. Differs from the paper where `samples_per_cell` > 1: each cell is the mean of
     that many points a side, so that a large region skips no feature.
+
+    With `affine` (N, B, 2, 3) the grid is turned, sheared, scaled and shifted inside each box first, whose own
+    coordinates are (x, y, 1) with x and y in -1…1; the gradient reaches it too.
     """
+    if affine is not None:
+        points = _sample_grid(features, _affine_grid(boxes_xyxy, cells * samples_per_cell, affine))
+        return F.avg_pool2d(points, samples_per_cell)
     if samples_per_cell > 1:
         return _sample_means(features, boxes_xyxy, cells, samples_per_cell)
-    return _sample_points(features, boxes_xyxy, cells)
+    return _sample_grid(features, _box_grid(boxes_xyxy, cells))
 
 
-def _sample_points(features: Tensor, boxes_xyxy: Tensor, points: int) -> Tensor:
-    """One point a cell: a gather."""
-    count, channels, height, width = features.shape
+def _box_grid(boxes_xyxy: Tensor, points: int) -> Tensor:
+    """Pixels (N, B, points, points, 2) of a grid over each box."""
     ratio = torch.linspace(0, 1, points, device=boxes_xyxy.device, dtype=boxes_xyxy.dtype)
     low, high = boxes_xyxy[..., :2, None], boxes_xyxy[..., 2:, None]
-    x, y = (low + (high - low) * ratio).unbind(dim=2)  # (N, B, points) each, in pixels
-    # grid_sample wants -1…1 over the map's outer edges
-    x = x * (2.0 / (STRIDE * width)) - 1
-    y = y * (2.0 / (STRIDE * height)) - 1
-    grid = torch.stack(
+    x, y = (low + (high - low) * ratio).unbind(dim=2)  # (N, B, points) each
+    return torch.stack(
         [x[:, :, None, :].expand(-1, -1, points, -1), y[:, :, :, None].expand(-1, -1, -1, points)], dim=-1
-    )  # (N, B, points, points, 2)
+    )
+
+
+def _affine_grid(boxes_xyxy: Tensor, points: int, affine: Tensor) -> Tensor:
+    """Pixels (N, B, points, points, 2) of a grid that `affine` (N, B, 2, 3) moves inside each box."""
+    own = torch.linspace(-1, 1, points, device=boxes_xyxy.device, dtype=boxes_xyxy.dtype)
+    plane = torch.stack(
+        [own.expand(points, -1), own[:, None].expand(-1, points), torch.ones_like(own).expand(points, -1)]
+    )
+    moved = affine.to(boxes_xyxy.dtype) @ plane.flatten(1)  # (N, B, 2, points²)
+    centre, size = to_cxcywh(boxes_xyxy)[..., None].split(2, dim=2)  # (N, B, 2, 1) each
+    return (centre + size / 2 * moved).mT.unflatten(2, (points, points))
+
+
+def _sample_grid(features: Tensor, grid: Tensor) -> Tensor:
+    """One feature a point, a gather: pixels (N, B, points, points, 2) -> (N·B, C, points, points)."""
+    count, channels, height, width = features.shape
+    points = grid.shape[2]
+    # grid_sample wants -1…1 over the map's outer edges
+    x = grid[..., 0] * (2.0 / (STRIDE * width)) - 1
+    y = grid[..., 1] * (2.0 / (STRIDE * height)) - 1
     sampled = F.grid_sample(
-        features.to(grid.dtype), grid.flatten(1, 2), mode="bilinear", padding_mode="zeros", align_corners=False
+        features.to(grid.dtype),
+        torch.stack([x, y], dim=-1).flatten(1, 2),
+        mode="bilinear",
+        padding_mode="zeros",
+        align_corners=False,
     )  # (N, C, B·points, points)
     return sampled.view(count, channels, -1, points, points).transpose(1, 2).flatten(0, 1)
 

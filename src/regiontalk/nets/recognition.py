@@ -25,6 +25,32 @@ class RecognitionConfig:
     score_hidden: int = 0
     """Differs from the paper where it is not 0: a layer of this size, which also sees the box's place, makes the
     score. Whether people mention a thing depends on how large it is and where it stands."""
+    affine: bool = False
+    """Differs from the paper, which names it as future work: regions are sampled a second time, on a grid that an
+    affine map turns, shears, scales and shifts inside the box (`AffineMap`)."""
+
+
+AFFINE_HIDDEN = 64
+LARGEST_CHANGE = 0.5  # of a number of the map: half the box's side for the size, a quarter for the place
+
+
+class AffineMap(nn.Module):
+    """A region's features -> the affine map (2 × 3) of its sampling grid: the identity before training.
+
+    No box says which map is right. The losses of what is read off the second sample, above all that of the captions,
+    teach it (Jaderberg et al. 2015, spatial transformers).
+    """
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(inputs, AFFINE_HIDDEN)
+        self.change = nn.Linear(AFFINE_HIDDEN, 6)
+
+    def forward(self, regions: Tensor) -> Tensor:
+        """(R, C, X, Y) -> (R, 2, 3)."""
+        change = self.change(F.relu(self.hidden(regions.flatten(1)))).float()
+        identity = torch.eye(2, 3, device=change.device, dtype=change.dtype)
+        return identity + LARGEST_CHANGE * torch.tanh(change).unflatten(1, (2, 3))
 
 
 class RecognitionNetwork(nn.Module):
@@ -38,6 +64,7 @@ class RecognitionNetwork(nn.Module):
         self.before_score = nn.Linear(config.code + GEOMETRY, config.score_hidden) if config.score_hidden else None
         self.score = nn.Linear(config.score_hidden or config.code, 1)
         self.transform = nn.Linear(config.code, 4)
+        self.affine = AffineMap(channels * config.cells**2) if config.affine else None
 
     def forward(self, regions: Tensor, geometry: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(R, C, X, Y), the boxes' places (R, 5) -> codes (R, D), logits (R,), transforms (R, 4)."""
