@@ -24,6 +24,7 @@ from regiontalk.files import (
     read_json,
     read_json_lines,
     read_lines,
+    read_toml,
     replacing,
 )
 
@@ -239,6 +240,16 @@ def test_what_is_no_json_is_named_with_its_place(data: bytes, tmp_path: Path) ->
     (tmp_path / "x.json").write_bytes(data)
     with pytest.raises(DataError, match=r"x\.json: wrong JSON"):
         read_json(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("depth", [102, 5_000, 200_000])
+def test_deep_nesting_is_called_so(depth: int, tmp_path: Path) -> None:
+    """And not "maximum recursion depth exceeded", which is about our program."""
+    with pytest.raises(DataError, match=r"^here: wrong JSON: lists and objects are nested more than 100 deep$"):
+        parse_json(b"[" * depth + b"]" * depth, "here")
+    (tmp_path / "x.toml").write_bytes(b"a = " + b"[" * depth + b"]" * depth)
+    with pytest.raises(DataError, match=r"x\.toml: not TOML: lists and objects are nested more than 100 deep$"):
+        read_toml(tmp_path / "x.toml")
 
 
 def test_a_byte_order_mark_does_no_harm() -> None:

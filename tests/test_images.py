@@ -56,7 +56,9 @@ def swapped_profile() -> bytes:
 
 def test_path_bytes_image_and_array_give_the_same_pixels(scene: Image.Image, scene_path: Path) -> None:
     expected = np.asarray(scene)
-    for source in (scene_path, str(scene_path), scene_path.read_bytes(), scene, np.asarray(scene)):
+    data = scene_path.read_bytes()
+    buffers = (data, bytearray(data), memoryview(data))
+    for source in (scene_path, str(scene_path), *buffers, scene, np.asarray(scene)):
         np.testing.assert_array_equal(pixels(source), expected)
 
 

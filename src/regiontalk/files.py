@@ -34,6 +34,7 @@ LARGEST_FILE = 1 << 28  # bytes of a file that is read as a whole
 MOST_UNPACKED = 300  # times the size of a compressed file of lines, where that is more than LARGEST_FILE
 MOST_DIGITS = 300  # of an integer: it still is a float
 DEEPEST = 100  # lists and objects within each other
+TOO_DEEP = f"lists and objects are nested more than {DEEPEST} deep"
 LONGEST_NAME = 200  # bytes of a file name that we choose, before its ending
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what the system says when there is no room
@@ -326,7 +327,9 @@ def read_toml(path: Path, error: type[RegionTalkError] = DataError) -> dict[str,
         return values
     except DataError as problem:
         raise error(problem.message) from problem
-    except (ValueError, RecursionError) as problem:  # not UTF-8, wrong TOML, nested too deeply
+    except RecursionError as problem:
+        raise error(f"{path}: not TOML: {TOO_DEEP}") from problem
+    except ValueError as problem:  # not UTF-8, wrong TOML, nested too deeply
         raise error(f"{path}: not TOML: {problem}") from problem
 
 
@@ -343,7 +346,9 @@ def parse_json(data: bytes, place: str) -> Any:
         return value
     except json.JSONDecodeError as error:
         raise DataError(f"{place}: wrong JSON at character {error.pos + 1}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise DataError(f"{place}: wrong JSON: {TOO_DEEP}") from error
+    except ValueError as error:
         raise DataError(f"{place}: wrong JSON: {error}") from error
 
 
@@ -369,7 +374,7 @@ def _check_depth(value: Any) -> None:
         inside = (one.values() if type(one) is dict else one for one in level)
         level = [part for parts in inside for part in parts if type(part) in (dict, list)]
     if level:
-        raise ValueError(f"nested more than {DEEPEST} deep")
+        raise ValueError(TOO_DEEP)
 
 
 def parse_object(data: bytes, place: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from regiontalk.image_limits import Limits as Limits  # noqa: PLC0414  (exported
 
 Result = TypeVar("Result")
 Work = Callable[[Image.Image, bool], Result]
-PhotoSource = str | Path | bytes | IO[bytes] | Image.Image | NDArray[Any]
+PhotoSource = str | Path | bytes | bytearray | memoryview | IO[bytes] | Image.Image | NDArray[Any]
 
 SHORTEST_SIDE = 16  # pixels: one cell of a stride-16 feature map
 GREY = 127  # the padding: near the mean of photos, so that it excites little
@@ -91,7 +91,9 @@ class Photo:
 
     @classmethod
     def of(cls, source: PhotoSource, limits: Limits) -> Photo:
-        """Reads an open file at once: nobody knows where it stands later."""
+        """Reads an open file at once: nobody knows where it stands later, nor what a buffer holds."""
+        if isinstance(source, (bytearray, memoryview)):
+            source = bytes(source)
         return cls(_read(source, limits) if hasattr(source, "read") else source, limits)
 
     def check(self) -> None:

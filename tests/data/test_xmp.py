@@ -17,7 +17,7 @@ from PIL import Image
 from regiontalk.data import xmp
 from regiontalk.data.prepare import prepare
 from regiontalk.data.records import Dataset
-from regiontalk.data.sources import Source
+from regiontalk.data.sources import Skipped, Source
 from regiontalk.errors import DataError
 from regiontalk.images import open_photo
 from regiontalk.types import Region
@@ -160,9 +160,27 @@ def test_data_prepare_reads_sidecars(tmp_path: Path, scene: Image.Image) -> None
 )
 def test_broken_sidecars_are_named(data: bytes, tmp_path: Path, scene: Image.Image) -> None:
     scene.save(tmp_path / "a.jpg")
-    (tmp_path / "a.jpg.xmp").write_bytes(data)
+    sidecar = tmp_path / "a.jpg.xmp"
+    sidecar.write_bytes(data)
     with pytest.raises(DataError, match=r"a\.jpg\.xmp"):
-        list(xmp.read(Source(tmp_path)))
+        list(xmp.read(Source(sidecar)))
+    [skipped] = xmp.read(Source(tmp_path))
+    assert isinstance(skipped, Skipped)
+    assert skipped.place == str(sidecar)
+    assert str(sidecar) not in skipped.reason
+
+
+def test_a_broken_sidecar_ends_no_data_set(tmp_path: Path, scene: Image.Image) -> None:
+    source = tmp_path / "photos"
+    source.mkdir()
+    for name in ("a.jpg", "b.jpg", "c.jpg"):
+        scene.save(source / name)
+        xmp.sidecar_of(source / name).write_bytes(xmp.to_xmp("a mug", [MUG], scene.size))
+    xmp.sidecar_of(source / "b.jpg").write_bytes(b"no XML")
+    done = prepare("xmp", source, tmp_path / "data")
+    assert done.description["skipped_images"] == {"unreadable sidecar": 1}
+    assert [one.place for one in done.skipped] == [str(source / "b.jpg.xmp")]
+    assert len(Dataset(tmp_path / "data")) == 2
 
 
 @pytest.mark.timeout(60)

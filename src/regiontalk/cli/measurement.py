@@ -29,7 +29,13 @@ split_option = click.option("--split", help="Only the truth's records of this sp
 truth_option = click.option(
     "--truth", "--data", "truth", type=FILE, required=True, help="A file of records or a data set folder."
 )
-predictions_option = click.option("--predictions", type=FILE, required=True, help="JSON lines (.jsonl or .jsonl.gz).")
+predictions_option = click.option(
+    "--predictions",
+    type=FILE,
+    required=True,
+    help="What caption, describe or predict wrote: JSON lines (.jsonl), or a JSON array with an object a line (.json); "
+    "gzipped too (.gz).",
+)
 
 
 def with_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:

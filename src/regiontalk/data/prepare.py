@@ -26,7 +26,7 @@ from regiontalk.data.packing import packing
 from regiontalk.data.photo_paths import PhotoFinder
 from regiontalk.data.records import Record, TarShards, TrueRegion, checked
 from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
-from regiontalk.data.sources import NO_SPLIT, Format, Item, Source, read_split_file
+from regiontalk.data.sources import NO_SPLIT, Format, Item, Skipped, Source, read_split_file
 from regiontalk.data.writing import Counts, write_dataset
 from regiontalk.errors import DataError, ImageError, SkippedInputs, UsageError
 from regiontalk.images import Photo
@@ -60,15 +60,6 @@ class Settings:
     pack: int | None = None
     strict: bool = False
     force: bool = False
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """An image that could not be used: where it stands in the source, what is wrong, and in which words."""
-
-    place: str
-    kind: str
-    reason: str
 
 
 @dataclass
@@ -108,7 +99,7 @@ def prepare(
     path: Path,
     out: Path,
     settings: Settings = Settings(),  # noqa: B008  (frozen)
-    track: Callable[[Iterable[Item]], Iterable[Item]] = iter,
+    track: Callable[[Iterable[Item | Skipped]], Iterable[Item | Skipped]] = iter,
 ) -> Prepared:
     """Reads the data set `path` and writes the data set `out`, whole or not at all."""
     source = _open_source(path, settings)
@@ -139,8 +130,11 @@ class RecordMaker:
         self._finder = PhotoFinder(self.source.image_folder, self.form.photo_folders, not self.form.own)
         self._places: dict[tuple[str | None, str], str] = {}
 
-    def records(self, items: Iterable[Item], packed: Callable[[Record], Record]) -> Iterator[Record]:
+    def records(self, items: Iterable[Item | Skipped], packed: Callable[[Record], Record]) -> Iterator[Record]:
         for item in items:
+            if isinstance(item, Skipped):
+                self.report.skipped.append(item)
+                continue
             try:
                 record = self._record(item)
                 if record is not None:

@@ -87,6 +87,15 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """An image that cannot be used: where it stands in the source, what is wrong, and in which words."""
+
+    place: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Format:
     """How a foreign format is read. `photo_folders` are the usual places of photos in its download.
 
@@ -94,7 +103,7 @@ class Format:
     `drops`: a rule of the data set against single regions, giving the reason.
     """
 
-    read: Callable[[Source], Iterator[Item]]
+    read: Callable[[Source], Iterator[Item | Skipped]]
     photo_folders: tuple[str, ...] = ("",)
     min_regions: int = 0
     max_regions: int | None = None

@@ -21,8 +21,8 @@ from typing import cast
 from xml.etree import ElementTree as ET
 
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Source, reading
-from regiontalk.errors import ImageError
+from regiontalk.data.sources import Format, Item, Skipped, Source, reading
+from regiontalk.errors import ImageError, RegionTalkError
 from regiontalk.files import LONGEST_LINE, read_file
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 from regiontalk.images import SIDEWAYS, Photo
@@ -79,12 +79,17 @@ def to_xmp(
     return _PACKET % packet
 
 
-def read(source: Source) -> Iterator[Item]:
-    """Photos with sidecars, from a folder and those below it, or from one sidecar."""
-    sidecars = sorted(source.path.rglob("*.xmp")) if source.path.is_dir() else [source.path]
-    for sidecar in sidecars:
-        with reading(str(sidecar)):
+def read(source: Source) -> Iterator[Item | Skipped]:
+    """Photos with sidecars, from a folder and those below it, or from one sidecar. In a folder, a sidecar that cannot
+    be read is skipped, as a photo would be."""
+    if not source.path.is_dir():
+        yield _item(source, source.path)
+        return
+    for sidecar in sorted(source.path.rglob("*.xmp")):
+        try:
             yield _item(source, sidecar)
+        except RegionTalkError as error:
+            yield Skipped(str(sidecar), "unreadable sidecar", error.message.removeprefix(f"{sidecar}: "))
 
 
 FORMAT = Format(read, min_regions=0)
@@ -184,6 +189,11 @@ def _name(short: str) -> str:
 
 
 def _item(source: Source, sidecar: Path) -> Item:
+    with reading(str(sidecar)):
+        return Item(str(sidecar), _record(source, sidecar))
+
+
+def _record(source: Source, sidecar: Path) -> Record:
     root = _parse(read_file(sidecar, LONGEST_LINE))
     photo = _photo_of(source, sidecar)
     orientation = orientation_of(photo)
@@ -197,8 +207,7 @@ def _item(source: Source, sidecar: Path) -> Item:
             regions += [_region(item, size, orientation) for item in _region_items(group) if _has_name(item)]
     sentences = tuple(dict.fromkeys(text for text in texts if text.strip()))
     split = source.split_for(photo.name, default="train")
-    record = Record(str(photo), *size, split, sentences=sentences, regions=tuple(regions))
-    return Item(str(sidecar), record)
+    return Record(str(photo), *size, split, sentences=sentences, regions=tuple(regions))
 
 
 def _photo_of(source: Source, sidecar: Path) -> Path:
