@@ -130,6 +130,12 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
+    def enter(self) -> None:
+        """The Enter key, with what it does: submit a form, follow a link."""
+        key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+        self.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **key)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **key)
+
     def write(self, text: str) -> None:
         self.call("Input.insertText", text=text)
 

@@ -230,6 +230,7 @@ function hear() {
 
 history.scrollRestoration = "manual";
 await watch(hear);
+hear();
 document.addEventListener("visibilitychange", () => watch(hear));
 for (const part of ["no-folder", "greeting"]) find(part).hidden = Boolean(server.folder);
 started = true;

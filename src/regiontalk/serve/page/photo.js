@@ -83,7 +83,7 @@ function fill() {
   name(photo.path);
   find("path").textContent = `${photo.path} · ${photo.width} × ${photo.height}`;
   find("corrected").hidden = !photo.corrected;
-  find("pick-hint").hidden = !server.folder;
+  for (const part of ["pick-hint", "correct"]) find(part).hidden = !server.folder; // there is nowhere to save it
   stage.classList.toggle("searchable", Boolean(server.folder));
   slider.value = 100 * server.threshold;
   if (!photo.regions.some(likely) && photo.regions.length) slider.value = 0;

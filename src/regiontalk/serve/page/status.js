@@ -55,6 +55,7 @@ export async function watch(changed) {
     showIndexing(server);
     if (lost) forgive();
     lost = false;
+    if (server.problem && server.problem !== before.problem) complain(new api.ApiError(server.problem));
     if (before.photos !== server.photos || Boolean(before.indexing) !== Boolean(server.indexing)) changed(before);
   } catch (error) {
     lost = true;

@@ -1,0 +1,432 @@
+"""The page of `regiontalk serve`, used as a person would: a real Chromium, the real server, the package's own model."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chromium import CHROMIUM, Browser
+from regiontalk.data.records import Dataset
+
+PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
+NAMES = ("bear", "chelsea", "coffee", "hug", "jockey")
+EVIL_NAME = "<img src=x onerror=document.title='owned'>.jpg"
+EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> & \u202e"
+PHONE = {"width": 360, "height": 740, "touch": True}
+LAPTOP = {"width": 1366, "height": 768}
+WIDE = {"width": 2560, "height": 1300}
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium"),
+    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="the extra serve is not installed"),
+]
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """The address of a server; its index is complete."""
+    command = [sys.executable, "-m", "regiontalk", "serve", *arguments, "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            address = server.stderr.readline().split()[0].rstrip("/")
+            while json.load(urllib.request.urlopen(f"{address}/api/health"))["indexing"]:
+                time.sleep(0.2)
+            yield address
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for name in NAMES:
+        shutil.copy(PHOTOS / f"{name}.jpg", folder)
+    shutil.copy(PHOTOS / "surfing.jpg", folder / EVIL_NAME)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with serving(str(folder)) as address:
+        yield address
+
+
+Browse = Callable[..., Browser]
+
+
+@pytest.fixture
+def browse(browser: Browser, address: str) -> Iterator[Browse]:
+    """Opens a place of the page; afterwards, nothing may have been complained of."""
+
+    def open_page(place: str = "/", **window: Any) -> Browser:
+        browser.open(address + place, **{**LAPTOP, **window})
+        browser.wait_for("document.querySelector('#browse:not([hidden]), #viewer:not([hidden])') !== null")
+        return browser
+
+    browser.events.clear()
+    yield open_page
+    assert not complaints(browser)
+
+
+def complaints(browser: Browser) -> list[dict[str, Any]]:
+    return [event for event in browser.events if event["method"] in ("Log.entryAdded", "Runtime.exceptionThrown")]
+
+
+CARDS = "[...document.querySelectorAll('#cards small')].map(s => s.firstChild.data)"
+CAPTIONS = "[...document.querySelectorAll('#captions .caption span')].map(s => s.textContent)"
+DRAFTS = "[...document.querySelectorAll('#drafts input')].map(i => i.value)"
+LABEL = "label.hidden ? null : label.textContent"
+MARKED = "[...document.querySelectorAll('li.active .caption span, .segment.active')].map(s => s.textContent)"
+NAME = "document.getElementById('name').textContent"
+STATUS = "document.getElementById('status').textContent"
+
+
+def drop(browser: Browser, name: str, data: bytes, how: str = "drop") -> None:
+    """As when a file is dropped on the page or pasted into it."""
+    event = {
+        "drop": "new DragEvent('drop', {bubbles: true, cancelable: true, dataTransfer: given})",
+        "paste": "new ClipboardEvent('paste', {bubbles: true, cancelable: true, clipboardData: given})",
+    }[how]
+    browser.ask(
+        "(() => { const given = new DataTransfer(), "
+        f"bytes = Uint8Array.from(atob('{base64.b64encode(data).decode()}'), c => c.charCodeAt(0)); "
+        f"given.items.add(new File([bytes], {json.dumps(name)}, {{type: 'image/jpeg'}})); "
+        f"document.body.dispatchEvent({event}); }})()"
+    )
+
+
+def open_photo(browser: Browser, name: str) -> None:
+    browser.wait_for(f"({CARDS}).includes({name!r})")
+    browser.ask(f"[...document.querySelectorAll('#cards a')].find(a => a.innerText.includes({name!r})).click()")
+    browser.wait_for(f"{NAME} === {name!r} && ({CAPTIONS}).length > 0")
+
+
+def search(browser: Browser, words: str) -> None:
+    browser.press("/")
+    browser.write(words)
+    browser.enter()
+    browser.wait_for(f"title.textContent.includes({words!r}) && cards.ariaBusy === 'false'")
+
+
+def drag(browser: Browser, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """On the photo, between two shares of its width and height."""
+    left, top, width, height = browser.ask("(r => [r.x, r.y, r.width, r.height])(stage.getBoundingClientRect())")
+    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    for kind, (x, y) in (
+        ("mousePressed", start),
+        ("mouseMoved", middle),
+        ("mouseMoved", end),
+        ("mouseReleased", end),
+    ):
+        place = {"x": left + x * width, "y": top + y * height}
+        browser.call("Input.dispatchMouseEvent", type=kind, **place, button="left", buttons=1, clickCount=1)
+
+
+@pytest.mark.parametrize("how", ["drop", "paste"])
+def test_a_dropped_photo_shows_its_regions(browse: Browse, how: str) -> None:
+    browser = browse()
+    drop(browser, "my bear.jpg", (PHOTOS / "bear.jpg").read_bytes(), how)
+    browser.wait_for(f"({CAPTIONS}).includes('a teddy bear')")
+    browser.wait_for("description.textContent.startsWith('a ')")
+    assert browser.ask(NAME) == "my bear.jpg"
+    assert "a teddy bear" in browser.ask("photo.alt")
+    assert "a teddy bear" in browser.ask(STATUS), "a screen reader hears it"
+    # from the caption to the region, and back
+    captions = browser.ask(CAPTIONS)
+    browser.point_at("#captions li:nth-child(2) .caption")
+    assert browser.ask(LABEL) == captions[1]
+    assert browser.ask("document.querySelectorAll('.region.active').length") == 1
+    browser.point_at(".region:last-child")
+    assert browser.ask(MARKED) == [browser.ask(LABEL)]
+    browser.point_at("#path")
+    assert browser.ask(LABEL) is None
+    # more and fewer of them
+    figures = browser.ask("[...document.querySelectorAll('#captions li:first-child small')].map(s => s.textContent)")
+    assert len(figures) == 2
+    assert all(figure.endswith(" %") for figure in figures)
+    for value, expected in ((0, len(captions) + 1), (95, 0)):
+        browser.ask(f"threshold.value = {value}; threshold.dispatchEvent(new Event('input'))")
+        shown = len(browser.ask(CAPTIONS))
+        assert shown >= expected if value == 0 else shown < len(captions)
+        assert browser.ask("document.querySelectorAll('.region').length") == shown
+
+
+def test_a_phrase_finds_photos_and_says_where(browse: Browse) -> None:
+    browser = browse()
+    search(browser, "a woman hugs a zxcvb dog")
+    assert browser.ask(CARDS)[0] == "hug.jpg"
+    assert browser.ask("location.search") == "?q=a+woman+hugs+a+zxcvb+dog"
+    assert "zxcvb" in browser.ask("document.getElementById('unknown').textContent")
+    words = "[...document.querySelectorAll('#cards li:first-child p span')].map(s => [s.className, s.textContent])"
+    said = browser.ask(words)
+    assert " ".join(text for _, text in said) == "a woman hugs a zxcvb dog"
+    assert ["unknown-word", "zxcvb"] in said
+    colours = "[...document.querySelectorAll('#cards li:first-child {}')].map(s => s.style.getPropertyValue('--colour'))"
+    assert set(browser.ask(colours.format(".word"))) == set(browser.ask(colours.format(".region")))
+    browser.point_at("#cards li:first-child .word")
+    assert browser.ask("document.querySelectorAll('#cards li:first-child .region.active').length") == 1
+    search(browser, "a purple airplane in a kitchen")
+    assert browser.ask(CARDS) == []
+    assert "Nothing like it here" in browser.ask("none.innerText")
+
+
+def test_the_address_keeps_what_is_shown(browse: Browse) -> None:
+    browser = browse("/?q=a+cat")
+    browser.wait_for(f"({CARDS})[0] === 'chelsea.jpg'")
+    assert browser.ask("query.value") == "a cat"
+    browser.click("#cards a")
+    browser.wait_for(f"{NAME} === 'chelsea.jpg' && ({CAPTIONS}).length > 0")
+    assert browser.ask("location.search + location.hash.slice(0, 7)") == "?q=a+cat#photo="
+    browser.call("Page.reload")
+    browser.wait_for(f"document.readyState === 'complete' && {NAME} === 'chelsea.jpg' && ({CAPTIONS}).length > 0")
+    browser.ask("history.back()")
+    browser.wait_for(f"!browse.hidden && ({CARDS})[0] === 'chelsea.jpg'")
+    browser.click("#home")
+    browser.wait_for(f"({CARDS}).length === {len(NAMES) + 1} && query.value === ''")
+
+
+def test_keys_are_enough(browse: Browse) -> None:
+    browser = browse()
+    browser.wait_for(f"({CARDS}).length > 4")
+    cards = browser.ask(CARDS)
+    for key in ("ArrowRight", "ArrowRight"):
+        browser.press(key)
+    assert cards[1] in browser.ask("document.activeElement.innerText")
+    browser.enter()
+    browser.wait_for(f"{NAME} === {cards[1]!r} && place.textContent === '2 / {len(cards)}'")
+    browser.press("ArrowRight")
+    browser.wait_for(f"{NAME} === {cards[2]!r} && ({CAPTIONS}).length > 0")
+    browser.press("ArrowDown")
+    assert browser.ask(LABEL) == browser.ask(CAPTIONS)[0]
+    browser.press("Escape")
+    browser.wait_for("!browse.hidden")
+    assert cards[2] in browser.ask("document.activeElement.innerText"), "one is where one was"
+    search(browser, "a cat")
+    browser.press("Escape")
+    browser.wait_for("location.search === ''")
+
+
+def test_a_click_on_a_region_finds_others_like_it(browse: Browse) -> None:
+    browser = browse()
+    open_photo(browser, "hug.jpg")
+    browser.point_at(".region:last-child")
+    wanted = browser.ask(LABEL)
+    browser.click(".region:last-child")
+    browser.wait_for("location.search.includes('like=') && document.querySelectorAll('#cards .region').length > 2")
+    assert wanted in browser.ask("title.textContent")
+    assert browser.ask("crop.checkVisibility()")
+    assert "hug.jpg" not in browser.ask(CARDS), "others"
+    browser.ask("history.back()")
+    browser.wait_for(f"{NAME} === 'hug.jpg' && !viewer.hidden")
+    # and for a photo that is not in the folder
+    drop(browser, "x.jpg", (PHOTOS / "soccer.jpg").read_bytes())
+    browser.wait_for(f"{NAME} === 'x.jpg' && ({CAPTIONS}).length > 0")
+    browser.click("#captions .similar")
+    browser.wait_for("location.search.includes('like=dropped') && document.querySelectorAll('#cards .region').length > 2")
+
+
+def test_a_sentence_takes_the_colours_of_its_regions(browse: Browse) -> None:
+    browser = browse()
+    open_photo(browser, "hug.jpg")
+    browser.click("#tab-align")
+    browser.write("a woman hugs a zxcvb dog")
+    browser.enter()
+    browser.wait_for("document.querySelectorAll('.segment').length > 1")
+    assert "zxcvb" in browser.ask("document.querySelector('#align-panel .unknown').textContent")
+    colours = "[...new Set([...document.querySelectorAll('{}')].map(s => s.style.getPropertyValue('--colour')))].sort()"
+    assert browser.ask(colours.format(".segment")) == browser.ask(colours.format("#regions .region"))
+    browser.point_at(".segment")
+    assert browser.ask(MARKED)[0] in browser.ask(LABEL)
+    browser.click("#tab-captions")
+    assert len(browser.ask(CAPTIONS)) == browser.ask("document.querySelectorAll('.region').length")
+
+
+def test_captions_are_corrected_and_saved_as_records(browse: Browse, folder: Path) -> None:
+    browser = browse()
+    open_photo(browser, "coffee.jpg")
+    browser.click("#correct")
+    before = browser.ask(DRAFTS)
+    browser.ask("drafts.querySelector('input').select()")
+    browser.write(EVIL)
+    browser.ask("drafts.querySelector('li:last-child button').click()")
+    browser.point_at("#photo", 0.02, 0.98)
+    drag(browser, (0.01, 0.99), (0.15, 0.85))  # a new one, whose words are asked for
+    assert browser.ask("document.activeElement.value") == ""
+    browser.write("a corner")
+    drag(browser, (0.08, 0.9), (0.28, 0.7))  # moved
+    drag(browser, (0.35, 0.79), (0.45, 0.89))  # by its corner
+    browser.ask("editing.requestSubmit()")
+    browser.wait_for("!looking.hidden && !corrected.hidden")
+    expected = [EVIL, *before[1:-1], "a corner"]
+    assert browser.ask(CAPTIONS) == expected
+    browser.call("Page.reload")
+    browser.wait_for(f"document.readyState === 'complete' && ({CAPTIONS}).length > 0")
+    assert browser.ask(CAPTIONS) == expected
+    assert browser.ask("document.title") != "owned"
+    dataset = Dataset(folder / ".regiontalk" / "corrections")
+    (record,) = [record for record in dataset if record.image.endswith("coffee.jpg")]
+    assert [region.phrase for region in record.regions] == expected
+    left, top, right, bottom = record.regions[-1].xyxy
+    shares = [left / record.width, top / record.height, right / record.width, bottom / record.height]
+    assert shares == pytest.approx([0.21, 0.65, 0.45, 0.89], abs=0.02)
+
+
+def test_a_dropped_photo_is_saved_with_its_corrections(browse: Browse, folder: Path) -> None:
+    browser = browse()
+    drop(browser, EVIL_NAME, (PHOTOS / "soccer.jpg").read_bytes())
+    browser.wait_for(f"({CAPTIONS}).length > 0")
+    browser.click("#correct")
+    browser.click("#add")
+    browser.ask("editing.requestSubmit()")
+    browser.wait_for("!problem.hidden")  # it has no words
+    browser.write("a player")
+    for key in ("ArrowRight", "Delete"):  # in the words, they are no commands
+        browser.press(key)
+    browser.ask("editing.requestSubmit()")
+    browser.wait_for("!corrected.hidden")
+    assert browser.ask(NAME) == EVIL_NAME
+    dataset = Dataset(folder / ".regiontalk" / "corrections")
+    (record,) = [record for record in dataset if record.image.startswith("photos/")]
+    assert record.regions[-1].phrase == "a player"
+    assert dataset.read_photo(record) == (PHOTOS / "soccer.jpg").read_bytes()
+
+
+def test_names_and_words_are_shown_as_text(browse: Browse) -> None:
+    browser = browse()
+    browser.wait_for(f"({CARDS}).includes({json.dumps(EVIL_NAME)})")
+    search(browser, "<b>surfing</b>")
+    assert browser.ask("title.textContent") == "“<b>surfing</b>”"
+    assert browser.ask("document.querySelectorAll('main b').length") <= 2, "the page's own"
+    assert browser.ask("document.title") != "owned"
+
+
+def test_what_the_server_refuses_is_said_with_its_hint(browse: Browse) -> None:
+    browser = browse()
+    drop(browser, "text.jpg", b"no photo at all")
+    browser.wait_for("!problem.hidden")
+    assert browser.ask("problem.innerText").strip()
+    assert not browser.ask("desk.checkVisibility()")
+    browser.press("Escape")
+    browser.wait_for("!browse.hidden && problem.hidden")
+    browser.events.clear()  # Chromium notes the refusal too
+
+
+def test_the_page_tells_how_far_the_indexing_is(browse: Browse) -> None:
+    browser = browse()
+    browser.wait_for(f"({CARDS}).length > 4")
+    browser.ask("""(() => {
+      const real = fetch, going = { done: 312, total: 2040, skipped: 3, seconds_left: 371 };
+      window.fetch = async (path, options) => {
+        const answer = await real(path, options);
+        if (!path.startsWith("/api/health")) return answer;
+        return new Response(JSON.stringify({ ...await answer.json(), indexing: going }));
+      };
+      document.dispatchEvent(new Event("visibilitychange"));
+    })()""")
+    browser.wait_for("document.getElementById('indexing').checkVisibility()")
+    text = browser.ask("document.getElementById('progress-text').textContent")
+    for part in ("312 of 2,040 photos", "6 minutes left", "3 could not be read", "You can search"):
+        assert part in text
+    assert browser.ask("progress.value / progress.max") == pytest.approx(312 / 2040)
+
+
+@pytest.mark.parametrize("window", [PHONE, LAPTOP, WIDE])
+def test_every_window_shows_it_whole(browse: Browse, window: dict[str, Any]) -> None:
+    browser = browse("/?q=a+woman+hugs+a+dog", **window)
+    wide = "document.documentElement.scrollWidth"
+    browser.wait_for(f"({CARDS})[0] === 'hug.jpg'")
+    assert browser.ask(wide) <= window["width"]
+    (browser.tap if "touch" in window else browser.click)("#cards a")
+    browser.wait_for(f"{NAME} === 'hug.jpg' && ({CAPTIONS}).length > 0 && photo.complete")
+    assert browser.ask(wide) <= window["width"]
+    assert browser.ask("stage.getBoundingClientRect().bottom") <= window["height"]
+    assert browser.ask("said.checkVisibility()")
+
+
+def test_a_finger_is_enough(browse: Browse) -> None:
+    browser = browse(**PHONE)
+    open_photo(browser, "bear.jpg")
+    browser.wait_for("photo.complete")
+    browser.tap("#captions .caption")
+    browser.wait_for(f"({LABEL}) === ({CAPTIONS})[0]")
+    browser.ask("document.activeElement.blur()")
+    browser.tap(".region:last-child")
+    browser.wait_for(f"({LABEL}) !== null")
+    assert browser.ask("location.search") == "", "the first tap only shows what it is"
+    browser.tap(".region:last-child")
+    browser.wait_for("location.search.includes('like=')")
+    browser.ask("history.back()")
+    browser.wait_for("!viewer.hidden")
+    browser.swipe("#stage", 0.8, 0.2)
+    browser.wait_for(f"{NAME} !== 'bear.jpg'")
+
+
+def test_without_a_folder_it_is_a_tool_for_one_photo(browser: Browser) -> None:
+    with serving() as address:
+        browser.open(address, **LAPTOP)
+        browser.wait_for("!document.getElementById('no-folder').hidden")
+        assert "regiontalk serve ~/Photos" in browser.ask("document.body.innerText")
+        assert not browser.ask("query.checkVisibility()")
+        drop(browser, "bear.jpg", (PHOTOS / "bear.jpg").read_bytes())
+        browser.wait_for(f"({CAPTIONS}).includes('a teddy bear')")
+        assert browser.ask("document.querySelectorAll('.similar').length") == 0
+
+
+def test_the_first_view_is_light(browse: Browse) -> None:
+    browser = browse()
+    sizes = browser.ask("performance.getEntries().map(e => [e.name, e.decodedBodySize ?? 0])")
+    own = [size for name, size in sizes if "/api/" not in name]
+    assert len(own) > 8
+    assert sum(own) < 150_000
+    assert not [name for name, size in sizes if size and not name.startswith("http://127.0.0.1")], "no CDN"
+
+
+AXE = importlib.util.find_spec("axe_core_python")
+VIOLATIONS = """axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]))"""
+
+
+@pytest.mark.skipif(AXE is None, reason="axe-core-python is not installed")
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_in_the_way_of_anybody(browse: Browse, dark: bool) -> None:
+    assert AXE is not None
+    assert AXE.origin is not None
+    script = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    browser = browse("/", dark=dark)
+
+    def check(where: str) -> None:
+        browser.call("Runtime.evaluate", expression=script)
+        assert browser.ask(VIOLATIONS) == [], where
+
+    browser.wait_for(f"({CARDS}).length > 4")
+    check("all photos")
+    search(browser, "a zxcvb dog on the grass")
+    check("hits")
+    open_photo(browser, "hug.jpg")
+    browser.point_at(".caption")
+    check("a photo")
+    browser.click("#correct")
+    check("corrections")
+    browser.click("#cancel")
+    browser.click("#tab-align")
+    browser.write("a woman hugs a zxcvb dog")
+    browser.enter()
+    browser.wait_for("document.querySelectorAll('.segment').length > 1")
+    check("a sentence")
+    search(browser, "a purple airplane in a kitchen")
+    check("nothing like it")
