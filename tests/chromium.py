@@ -44,6 +44,7 @@ class Browser:
         os.close(given)
         self._numbers = itertools.count(1)
         self._session: dict[str, str] = {}
+        self._tab = ""
         self._received = b""
         self.events: list[dict[str, Any]] = []
 
@@ -69,10 +70,12 @@ class Browser:
         return message
 
     def open(self, address: str, width: int = 1366, height: int = 768, touch: bool = False, dark: bool = False) -> None:
-        """A new tab of this size, once the page in it is complete."""
+        """A new tab of this size in place of the one before, once the page in it is complete."""
         self._session = {}
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        if self._tab:
+            self.call("Target.closeTarget", targetId=self._tab)
+        self._tab = self.call("Target.createTarget", url="about:blank")["targetId"]
+        session = self.call("Target.attachToTarget", targetId=self._tab, flatten=True)["sessionId"]
         self._session = {"sessionId": session}
         for domain in ("Log", "Runtime", "Page"):
             self.call(f"{domain}.enable")

@@ -52,17 +52,17 @@ function showCrop({ kind, source, photo, xyxy }) {
 
 async function load() {
   pending.abort();
-  pending = new AbortController();
+  const { signal } = pending = new AbortController();
   more.hidden = true;
   if (asked.kind === "all" && !server.folder) return;
   cards.ariaBusy = "true";
   if (asked.kind !== "all") say("Searching …");
   try {
-    await LOADERS[asked.kind](asked, { signal: pending.signal });
+    await LOADERS[asked.kind](asked, { signal });
   } catch (error) {
     complain(error);
   } finally {
-    cards.ariaBusy = "false";
+    if (!signal.aborted) cards.ariaBusy = "false";
   }
 }
 
