@@ -13,6 +13,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from chromium import CHROMIUM, Browser
+from postgres_server import Server
 from regiontalk.images import Limits, Photo
 from regiontalk.types import AltText, ImageRegions, Region
 
@@ -46,6 +47,14 @@ def scene_path(tmp_path: Path) -> Path:
     path = tmp_path / "scene.png"
     draw_scene().save(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with pgvector, for all tests of a session."""
+    server = Server(tmp_path_factory.mktemp("postgres"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -58,6 +58,8 @@ LIBRARIES = {
     "onnxruntime": {"runtime", "cli.doctor"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},
+    "psycopg": {"search.postgres", "search.postgres_store"},
+    "pgvector": {"search.postgres"},
     "click": {"cli"},
     "rich": {"cli"},
 }

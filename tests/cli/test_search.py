@@ -3,10 +3,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import draw_scene
+from postgres_server import Server
 from regiontalk.cli.main import run
 
 Search = Callable[..., tuple[str, str]]
@@ -86,3 +88,36 @@ def test_exit_codes(
     monkeypatch.chdir(photos)
     places = {"FOLDER": str(photos), "NOWHERE": str(tmp_path)}
     search(*(places.get(one, one) for one in arguments), expected=code)
+
+
+def test_a_shared_index_answers_as_the_one_in_the_folder(
+    photos: Path, tmp_path: Path, aligning_model: Path, search: Search, postgres: Server
+) -> None:
+    """Two folders in one data base, each brought up to date by itself."""
+    draw_scene((60, 60)).save(tmp_path / "c.png")
+    model, store = ["--model", str(aligning_model), "-q"], ["--store", postgres.address]
+    assert run(["index", str(photos), *store, "--rebuild", *model]) == 0
+    assert run(["index", str(tmp_path), *store, *model]) == 0
+    assert run(["index", str(photos), *store, *model]) == 0
+
+    def hits(*arguments: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in search("red circle", *arguments, "--json")[0].splitlines()]
+
+    assert len(hits(*store)) == 3
+    shared, own = hits(str(photos), *store), hits(str(photos))
+    for one, other in zip(shared, own, strict=True):
+        assert one.pop("score") == pytest.approx(other.pop("score"), abs=1e-4)
+        assert [word.pop("score") for word in one["words"]] == pytest.approx(
+            [word.pop("score") for word in other["words"]], abs=1e-3
+        )
+    assert shared == own
+    assert [hit["path"] for hit in hits(str(photos / "trip"), *store)] == [str(photos / "trip" / "b.png")]
+
+
+def test_a_wrong_store_is_said(search: Search, aligning_model: Path, tmp_path: Path) -> None:
+    _, err = search("red circle", "--store", "postgresql://me:secret@127.0.0.1:1/photos", expected=5)
+    assert "no connection" in err
+    assert "secret" not in err
+    assert err.count("\n") == 1
+    search("red circle", "--store", "mysql://here", expected=2)
+    search("red circle", "--store", "postgresql://x/y", "--index", str(tmp_path), expected=2)

@@ -33,7 +33,7 @@ def run(photos: Path, model: Model, workers: int = 1, prune: bool = False) -> di
     """What an update did; what it did not do is left out."""
     store = SqliteStore(photos.parent / "index", identify(model))
     try:
-        done = update(store, photos, model, workers, prune, lambda progress: None)
+        done = update(store, photos, "", model, workers, prune, lambda progress: None)
     finally:
         store.close()
     counts = {**vars(done), "skipped": len(done.skipped)}
@@ -146,7 +146,7 @@ def test_a_stopped_run_continues(photos: Path, model: Model, monkeypatch: pytest
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        update(store, photos, model, 1, False, stop)
+        update(store, photos, "", model, 1, False, stop)
     store.close()
     assert [progress[:3] for progress in told] == [(0, 3, 0), (1, 3, 0), (2, 3, 0)]
     assert told[0].seconds_left is None

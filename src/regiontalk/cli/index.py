@@ -10,7 +10,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
-from regiontalk.errors import InputError, SkippedInputs
+from regiontalk.errors import InputError, SkippedInputs, UsageError
 
 if TYPE_CHECKING:
     from regiontalk.search.build import Progress, Update
@@ -23,10 +23,24 @@ place_option = click.option(
     help="Where the index is; default: .regiontalk in the folder of the photos.",
 )
 
+store_option = click.option(
+    "--store",
+    metavar="ADDRESS",
+    callback=lambda _context, _parameter, address: check_store(address),
+    help="A PostgreSQL data base that holds the index, for many machines: postgresql://user@host/photos.",
+)
+
+
+def check_store(address: str | None) -> str | None:
+    if address is not None and not address.startswith(("postgresql://", "postgres://")):
+        raise UsageError(f"--store {address}: not an address", hint="postgresql://user@host/photos")
+    return address
+
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @place_option
+@store_option
 @model_option
 @device_option
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
@@ -40,6 +54,7 @@ def command(
     *,
     folder: Path,
     place: Path | None,
+    store: str | None,
     model: str | None,
     device: str,
     workers: int,
@@ -53,13 +68,16 @@ def command(
     """Look at the photos in DIR and all folders below it, so that `regiontalk search` finds them.
 
     Run it again after photos were added, changed, moved or deleted: only what is new is looked at. If it is stopped,
-    the next run continues. Photos are only read; the index is a folder of its own.
+    the next run continues. Photos are only read; the index is a folder of its own, or with --store a data base, which
+    holds the photos of many folders by their full paths.
     """
     from regiontalk.search.index import Index
 
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder", hint="a folder with photos")
-    index = Index.open(folder, model=load_model(model, device, max_megapixels), place=place)
+    if store is not None and place is not None:
+        raise UsageError("--index and --store are two places for the index: give one")
+    index = Index.open(folder, model=load_model(model, device, max_megapixels), place=place, store=store)
     with console.progress("Indexing", quiet=quiet) as bar:
 
         def watch(progress: Progress) -> None:

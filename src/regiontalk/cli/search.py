@@ -10,7 +10,7 @@ import click
 
 from regiontalk.cli import console, outputs
 from regiontalk.cli.boxes_option import read_boxes
-from regiontalk.cli.index import place_option
+from regiontalk.cli.index import place_option, store_option
 from regiontalk.cli.options import completes, device_option, finite, load_model, model_option
 from regiontalk.errors import UsageError
 from regiontalk.types import Hit, Hits
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--like", type=click.Path(), metavar="PHOTO", help="In place of PHRASE: photos that look like this one …")
 @click.option("--box", metavar='"x0,y0,x1,y1"', help="… or like this part of it: pixels, or fractions.")
 @place_option
+@store_option
 @model_option
 @device_option
 @click.option(
@@ -47,6 +48,7 @@ def command(
     like: str | None,
     box: str | None,
     place: Path | None,
+    store: str | None,
     model: str | None,
     device: str,
     output: Path | None,
@@ -60,7 +62,8 @@ def command(
 ) -> None:
     """Find photos in DIR (default: here) that show what PHRASE says; `regiontalk index` has to know them.
 
-    The index of DIR is used, or that of the nearest folder above it that has one.
+    The index of DIR is used, or that of the nearest folder above it that has one. With --store, all photos of the data
+    base are searched, or those below DIR.
 
     \b
     "a dog; a red ball"       both of them
@@ -74,7 +77,7 @@ def command(
     wanted = outputs.Wanted(output, as_json, force=force)
     if wanted.kind not in ("", "page", "pictures"):
         raise UsageError(f"{output}: a page (.html) or a folder for pictures", hint="--json gives data")
-    index, below = _find_index(folder, place, model, device)
+    index, below = _find_index(folder, place, store, model, device)
     limits = {"top": top, "folder": below, "since": since, "until": until}
     if like is None:
         found = index.search(query, threshold=threshold, **limits)  # type: ignore[arg-type]
@@ -83,6 +86,7 @@ def command(
         if boxes is not None and len(boxes) != 1:
             raise UsageError(f"--box: {len(boxes)} boxes; one is searched for")
         found = index.like(like, None if boxes is None else boxes[0], **limits)  # type: ignore[arg-type]
+    index.close()
     _show(found, wanted)
     _notes(found, quiet)
 
@@ -95,16 +99,24 @@ def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[s
     if not 1 <= len(words) <= 2:
         expected = "a phrase and perhaps a folder" if like is None else "at most a folder"
         raise UsageError(f"{expected}, not {len(given)} arguments", hint='a phrase of several words needs quotes: "…"')
-    return words[0], words[1] if len(words) == 2 else "."
+    return words[0], words[1] if len(words) == 2 else ""
 
 
-def _find_index(folder: str, place: Path | None, model: str | None, device: str) -> tuple[Index, str]:
+def _find_index(
+    folder: str, place: Path | None, store: str | None, model: str | None, device: str
+) -> tuple[Index, str]:
+    """The index, and where in it the folder is."""
     from regiontalk.search.index import Index
 
     loaded = load_model(model, device)
+    if store is not None and place is not None:
+        raise UsageError("--index and --store are two places for the index: give one")
+    if store is not None:
+        index = Index.open(folder, model=loaded, store=store)
+        return index, index.below if folder else ""
     if place is not None:
-        return Index.open(folder, model=loaded, place=place), ""
-    return Index.around(folder, model=loaded)
+        return Index.open(folder or ".", model=loaded, place=place), ""
+    return Index.around(folder or ".", model=loaded)
 
 
 def _show(found: Hits, wanted: outputs.Wanted) -> None:

@@ -82,17 +82,18 @@ def identify(model: Model) -> IndexedModel:
     return IndexedModel(info.name, fingerprint, 1 + BEST_REGIONS, int(head.info.net["size"]))
 
 
-def update(store: Store, root: Path, model: Model, workers: int, prune: bool, watch: Watch) -> Update:
-    """Looks at what is new or changed below `root`. Refuses to drop more than half of the photos unless `prune`."""
-    known, done = store.files(), Update()
-    plan = make_plan(known, root, done)
+def update(store: Store, root: Path, below: str, model: Model, workers: int, prune: bool, watch: Watch) -> Update:
+    """Looks at what is new or changed in the folder `below` of `root`. Refuses to drop more than half of the photos
+    unless `prune`."""
+    known, done, folder = store.files(below), Update(), root / below
+    plan = make_plan(known, root, below, done)
     if 2 * len(plan.gone) > len(known) and not prune:
         raise IndexProblem(
-            f"{root}: {len(plan.gone)} of {len(known)} photos are gone; the index was left as it is",
+            f"{folder}: {len(plan.gone)} of {len(known)} photos are gone; the index was left as it is",
             hint="is a disk missing? If not, --prune drops them",
         )
     if not known and not plan.look:
-        raise InputError(next(iter(done.skipped), f"{root}: no photo there"), hint="a folder with photos")
+        raise InputError(next(iter(done.skipped), f"{folder}: no photo there"), hint="a folder with photos")
     store.rename(plan.moved)
     store.forget(plan.gone)
     done.moved, done.removed = len(plan.moved), len(plan.gone)
@@ -132,9 +133,9 @@ def _store_all(store: Store, seen: Iterable[tuple[str, Seen]], known: Mapping[st
         store.put(waiting)
 
 
-def make_plan(known: Mapping[str, Stored], root: Path, done: Update) -> Plan:
+def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update) -> Plan:
     """Compares what is known with what is there; counts what need not be looked at."""
-    found = find_photos([str(root)])
+    found = find_photos([str(root / below)])
     done.skipped += found.skipped
     done.hidden = len(found.hidden)
     plan, there = Plan(), set[str]()

@@ -239,8 +239,20 @@ def _read_checked(
     return photo, path, tuple(about), rows
 
 
+def files(database: sqlite3.Connection, folder: str) -> list[Any]:
+    """Path, size, time of change and digest of the photos below a folder."""
+    conditions, values = _conditions(Where(folder))
+    return database.execute(f"SELECT path, bytes, modified, digest FROM photos WHERE {conditions}", values).fetchall()
+
+
 def ids(database: sqlite3.Connection, where: Where, order: str = "id", limit: int = -1, offset: int = 0) -> Ids:
     """The photos that are meant, by rising id or in another order."""
+    conditions, values = _conditions(where)
+    query = f"SELECT id FROM photos WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?"
+    return _ids(database, query, [*values, limit, offset])
+
+
+def _conditions(where: Where) -> tuple[str, list[Any]]:
     conditions: list[str] = ["1"]
     values: list[Any] = []
     if where.folder:
@@ -253,8 +265,7 @@ def ids(database: sqlite3.Connection, where: Where, order: str = "id", limit: in
     if where.until:
         conditions.append("substr(taken, 1, ?) <= ?")
         values += [len(where.until), where.until]
-    query = f"SELECT id FROM photos WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ? OFFSET ?"
-    return _ids(database, query, [*values, limit, offset])
+    return " AND ".join(conditions), values
 
 
 def said(database: sqlite3.Connection, word: str) -> Ids:

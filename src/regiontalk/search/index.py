@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regiontalk.aligner import region_vectors
-from regiontalk.errors import IndexProblem, InputError, UsageError
+from regiontalk.errors import IndexProblem, InputError, MissingExtra, UsageError
 from regiontalk.images import Photo, PhotoSource
 from regiontalk.loading import load
 from regiontalk.model import Model
@@ -22,7 +22,7 @@ from regiontalk.search import build, database
 from regiontalk.search.build import Update, Watch
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
-from regiontalk.search.store import StoredPhoto, Where
+from regiontalk.search.store import IndexedModel, Store, StoredPhoto, Where
 from regiontalk.types import Hit, Hits, IndexedPhoto, Shown
 
 FOLDER = ".regiontalk"
@@ -31,22 +31,38 @@ DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
 @dataclass
 class Index:
-    """The photos below `root`; the index itself is in the folder `place`."""
+    """Photos below `root`; the index itself is in the folder `place`, or in a data base."""
 
     root: Path
     place: Path
     model: Model | None = None
-    _store: SqliteStore | None = field(default=None, repr=False)
+    address: str | None = None
+    """Of the data base."""
+    below: str = ""
+    """The folder in `root` that `update` looks at."""
+    _store: Store | None = field(default=None, repr=False)
 
     @classmethod
-    def open(cls, folder: str | Path, *, model: Model | None = None, place: str | Path | None = None) -> Index:
+    def open(
+        cls,
+        folder: str | Path,
+        *,
+        model: Model | None = None,
+        place: str | Path | None = None,
+        store: str | None = None,
+    ) -> Index:
         """The index of a folder, which `update` makes where there is none.
 
         `model`: the one that looks at photos and reads queries (default: the package's own). `place`: the folder of the
-        index (default: `.regiontalk` in the folder of the photos).
+        index (default: `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL data base in
+        its place, which many folders share: "postgresql://user@host/photos".
         """
         root = Path(folder).expanduser()
-        return cls(root, root / FOLDER if place is None else Path(place).expanduser(), model)
+        own = root / FOLDER if place is None else Path(place).expanduser()
+        if store is None:
+            return cls(root, own, model)
+        whole = root.resolve()
+        return cls(Path(whole.anchor), own, model, store, whole.relative_to(whole.anchor).as_posix())
 
     @classmethod
     def around(cls, folder: str | Path, *, model: Model | None = None) -> tuple[Index, str]:
@@ -74,13 +90,12 @@ class Index:
         can be searched, also by this object in another thread.
         """
         self.model = model or self._model()
-        if not self.root.is_dir():
-            raise InputError(f"{self.root}: no such folder")
+        if not (self.root / self.below).is_dir():
+            raise InputError(f"{self.root / self.below}: no such folder")
         if rebuild:
             self.close()
-            _remove(self.place)
-        with self._writing() as store:
-            return build.update(store, self.root, self.model, workers, prune, watch)
+        with self._writing(rebuild) as store:
+            return build.update(store, self.root, self.below, self.model, workers, prune, watch)
 
     def make(self) -> None:
         """An empty index where there is none, to be searched while `update` fills it."""
@@ -88,8 +103,8 @@ class Index:
             pass
 
     @contextmanager
-    def _writing(self) -> Iterator[SqliteStore]:
-        store = SqliteStore(self.place, build.identify(self._model()))
+    def _writing(self, rebuild: bool = False) -> Iterator[Store]:
+        store = self._open(build.identify(self._model()), rebuild)
         try:
             self._check(store)
             yield store
@@ -173,9 +188,9 @@ class Index:
         self.model = self.model or load()
         return self.model
 
-    def _opened(self) -> SqliteStore:
+    def _opened(self) -> Store:
         if self._store is None:
-            store = SqliteStore(self.place)
+            store = self._open()
             try:
                 self._check(store)
             except IndexProblem:
@@ -184,11 +199,23 @@ class Index:
             self._store = store
         return self._store
 
-    def _check(self, store: SqliteStore) -> None:
+    def _open(self, model: IndexedModel | None = None, rebuild: bool = False) -> Store:
+        """For writing, with `model`."""
+        if self.address is None:
+            if rebuild:
+                _remove(self.place)
+            return SqliteStore(self.place, model)
+        try:
+            from regiontalk.search.postgres_store import PostgresStore
+        except ImportError as error:
+            raise MissingExtra(f"an index in PostgreSQL needs {error.name}", extra="postgres") from error
+        return PostgresStore(self.address, model, rebuild=rebuild)
+
+    def _check(self, store: Store) -> None:
         wanted = build.identify(self._model())
         if store.model != wanted:
             raise IndexProblem(
-                f"{self.place}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
+                f"{store.name}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
                 hint="--model names the other one; regiontalk index --rebuild makes the index anew",
             )
 

@@ -22,7 +22,7 @@ from regiontalk.calibration import sigmoid
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import AlignmentPredictionConfig, SearchConfig
 from regiontalk.runtime import Runtime
-from regiontalk.search.store import Floats, Ids, Store, StoredPhoto, Where
+from regiontalk.search.store import Floats, Scored, Store, StoredPhoto, Where
 from regiontalk.typed import to_dataclass
 from regiontalk.types import Hit, Hits, WordMatch
 from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN
@@ -85,44 +85,45 @@ class Searcher:
         wanted, unwanted = ([read_phrase(self.runtime, text) for text in texts] for texts in parsed)
         least = config.likely if threshold is None else threshold
         with self.store.reading():
-            ids, likely = self._probabilities([*wanted, *unwanted], where, config)
+            scored, likely = self._probabilities([*wanted, *unwanted], where, config)
             likely[:, len(wanted) :] = 1 - likely[:, len(wanted) :]
             together = likely.prod(axis=1)
             enough = (likely[:, : len(wanted)] >= least).all(axis=1)
             if config.likely:
                 enough &= (likely[:, len(wanted) :] > 1 - config.likely).all(axis=1)
             best = _best(np.where(enough, together, -1.0), min(top, int(enough.sum())))
-            chosen = ids[best].tolist()
+            chosen = scored.ids[best].tolist()
             photos, vectors = self.store.read(chosen), self.store.vectors(chosen)
         found = zip(photos, vectors, together[best].tolist(), strict=True)
         hits = [self._hit(photo, own, score, wanted) for photo, own, score in found]
         unknown = dict.fromkeys(word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown)
         closest = float(together.max()) if len(together) else None
-        return Hits(query, tuple(hits), len(ids), tuple(unknown), closest)
+        return Hits(query, tuple(hits), scored.searched, tuple(unknown), closest)
 
     def _probabilities(
         self, phrases: Sequence[Phrase], where: Where, config: SearchConfig
-    ) -> tuple[Ids, Probabilities]:
+    ) -> tuple[Scored, Probabilities]:
         """Photos (P,), and how likely each shows each phrase, (P, phrases)."""
-        ids, fits, shares = self.evidence(phrases, where)
-        return ids, sigmoid(config.fit * fits + config.captions * shares + config.bias)
+        scored, fits, shares = self.evidence(phrases, where)
+        return scored, sigmoid(config.fit * fits + config.captions * shares + config.bias)
 
-    def evidence(self, phrases: Sequence[Phrase], where: Where) -> tuple[Ids, Probabilities, Probabilities]:
+    def evidence(self, phrases: Sequence[Phrase], where: Where) -> tuple[Scored, Probabilities, Probabilities]:
         """Photos (P,); how well each phrase's words fit the regions of each, on average, and the share of its words in
         the captions, both (P, phrases)."""
-        ids, scores = self.store.word_scores(np.concatenate([phrase.vectors for phrase in phrases]), where)
+        words, said = np.concatenate([phrase.vectors for phrase in phrases]), [phrase.content for phrase in phrases]
+        scored = self.store.word_scores(words, where, said)
         ends = np.cumsum([len(phrase.vectors) for phrase in phrases])
-        fits = [part.mean(axis=1, dtype=np.float64) for part in np.split(scores, ends[:-1], axis=1)]
-        shares = [self._shares_in_captions(phrase, ids) for phrase in phrases]
-        return ids, np.stack(fits, axis=1), np.stack(shares, axis=1)
+        fits = [part.mean(axis=1, dtype=np.float64) for part in np.split(scored.scores, ends[:-1], axis=1)]
+        shares = [self._shares_in_captions(phrase, scored) for phrase in phrases]
+        return scored, np.stack(fits, axis=1), np.stack(shares, axis=1)
 
-    def _shares_in_captions(self, phrase: Phrase, ids: Ids) -> Probabilities:
+    def _shares_in_captions(self, phrase: Phrase, scored: Scored) -> Probabilities:
         """(P,) the share of the phrase's content words in a photo's captions; rare words count for more."""
-        shares, total = np.zeros(len(ids)), 0.0
+        shares, total = np.zeros(len(scored.ids)), 0.0
         for word in phrase.content:
-            said = np.isin(ids, self.store.said(word))
-            weight = math.log(1 + len(ids) / (1 + int(said.sum())))
-            shares += weight * said
+            said = self.store.said(word, scored)
+            weight = math.log(1 + scored.searched / (1 + said.photos))
+            shares += weight * said.among
             total += weight
         return shares / (total or 1)
 
@@ -147,9 +148,9 @@ class Searcher:
         """The photos with regions most like one with a vector (h,), by their cosine."""
         with self.store.reading():
             length = float(np.linalg.norm(vector)) or 1.0
-            ids, scores = self.store.word_scores(vector[None] / length, where)
-            best = _best(scores[:, 0], top)
-            chosen = ids[best].tolist()
+            scored = self.store.word_scores(vector[None] / length, where)
+            best = _best(scored.scores[:, 0], top)
+            chosen = scored.ids[best].tolist()
             photos, vectors = self.store.read(chosen), self.store.vectors(chosen)
         hits = []
         for photo, own in zip(photos, vectors, strict=True):
@@ -157,7 +158,7 @@ class Searcher:
             row = int(cosines.argmax())
             hits.append(_to_hit(photo, float(cosines[row]), (), [row]))
         hits.sort(key=lambda hit: -hit.score)
-        return Hits("", tuple(hits), len(ids), (), hits[0].score if hits else None)
+        return Hits("", tuple(hits), scored.searched, (), hits[0].score if hits else None)
 
 
 def _to_hit(photo: StoredPhoto, score: float, words: tuple[WordMatch, ...], rows: Iterable[int]) -> Hit:

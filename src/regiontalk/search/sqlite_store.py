@@ -22,7 +22,18 @@ from numpy.typing import NDArray
 from regiontalk.photos import in_order
 from regiontalk.search import database, vector_file
 from regiontalk.search.database import explaining
-from regiontalk.search.store import Entry, Floats, Ids, IndexedModel, PhotoFile, Scored, Stored, StoredPhoto, Where
+from regiontalk.search.store import (
+    Entry,
+    Floats,
+    Ids,
+    IndexedModel,
+    PhotoFile,
+    Said,
+    Scored,
+    Stored,
+    StoredPhoto,
+    Where,
+)
 from regiontalk.search.vector_file import VectorFile
 
 AT_A_TIME = 500  # slots that are copied
@@ -53,7 +64,7 @@ class SqliteStore:
     """`folder` holds the files. With `model` it is opened for writing, and made where there is none."""
 
     def __init__(self, folder: Path, model: IndexedModel | None = None) -> None:
-        self.folder = folder
+        self.folder, self.name = folder, str(folder)
         self._mutex = threading.RLock()
         self._table: Table | None = None
         self._open: list[sqlite3.Connection] = []
@@ -90,9 +101,9 @@ class SqliteStore:
 
     # What is kept of files
 
-    def files(self) -> dict[str, Stored]:
+    def files(self, folder: str = "") -> dict[str, Stored]:
         with self.reading():
-            rows = self._database.execute("SELECT path, bytes, modified, digest FROM photos").fetchall()
+            rows = database.files(self._database, folder)
             files = [(PhotoFile(os.fsdecode(path), size, modified), digest) for path, size, modified, digest in rows]
         return {file.path: Stored(file, digest) for file, digest in files}
 
@@ -137,7 +148,7 @@ class SqliteStore:
 
     # Queries
 
-    def word_scores(self, words: Floats, where: Where) -> Scored:
+    def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:  # noqa: ARG002
         with self.reading():
             table = self._load()
             rows = np.arange(len(table.ids))
@@ -156,11 +167,12 @@ class SqliteStore:
             every, cores = list(vector_file.blocks(table.vectors, wanted, len(words))), os.cpu_count() or 1
             for _ in in_order(score, [every[first::cores] for first in range(cores)], cores):
                 pass
-            return Scored(table.ids[rows], best[slots] * table.scales[rows, None])
+            return Scored(table.ids[rows], best[slots] * table.scales[rows, None], len(rows), where)
 
-    def said(self, word: str) -> Ids:
+    def said(self, word: str, scored: Scored) -> Said:
         with self.reading():
-            return database.said(self._database, word)
+            among = np.isin(scored.ids, database.said(self._database, word))
+        return Said(among, int(among.sum()))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         with self.reading():

@@ -1,6 +1,6 @@
 """What an index keeps of each photo, and what it must be able to answer: the `Store` protocol.
 
-`sqlite_store.SqliteStore` is the one that ships. Another data base can stand behind the same queries.
+`sqlite_store.SqliteStore` is an index in a folder, `postgres_store.PostgresStore` one that many machines share.
 
 Letters as in `maxsim`: P photos, R regions of each, W words, h the size of a vector.
 """
@@ -87,6 +87,18 @@ class Scored(NamedTuple):
     """(P,)"""
     scores: Floats
     """(P, W): of each word, with the photo's best region for it."""
+    searched: int
+    """Photos that the query is about: P, or more where the store left out those that are far from every word."""
+    where: Where
+
+
+class Said(NamedTuple):
+    """In whose captions a word stands, in any of its forms."""
+
+    among: NDArray[np.bool_]
+    """(P,): the scored photos"""
+    photos: int
+    """How many of all that the query is about."""
 
 
 class StoredPhoto(NamedTuple):
@@ -106,15 +118,17 @@ class Store(Protocol):
     """An index. Each change is whole or not there, and readers see a state between changes."""
 
     model: IndexedModel
+    name: str
+    """Where it is, for messages."""
 
     def reading(self) -> AbstractContextManager[None]:
         """All that is asked inside sees the same state."""
 
-    def files(self) -> dict[str, Stored]:
-        """Path -> what is known of the photo's file."""
+    def files(self, folder: str = "") -> dict[str, Stored]:
+        """Path -> what is known of the photo's file; of all photos, or of those below a folder."""
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Adds photos, in one transaction; those of the same paths are replaced."""
+        """Adds photos, each whole or not at all; those of the same paths are replaced."""
 
     def forget(self, paths: Iterable[str]) -> None:
         """Drops photos."""
@@ -122,11 +136,15 @@ class Store(Protocol):
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
         """Path -> where the photo is now, and as what."""
 
-    def word_scores(self, words: Floats, where: Where) -> Scored:
-        """MaxSim of words (W, h) with every photo, exactly (`maxsim.word_scores`)."""
+    def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
+        """MaxSim of words (W, h) with photos, exactly (`maxsim.word_scores`).
 
-    def said(self, word: str) -> Ids:
-        """The photos in whose captions a word stands, in any of its forms."""
+        A large store may leave out photos that have no region near a word, and none of the `said` phrases' words in
+        their captions.
+        """
+
+    def said(self, word: str, scored: Scored) -> Said:
+        """In which captions a word of letters and digits stands."""
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         """Photos in the order of the given ids."""

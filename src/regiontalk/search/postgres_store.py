@@ -1,0 +1,226 @@
+"""An index in PostgreSQL (`postgres`), which many processes on many machines write and search at the same time.
+
+Every photo is a transaction of its own: writers never wait for more than one photo of each other, and cannot block each
+other for good. A query over few photos reads all their vectors. Over many, pgvector's index (HNSW) names the regions
+nearest to each word; their photos, and those whose captions say all words of a phrase, are scored exactly.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from psycopg.pq import TransactionStatus
+
+from regiontalk.errors import IndexProblem
+from regiontalk.search import postgres
+from regiontalk.search.postgres import Connection, explaining
+from regiontalk.search.store import (
+    Entry,
+    Floats,
+    Ids,
+    IndexedModel,
+    PhotoFile,
+    Said,
+    Scored,
+    Stored,
+    StoredPhoto,
+    Where,
+)
+from regiontalk.types import Region
+
+EXACT = 2000  # photos, of which every one is scored
+NEAREST = 400  # regions that are looked up for each word, and photos for each phrase in captions
+ENOUGH = 100  # photos that must be left of those when only some are meant; with fewer, all that are meant are scored
+
+
+class PostgresStore:
+    """`address`: postgresql://user@host/database. With `model` it is opened for writing, and made if need be."""
+
+    def __init__(self, address: str, model: IndexedModel | None = None, *, rebuild: bool = False) -> None:
+        self.address, self.name = address, postgres.name_of(address)
+        self._mutex = threading.RLock()
+        with explaining(self.name):
+            self._connection = postgres.connect(address)
+            try:
+                if rebuild:
+                    postgres.drop(self._connection)
+                self.model = postgres.prepare(self._connection, self.name, model)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # What is kept of files
+
+    def files(self, folder: str = "") -> dict[str, Stored]:
+        conditions, values = postgres.conditions(Where(folder))
+        with self.reading():
+            rows = self._rows(f"SELECT path, bytes, modified, digest FROM photos WHERE {conditions}", values)
+        files = [(PhotoFile(os.fsdecode(path), size, modified), digest) for path, size, modified, digest in rows]
+        return {file.path: Stored(file, digest) for file, digest in files}
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            with self._writing():
+                self._put_one(entry)
+
+    def _put_one(self, entry: Entry) -> None:
+        """If another writer has just put the same photo, it is replaced."""
+        file = (os.fsencode(entry.file.path), entry.file.size, entry.file.modified, entry.digest)
+        about = (secrets.token_hex(8), entry.taken, *entry.size, "\n".join(entry.captions))
+        ((photo,),) = self._rows(
+            "INSERT INTO photos (path, bytes, modified, digest, key, taken, width, height, words)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, to_tsvector('captions', %s)) ON CONFLICT (path) DO UPDATE"
+            " SET (bytes, modified, digest, key, taken, width, height, words) = (excluded.bytes, excluded.modified,"
+            " excluded.digest, excluded.key, excluded.taken, excluded.width, excluded.height, excluded.words)"
+            " RETURNING id",
+            (*file, *about),
+        )
+        self._connection.execute("DELETE FROM regions WHERE photo = %s", [photo])
+        with self._connection.cursor().copy("COPY regions FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(["int8", "int2", *["float8"] * 5, "text", "float8", "float8", "vector"])
+            for number, (region, vector) in enumerate(zip(entry.regions, entry.vectors, strict=True)):
+                box, said = map(float, region.xyxy), (region.caption, region.logprob, region.confidence)
+                copy.write_row((photo, number, *box, region.score, *said, vector))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        with self._writing():
+            self._connection.execute("DELETE FROM photos WHERE path = ANY(%s)", [[os.fsencode(one) for one in paths]])
+
+    def rename(self, files: Mapping[str, PhotoFile]) -> None:
+        with self._writing():
+            for before, file in files.items():
+                path, now = os.fsencode(before), os.fsencode(file.path)
+                self._connection.execute("DELETE FROM photos WHERE path = %s AND path <> %s", [now, path])
+                self._connection.execute(
+                    "UPDATE photos SET path = %s, bytes = %s, modified = %s WHERE path = %s",
+                    [now, file.size, file.modified, path],
+                )
+
+    def compact(self) -> None:
+        """Makes the index over vectors once there are many photos. The server gives room back by itself."""
+        with self._mutex, explaining(self.name):
+            photos = self._rows("SELECT count(*) FROM (SELECT 1 FROM photos LIMIT %s) few", [EXACT + 1])[0][0]
+            if photos > EXACT and not postgres.has_near(self._connection):
+                postgres.make_near(self._connection)
+
+    # Queries
+
+    def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
+        conditions, values = postgres.conditions(where)
+        with self.reading():
+            searched = self._rows(f"SELECT count(*) FROM photos WHERE {conditions}", values)[0][0]
+            if searched > EXACT and postgres.has_near(self._connection):
+                near = self._near(words, where, said)
+                if where == Where() or len(near) >= ENOUGH:
+                    return Scored(*self._score(words, "photo = ANY(%s)", [near]), searched, where)
+            meant = "true" if where == Where() else f"photo IN (SELECT id FROM photos WHERE {conditions})"
+            return Scored(*self._score(words, meant, values), searched, where)
+
+    def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
+        """The photos of the regions nearest to each word, and some whose captions say all words of a phrase."""
+        conditions, values = postgres.conditions(where)
+        found = set[int]()
+        for setting in (f"hnsw.ef_search = {NEAREST}", "enable_seqscan = off"):
+            self._connection.execute(f"SET LOCAL {setting}")
+        nearest = "SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"
+        for word in words:
+            query = f"SELECT DISTINCT photo FROM ({nearest}) near JOIN photos ON id = photo WHERE {conditions}"
+            found.update(photo for (photo,) in self._rows(query, [word, NEAREST, *values]))
+        for phrase in filter(None, said):
+            query = f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {conditions} LIMIT %s"
+            found.update(photo for (photo,) in self._rows(query, [" ".join(phrase), *values, NEAREST]))
+        return sorted(found)
+
+    def _score(self, words: Floats, meant: str, values: Sequence[object]) -> tuple[Ids, Floats]:
+        """MaxSim (`maxsim.word_scores`) where the vectors are: photos by rising id, and (P, W)."""
+        best = "".join(", max(-(vector <#> %s))" for _ in words)
+        rows = self._rows(
+            f"SELECT photo{best} FROM regions WHERE {meant} GROUP BY photo ORDER BY photo", [*words, *values]
+        )
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(words))
+        return table[:, 0].astype(np.int64), table[:, 1:].astype(np.float32)
+
+    def said(self, word: str, scored: Scored) -> Said:
+        conditions, values = postgres.conditions(scored.where)
+        says = "words @@ plainto_tsquery('captions', %s)"
+        with self.reading():
+            query = f"SELECT id FROM photos WHERE id = ANY(%s) AND {says}"
+            among = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), word])]
+            count = self._rows(f"SELECT count(*) FROM photos WHERE {says} AND {conditions}", [word, *values])[0][0]
+        return Said(np.isin(scored.ids, np.array(among, dtype=np.int64)), count)
+
+    def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
+        with self.reading():
+            return [self._read_one(one) for one in ids]
+
+    def _read_one(self, photo: int) -> StoredPhoto:
+        query = "SELECT key, path, width, height, taken FROM photos WHERE id = %s"
+        ((key, path, width, height, taken),) = self._rows(query, [photo])
+        columns = "x0, y0, x1, y1, score, caption, logprob, confidence"
+        rows = self._rows(f"SELECT {columns} FROM regions WHERE photo = %s ORDER BY number", [photo])
+        regions = tuple(Region((x0, y0, x1, y1), *said) for x0, y0, x1, y1, *said in rows)
+        return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, regions)
+
+    def vectors(self, ids: Iterable[int]) -> list[Floats]:
+        query = "SELECT vector FROM regions WHERE photo = %s ORDER BY number"
+        with self.reading():
+            return [np.stack([vector.to_numpy() for (vector,) in self._rows(query, [one])]) for one in ids]
+
+    def count(self) -> int:
+        with self.reading():
+            return int(self._rows("SELECT count(*) FROM photos", [])[0][0])
+
+    def newest(self, where: Where, offset: int, limit: int) -> Ids:
+        conditions, values = postgres.conditions(where)
+        query = f"SELECT id FROM photos WHERE {conditions} ORDER BY taken DESC, id DESC LIMIT %s OFFSET %s"
+        with self.reading():
+            return np.array([one for (one,) in self._rows(query, [*values, limit, offset])], dtype=np.int64)
+
+    def find_key(self, key: str) -> int | None:
+        with self.reading():
+            found = self._rows("SELECT id FROM photos WHERE key = %s", [key])
+        return found[0][0] if found else None
+
+    # The data base
+
+    def _rows(self, query: str, values: Sequence[object]) -> list[Any]:
+        with self._connection.cursor(binary=True) as cursor:
+            return cursor.execute(query, values).fetchall()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One thread at a time. May be used inside itself."""
+        with self._mutex, explaining(self.name):
+            if self._connection.info.transaction_status == TransactionStatus.INTRANS:
+                yield
+                return
+            with self._reconnected().transaction():
+                self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction, in which the index is this model's: it may have been made anew with another."""
+        with self._mutex, explaining(self.name), self._reconnected().transaction():
+            self._check(postgres.read_model(self._connection))
+            yield
+
+    def _reconnected(self) -> Connection:
+        """The server may have been started again."""
+        if self._connection.closed:
+            self._connection = postgres.connect(self.address)
+            self._check(postgres.prepare(self._connection, self.name, None))
+        return self._connection
+
+    def _check(self, model: IndexedModel) -> None:
+        if model != self.model:
+            raise IndexProblem(f"{self.name}: was made anew with another model", hint="--model names that one")
