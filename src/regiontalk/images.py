@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
 
-from regiontalk import image_limits
+from regiontalk import image_limits, webp
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
 from regiontalk.image_colours import to_srgb
 from regiontalk.image_limits import Limits as Limits  # noqa: PLC0414  (exported)
@@ -362,9 +362,9 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
             pixels = _draft(image, (least_width, least_height))
         reduction = (image.width // least_width or 1, image.height // least_height or 1)
     with _decoding.take(pixels):
-        image.load()
+        loaded = webp.load(image)
         orientation = _orientation(image)
-        photo = to_srgb(image, reduction)
+        photo = to_srgb(loaded, reduction)
         if ours:
             image.close()  # its pixels go before those of the next photo come
     if orientation in _UPRIGHT:
