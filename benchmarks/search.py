@@ -31,13 +31,14 @@ from turns import take_turns
 
 TOGETHER = 500  # photos in a transaction: nobody looks at them
 BEST = 10
+STATE = 6656  # numbers of a photo's state, as in the package's model
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000, help="made-up photos")
     parser.add_argument("--regions", type=int, default=20)
-    parser.add_argument("--size", type=int, default=384, help="numbers in a vector")
+    parser.add_argument("--size", type=int, default=512, help="numbers in a vector")
     parser.add_argument("--words", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--photos", type=Path, help="a folder with photos, to be indexed elsewhere")
@@ -95,15 +96,15 @@ def made_up(start: int, shape: tuple[int, int, int]) -> Floats:
 
 
 def fill(folder: Path, shape: tuple[int, int, int]) -> None:
-    store = SqliteStore(folder, IndexedModel("made-up", "made-up", *shape[1:]))
+    store = SqliteStore(folder, IndexedModel("made-up", "made-up", *shape[1:], STATE))
     regions = tuple(Region((10.5, 20.25, 300.5, 400.75), 0.5, f"a thing of kind {row}") for row in range(shape[1]))
-    captions = tuple(region.caption for region in regions)
+    captions, state = tuple(region.caption for region in regions), np.ones(STATE, np.float32)
     for start in range(0, shape[0], TOGETHER):
         entries = []
         for number, vectors in enumerate(made_up(start, shape), start=start):
             file = PhotoFile(f"holiday/{number:07d}.jpg", number, number)
             digest = number.to_bytes(16, "big")
-            entries.append(Entry(file, digest, "2021-05-30T18:05:12", (640, 480), regions, captions, vectors))
+            entries.append(Entry(file, digest, "2021-05-30T18:05:12", (640, 480), regions, captions, vectors, state))
         store.put(entries)
     store.close()
 

@@ -7,8 +7,8 @@ import numpy as np
 from regiontalk.search.store import Entry, Floats, IndexedModel, PhotoFile
 from regiontalk.types import Region
 
-REGIONS, SIZE = 5, 12
-MODEL = IndexedModel("made-up", "0123e5", REGIONS, SIZE)
+REGIONS, SIZE, STATE = 5, 12, 150
+MODEL = IndexedModel("made-up", "0123e5", REGIONS, SIZE, STATE)
 
 
 def vectors_of(number: int, rows: int = REGIONS) -> Floats:
@@ -23,4 +23,5 @@ def entry(number: int, path: str | None = None, taken: str = "2021-05-30T18:05:1
     file = PhotoFile(path or f"{number:04d}.jpg", 100 + number, 5)
     captions = tuple(region.caption for region in regions)
     digest = number.to_bytes(16, "big")
-    return Entry(file, digest, taken, (20, 30), tuple(regions), captions, vectors_of(number, rows))
+    state = np.random.default_rng(number).standard_normal(STATE).astype(np.float32)
+    return Entry(file, digest, taken, (20, 30), tuple(regions), captions, vectors_of(number, rows), state)

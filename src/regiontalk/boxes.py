@@ -96,6 +96,9 @@ def enlarge(boxes_xyxy: ArrayLike, factor: float) -> Floats:
     return cxcywh_to_xyxy(boxes * [1, 1, factor, factor])
 
 
+PLACE = 5  # numbers that say where a box is; all zero where there is none
+
+
 def places(boxes_xyxy: Floats, sizes: ArrayLike) -> Floats:
     """Boxes (…, N, 4) of photos of sizes (…, 2) -> left, top, right, bottom and area as shares of them, (…, N, 5)."""
     corners = boxes_xyxy / np.tile(np.asarray(sizes), 2)[..., None, :]

@@ -26,7 +26,7 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.images import Limits, Photo, PhotoSource
 from regiontalk.regions import Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
-from regiontalk.sentence_head import SentenceHead, Wanted
+from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted
 from regiontalk.types import Alignment, AltText, Description, ImageRegions, Region, Shown
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
@@ -284,7 +284,7 @@ class Model:
 
         `threshold` and `top` choose the regions that come with it. Several photos give an iterator.
         """
-        head = SentenceHead(self.runtime) if "sentence" in self.runtime.info.heads else None
+        head = SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
 
         def speak(source: PhotoSource) -> AltText:
             look = self.look(source, size=size)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,14 @@ from regiontalk import decoding
 from regiontalk.aligner import AlignmentHead
 from regiontalk.decoding import Caption
 from regiontalk.errors import UsageError
+from regiontalk.maxsim import LOWEST
 from regiontalk.model_folder import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.typed import to_dataclass
 from regiontalk.types import Sentence
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
+SENTENCE = "sentence"  # the head's name
 VIEWS = 3  # a region, its surroundings, its whole photo; a whole photo is all three of them
 
 
@@ -58,10 +61,12 @@ class SentenceHead:
     """The head `sentence` of a model."""
 
     def __init__(self, runtime: Runtime) -> None:
-        head = runtime.head("sentence")
+        head = runtime.head(SENTENCE)
         self.runtime, self.words = runtime, head.words
         self.settings = to_dataclass(SentencePredictionConfig, head.info.settings, "sentence")
         self.rules = sentence_rules(self.settings, head.words)
+        self._net = head.info.net
+        self._gates = int(self._net["hidden"]) * (4 if self._net["cell"] == "lstm" else 1)
 
     def sentences(self, codes: Floats, boxes_xyxy: NDArray[np.float64], wanted: Wanted) -> list[Sentence]:
         """The sentence of a photo and the alternatives: codes (K, D), boxes in pixels (K, 4)."""
@@ -100,6 +105,33 @@ class SentenceHead:
             temperature, start = wanted.temperature, self.words.start()
             found += decoding.sample(self._step, state, start, self.rules, generator, temperature, wanted.top_p)
         return found
+
+    def scene(self, codes: Floats, boxes_xyxy: NDArray[np.float64], regions: int) -> Floats:
+        """(S,) what sentences are read off, of a photo with codes (K, D) and boxes (K, 4), filled up as if it had
+        `regions` of them: what the image adds at the first word, then what can be attended to."""
+        _, _, bias, memory, _ = self._begin(codes, boxes_xyxy)
+        return np.pad(np.concatenate([bias.ravel(), memory.ravel()]), (0, (regions - len(codes)) * memory.shape[2]))
+
+    def scene_size(self, regions: int) -> int:
+        """S"""
+        return self._gates + regions * (int(self._net["attention"]) or geometry.PLACE)
+
+    def likelihoods(self, sentence: str, scenes: Floats, counts: Sequence[int], regions: int) -> NDArray[np.float64]:
+        """(P,) log-probability of a sentence for photos with scenes (P, S) and so many regions each (P,): the mean over
+        the words that the head knows and END."""
+        tokens, total = self.words.encode(self.words.clean(sentence) or ()), np.zeros(len(scenes))
+        state = self._state(scenes, np.array(counts), regions)
+        for before, token in pairwise((self.words.start(), *tokens, END)):
+            logprobs, state = self._step(np.full(len(scenes), before), state)
+            total += logprobs[:, token] * (token != UNKNOWN)
+        return total / (1 + sum(token != UNKNOWN for token in tokens))
+
+    def _state(self, scenes: Floats, counts: NDArray[np.int64], regions: int) -> decoding.State:
+        """Before START."""
+        bias, memory = np.split(scenes, [self._gates], axis=1)
+        absent = (LOWEST * (np.arange(regions) >= counts[:, None])).astype(np.float32)
+        nothing = np.zeros((len(scenes), int(self._net["hidden"])), np.float32)
+        return nothing, nothing, bias, memory.reshape(len(scenes), regions, -1), absent
 
     def _begin(self, codes: Floats, boxes_xyxy: NDArray[np.float64]) -> decoding.State:
         views = np.repeat(codes[None, :1], VIEWS, axis=1)  # (1, N, D)

@@ -106,7 +106,7 @@ def test_an_index_is_searched_while_it_is_updated(indexed: Path, model: Model, t
 def test_another_models_index_is_refused_and_rebuilt(indexed: Path, model: Model, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
     connection = sqlite3.connect(folder / FOLDER / "index.sqlite")
-    connection.execute("UPDATE about SET value = 'another' WHERE name IN ('model', 'fingerprint')")
+    connection.execute("UPDATE about SET value = 'another' WHERE name IN ('name', 'fingerprint')")
     connection.commit()
     connection.close()
     index = regiontalk.Index.open(folder, model=model)

@@ -62,7 +62,8 @@ def shows(model: Model, number: int, phrases: list[str], caption: str = "") -> E
     fits = [np.repeat([float(text == one) for one in PHRASES], [len(some) for some in words]) for text in phrases]
     solved = [np.linalg.lstsq(np.concatenate(words), wanted, rcond=None)[0] for wanted in fits]
     vectors = np.stack([np.zeros(words[0].shape[1]), *solved]).astype(np.float32)
-    return replace(entry(number, rows=len(vectors)), vectors=vectors, captions=(caption,))
+    state = np.zeros(identify(model).state, np.float32)
+    return replace(entry(number, rows=len(vectors)), vectors=vectors, captions=(caption,), state=state)
 
 
 def names(found: regiontalk.Hits) -> list[str]:

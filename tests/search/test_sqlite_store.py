@@ -34,8 +34,8 @@ def contents(folder: Path) -> dict[str, object]:
     """All that an index says of each photo."""
     store = SqliteStore(folder)
     ids = store.word_scores(vectors_of(0)[:1], Where()).ids.tolist()
-    photos = zip(store.read(ids), store.vectors(ids), strict=True)
-    found = {photo.path: (photo.size, photo.taken, photo.regions, own.tolist()) for photo, own in photos}
+    numbers = zip(store.read(ids), store.vectors(ids), store.states(ids).tolist(), strict=True)
+    found = {photo.path: (photo[3:], own.tolist(), state) for photo, own, state in numbers}
     files = store.files()
     store.close()
     return {path: (files[path], *found[path]) for path in found}
@@ -56,8 +56,8 @@ def test_room_is_given_back(store: SqliteStore, tmp_path: Path) -> None:
     assert after == {path: before[path] for path in ("0001.jpg", "0003.jpg", "0005.jpg")}
     store.close()
     SqliteStore(tmp_path / "index", MODEL).close()
-    (file,) = (tmp_path / "index").glob("vectors-*.bin")
-    assert file.stat().st_size == 3 * 5 * 12 * 2
+    sizes = {file.name: file.stat().st_size for file in (tmp_path / "index").glob("*.bin")}
+    assert sizes == {"vectors-1.bin": 3 * (5 * 4 + 5 * 12), "details-1.bin": 3 * (5 * 12 // 2 + 2 * (4 + 128) + 2)}
 
 
 def test_a_second_writer_is_told_at_once_and_readers_are_not(store: SqliteStore, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_what_is_damaged_is_said_and_never_answered(store: SqliteStore, tmp_path
     store.close()
     before, rng = contents(tmp_path / "index"), random.Random(0)
     noticed = 0
-    for name in ("index.sqlite", "vectors-0.bin"):
+    for name in ("index.sqlite", "vectors-0.bin", "details-0.bin"):
         for _ in range(60):
             folder = tmp_path / "damaged"
             shutil.copytree(tmp_path / "index", folder)

@@ -11,10 +11,11 @@ import onnx
 import torch
 from torch import nn
 
+from regiontalk.boxes import PLACE
 from regiontalk.export.graphs import serialize, to_onnx
 from regiontalk.export.torch_runtime import open_heads
 from regiontalk.model_folder import GRAPHS, Head
-from regiontalk.nets.multimodal_rnn import NESTED, PLACE
+from regiontalk.nets.multimodal_rnn import NESTED
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.runtime.torch import SentenceBegin, SentenceStep, Vectors, Words
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-PLACE = 5  # x0, y0, x1, y1 and area, as shares of the photo; all zero where there is no region
+from regiontalk.boxes import PLACE
+
 NESTED = 3  # a region, its surroundings and its whole photo
 SMALLEST_STD = 0.05  # of a number in codes; one that hardly ever differs must not become loud
 FAR_BELOW = -1e4  # added to the attention of a region that is not there

@@ -23,8 +23,10 @@ from regiontalk.aligner import HEAD, region_vectors
 from regiontalk.errors import IndexProblem, InputError, RegionTalkError
 from regiontalk.files import open_file
 from regiontalk.model import BEST_REGIONS, Codes, Look, Model
+from regiontalk.model_folder import Head
 from regiontalk.photos import attempts, find_photos
 from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
+from regiontalk.sentence_head import SENTENCE, SentenceHead
 from regiontalk.types import Region
 
 TOGETHER = 16  # photos in a transaction
@@ -76,10 +78,20 @@ class Plan:
 def identify(model: Model) -> IndexedModel:
     """The model as an index records it: what its vectors depend on makes the fingerprint."""
     head, info = model.runtime.head(HEAD), model.runtime.info
-    graphs = [hashlib.sha256(head.graphs[name]).hexdigest() for name in sorted(head.graphs)]
-    parts = (head.info.detector, info.input_size, head.info.net, head.info.training, graphs)
+    parts: tuple[object, ...] = (
+        *(head.info.detector, info.input_size, head.info.net, head.info.training),
+        _digests(head),
+    )
+    regions, state = 1 + BEST_REGIONS, 0
+    if SENTENCE in model.runtime.heads:
+        parts += (model.runtime.head(SENTENCE).info.training, _digests(model.runtime.head(SENTENCE)))
+        state = SentenceHead(model.runtime).scene_size(regions)
     fingerprint = hashlib.sha256(repr(parts).encode()).hexdigest()
-    return IndexedModel(info.name, fingerprint, 1 + BEST_REGIONS, int(head.info.net["size"]))
+    return IndexedModel(info.name, fingerprint, regions, int(head.info.net["size"]), state)
+
+
+def _digests(head: Head) -> tuple[str, ...]:
+    return tuple(hashlib.sha256(head.graphs[name]).hexdigest() for name in sorted(head.graphs))
 
 
 def update(store: Store, root: Path, below: str, model: Model, workers: int, prune: bool, watch: Watch) -> Update:
@@ -204,8 +216,10 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
     regions = tuple(_caption(codes, told))
     words = [region.caption for region in regions if region.confidence is None or region.confidence >= model.likely]
     taken = look.photo.taken or datetime.fromtimestamp(file.modified / 1e9).isoformat(timespec="seconds")
-    vectors = region_vectors(model.runtime, codes.codes)
-    return Entry(file, digest, taken, look.frame.photo_size, regions, tuple(words), vectors)
+    vectors, state = region_vectors(model.runtime, codes.codes), np.zeros(0, np.float32)
+    if SENTENCE in model.runtime.heads:
+        state = SentenceHead(model.runtime).scene(codes.codes, codes.boxes_xyxy, 1 + BEST_REGIONS)
+    return Entry(file, digest, taken, look.frame.photo_size, regions, tuple(words), vectors, state)
 
 
 def _caption(codes: Codes, told: Sequence[Region]) -> Iterator[Region]:

@@ -11,6 +11,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, StoredP
 from regiontalk.types import Region
 
 NAME, LOCK = "index.sqlite", "writer.lock"
-FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin")
+FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin", "details-*.bin")
 """All that an index consists of."""
 APPLICATION = 0x52547831  # SQLite's mark of whose file it is
 WAIT = 5.0  # seconds for a reader or a checkpoint that is in the way
@@ -39,8 +40,8 @@ MIGRATIONS = (
     CREATE TABLE photos (
         id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE NOT NULL, bytes INTEGER NOT NULL,
         modified INTEGER NOT NULL, digest BLOB NOT NULL, key TEXT UNIQUE NOT NULL, taken TEXT NOT NULL,
-        width INTEGER NOT NULL, height INTEGER NOT NULL, slot INTEGER NOT NULL, scale REAL NOT NULL,
-        checksum INTEGER NOT NULL, seal INTEGER NOT NULL);
+        width INTEGER NOT NULL, height INTEGER NOT NULL, slot INTEGER NOT NULL, vectors_sum INTEGER NOT NULL,
+        details_sum INTEGER NOT NULL, seal INTEGER NOT NULL);
     CREATE INDEX taken ON photos (taken);
     CREATE TABLE regions (
         photo INTEGER NOT NULL REFERENCES photos ON DELETE CASCADE, number INTEGER NOT NULL, x0 REAL NOT NULL,
@@ -166,8 +167,7 @@ def _migrate(database: sqlite3.Connection, version: int, model: IndexedModel) ->
         for name, value in (("user_version", len(MIGRATIONS)), ("application_id", APPLICATION)):
             database.execute(f"PRAGMA {name} = {value}")
         if version < len(MIGRATIONS):
-            first = {"model": model.name, "fingerprint": model.fingerprint, "regions": model.regions}
-            for about, first_value in {**first, "size": model.size, "generation": 0, "slots": 0}.items():
+            for about, first_value in {**asdict(model), "generation": 0, "slots": 0}.items():
                 set_about(database, about, first_value)
 
 
@@ -193,11 +193,11 @@ def set_about(database: sqlite3.Connection, name: str, value: object) -> None:
     database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
 
 
-def insert(database: sqlite3.Connection, entry: Entry, vectors: tuple[int, float, int]) -> None:
-    """A photo; `vectors` are its slot, scale and checksum."""
+def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int]) -> None:
+    """A photo; `slot` is its number and the checksums of its vectors and details."""
     path, rows = os.fsencode(entry.file.path), [_to_row(*one) for one in enumerate(entry.regions)]
     about = (secrets.token_hex(8), entry.taken, *entry.size)
-    photo = (path, entry.file.size, entry.file.modified, entry.digest, *about, *vectors, _seal(path, about, rows))
+    photo = (path, entry.file.size, entry.file.modified, entry.digest, *about, *slot, _seal(path, about, rows))
     marks = ", ?" * len(photo)
     inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", photo).lastrowid
     with_photo = [(inserted, *row) for row in rows]

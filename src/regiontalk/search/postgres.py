@@ -33,11 +33,11 @@ MIGRATIONS = (
     ALTER TEXT SEARCH CONFIGURATION regiontalk.captions ALTER MAPPING REPLACE pg_catalog.simple WITH regiontalk.stems;
     CREATE TABLE regiontalk.about (
         format integer NOT NULL, model text NOT NULL, fingerprint text NOT NULL, regions integer NOT NULL,
-        size integer NOT NULL);
+        size integer NOT NULL, state integer NOT NULL);
     CREATE TABLE regiontalk.photos (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, path bytea UNIQUE NOT NULL, bytes bigint NOT NULL,
         modified bigint NOT NULL, digest bytea NOT NULL, key text UNIQUE NOT NULL, taken text COLLATE "C" NOT NULL,
-        width integer NOT NULL, height integer NOT NULL, words tsvector NOT NULL);
+        width integer NOT NULL, height integer NOT NULL, words tsvector NOT NULL, state bytea NOT NULL);
     CREATE INDEX ON regiontalk.photos (taken, id);
     CREATE INDEX ON regiontalk.photos USING gin (words);
     CREATE TABLE regiontalk.regions (
@@ -120,7 +120,7 @@ def prepare(connection: Connection, name: str, model: IndexedModel | None) -> In
 
 
 def read_model(connection: Connection) -> IndexedModel:
-    found = connection.execute("SELECT model, fingerprint, regions, size FROM about").fetchone()
+    found = connection.execute("SELECT model, fingerprint, regions, size, state FROM about").fetchone()
     assert found is not None
     return IndexedModel(*found)
 
@@ -131,8 +131,8 @@ def _migrate(connection: Connection, name: str, version: int, model: IndexedMode
     for script in MIGRATIONS[version:]:
         connection.execute(script.format(size=model.size))
     if version == 0:
-        values = (len(MIGRATIONS), model.name, model.fingerprint, model.regions, model.size)
-        connection.execute("INSERT INTO about VALUES (%s, %s, %s, %s, %s)", values)
+        values = (len(MIGRATIONS), model.name, model.fingerprint, model.regions, model.size, model.state)
+        connection.execute("INSERT INTO about VALUES (%s, %s, %s, %s, %s, %s)", values)
     elif version < len(MIGRATIONS):
         connection.execute("UPDATE about SET format = %s", [len(MIGRATIONS)])
 

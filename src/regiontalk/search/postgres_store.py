@@ -36,6 +36,7 @@ from regiontalk.types import Region
 
 EXACT = 2000  # photos, of which every one is scored
 NEAREST = 400  # regions that are looked up for each word, and photos for each phrase in captions
+STATE = np.dtype("<f2")  # of a photo's state
 ENOUGH = 100  # photos that must be left of those when only some are meant; with fewer, all that are meant are scored
 
 
@@ -75,13 +76,14 @@ class PostgresStore:
     def _put_one(self, entry: Entry) -> None:
         """If another writer has just put the same photo, it is replaced."""
         file = (os.fsencode(entry.file.path), entry.file.size, entry.file.modified, entry.digest)
-        about = (secrets.token_hex(8), entry.taken, *entry.size, "\n".join(entry.captions))
+        state = entry.state.astype(STATE).tobytes()
+        about = (secrets.token_hex(8), entry.taken, *entry.size, "\n".join(entry.captions), state)
         ((photo,),) = self._rows(
-            "INSERT INTO photos (path, bytes, modified, digest, key, taken, width, height, words)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, to_tsvector('captions', %s)) ON CONFLICT (path) DO UPDATE"
-            " SET (bytes, modified, digest, key, taken, width, height, words) = (excluded.bytes, excluded.modified,"
-            " excluded.digest, excluded.key, excluded.taken, excluded.width, excluded.height, excluded.words)"
-            " RETURNING id",
+            "INSERT INTO photos (path, bytes, modified, digest, key, taken, width, height, words, state)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, to_tsvector('captions', %s), %s) ON CONFLICT (path) DO UPDATE"
+            " SET (bytes, modified, digest, key, taken, width, height, words, state) = (excluded.bytes,"
+            " excluded.modified, excluded.digest, excluded.key, excluded.taken, excluded.width, excluded.height,"
+            " excluded.words, excluded.state) RETURNING id",
             (*file, *about),
         )
         self._connection.execute("DELETE FROM regions WHERE photo = %s", [photo])
@@ -174,6 +176,13 @@ class PostgresStore:
         query = "SELECT vector FROM regions WHERE photo = %s ORDER BY number"
         with self.reading():
             return [np.stack([vector.to_numpy() for (vector,) in self._rows(query, [one])]) for one in ids]
+
+    def states(self, ids: Iterable[int]) -> Floats:
+        chosen = list(ids)
+        with self.reading():
+            found = dict(self._rows("SELECT id, state FROM photos WHERE id = ANY(%s)", [chosen]))
+        states = [np.frombuffer(found[one], STATE).astype(np.float32) for one in chosen]
+        return np.stack(states) if states else np.zeros((0, self.model.state), np.float32)
 
     def count(self) -> int:
         with self.reading():

@@ -1,8 +1,8 @@
-"""An index in a folder: SQLite for photos, regions and captions, and a mapped file for vectors (`vector_file`).
+"""An index in a folder: SQLite for photos, regions and captions, and mapped files for numbers (`vector_file`).
 
 index.sqlite     in WAL mode: readers see the state between two transactions while a writer works
-vectors-N.bin    on the disk before the transaction that refers to them: whatever kills the program leaves at most bytes
-                 that nobody refers to
+vectors-N.bin,   on the disk before the transaction that refers to them: whatever kills the program leaves at most bytes
+details-N.bin    that nobody refers to
 writer.lock      held by the one process that writes
 """
 
@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ from regiontalk.search.store import (
     StoredPhoto,
     Where,
 )
-from regiontalk.search.vector_file import VectorFile
+from regiontalk.search.vector_file import SlotFile
 
 AT_A_TIME = 500  # slots that are copied
 LIVE_SHARE = 0.75  # of the slots; with fewer in use, the vectors are written anew
@@ -50,14 +51,17 @@ class Table(NamedTuple):
     """(P,) rising"""
     slots: NDArray[np.int64]
     """(P,)"""
-    scales: Floats
-    """(P,)"""
     vectors: vector_file.Slots
-    """(N, R, h)"""
-    checksums: NDArray[np.int64]
     """(N,)"""
+    details: vector_file.Slots
+    """(N,)"""
+    checksums: NDArray[np.int64]
+    """(N,) of the vectors"""
     unchecked: Flags
     """(N,) slots of photos that were not compared with their checksum since they were mapped"""
+
+    def slots_of(self, ids: Iterable[int]) -> NDArray[np.int64]:
+        return self.slots[np.searchsorted(self.ids, np.array(list(ids), dtype=np.int64))]
 
 
 class SqliteStore:
@@ -76,7 +80,7 @@ class SqliteStore:
                 self._database = database.connect(folder, writing=model is not None)
                 self._open.append(self._database)
                 database.prepare(self._database, folder, model)
-                self.model = IndexedModel(*map(self._about, ("model", "fingerprint", "regions", "size")))
+                self.model = IndexedModel(*map(self._about, (one.name for one in fields(IndexedModel))))
                 if model is not None:
                     self._clean_up()
             except BaseException:
@@ -86,13 +90,15 @@ class SqliteStore:
     def _clean_up(self) -> None:
         """Drops what a killed writer left; fails where something is missing that should be there."""
         database.check(self._database)
-        for path in self.folder.glob("vectors-*.bin"):
-            if path != self._vectors.path:
+        files, slots = self._files(self._about("generation")), self._about("slots")
+        kept = {file.path for file in files}
+        for path in (*self.folder.glob("vectors-*.bin"), *self.folder.glob("details-*.bin")):
+            if path not in kept:
                 with suppress(OSError):  # Windows: a reader has it mapped
                     path.unlink()
-        slots = self._about("slots")
-        self._vectors.cut(slots)
-        self._vectors.open(slots)
+        for file in files:
+            file.cut(slots)
+            file.open(slots)
 
     def close(self) -> None:
         self._table = None
@@ -109,12 +115,15 @@ class SqliteStore:
 
     def put(self, entries: Sequence[Entry]) -> None:
         with self._writing():
-            first = self._about("slots")
-            packed = [vector_file.pack(entry.vectors, self.model.regions) for entry in entries]
-            self._vectors.append(np.stack([one.slot for one in packed]), first)
+            first, sums = self._about("slots"), []
+            columns = zip(*(vector_file.to_slots(entry, self.model) for entry in entries), strict=True)
+            for file, photos in zip(self._files(self._about("generation")), columns, strict=True):
+                slots = file.make(photos)
+                file.append(slots, first)
+                sums.append(vector_file.checksums(slots).tolist())
             self._delete(entry.file.path for entry in entries)
-            for number, (entry, one) in enumerate(zip(entries, packed, strict=True)):
-                database.insert(self._database, entry, (first + number, one.scale, one.checksum))
+            for number, (entry, *own) in enumerate(zip(entries, *sums, strict=True), start=first):
+                database.insert(self._database, entry, (number, *own))
             self._set("slots", first + len(entries))
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -131,16 +140,16 @@ class SqliteStore:
                 database.rename(self._database, os.fsencode(path), file)
 
     def compact(self) -> None:
-        """The file of before stays for readers that still use it, until the next writer comes."""
+        """The files of before stay for readers that still use them, until the next writer comes."""
         with self._writing():
             table, generation = self._load(), self._about("generation") + 1
             if len(table.slots) >= LIVE_SHARE * len(table.vectors):
                 return
             order = np.argsort(table.slots)
-            target = VectorFile(self._path(generation), self.model.regions, self.model.size)
-            target.path.unlink(missing_ok=True)
-            for start in range(0, len(order), AT_A_TIME):
-                target.append(table.vectors[table.slots[order[start : start + AT_A_TIME]]], start)
+            for target, slots in zip(self._files(generation), (table.vectors, table.details), strict=True):
+                target.path.unlink(missing_ok=True)
+                for start in range(0, len(order), AT_A_TIME):
+                    target.append(slots[table.slots[order[start : start + AT_A_TIME]]], start)
             places = enumerate(table.ids[order].tolist())
             self._database.executemany("UPDATE photos SET slot = ? WHERE id = ?", places)
             self._set("generation", generation)
@@ -164,10 +173,11 @@ class SqliteStore:
                     _check(table, block)
                     best[block] = vector_file.best_products(table.vectors[block], words)
 
-            every, cores = list(vector_file.blocks(table.vectors, wanted, len(words))), os.cpu_count() or 1
+            products, cores = self.model.regions * self.model.size * len(words), os.cpu_count() or 1
+            every = list(vector_file.blocks(products, wanted))
             for _ in in_order(score, [every[first::cores] for first in range(cores)], cores):
                 pass
-            return Scored(table.ids[rows], best[slots] * table.scales[rows, None], len(rows), where)
+            return Scored(table.ids[rows], best[slots], len(rows), where)
 
     def said(self, word: str, scored: Scored) -> Said:
         with self.reading():
@@ -180,12 +190,26 @@ class SqliteStore:
 
     def vectors(self, ids: Iterable[int]) -> list[Floats]:
         with self.reading():
-            table, found = self._load(), []
-            for one in ids:
-                row = int(np.searchsorted(table.ids, one))
-                count = self._one("SELECT count(*) FROM regions WHERE photo = ?", one)
-                found.append(table.vectors[table.slots[row], :count] * table.scales[row])
-            return found
+            chosen, table = list(ids), self._load()
+            slots, details = table.slots_of(chosen), self._details(chosen, table)
+            counts = [self._one("SELECT count(*) FROM regions WHERE photo = ?", one) for one in chosen]
+            rows = zip(table.vectors[slots], details, counts, strict=True)
+            return [vector_file.restore(one["scales"], one["steps"], rest["rest"])[:count] for one, rest, count in rows]
+
+    def states(self, ids: Iterable[int]) -> Floats:
+        with self.reading():
+            found = self._details(list(ids), self._load())
+            rows = found["state_steps"] * found["state_scales"][:, :, None]
+            state: Floats = rows.reshape(len(found), -1)[:, : self.model.state]
+            return state
+
+    def _details(self, ids: Sequence[int], table: Table) -> vector_file.Slots:
+        """(P,) checked."""
+        details = table.details[table.slots_of(ids)]
+        sums = [self._one("SELECT details_sum FROM photos WHERE id = ?", one) for one in ids]
+        if (vector_file.checksums(details) != sums).any():
+            raise sqlite3.DatabaseError("details are not as they were stored")
+        return details
 
     def count(self) -> int:
         with self.reading():
@@ -204,23 +228,22 @@ class SqliteStore:
         """Read again when the index has changed."""
         version, slots = self._one("PRAGMA data_version"), self._about("slots")
         if self._table is None or self._table.version != version:
-            rows = self._database.execute("SELECT id, slot, checksum, scale FROM photos ORDER BY id").fetchall()
-            columns = list(zip(*rows, strict=True)) or [()] * 4
-            ids, places, sums = (np.array(column, dtype=np.int64) for column in columns[:3])
+            rows = self._database.execute("SELECT id, slot, vectors_sum FROM photos ORDER BY id").fetchall()
+            ids, places, sums = np.array(rows, dtype=np.int64).reshape(-1, 3).T
             checksums, unchecked = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=bool)
             checksums[places], unchecked[places] = sums, True
-            scales, vectors = np.array(columns[3], dtype=np.float32), self._vectors.open(slots)
-            self._table = Table(version, ids, places, scales, vectors, checksums, unchecked)
+            vectors, details = (file.open(slots) for file in self._files(self._about("generation")))
+            self._table = Table(version, ids, places, vectors, details, checksums, unchecked)
         return self._table
 
     # The data base
 
-    @property
-    def _vectors(self) -> VectorFile:
-        return VectorFile(self._path(self._about("generation")), self.model.regions, self.model.size)
-
-    def _path(self, generation: int) -> Path:
-        return self.folder / f"vectors-{generation}.bin"
+    def _files(self, generation: int) -> tuple[SlotFile, SlotFile]:
+        """Of vectors and of details."""
+        return (
+            vector_file.vector_file(self.folder / f"vectors-{generation}.bin", self.model),
+            vector_file.detail_file(self.folder / f"details-{generation}.bin", self.model),
+        )
 
     def _one(self, query: str, *values: object) -> Any:
         return self._database.execute(query, values).fetchone()[0]

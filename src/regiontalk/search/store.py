@@ -31,6 +31,8 @@ class IndexedModel:
     """Vectors of a photo."""
     size: int
     """h"""
+    state: int
+    """S: numbers of a photo's state; 0 for a model without a head for sentences."""
 
 
 class PhotoFile(NamedTuple):
@@ -67,6 +69,8 @@ class Entry:
     """Those that are likely right: `Store.said` finds their words."""
     vectors: Floats
     """(R, h), of the regions."""
+    state: Floats
+    """(S,) what the language model reads off how likely sentences are for the photo."""
 
 
 class Where(NamedTuple):
@@ -137,7 +141,7 @@ class Store(Protocol):
         """Path -> where the photo is now, and as what."""
 
     def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
-        """MaxSim of words (W, h) with photos, exactly (`maxsim.word_scores`).
+        """MaxSim of words (W, h) with photos (`maxsim.word_scores`), to 8 bits or more.
 
         A large store may leave out photos that have no region near a word, and none of the `said` phrases' words in
         their captions.
@@ -150,7 +154,10 @@ class Store(Protocol):
         """Photos in the order of the given ids."""
 
     def vectors(self, ids: Iterable[int]) -> list[Floats]:
-        """(R, h) of each photo, in the order of the given ids."""
+        """(R, h) of each photo, in the order of the given ids; to 12 bits or more."""
+
+    def states(self, ids: Iterable[int]) -> Floats:
+        """(P, S), in the order of the given ids; to 8 bits or more."""
 
     def count(self) -> int:
         """How many photos there are."""

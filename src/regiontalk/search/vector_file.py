@@ -1,96 +1,129 @@
-"""Vectors of regions on disk: one slot of R × h 16-bit numbers for each photo, mapped into memory and never loaded.
+"""Numbers of photos on disk: a file of slots, one for each photo, mapped into memory and never loaded.
 
-A number is stored as a share of the largest one in its slot, in steps of 1/32767: finer than float16, and numpy turns
-it into float32 many times faster. Slots are appended and never written again, so readers need no lock.
+A row of numbers is kept as shares of its largest one. A query goes through 8 bits of every vector; 4 more bits, and
+what the language model needs, lie in a second file that is read for the best photos alone. Slots are appended and never
+written again, so readers need no lock.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regiontalk.search.store import Floats
+from regiontalk.search.store import Entry, Floats, IndexedModel
 
-STEPS = 32767
+STEPS = 127  # of 8 bits, on each side of 0
+FINER = 16  # steps in one of them, with the 4 bits more
+STATE_ROW = 128  # numbers of a state that share a scale
 BLOCK_PRODUCTS = 1 << 19  # made at a time: they stay in a core's cache, and are too few for BLAS to start threads for
 
-Slots = NDArray[np.int16]
+Slots = NDArray[np.void]
+"""Structured, with the fields of a `SlotFile`."""
+Steps = NDArray[np.int8]
 
 
-class Packed(NamedTuple):
-    slot: Slots
-    """(R, h)"""
-    scale: float
-    """What a step is worth."""
-
-    @property
-    def checksum(self) -> int:
-        return int(checksums(self.slot[None])[0])
-
-
-def pack(vectors: Floats, regions: int) -> Packed:
-    """Vectors (r, h) of the whole photo and of r − 1 ≤ R − 1 regions, filled up to R with the first one, which changes
-    no maximum."""
-    filled = np.concatenate([vectors, np.repeat(vectors[:1], regions - len(vectors), axis=0)])
-    scale = float(np.abs(filled).max()) / STEPS or 1.0
-    return Packed(np.rint(filled / scale).astype(np.int16), scale)
+def quantize(rows: Floats) -> tuple[Floats, Steps, NDArray[np.uint8]]:
+    """Rows (R, n) -> what a step is worth (R,), steps (R, n), and two numbers' 4 bits more in each byte."""
+    scales = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny * FINER * STEPS) / STEPS  # (R,)
+    fine = np.rint(rows / scales[:, None] * FINER).astype(np.int16)
+    steps = (fine + FINER // 2) // FINER
+    rest = (fine - FINER * steps + FINER // 2).astype(np.uint8).ravel()
+    pairs = np.pad(rest, (0, rest.size % 2)).reshape(-1, 2)
+    return scales.astype(np.float32), steps.astype(np.int8), pairs[:, 0] * np.uint8(FINER) + pairs[:, 1]
 
 
-def checksums(slots: Slots) -> NDArray[np.int64]:
-    """Slots (N, R, h) -> (N,): the sum of their bytes, taken eight at a time where that goes. Any flipped byte
-    changes it."""
-    flat = np.ascontiguousarray(slots).reshape(len(slots), -1)
-    wide = np.int64 if flat.shape[1] % 4 == 0 else np.int16
-    sums: NDArray[np.int64] = flat.view(wide).sum(axis=1, dtype=np.int64)
-    return sums
+def restore(scales: Floats, steps: Steps, rest: NDArray[np.uint8]) -> Floats:
+    """Rows (R, n) as `quantize` was given them, to 12 bits."""
+    finer = np.stack([rest // FINER, rest % FINER], axis=1).ravel()[: steps.size].reshape(steps.shape)
+    exact = (steps + (finer.astype(np.float32) - FINER // 2) / FINER) * scales[:, None]
+    return exact.astype(np.float32)
+
+
+def to_slots(entry: Entry, model: IndexedModel) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a photo's slots: in the file of vectors, and in that of details. Missing regions are filled up with
+    the whole photo, which changes no maximum."""
+    filled = np.repeat(entry.vectors[:1], model.regions - len(entry.vectors), axis=0)
+    scales, steps, rest = quantize(np.concatenate([entry.vectors, filled]))
+    state = np.pad(entry.state, (0, -len(entry.state) % STATE_ROW)).reshape(-1, STATE_ROW)
+    state_scales, state_steps, _ = quantize(state)
+    details = {"rest": rest, "state_scales": state_scales, "state_steps": state_steps}
+    return {"scales": scales, "steps": steps}, details
 
 
 @dataclass(frozen=True)
-class VectorFile:
+class SlotFile:
+    """`fields`: name -> numpy's word for what a slot holds of it."""
+
     path: Path
-    regions: int
-    size: int
+    fields: Mapping[str, Any]
 
     @property
-    def slot_bytes(self) -> int:
-        return 2 * self.regions * self.size
+    def layout(self) -> np.dtype[np.void]:
+        """Of a slot: in bytes a multiple of 8, so that checksums are quick."""
+        fields = [(name, *form) for name, form in self.fields.items()]
+        return np.dtype([*fields, ("filled_up", "u1", (-np.dtype(fields).itemsize % 8,))])
+
+    def make(self, photos: list[dict[str, Any]]) -> Slots:
+        """(N,) slots, of the fields of as many photos."""
+        slots = np.zeros(len(photos), self.layout)
+        for name in self.fields:
+            slots[name] = np.stack([photo[name] for photo in photos])
+        return slots
 
     def append(self, slots: Slots, first: int) -> None:
-        """Writes slots (N, R, h) from number `first` on, and has them on the disk."""
+        """Writes slots (N,) from number `first` on, and has them on the disk."""
         with self.path.open("r+b" if self.path.exists() else "w+b") as file:
-            file.seek(first * self.slot_bytes)
-            file.write(np.ascontiguousarray(slots).tobytes())
+            file.seek(first * self.layout.itemsize)
+            file.write(slots.tobytes())
             file.flush()
             os.fsync(file.fileno())
 
     def cut(self, slots: int) -> None:
         """Drops what a killed process wrote behind the last slot that counts."""
-        if self.path.exists() and self.path.stat().st_size > slots * self.slot_bytes:
-            os.truncate(self.path, slots * self.slot_bytes)
+        size = slots * self.layout.itemsize
+        if self.path.exists() and self.path.stat().st_size > size:
+            os.truncate(self.path, size)
 
     def open(self, slots: int) -> Slots:
-        """The first slots (N, R, h), mapped. `ValueError` where there are fewer."""
-        shape = (slots, self.regions, self.size)
-        return np.memmap(self.path, np.int16, "r", shape=shape) if slots else np.zeros(shape, np.int16)
+        """The first slots (N,), mapped. `ValueError` where there are fewer."""
+        return np.memmap(self.path, self.layout, "r", shape=(slots,)) if slots else np.zeros(0, self.layout)
 
 
-def blocks(mapped: Slots, wanted: NDArray[np.bool_], words: int) -> Iterator[slice]:
-    """Ranges of slots to work on at a time; those without a wanted slot are left out. `wanted`: (N,)"""
-    step = max(1, BLOCK_PRODUCTS // (mapped.shape[1] * mapped.shape[2] * words))
-    for start in range(0, len(mapped), step):
+def vector_file(path: Path, model: IndexedModel) -> SlotFile:
+    return SlotFile(path, {"scales": ("<f4", (model.regions,)), "steps": ("i1", (model.regions, model.size))})
+
+
+def detail_file(path: Path, model: IndexedModel) -> SlotFile:
+    rows = -(-model.state // STATE_ROW)
+    fields = {"rest": ("u1", (-(-model.regions * model.size // 2),))}
+    return SlotFile(path, fields | {"state_scales": ("<f4", (rows,)), "state_steps": ("i1", (rows, STATE_ROW))})
+
+
+def checksums(slots: Slots) -> NDArray[np.int64]:
+    """(N,): the sum of a slot's bytes, taken eight at a time. Any flipped byte changes it."""
+    flat = np.ascontiguousarray(slots).view(np.int64).reshape(len(slots), slots.dtype.itemsize // 8)
+    sums: NDArray[np.int64] = flat.sum(axis=1)
+    return sums
+
+
+def blocks(products: int, wanted: NDArray[np.bool_]) -> Iterator[slice]:
+    """Ranges of slots to work on at a time, of so many products each; those without a wanted slot (N,) are left out."""
+    step = max(1, BLOCK_PRODUCTS // products)
+    for start in range(0, len(wanted), step):
         if wanted[start : start + step].any():
-            yield slice(start, min(start + step, len(mapped)))
+            yield slice(start, min(start + step, len(wanted)))
 
 
 def best_products(slots: Slots, words: Floats) -> Floats:
-    """Slots (N, R, h) and words (W, h) -> the largest product of each word, (N, W), in steps."""
-    count, regions, size = slots.shape
-    products = slots.reshape(count * regions, size).astype(np.float32) @ words.T
-    largest: Floats = products.reshape(count, regions, len(words)).max(axis=1)
+    """Slots of vectors (N,) and words (W, h) -> the largest product of each word, (N, W), to 8 bits."""
+    steps, scales = slots["steps"], slots["scales"]
+    count, regions, size = steps.shape
+    products = (steps.astype(np.float32).reshape(-1, size) @ words.T).reshape(count, regions, len(words))
+    largest: Floats = (products * scales[:, :, None]).max(axis=1)
     return largest
