@@ -137,8 +137,12 @@ def test_edges_cannot_be_a_head(alignment_run: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [SMALL, replace(SMALL, cell="lstm", attention=16, heads=2, views=3)],
-    ids=["paper", "best"],
+    [
+        SMALL,
+        replace(SMALL, cell="lstm", attention=16, heads=2, views=3),
+        replace(SMALL, conditioning="multiplicative"),
+    ],
+    ids=["paper", "best", "multiplicative"],
 )
 def test_the_graphs_of_a_sentence_net_say_what_it_says(config: MultimodalRNNConfig) -> None:
     torch.manual_seed(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ VARIANTS = [
     replace(SMALL, cell=cell, attention=attention, heads=2, views=views)
     for cell, attention, views in itertools.product(("rnn", "lstm"), (0, 4), (1, 3))
 ]
+VARIANTS += [replace(SMALL, cell=cell, conditioning="multiplicative") for cell in ("rnn", "lstm")]
 
 
 def make(config: MultimodalRNNConfig, seed: int = 0) -> MultimodalRNN:
@@ -35,18 +37,20 @@ def scene(rows: int = 3, regions: int = 4, seed: int = 1) -> tuple[Tensor, Tenso
     return views, codes, torch.rand(rows, regions, 5, generator=generator) + 0.1
 
 
-def test_the_papers_equations() -> None:
-    """Eqs. 13–15 in numpy, two steps: the image is there in the first and not in the second."""
-    net = make(SMALL)
+@pytest.mark.parametrize("conditioning", ["additive", "multiplicative"])
+def test_the_papers_equations(conditioning: Literal["additive", "multiplicative"]) -> None:
+    """Eqs. 13–15 in numpy, three steps: the image adds in the first alone, and scales the state in all of them."""
+    net = make(replace(SMALL, conditioning=conditioning))
     views, regions, places = scene(rows=1)
     weights = {name: value.detach().numpy().astype(np.float64) for name, value in net.named_parameters()}
     image = weights["image.weight"] @ views[0, 0].numpy() + weights["image.bias"]
+    scale = image[8:] if conditioning == "multiplicative" else 1
     h = np.zeros(8)
     state = net.begin(net.look(views, regions, places))
-    for step, token in enumerate((START, 3)):
+    for step, token in enumerate((START, 3, 5)):
         x = weights["embedding.weight"][token]
-        total = weights["word.weight"] @ x + weights["word.bias"] + weights["recurrent.weight"] @ h
-        h = np.maximum(total + (image if step == 0 else 0), 0)
+        total = weights["word.weight"] @ x + weights["word.bias"] + weights["recurrent.weight"] @ (h * scale)
+        h = np.maximum(total + (image[:8] if step == 0 else 0), 0)
         y = weights["output.weight"] @ h + weights["output.bias"]
         logprobs, state = net.step(torch.tensor([token]), state)
         expected = y - np.log(np.exp(y).sum())

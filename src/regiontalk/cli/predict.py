@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 @click.option("--on-truths", is_flag=True, help="Caption the true boxes instead, merged as the evaluation merges them.")
 @click.option("--sentences", is_flag=True, help="A sentence for each whole photo, as describe says it.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width; default: as caption and describe have it.")
-@click.option("--codes", type=click.Path(path_type=Path), help="For a run of kind sentences: the photos' codes.")
+@click.option(
+    "--codes", type=click.Path(path_type=Path), help="For a run of kind sentences or joint: the photos' codes."
+)
 @heads_option
 @device_option
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
@@ -60,16 +62,16 @@ def command(
     step-… folder. The output is sorted by path, for `regiontalk evaluate dense`; with --sentences for `regiontalk
     evaluate captions`.
 
-    A run of kind sentences needs the photos' --codes, and says a sentence of each photo; or --on-truths of each true
-    box (codes with --on-truths as well), for `regiontalk evaluate regions`.
+    A run of kind sentences or joint needs the photos' --codes, and says a sentence of each photo; or --on-truths of
+    each true box (codes with --on-truths as well), for `regiontalk evaluate regions`.
     """
     if on_truths and sentences:
         raise UsageError("--on-truths is about boxes, --sentences about whole photos: give one")
     dataset = open_split(data, split)
-    if is_run(model) and _kind(model) == "sentences":
+    if is_run(model) and _kind(model) in ("sentences", "joint"):
         found = _from_codes(model, dataset, codes, on_truths, beam, device)
     elif codes is not None:
-        raise UsageError("--codes is for runs of kind sentences")
+        raise UsageError("--codes is for runs of kind sentences or joint")
     else:
         found = _from_photos(load_model(model, device, heads=heads), dataset, on_truths, sentences, beam, workers)
     boxes = "true" if on_truths else "own"

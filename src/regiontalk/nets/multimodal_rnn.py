@@ -1,7 +1,8 @@
 """The multimodal RNN (K&FF section 3.2): a sentence from the code of a photo or of a region.
 
 Shapes: R sentences, D the size of a code, N nested views, K regions, E the size of a word's vector, A that of
-attention, H of the hidden state, G = H (RNN) or 4H (LSTM: four gates), T words, V tokens that can be predicted.
+attention, H of the hidden state, G = H (RNN) or 4H (LSTM: four gates), T words, V tokens that can be predicted, I = G
+or, with multiplicative conditioning, G + H.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ class MultimodalRNNConfig:
     views: Literal[1, 3] = 1
     """1: the code alone (the paper). 3: with those of its surroundings and of its whole photo, which the paper
     wishes for as "multiple saccades"."""
+    conditioning: Literal["additive", "multiplicative"] = "additive"
+    """`additive`: the image adds b_v at the first step (the paper). `multiplicative`, which the paper names as more
+    expressive: the image also scales the state before every word, W_hh (h ⊙ m_v) in eq. 14, m_v = 1 + W_mi CNN."""
     attention: int = 0
     """Size of the attention over the photo's regions, before each word anew; 0: none (the paper)."""
     heads: int = 1
@@ -43,7 +47,7 @@ class MultimodalRNNConfig:
 class Seen(NamedTuple):
     """What a sentence is about."""
 
-    bias: Tensor  # (R, G) b_v, eq. 13
+    bias: Tensor  # (R, I) b_v, eq. 13, and m_v appended
     memory: Tensor  # (R, K, A) what can be attended to; without attention the regions' places, unused
     absent: Tensor  # (R, K) 0, or far below where a row is padding
 
@@ -53,7 +57,7 @@ class State(NamedTuple):
 
     h: Tensor  # (R, H)
     c: Tensor  # (R, H) of the LSTM; unused by the RNN
-    bias: Tensor  # (R, G) what the image adds: b_v at the first step, then nothing
+    bias: Tensor  # (R, I) what the image adds, b_v at the first step, then nothing; and m_v, always
     memory: Tensor
     absent: Tensor
 
@@ -70,7 +74,8 @@ class MultimodalRNN(nn.Module):
         super().__init__()
         self.config = config
         gates = config.hidden * (4 if config.cell == "lstm" else 1)
-        self.image = nn.Linear(code * config.views, gates)  # W_hi
+        scales = config.hidden if config.conditioning == "multiplicative" else 0
+        self.image = nn.Linear(code * config.views, gates + scales)  # W_hi, and W_mi appended
         self.embedding = nn.Embedding(tokens + styles, config.embedding)
         self.word = nn.Linear(config.embedding, gates)  # W_hx and b_h
         self.recurrent = nn.Linear(config.hidden, gates, bias=False)  # W_hh
@@ -98,6 +103,7 @@ class MultimodalRNN(nn.Module):
         self.embedding.weight.uniform_(-1, 1)
         if self.config.cell == "lstm":
             self.word.bias[self.config.hidden : 2 * self.config.hidden] = 1.0
+        self.image.bias[self.word.out_features :] = 1.0  # m_v starts near 1
 
     @torch.no_grad()
     def standardise(self, views: Tensor, regions: Tensor) -> None:
@@ -155,7 +161,8 @@ class MultimodalRNN(nn.Module):
 
     def _advance(self, word: Tensor, driven: Tensor, state: State) -> tuple[State, Tensor]:
         """Eq. 14 for a word (R, E) and its W_hx x_t + b_h (R, G); the new state, and what was attended to (R, A)."""
-        total = driven + self.recurrent(state.h) + state.bias
+        before, added, later = self._condition(state)
+        total = driven + self.recurrent(before) + added
         context = state.h
         if self.config.attention:
             context = self._attend(torch.cat([state.h, word], dim=1), state)
@@ -166,7 +173,14 @@ class MultimodalRNN(nn.Module):
             h = torch.sigmoid(o) * torch.tanh(c)
         else:
             h, c = F.relu(total), state.c
-        return State(h, c, torch.zeros_like(state.bias), state.memory, state.absent), context
+        return State(h, c, later, state.memory, state.absent), context
+
+    def _condition(self, state: State) -> tuple[Tensor, Tensor, Tensor]:
+        """What the image does at this step: the scaled state (R, H), what it adds (R, G), its part in later steps."""
+        if self.config.conditioning == "additive":
+            return state.h, state.bias, torch.zeros_like(state.bias)
+        added, scale = state.bias.split([self.word.out_features, self.config.hidden], dim=1)  # b_v, m_v
+        return state.h * scale, added, torch.cat([torch.zeros_like(added), scale], dim=1)
 
     def _attend(self, asking: Tensor, state: State) -> Tensor:
         """The regions' memories (R, K, A), weighted by how well they fit what is asked; each head has A/heads of A."""

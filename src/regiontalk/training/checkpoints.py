@@ -24,11 +24,20 @@ from regiontalk.files import json_file, new_folder, open_file, output_error, rea
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
-from regiontalk.training.recipe import KINDS, AlignmentRecipe, FCLNRecipe, Recipe, SentencesRecipe, from_stored
+from regiontalk.training.recipe import (
+    KINDS,
+    AlignmentRecipe,
+    FCLNRecipe,
+    JointRecipe,
+    Recipe,
+    SentencesRecipe,
+    from_stored,
+)
 from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 2
 COMPANION = "companion"  # the alignment net beside an FCLN that learns from sentences; only training needs it
+ALIGNMENT, SENTENCE = "alignment", "sentence"  # the parts of a joint net
 CPU = torch.device("cpu")
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -129,31 +138,46 @@ def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCL
 
 
 def load_alignment(checkpoint: Path) -> Trained[AlignmentNet, AlignmentRecipe]:
+    """The net of an alignment run, or a joint run's part."""
     state, recipe, words = _read_trained(checkpoint, AlignmentRecipe, "detector", "code", "relations")
     net = AlignmentNet(recipe.net, state["code"], len(words), len(state["relations"]))
-    return Trained(_ready(net, _weights(checkpoint), checkpoint, CPU), words, recipe, state)
+    return Trained(_ready(net, _weights(checkpoint, state, ALIGNMENT), checkpoint, CPU), words, recipe, state)
 
 
 def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[MultimodalRNN, SentencesRecipe]:
+    """The net of a sentences run, or a joint run's part."""
     state, recipe, words = _read_trained(checkpoint, SentencesRecipe, "detector", "code")
     net = MultimodalRNN(state["code"], len(words), len(words.styles), recipe.net)
-    return Trained(_ready(net, _weights(checkpoint), checkpoint, device), words, recipe, state)
+    return Trained(_ready(net, _weights(checkpoint, state, SENTENCE), checkpoint, device), words, recipe, state)
 
 
 def _read_trained(checkpoint: Path, kind: type[RecipeOf], *keys: str) -> tuple[dict[str, Any], RecipeOf, Vocabulary]:
     state = read_state(checkpoint)
-    if KINDS.get(state["kind"]) is not kind:
-        wanted = next(name for name, recipe in KINDS.items() if recipe is kind)
-        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not {wanted}")
     for key in ("recipe", "vocabulary", *keys):
         if key not in state:
             raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks {key}")
-    return state, from_stored(kind, state["recipe"], str(checkpoint)), Vocabulary.from_dict(state["vocabulary"])
+    words = Vocabulary.from_dict(state["vocabulary"])
+    if _is_joint(state):
+        joint = from_stored(JointRecipe, state["recipe"], str(checkpoint))
+        for part in (joint.alignment_recipe(), joint.sentences_recipe()):
+            if isinstance(part, kind):
+                return state, part, words
+    if KINDS.get(state["kind"]) is not kind:
+        wanted = next(name for name, recipe in KINDS.items() if recipe is kind)
+        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not {wanted}")
+    return state, from_stored(kind, state["recipe"], str(checkpoint)), words
 
 
-def _weights(checkpoint: Path) -> dict[str, Tensor]:
-    """The moving average where there is one, else the weights as they were trained."""
-    return read_tensors(checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model")
+def _is_joint(state: Mapping[str, Any]) -> bool:
+    return KINDS.get(state["kind"]) is JointRecipe
+
+
+def _weights(checkpoint: Path, state: Mapping[str, Any] | None = None, part: str = "") -> dict[str, Tensor]:
+    """The moving average where there is one, else the weights as they were trained; of a joint net, a `part`'s."""
+    weights = read_tensors(checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model")
+    if state is None or not _is_joint(state):
+        return weights
+    return {key.removeprefix(f"{part}."): one for key, one in weights.items() if key.startswith(f"{part}.")}
 
 
 def _ready(net: Net, weights: Mapping[str, Tensor], place: Path, device: torch.device) -> Net:

@@ -1,7 +1,7 @@
 """Recipes: TOML files read into frozen dataclasses; an unknown key or a wrong type is an error.
 
-A recipe's `kind` says which net it trains: `FCLNRecipe`, `AlignmentRecipe` or `SentencesRecipe`. What is not in a TOML
-file has the default here, and the defaults are the papers'.
+A recipe's `kind` says which net it trains: `FCLNRecipe`, `AlignmentRecipe`, `SentencesRecipe` or `JointRecipe`. What is
+not in a TOML file has the default here, and the defaults are the papers'.
 """
 
 from __future__ import annotations
@@ -268,6 +268,11 @@ class SentencesRunConfig(RunConfig):
     metric: Literal["cider", "bleu1", "bleu4", "perplexity"] = "cider"
 
 
+@dataclass(frozen=True)
+class JointRunConfig(RunConfig):
+    metric: Literal["recall_sum", "perplexity"] = "perplexity"
+
+
 class Recipe(Protocol):
     """What all kinds of recipes share."""
 
@@ -399,10 +404,69 @@ class SentencesRecipe:
             raise UsageError(f"label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
 
 
+@dataclass(frozen=True)
+class JointSnippetsConfig:
+    """How the segments of a batch's sentences are found and learned."""
+
+    beta: float
+    """Eq. 12's: the larger, the longer are the segments."""
+    candidates: int = 3
+    """Regions that a segment may be about: those that fit best."""
+    weight: float = 1.0
+    """Of their loss, beside eq. 9."""
+    from_step: int = 0
+    """Before it the alignment net learns alone."""
+
+    def __post_init__(self) -> None:
+        at_least_one(self, "candidates")
+
+
+@dataclass(frozen=True)
+class JointRecipe:
+    """A training run of an alignment net and a multimodal RNN together: from photos with sentences to descriptions of
+    regions."""
+
+    run: JointRunConfig
+    data: CodedDataConfig
+    snippets: JointSnippetsConfig
+    kind: Literal["joint"] = "joint"
+    alignment: AlignmentConfig = field(default_factory=AlignmentConfig)
+    net: MultimodalRNNConfig = field(default_factory=MultimodalRNNConfig)
+    vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
+    word_vectors: WordVectorsConfig = field(default_factory=WordVectorsConfig)
+    losses: AlignmentLossConfig = field(default_factory=AlignmentLossConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    prediction: SentencePredictionConfig = field(default_factory=SentencePredictionConfig)
+
+    def __post_init__(self) -> None:
+        if self.net.attention or self.net.views > 1:
+            raise UsageError("the RNN of a joint run sees one region: net.attention = 0, net.views = 1")
+        if self.alignment.words == "edges":
+            raise UsageError("alignment.words must be words, not edges: segments are stretches of words")
+        self.alignment_recipe()
+
+    def alignment_recipe(self) -> AlignmentRecipe:
+        """The alignment net's part."""
+        run = AlignmentRunConfig(**(dataclasses.asdict(self.run) | {"metric": "recall_sum"}))
+        shared = {
+            name: getattr(self, name) for name in ("vocabulary", "word_vectors", "losses", "optimizer", "schedule")
+        }
+        return AlignmentRecipe(run, (self.data,), net=self.alignment, **shared)
+
+    def sentences_recipe(self) -> SentencesRecipe:
+        """The RNN's part."""
+        run = SentencesRunConfig(**(dataclasses.asdict(self.run) | {"metric": "perplexity"}))
+        data = SentencesDataConfig(self.data.path, self.data.codes)
+        shared = {name: getattr(self, name) for name in ("net", "vocabulary", "optimizer", "schedule", "prediction")}
+        return SentencesRecipe(run, data, **shared)
+
+
 KINDS: dict[str, type[Recipe]] = {
     "fcln": FCLNRecipe,
     "alignment": AlignmentRecipe,
     "sentences": SentencesRecipe,
+    "joint": JointRecipe,
 }
 
 

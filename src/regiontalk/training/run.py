@@ -15,11 +15,17 @@ from regiontalk.training.checkpoints import find_checkpoint
 from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
 from regiontalk.training.heads.alignment import AlignmentTask
+from regiontalk.training.heads.joint import JointTask
 from regiontalk.training.heads.sentences import SentencesTask
 from regiontalk.training.malloc import keep_freed_memory
 from regiontalk.training.recipe import load_recipe, to_dict
 
-TASKS: dict[str, Any] = {"fcln": FCLNTask, "alignment": AlignmentTask, "sentences": SentencesTask}
+TASKS: dict[str, Any] = {
+    "fcln": FCLNTask,
+    "alignment": AlignmentTask,
+    "sentences": SentencesTask,
+    "joint": JointTask,
+}
 """Kind of recipe -> its `task.Task`, which `begin(recipe)` makes."""
 
 

@@ -103,6 +103,7 @@ def train(task: SentencesTask, folder: Path) -> Engine:
     [
         (),
         ('net.cell="lstm"', "net.attention=24", "net.heads=2", "net.views=3"),
+        ('net.conditioning="multiplicative"',),
     ],
 )
 def test_sentences_are_learned_by_heart(begin: Callable[..., SentencesTask], tmp_path: Path, changes: Any) -> None:

@@ -152,8 +152,15 @@ class AlignmentTask(Task):
         self.net.train()
 
     def losses(self, batch: AlignmentBatch) -> dict[str, Tensor]:
+        return self.ranking_losses(batch, *self.embed(self.net, batch))
+
+    @staticmethod
+    def embed(net: AlignmentNet, batch: AlignmentBatch) -> tuple[Tensor, Tensor]:
+        """The vectors of the regions (K, R, h) and of all words (W, h)."""
+        return net.regions(batch.codes.float()), net.read(batch.texts)
+
+    def ranking_losses(self, batch: AlignmentBatch, vectors: Tensor, words: Tensor) -> dict[str, Tensor]:
         config = self.recipe.losses
-        vectors, words = self.net.regions(batch.codes.float()), self.net.read(batch.texts)
         scores = self.net.scores(vectors, batch.used, words, batch.texts.lengths).float()
         owners = torch.arange(len(scores), device=scores.device)  # a sentence of each photo
         if config.kind == "contrastive":

@@ -183,7 +183,7 @@ def _new_net(
     texts = [text for target in targets for text in target.texts]
     words = Vocabulary.build(texts, SENTENCE_CLEANING, recipe.vocabulary.smallest_count, ("sentence",))
     net = MultimodalRNN(coded.codes.shape[2], len(words), len(words.styles), recipe.net)
-    net.begin_with_frequencies(_counts(texts, words))
+    net.begin_with_frequencies(count_tokens(texts, words))
     some = [targets[number] for number in evenly_spaced(len(targets), TARGETS_TO_STANDARDISE)]
     views, codes, places = stack_codes(coded, some, recipe.net.views)
     net.standardise(views, codes[places[:, :, 4] > 0])
@@ -201,7 +201,7 @@ def _fine_tune(recipe: SentencesRecipe, run: Path, coded: CodedPhotos) -> tuple[
     return trained.net, trained.words
 
 
-def _counts(texts: Sequence[str], words: Vocabulary) -> Tensor:
+def count_tokens(texts: Sequence[str], words: Vocabulary) -> Tensor:
     """How often each token is a target (V,); every text ends in END."""
     tokens = [token for text in texts for token in known_tokens(text, words)]
     counts = torch.bincount(torch.tensor(tokens, dtype=torch.long), minlength=len(words))

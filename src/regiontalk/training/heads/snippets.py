@@ -15,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regiontalk import maxsim
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record
+from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.multimodal_rnn import packed
 from regiontalk.training.checkpoints import CPU, find_checkpoint
 from regiontalk.training.heads.alignment_model import AlignmentModel
@@ -68,7 +70,7 @@ class Snippets:
         self, coded: CodedPhotos, records: Iterable[Record], describer: Describer
     ) -> Iterator[tuple[str, list[Snippet]]]:
         """Every segment as a snippet of its most likely regions, weighted by both nets together."""
-        scale = self._scale()
+        scale = float(fit_scale(self.aligner.net))
         for record, place, segments in self._photos(coded, records):
             pairs = [(one, int(row)) for one in segments for row in np.argsort(-one.fits)[:CANDIDATES]]
             likelihoods = _likelihoods(describer, place, [(" ".join(one.words), row) for one, row in pairs])
@@ -100,10 +102,10 @@ class Snippets:
             kept, row = without_loose_ends(words[start:end]), int(chosen[start])
             yield Segment(kept, start, end, row, fits[start:end].mean(axis=0))
 
-    def _scale(self) -> float:
-        """Cosines are scaled as in the alignment net's own loss."""
-        net = self.aligner.net
-        return float(net.log_scale.exp()) if net.config.score == "cosine" else 1.0
+
+def fit_scale(net: AlignmentNet) -> Tensor:
+    """What fits are multiplied by in a softmax over regions: cosines as in the alignment net's own loss."""
+    return net.log_scale.exp() if net.config.score == "cosine" else torch.ones_like(net.log_scale)
 
 
 def find_snippets(
