@@ -102,13 +102,18 @@ class AlignmentHead:
         return tuple(_segments(sentence, boxes_xyxy, fits, chosen))
 
     def place_prior(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
-        """What the scores (B,) of regions add to the fits of words, (B,). The whole photo (row 0), which is no found
-        region, counts like the best of them."""
-        weight = float(self.runtime.head(HEAD).info.settings.get("place_weight", 0.0))
-        logs: NDArray[np.float64] = np.log(np.maximum(scores, SMALLEST_SCORE))
-        logs[0] = min(logs[0], logs[1:].max(initial=0.0 if len(logs) == 1 else -np.inf))
-        logs *= weight
-        return logs
+        """What the scores (B,) of regions add to the fits of words, (B,)."""
+        return place_prior(scores, float(self.runtime.head(HEAD).info.settings.get("place_weight", 0.0)))
+
+
+def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float64]:
+    """weight · log score of regions (…, B). The whole photo (row 0), which is no found region, counts at most like the
+    best of them."""
+    logs: NDArray[np.float64] = np.log(np.maximum(scores, SMALLEST_SCORE, dtype=np.float64))
+    if logs.shape[-1] > 1:
+        logs[..., 0] = np.minimum(logs[..., 0], logs[..., 1:].max(axis=-1))
+    logs *= weight
+    return logs
 
 
 def piece_fits(runtime: Runtime, codes: Floats, read: ReadSentence) -> NDArray[np.float64]:

@@ -50,9 +50,10 @@ def _pieces(
     told = [record for record in records if record.sentences]
     for record, place in zip(told, coded.find(told, "codes").tolist(), strict=True):
         regions = finder.aligner.regions(coded, place)
+        scores = coded.scores[place, : len(regions)]
         for sentence in record.sentences:
             words = finder.aligner.words(sentence)
-            for piece in finder.segments(sentence, regions):
+            for piece in finder.segments(sentence, regions, scores):
                 if piece.words:
                     yield " ".join(piece.words), words[piece.start : piece.end].sum(axis=0)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import open_split
+from regiontalk.cli.options import open_split, place_weight_option
 from regiontalk.data.records import SPLITS, Dataset
 from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
@@ -56,8 +56,18 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
 @click.option("--truths", type=FILE, required=True, help="Codes of the true boxes: regiontalk data codes --on-truths.")
 @click.option("--alignment", type=click.Path(path_type=Path), required=True, help="The run of an alignment net.")
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer the pieces.")
+@place_weight_option
 def region_ranking(
-    *, dataset: Path, codes: Path, output: Path, split: str, truths: Path, alignment: Path, beta: float, quiet: bool
+    *,
+    dataset: Path,
+    codes: Path,
+    output: Path,
+    split: str,
+    truths: Path,
+    alignment: Path,
+    beta: float,
+    place_weight: float,
+    quiet: bool,
 ) -> None:
     """The piece of a training sentence that fits each true box best, for `regiontalk evaluate regions`."""
     console.need("train", "running an alignment net", "torch", "safetensors")
@@ -70,13 +80,13 @@ def region_ranking(
     records = list(open_split(dataset, split))
     coded = CodedPhotos.load(codes)
     aligner = AlignmentModel.load(alignment, coded)
-    with recording("baseline region-ranking", output, beta=beta, boxes="true") as record:
+    with recording("baseline region-ranking", output, beta=beta, place_weight=place_weight, boxes="true") as record:
         record.uses("model", find_checkpoint(alignment))
         record.uses("codes", codes)
         record.uses("codes", truths)
         record.uses_data(dataset, split, len(records))
         training = console.track(Dataset(dataset, "train"), "Reading training sentences", quiet=quiet)
-        pieces = training_pieces(Snippets(aligner, beta), coded, training)
+        pieces = training_pieces(Snippets(aligner, beta, place_weight), coded, training)
         found = caption_truths(pieces, aligner, CodedPhotos.load(truths), records)
         _write(output, (photo.to_dict() for photo in found), quiet)
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from regiontalk.cli import console
+from regiontalk.cli.options import place_weight_option
 from regiontalk.data import joining, merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
 from regiontalk.data.records import SPLITS
@@ -284,6 +285,7 @@ def codes(
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--alignment", type=folder_path, required=True, help="The run of an alignment net, on the same codes.")
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer are the snippets.")
+@place_weight_option
 @click.option("--speaker", type=folder_path, help="A run on such snippets: regions are weighed by it as well.")
 @click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
 @json_option
@@ -295,6 +297,7 @@ def snippets(
     out: Path,
     alignment: Path,
     beta: float,
+    place_weight: float,
     speaker: Path | None,
     split: str | None,
     as_json: bool,
@@ -310,7 +313,7 @@ def snippets(
     from regiontalk.training.heads.snippets import find_snippets
 
     records = Dataset(dataset, split)
-    found = find_snippets(records, codes, alignment, beta, speaker)
+    found = find_snippets(records, codes, alignment, beta, place_weight, speaker)
     count = write_snippets(out, console.track(found, f"Aligning {dataset}", len(records), quiet))
     _print_description(str(out), {"photos": len(records), "snippets": count}, as_json)
 

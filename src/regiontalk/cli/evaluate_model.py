@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from regiontalk.cli.measurement import (
     truth_option,
     with_options,
 )
-from regiontalk.cli.options import device_option, is_run, load_model, open_split
+from regiontalk.cli.options import device_option, is_run, load_model, open_split, place_weight_option
 from regiontalk.data.records import SPLITS, Dataset, Record
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
@@ -108,28 +109,40 @@ def _said_of_objects(
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @_on_data
+@click.option("--first", type=click.IntRange(min=1), help="Only the first photos of the split and their sentences.")
+@device_option
 @measured("ranking")
-def alignment(*, model: Path, codes: Path | None, truth: Path, split: str, measurement: Measurement) -> None:
+def alignment(
+    *,
+    model: Path,
+    codes: Path | None,
+    truth: Path,
+    split: str,
+    first: int | None,
+    device: str,
+    measurement: Measurement,
+) -> None:
     """Ranks images by sentences and back: R@1/5/10, median rank (K&FF table 1).
 
     MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as `regiontalk align` does;
     or an alignment run, which needs --codes: then the figures are the mean over the best checkpoints that it kept, as
-    in the paper (`run.keep_best`); or one step-… folder of it.
+    in the paper (`run.keep_best`); or one step-… folder of it. --device is for runs.
     """
     from regiontalk.evaluation.ranking import evaluate_ranking
 
     dataset = open_split(truth, split)
-    records = measurement.photos(dataset)
+    records = itertools.islice(measurement.photos(dataset), first)
     if not is_run(model):
         scores = iter([_aligned(model, dataset, measurement).score_matrix(records)])
     else:
         from regiontalk.training.checkpoints import best_checkpoints
+        from regiontalk.training.engine import pick_device
         from regiontalk.training.heads.alignment_model import score_matrices
 
         coded = _load_codes(codes, measurement)
         for checkpoint in best_checkpoints(model):
             measurement.record.uses("model", checkpoint)
-        scores = score_matrices(model, coded, list(records))
+        scores = score_matrices(model, coded, list(records), pick_device(device))
     figures = evaluate_ranking(scores)
     measurement.finish(figures, ranking_table(figures))
 
@@ -138,14 +151,23 @@ def alignment(*, model: Path, codes: Path | None, truth: Path, split: str, measu
 @click.argument("model", type=click.Path(path_type=Path))
 @_on_data
 @click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12 with this β.")
+@place_weight_option
 @measured("grounding")
 def grounding(
-    *, model: Path, codes: Path | None, truth: Path, split: str, beta: float | None, measurement: Measurement
+    *,
+    model: Path,
+    codes: Path | None,
+    truth: Path,
+    split: str,
+    beta: float | None,
+    place_weight: float,
+    measurement: Measurement,
 ) -> None:
     """How often a phrase is aligned with the region that people drew for it: IoU ≥ 0.5, and pointing.
 
     MODEL is a model folder (`embedded`: the one in the package), or an alignment run or one of its step-… folders,
-    which need --codes. Without --beta the words of a phrase choose together.
+    which need --codes. Without --beta the words of a phrase choose together. --place-weight is for runs: a model folder
+    has its own.
     """
     from regiontalk.evaluation.grounding import evaluate_grounding
 
@@ -155,7 +177,8 @@ def grounding(
         mentions: Iterable[Any] = _aligned(model, dataset, measurement).mentions(records)
     else:
         coded = _load_codes(codes, measurement)
-        mentions = _load_run(model, coded, measurement).mentions(coded, list(records))
+        mentions = _load_run(model, coded, measurement).mentions(coded, list(records), place_weight)
+        measurement.record.values["settings"] = {"place_weight": place_weight}
     figures = evaluate_grounding(mentions, beta)
     own = {"aligned region": figures, **figures["baselines"]}
     own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}

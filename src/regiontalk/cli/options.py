@@ -78,6 +78,15 @@ def open_split(data: Path, split: str, option: str = "--split") -> Dataset:
     return dataset
 
 
+place_weight_option = click.option(
+    "--place-weight",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="How much words prefer regions that the detector is sure of: times the logarithm of its score.",
+)
+
+
 def is_run(place: Path) -> bool:
     """Whether it is a run's folder or a checkpoint rather than a model folder."""
     return any(found for name in ("checkpoints", "state.json", "step-*/state.json") for found in place.glob(name))

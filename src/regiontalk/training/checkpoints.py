@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -119,6 +119,12 @@ def read_tensors(checkpoint: Path, name: str) -> dict[str, Tensor]:
         raise ModelError(f"{path}: cannot be read: {error}") from error
 
 
+JOINT_PARTS: dict[type[Recipe], Callable[[JointRecipe], Any]] = {
+    AlignmentRecipe: JointRecipe.alignment_recipe,
+    SentencesRecipe: JointRecipe.sentences_recipe,
+}
+
+
 @dataclass(frozen=True)
 class Trained(Generic[Net, RecipeOf]):
     """A net with the weights of a checkpoint, ready for inference."""
@@ -152,20 +158,19 @@ def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[M
 
 
 def _read_trained(checkpoint: Path, kind: type[RecipeOf], *keys: str) -> tuple[dict[str, Any], RecipeOf, Vocabulary]:
+    """State, recipe (of a joint run: the part of this kind) and vocabulary."""
     state = read_state(checkpoint)
+    part = JOINT_PARTS.get(kind) if _is_joint(state) else None
+    if part is None and KINDS.get(state["kind"]) is not kind:
+        wanted = next(name for name, recipe in KINDS.items() if recipe is kind)
+        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not {wanted}")
     for key in ("recipe", "vocabulary", *keys):
         if key not in state:
             raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks {key}")
     words = Vocabulary.from_dict(state["vocabulary"])
-    if _is_joint(state):
-        joint = from_stored(JointRecipe, state["recipe"], str(checkpoint))
-        for part in (joint.alignment_recipe(), joint.sentences_recipe()):
-            if isinstance(part, kind):
-                return state, part, words
-    if KINDS.get(state["kind"]) is not kind:
-        wanted = next(name for name, recipe in KINDS.items() if recipe is kind)
-        raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not {wanted}")
-    return state, from_stored(kind, state["recipe"], str(checkpoint)), words
+    if part is None:
+        return state, from_stored(kind, state["recipe"], str(checkpoint)), words
+    return state, part(from_stored(JointRecipe, state["recipe"], str(checkpoint))), words
 
 
 def _is_joint(state: Mapping[str, Any]) -> bool:

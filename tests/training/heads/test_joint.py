@@ -37,7 +37,7 @@ def recipe(alignment_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         'kind = "joint"\n'
         f'data = {{ path = "{given.path}", codes = "{given.codes}" }}\n'
         "run = { steps = 60, batch = 6, workers = 0, log_every = 20, evaluate_every = 30, keep_best = 2 }\n"
-        "snippets = { beta = 0.05, candidates = 2 }\n"
+        "snippets = { beta = 0.05, candidates = 2, place_weight = 0.1 }\n"
         "alignment = { size = 16, hidden = 12, embedding = 8, train_embedding = true, dropout = 0.0 }\n"
         "net = { hidden = 24, embedding = 12, dropout = 0.0 }\n"
         "vocabulary = { smallest_count = 1 }\n"
@@ -60,7 +60,9 @@ def test_the_loss_is_the_likelihood_of_segments_over_their_best_regions(recipe: 
     total, count = 0.0, 0
     for photo, of_sentence in enumerate(words.split(batch.texts.lengths.tolist())):
         regions = vectors[photo, : int(batch.used[photo].sum())]
-        fits = (of_sentence @ regions.T).detach().numpy()
+        scores = batch.scores[photo, : len(regions)].double().numpy().clip(1e-4)
+        scores[0] = min(scores[0], scores[1:].max())
+        fits = (of_sentence @ regions.T).detach().numpy() + 0.1 * np.log(scores)
         said = task.words.decode(batch.texts.tokens[photo, : len(fits)].tolist()).split()
         for start, end in maxsim.segments(maxsim.align_words(fits, 0.05)):
             tokens = known_tokens(" ".join(without_loose_ends(said[start:end])), task.words)

@@ -62,7 +62,19 @@ class Pairs:
 class AlignmentBatch(StepBatch):
     codes: Tensor  # (K, R, D) float16
     used: Tensor  # (K, R)
+    scores: Tensor  # (K, R) the detector's
     texts: Texts  # one sentence of each photo
+
+    @classmethod
+    def stack(
+        cls, places: Sequence[tuple[CodedPhotos, int]], sentences: Sequence[Sentence], reader: SentenceReader
+    ) -> AlignmentBatch:
+        """Photos at their places among the codes, and a sentence of each."""
+        codes, used, scores = (
+            torch.from_numpy(np.stack([getattr(coded, name)[place] for coded, place in places]))
+            for name in ("codes", "mask", "scores")
+        )
+        return cls(codes, used, scores, reader.stack(sentences), names=tuple(one.names[place] for one, place in places))
 
 
 class AlignmentBatches:
@@ -91,12 +103,7 @@ class AlignmentBatches:
             own = self.pairs[source].sentences[number]
             sentences.append(own[random.permutation(len(own))[0]])
         places = [(self.pairs[source].coded, int(self.pairs[source].places[number])) for source, number in chosen]
-        return AlignmentBatch(
-            torch.from_numpy(np.stack([coded.codes[place] for coded, place in places])),
-            torch.from_numpy(np.stack([coded.mask[place] for coded, place in places])),
-            self.reader.stack(sentences),
-            names=tuple(coded.names[place] for coded, place in places),
-        )
+        return AlignmentBatch.stack(places, sentences, self.reader)
 
 
 @dataclass

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from regiontalk import maxsim
+from regiontalk.aligner import place_prior
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import ModelError, UsageError
@@ -50,13 +51,15 @@ def score_matrix(
     return ScoreMatrix(np.concatenate(rows), owners)
 
 
-def score_matrices(run: Path, coded: CodedPhotos, records: Sequence[Record]) -> Iterator[ScoreMatrix]:
+def score_matrices(
+    run: Path, coded: CodedPhotos, records: Sequence[Record], device: torch.device = CPU
+) -> Iterator[ScoreMatrix]:
     """The scores of every photo with every sentence, by each of a run's best checkpoints."""
     sentences = [sentence for record in records for sentence in record.sentences]
     for checkpoint in best_checkpoints(run):
         trained = load_alignment(checkpoint)
         check_detector(checkpoint, trained.state["detector"], coded)
-        yield score_matrix(trained.net, trained_reader(trained, sentences), coded, records, CPU)
+        yield score_matrix(trained.net.to(device), trained_reader(trained, sentences), coded, records, device)
 
 
 def check_detector(checkpoint: Path, detector: str, coded: CodedPhotos) -> None:
@@ -92,17 +95,18 @@ class AlignmentModel:
         codes = coded.codes[place, : coded.counts[place]].astype(np.float32)
         return self.net.regions(torch.from_numpy(codes)).numpy()
 
-    def mentions(self, coded: CodedPhotos, records: Sequence[Record]) -> Iterator[Mention]:
+    def mentions(self, coded: CodedPhotos, records: Sequence[Record], place_weight: float = 0.0) -> Iterator[Mention]:
         """The phrases of the records' sentences; one beyond the words that are read is left out."""
         for place, record in zip(coded.find(records, "codes").tolist(), records, strict=True):
             vectors = self.regions(coded, place)[None]
             boxes = coded.boxes_xyxy[place, : coded.counts[place]].astype(np.float64)
-            fits: dict[str, NDArray[np.float32]] = {}
+            prior = place_prior(coded.scores[place, : coded.counts[place]], place_weight)
+            fits: dict[str, NDArray[np.float64]] = {}
             for truth in true_mentions(record):
                 if truth.words[1] > LONGEST:
                     continue
                 if truth.sentence not in fits:
-                    fits[truth.sentence] = maxsim.similarities(vectors, self.words(truth.sentence))[0].T
+                    fits[truth.sentence] = maxsim.similarities(vectors, self.words(truth.sentence))[0].T + prior
                 yield Mention(truth, boxes, fits[truth.sentence])
 
     def word_lengths(self, records: Sequence[Record]) -> dict[str, list[float]]:

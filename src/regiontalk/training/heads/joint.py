@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from regiontalk import maxsim
+from regiontalk.aligner import place_prior
 from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.multimodal_rnn import PLACE, MultimodalRNN, packed
@@ -103,17 +104,18 @@ class JointTask(Task):
     def _description_loss(self, net: JointNet, batch: AlignmentBatch, vectors: Tensor, words: Tensor) -> Tensor:
         """−log Σ_r p(r | segment) p(segment | code of r), the sum over the segments, for each word of them."""
         sentences = pad_sequence(list(words.split(batch.texts.lengths.tolist())), batch_first=True)  # (K, T, h)
-        fits = (sentences @ vectors.transpose(1, 2)).float()  # (K, T, R)
-        fits = fits.masked_fill(~batch.used[:, None], maxsim.LOWEST)
+        prior = place_prior(batch.scores.cpu().numpy(), self.recipe.snippets.place_weight).astype(np.float32)
+        fits = (sentences @ vectors.transpose(1, 2)).float() + torch.from_numpy(prior).to(words.device)[:, None]
+        fits = fits.masked_fill(~batch.used[:, None], maxsim.LOWEST)  # (K, T, R)
         found = self.segments(batch, fits)
         if not found.tokens:
             return fits.sum() * 0
         of_segments = segment_fits(fits, found)
-        prior = torch.log_softmax(fit_scale(net.alignment) * of_segments, dim=1)  # log p(r | segment), (S, R)
+        of_regions = torch.log_softmax(fit_scale(net.alignment) * of_segments, dim=1)  # log p(r | segment), (S, R)
         chosen = of_segments.topk(min(self.recipe.snippets.candidates, fits.shape[2]), dim=1).indices  # (S, C)
         codes = batch.codes[torch.tensor(found.photos, device=chosen.device)[:, None], chosen].float()  # (S, C, D)
         said = text_likelihoods(net.sentence, codes, found.tokens, self.words.start())
-        total = torch.logsumexp(prior.gather(1, chosen) + said, dim=1)
+        total = torch.logsumexp(of_regions.gather(1, chosen) + said, dim=1)
         return -total.sum() / sum(len(tokens) + 1 for tokens in found.tokens)  # END is a word, too
 
     def segments(self, batch: AlignmentBatch, fits: Tensor) -> Segments:
@@ -147,14 +149,9 @@ class JointTask(Task):
         pairs = Pairs.read(some, coded, self.aligner.reader, place)
         losses = []
         for start in range(0, len(pairs), self.recipe.run.batch):
-            places = pairs.places[start : start + self.recipe.run.batch]
+            places = [(coded, number) for number in pairs.places[start : start + self.recipe.run.batch].tolist()]
             first = [own[0] for own in pairs.sentences[start : start + self.recipe.run.batch]]
-            batch = AlignmentBatch(
-                torch.from_numpy(coded.codes[places]),
-                torch.from_numpy(coded.mask[places]),
-                self.aligner.reader.stack(first),
-                names=(),
-            ).to(device)
+            batch = AlignmentBatch.stack(places, first, self.aligner.reader).to(device)
             losses.append(self._description_loss(net, batch, *self.aligner.embed(net.alignment, batch)).item())
         return math.exp(min(float(np.mean(losses)), 50.0))
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk import maxsim
+from regiontalk.aligner import place_prior
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record
 from regiontalk.nets.alignment import AlignmentNet
@@ -60,6 +61,8 @@ class Snippets:
 
     aligner: AlignmentModel
     beta: float
+    place_weight: float = 0.0
+    """Of the logarithm of a region's score, which is added to its fits: words prefer what the detector is sure of."""
 
     def hard(self, coded: CodedPhotos, records: Iterable[Record]) -> Iterator[tuple[str, list[Snippet]]]:
         """Every segment as a snippet of the region that the MRF chose."""
@@ -88,15 +91,19 @@ class Snippets:
         told = [record for record in records if record.sentences]
         for record, place in zip(told, coded.find(told, "codes").tolist(), strict=True):
             vectors = self.aligner.regions(coded, place)
-            found = [one for sentence in record.sentences for one in self.segments(sentence, vectors)]
+            scores = coded.scores[place, : len(vectors)]
+            found = [one for sentence in record.sentences for one in self.segments(sentence, vectors, scores)]
             yield record, place, [one for one in found if one.words]
 
-    def segments(self, sentence: str, vectors: NDArray[np.float32]) -> Iterator[Segment]:
-        """The segments of a sentence over regions (R, h), without loose ends, so that some have no words."""
+    def segments(self, sentence: str, vectors: NDArray[np.float32], scores: NDArray[np.float32]) -> Iterator[Segment]:
+        """The segments of a sentence over regions with vectors (R, h) and scores (R,), without loose ends, so that some
+        have no words."""
         words = self.aligner.reader.split(sentence)
         if not words:
             return
-        fits = maxsim.similarities(vectors[None], self.aligner.words(sentence))[0].T.astype(np.float64)
+        fits = maxsim.similarities(vectors[None], self.aligner.words(sentence))[0].T + place_prior(
+            scores, self.place_weight
+        )
         chosen = maxsim.align_words(fits, self.beta)
         for start, end in maxsim.segments(chosen):
             kept, row = without_loose_ends(words[start:end]), int(chosen[start])
@@ -109,11 +116,11 @@ def fit_scale(net: AlignmentNet) -> Tensor:
 
 
 def find_snippets(
-    records: Dataset, codes: Path, alignment: Path, beta: float, sentence_net: Path | None
+    records: Dataset, codes: Path, alignment: Path, beta: float, place_weight: float, sentence_net: Path | None
 ) -> Iterator[tuple[str, list[Snippet]]]:
     """The snippets of every photo that has sentences, by the best checkpoints of the runs."""
     coded = CodedPhotos.load(codes)
-    finder = Snippets(AlignmentModel.load(alignment, coded), beta)
+    finder = Snippets(AlignmentModel.load(alignment, coded), beta, place_weight)
     if sentence_net is None:
         return finder.hard(coded, records)
     return finder.soft(coded, records, DatasetDescriber.load(find_checkpoint(sentence_net), codes, CPU).describer)
