@@ -27,7 +27,7 @@ trap 'rm -r "$work"' EXIT
 record_package() {
     regiontalk predict $model $data --split test -o $work/regions.jsonl
     regiontalk evaluate dense --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/vit
-    regiontalk predict $model $data --split test --on-truths -o $work/true-boxes.jsonl
+    regiontalk predict $model $data --split test --regions truth -o $work/true-boxes.jsonl
     regiontalk evaluate dense --truth $data --split test --predictions $work/true-boxes.jsonl --record docs/runs/vit-true-boxes
     regiontalk predict $model $data --split test --sentences --beam 7 -o $work/beam7.jsonl
     regiontalk evaluate captions --truth $data --split test --predictions $work/beam7.jsonl --training $data --record docs/runs/sentences-vit-beam7

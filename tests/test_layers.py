@@ -55,6 +55,7 @@ LIBRARIES = {
     "torch": {*TORCH_ROOMS, "cli.doctor", "cli.options"},
     "safetensors": TORCH_ROOMS,
     "onnx": TORCH_ROOMS,
+    "cv2": {"data.edge_boxes"},
     "onnxruntime": {"runtime", "cli.doctor"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},

@@ -135,8 +135,13 @@ class Model:
         boxes: ArrayLike | None = None,
         proposals: int | None = None,
         size: int | None = None,
+        candidates: tuple[NDArray[np.float64], Scores] | None = None,
     ) -> Look:
-        """Finds the regions of a photo, or looks at given `boxes` of it; the options are those of a call."""
+        """Finds the regions of a photo, or looks at given `boxes` of it; the options are those of a call.
+
+        `candidates`: boxes (B, 4) in pixels and scores (B,) from elsewhere, in the place of the network's own
+        proposals; they are refined, scored and suppressed as those are.
+        """
         _at_least_one(proposals=proposals)
         info, settings = self.runtime.info, self.runtime.info.prediction
         photo = Photo.of(source, self.limits)
@@ -148,7 +153,14 @@ class Model:
         if given is not None:
             detections = rules.detect_given(self.runtime, proposed, frame, given)
             rows = np.arange(len(given))
-            return Look(photo, frame, proposed, detections, rows, given, sigmoid(detections.logits), True)
+            scores = rules.given_scores(detections, settings)
+            return Look(photo, frame, proposed, detections, rows, given, scores, True)
+        if candidates is not None:
+            proposed = rules.candidates(proposed, frame, *candidates, settings)
+        elif not len(proposed.logits):
+            raise ModelError(
+                f"the model {info.name!r} finds no regions itself", hint="predict --regions says where to look"
+            )
         detections = rules.detect(self.runtime, proposed, frame, settings, proposals or settings.proposals)
         rows = rules.survivors(detections, settings)
         boxes_xyxy, scores = frame.to_photo(detections.boxes_xyxy[rows]), rules.raw_scores(detections, settings)[rows]

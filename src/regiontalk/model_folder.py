@@ -58,7 +58,7 @@ HEADS = {
 """What is read off region codes: `words` aligns sentences with regions, `sentence` describes photos."""
 GRAPHS = DETECTOR | HEADS["words"] | HEADS["sentence"]
 """Every graph there is."""
-SCORES = ("final", "product")
+SCORES = ("final", "product", "proposal")
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
 RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `runs`
@@ -88,7 +88,8 @@ class PredictionConfig:
     longest: int = 15
     """Words in a caption, at most."""
     score: str = "final"
-    """`final`: the recognition network's score. `product`: times the proposal's."""
+    """`final`: the recognition network's score. `product`: times the proposal's. `proposal`: the proposal's alone, of a
+    network that has learned no score."""
     caption_weight: float = 0.0
     """The score of a region that survives NMS is multiplied with exp(this · mean log-probability of its caption's
     words). Where there is a ranking, it matters for given boxes alone."""

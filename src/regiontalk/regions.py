@@ -94,8 +94,26 @@ def detect(runtime: Runtime, proposed: Proposed, frame: Frame, settings: Predict
     boxes, logits = proposed.boxes_xyxy, proposed.logits
     ranked = np.argsort(-logits, kind="stable")[: settings.candidates]
     chosen = ranked[runtime.nms(boxes[ranked], settings.proposal_nms, limit)]
+    if not len(chosen):
+        return detect_given(runtime, proposed, frame, np.zeros((0, 4)))
     recognized = runtime.recognize(proposed.features, frame.size, boxes[chosen])
-    return Detections(boxes[chosen], logits[chosen], *recognized)
+    found = Detections(boxes[chosen], logits[chosen], *recognized)
+    return found._replace(boxes_xyxy=found.proposals_xyxy) if settings.score == "proposal" else found
+
+
+def candidates(
+    proposed: Proposed, frame: Frame, boxes_xyxy: NDArray[np.float64], scores: Scores, settings: PredictionConfig
+) -> Proposed:
+    """Regions from elsewhere, boxes (B, 4) in the photo's pixels with scores (B,), in the place of the proposals.
+
+    A network that has learned a score ranks them by it alone: what others mean by their scores it has not learned.
+    """
+    if settings.score != "proposal":
+        order = np.argsort(-scores, kind="stable")
+        boxes_xyxy, scores = boxes_xyxy[order], np.full(len(scores), 0.5)
+    clipped = np.clip(scores, 1e-6, 1 - 1e-6)
+    logits = np.log(clipped / (1 - clipped)).astype(np.float32)
+    return proposed._replace(boxes_xyxy=frame.to_input(boxes_xyxy), logits=logits)
 
 
 def detect_given(runtime: Runtime, proposed: Proposed, frame: Frame, boxes_xyxy: NDArray[np.float64]) -> Detections:
@@ -113,8 +131,15 @@ def detect_given(runtime: Runtime, proposed: Proposed, frame: Frame, boxes_xyxy:
     return Detections(boxes, np.zeros_like(logits), boxes, logits, codes, state)
 
 
+def given_scores(detections: Detections, settings: PredictionConfig) -> Scores:
+    """(B,) of given boxes, which no one proposed: 1 where the network has learned no score."""
+    return np.ones(len(detections.logits)) if settings.score == "proposal" else sigmoid(detections.logits)
+
+
 def raw_scores(detections: Detections, settings: PredictionConfig) -> Scores:
     """(B,) what the second NMS goes by."""
+    if settings.score == "proposal":
+        return sigmoid(detections.proposal_logits)
     scores = sigmoid(detections.logits)
     return scores * sigmoid(detections.proposal_logits) if settings.score == "product" else scores
 

@@ -70,7 +70,7 @@ def test_predicted_sentences(data: str, sentences_run: Path, capsys: pytest.Capt
     names = [record.image for record in Dataset(data, "dev")]
     assert [line["path"] for line in lines("out.jsonl")] == sorted(names)
     assert evaluated("captions", data, capsys)["sentences"] == 4
-    assert run([*asked, "--codes", str(sentences_run / "truths.npz"), "--on-truths", "-q"]) == 0
+    assert run([*asked, "--codes", str(sentences_run / "truths.npz"), "--regions", "truth", "-q"]) == 0
     assert evaluated("regions", data, capsys)["missing"] == 0
 
 

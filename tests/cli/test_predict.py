@@ -70,7 +70,7 @@ def test_workers_change_nothing_but_speed(desk_with_run: Path) -> None:
 def test_a_model_folder_and_its_checkpoint_give_the_same(
     desk_with_run: Path, shaken_checkpoint: Path, tiny_model: Path
 ) -> None:
-    for options in ([], ["--on-truths"], ["--beam", "3"]):
+    for options in ([], ["--regions", "truth"], ["--beam", "3"]):
         photos = []
         for place in (shaken_checkpoint, tiny_model):
             assert run(["predict", str(place), *ON_DEV[2:], "-q", *options]) == 0
@@ -97,7 +97,7 @@ def test_sentences_are_those_of_describe(desk_with_run: Path, speaking_model: Pa
 
 
 def test_on_truths_the_boxes_are_the_merged_true_ones(desk_with_run: Path) -> None:
-    for photo, record in zip(predicted("--on-truths"), Dataset("data", "dev"), strict=True):
+    for photo, record in zip(predicted("--regions", "truth"), Dataset("data", "dev"), strict=True):
         true_boxes = sorted(region.xyxy for region in merge_regions(record).regions)
         found = sorted(region["xyxy"] for region in photo["regions"])
         np.testing.assert_allclose(found, true_boxes, atol=0.02)
@@ -130,7 +130,7 @@ def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> No
         (["run", "data", "-o", "data"], 2, "is a directory"),
         (["run", "data", "--split", "dev", "-o", "data/annotations.jsonl/x"], 2, "cannot be written"),
         (["run", "data", "--split", "dev", "-o", "out.jsonl", "--codes", "x.npz"], 2, "--codes is for runs of kind"),
-        (["run", "data", "-o", "out.jsonl", "--on-truths", "--sentences"], 2, "give one"),
+        (["run", "data", "-o", "out.jsonl", "--regions", "truth", "--sentences"], 2, "give one"),
         (["run", "data", "--split", "dev", "-o", "out.jsonl", "--sentences"], 4, "no head 'sentence'"),
     ],
 )

@@ -117,7 +117,7 @@ class TestRegions:
     def test_predict_on_the_true_boxes_says_what_caption_says_of_boxes(
         self, lines: Lines, data: Path, dataset: Dataset
     ) -> None:
-        predicted = lines("predict", regiontalk.EMBEDDED, data, "--on-truths", out="truths.jsonl")
+        predicted = lines("predict", regiontalk.EMBEDDED, data, "--regions", "truth", out="truths.jsonl")
         for record, found in zip(sorted(dataset, key=lambda one: one.image), predicted, strict=True):
             boxes = ";".join(",".join(map(str, box)) for box in true_boxes(record).tolist())
             (captioned,) = lines("caption", record.image, "--boxes", boxes)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from regiontalk.cli import console
+from regiontalk.cli import console, proposals
 from regiontalk.cli.options import place_weight_option
 from regiontalk.data import joining, merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
@@ -52,6 +52,9 @@ def making(doing: str) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Turn other people's data sets into records; check, count, join and merge them."""
+
+
+command.add_command(proposals.command, "proposals")
 
 
 @command.command(name="prepare")

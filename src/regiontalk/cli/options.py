@@ -92,6 +92,19 @@ def is_run(place: Path) -> bool:
     return any(found for name in ("checkpoints", "state.json", "step-*/state.json") for found in place.glob(name))
 
 
+def checkpoint_of(run: Path) -> Path:
+    """The checkpoint that a run is used with."""
+    console.need("train", "running a checkpoint", "torch", "safetensors")
+    from regiontalk.training.checkpoints import find_checkpoint
+
+    return find_checkpoint(run)
+
+
+def model_place(model: Path) -> Path:
+    """What is recorded of a model or run: its folder, or its checkpoint."""
+    return checkpoint_of(model) if is_run(model) else model
+
+
 def device_name(place: Path, device: str) -> str | None:
     """The GPU that a model or run is run on; None: the CPU."""
     if device == "cpu" or (device == "auto" and not is_run(place)):

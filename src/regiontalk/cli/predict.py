@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import device_name, device_option, heads_option, is_run, load_model, open_split
-from regiontalk.data.records import SPLITS, Dataset
+from regiontalk.cli.options import (
+    checkpoint_of,
+    device_name,
+    device_option,
+    heads_option,
+    is_run,
+    load_model,
+    model_place,
+    open_split,
+)
+from regiontalk.cli.region_sources import edge_model_option, region_source
+from regiontalk.data.dataset_model import DatasetModel, FindRegions
+from regiontalk.data.records import SPLITS, Dataset, Record
 from regiontalk.errors import UsageError
 from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
 from regiontalk.types import Description, ImageRegions
-
-if TYPE_CHECKING:
-    from regiontalk.model import Model
 
 
 @click.command()
@@ -31,7 +38,14 @@ if TYPE_CHECKING:
     help="JSON lines, one photo a line.",
 )
 @click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
-@click.option("--on-truths", is_flag=True, help="Caption the true boxes instead, merged as the evaluation merges them.")
+@click.option(
+    "--regions",
+    metavar="own|truth|edgeboxes|FILE",
+    default="own",
+    show_default=True,
+    help="Where to look: own proposals, the true boxes as the evaluation merges them, EdgeBoxes, or a file of regions.",
+)
+@edge_model_option
 @click.option("--sentences", is_flag=True, help="A sentence for each whole photo, as describe says it.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width; default: as caption and describe have it.")
 @click.option(
@@ -47,7 +61,8 @@ def command(
     data: Path,
     output: Path,
     split: str,
-    on_truths: bool,
+    regions: str,
+    edge_model: Path | None,
     sentences: bool,
     beam: int | None,
     codes: Path | None,
@@ -62,24 +77,35 @@ def command(
     step-… folder. The output is sorted by path, for `regiontalk evaluate dense`; with --sentences for `regiontalk
     evaluate captions`.
 
-    A run of kind sentences or joint needs the photos' --codes, and says a sentence of each photo; or --on-truths of
-    each true box (codes with --on-truths as well), for `regiontalk evaluate regions`.
+    --regions FILE is what `regiontalk data proposals` or `regiontalk caption --json` writes, a line for each photo. Its
+    regions, and EdgeBoxes, take the place of the model's own proposals: refined, scored and suppressed as those are.
+    The true boxes stay as they are.
+
+    A run of kind sentences or joint needs the photos' --codes, and says a sentence of each photo; or with --regions
+    truth of each true box (codes with --on-truths), for `regiontalk evaluate regions`.
     """
-    if on_truths and sentences:
-        raise UsageError("--on-truths is about boxes, --sentences about whole photos: give one")
+    if regions != "own" and sentences:
+        raise UsageError("--regions is about boxes, --sentences about whole photos: give one")
     dataset = open_split(data, split)
+    boxes, find = {"own": ("own", None), "truth": ("true", None)}.get(regions) or region_source(
+        regions, dataset, edge_model
+    )
     if is_run(model) and _kind(model) in ("sentences", "joint"):
-        found = _from_codes(model, dataset, codes, on_truths, beam, device)
+        if find is not None:
+            raise UsageError("a run of kind sentences or joint takes --regions own or truth")
+        found = _from_codes(model, dataset, codes, regions == "truth", beam, device)
     elif codes is not None:
         raise UsageError("--codes is for runs of kind sentences or joint")
     else:
-        found = _from_photos(load_model(model, device, heads=heads), dataset, on_truths, sentences, beam, workers)
-    boxes = "true" if on_truths else "own"
+        asked = DatasetModel(load_model(model, device, heads=heads), dataset)
+        found = asked.each(_answer(asked, regions, find, sentences, beam), workers=workers)
     settings = {"sentences": True, "beam": beam} if sentences else {"boxes": boxes, "beam": beam}
     with recording("predict", output, device_name(model, device), **settings) as record, replacing(output) as temporary:
-        record.uses("model", _checkpoint(model) if is_run(model) else model)
+        record.uses("model", model_place(model))
+        if find is not None and Path(regions).is_file():
+            record.uses("regions", Path(regions))
         for head in heads:
-            record.uses("head", _checkpoint(head))
+            record.uses("head", checkpoint_of(head))
         record.uses_data(data, split, len(dataset))
         watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
         lines = {photo.path: json_line(photo.to_dict()) for photo in watched}
@@ -87,29 +113,21 @@ def command(
     console.message(f"{output}: {console.count(len(lines), 'photo')}", quiet)
 
 
-def _from_photos(
-    model: Model, dataset: Dataset, on_truths: bool, sentences: bool, beam: int | None, workers: int
-) -> Iterable[ImageRegions | Description]:
-    from regiontalk.data.dataset_model import DatasetModel
-
-    asked = DatasetModel(model, dataset)
+def _answer(
+    asked: DatasetModel, regions: str, find: FindRegions | None, sentences: bool, beam: int | None
+) -> Callable[[Record], ImageRegions | Description]:
     if sentences:
-        return asked.each(lambda record: asked.sentence(record, beam), workers=workers)
-    answer = asked.true_regions if on_truths else asked.regions
-    return asked.each(lambda record: answer(record, beam or 1), workers=workers)
-
-
-def _checkpoint(run: Path) -> Path:
-    console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.training.checkpoints import find_checkpoint
-
-    return find_checkpoint(run)
+        return lambda record: asked.sentence(record, beam)
+    if find is not None:
+        return lambda record: asked.regions_among(record, find, beam or 1)
+    answer = asked.true_regions if regions == "truth" else asked.regions
+    return lambda record: answer(record, beam or 1)
 
 
 def _kind(run: Path) -> str:
     from regiontalk.training.checkpoints import read_state
 
-    return str(read_state(_checkpoint(run))["kind"])
+    return str(read_state(checkpoint_of(run))["kind"])
 
 
 def _from_codes(
@@ -120,5 +138,5 @@ def _from_codes(
 
     if codes is None:
         raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")
-    describer = DatasetDescriber.load(_checkpoint(run), codes, pick_device(device))
+    describer = DatasetDescriber.load(checkpoint_of(run), codes, pick_device(device))
     return (describer.regions if on_truths else describer.photos)(dataset, beam)

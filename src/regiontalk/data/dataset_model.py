@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
+
 from regiontalk import boxes as geometry
+from regiontalk import regions as rules
 from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, Record
+from regiontalk.data.region_files import ScoredBoxes, scaled
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.images import Photo, PhotoSource
 from regiontalk.model import Look, Model
@@ -19,6 +23,8 @@ from regiontalk.photos import in_order
 from regiontalk.types import Description, ImageRegions
 
 Answer = TypeVar("Answer")
+FindRegions = Callable[[Record, PhotoSource], ScoredBoxes]
+"""Where to look in a record's photo, in the record's pixels."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,31 @@ class DatasetModel:
     def regions(self, record: Record, beam: int = 1) -> ImageRegions:
         """The regions of a photo."""
         return self.ask(record, lambda photo: in_record(self.model(photo, beam=beam), record))
+
+    def regions_among(self, record: Record, find: FindRegions, beam: int = 1) -> ImageRegions:
+        """The regions of a photo among those that `find` finds, which take the place of the model's own proposals."""
+
+        def caption(photo: PhotoSource) -> ImageRegions:
+            found = find(record, photo)
+            boxes = self._in_photo(found.boxes_xyxy, record, photo).astype(np.float64)
+            look = self.model.look(photo, candidates=(boxes, found.scores))
+            regions = tuple(self.model.regions(look, beam))
+            return in_record(ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record)
+
+        return self.ask(record, caption)
+
+    def proposals(self, record: Record, count: int) -> ScoredBoxes:
+        """The `count` best proposals, refined and scored by the recognition network, best first; no words."""
+
+        def propose(photo: PhotoSource) -> ScoredBoxes:
+            look = self.model.look(photo, proposals=count)
+            width, height = look.frame.photo_size
+            scores = rules.raw_scores(look.detections, self.model.runtime.info.prediction)
+            order = np.argsort(-scores, kind="stable")
+            boxes = look.frame.to_photo(look.detections.boxes_xyxy[order])
+            return scaled(ScoredBoxes(boxes, scores[order]), record.width / width, record.height / height)
+
+        return self.ask(record, propose)
 
     def captions(self, record: Record, boxes_xyxy: geometry.Floats, beam: int = 1) -> ImageRegions:
         """Captions of given boxes (N, 4), in the record's pixels and in their order."""

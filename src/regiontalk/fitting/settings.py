@@ -9,9 +9,10 @@ from dataclasses import replace
 from regiontalk.evaluation.dense_ap import DenseResult, evaluate_dense
 from regiontalk.evaluation.language import SentenceScorer
 from regiontalk.fitting.photos import SeenPhoto
-from regiontalk.model_folder import SCORES, PredictionConfig
+from regiontalk.model_folder import PredictionConfig
 from regiontalk.vocabulary import Vocabulary
 
+SCORES = ("final", "product")
 FINAL_NMS = (0.3, 0.4, 0.5, 0.6)
 PROPOSALS = (100, 300)
 CAPTION_WEIGHTS = (0.0, 0.5, 1.0)

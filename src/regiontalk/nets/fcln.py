@@ -11,12 +11,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regiontalk.errors import UsageError
 from regiontalk.nets.backbones import BackboneName, build_backbone
 from regiontalk.nets.language import LanguageConfig, LanguageModel
+from regiontalk.nets.layers import STRIDE
 from regiontalk.nets.localization import (
     LocalizationConfig,
     LocalizationLayer,
     box_geometry,
+    crop_regions,
     decode_boxes,
     sample_regions,
     to_cxcywh,
@@ -24,6 +27,7 @@ from regiontalk.nets.localization import (
 from regiontalk.nets.recognition import RecognitionConfig, RecognitionNetwork
 
 APPEARANCE_POINTS = 8  # a side, of a region's mean over the deep map
+CROPS_AT_ONCE = 100  # that go through the backbone at inference; bounds the memory that they take
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,21 @@ class FCLNConfig:
     initialization: Literal["gaussian", "released", "he"] = "gaussian"
     """`gaussian`: N(0, 0.01) (the paper). `released`: box heads zero, LSTM N(0, 1/√(D+H)), forget bias 1.
     `he`: scaled to each layer's inputs, box heads zero."""
+    localize: bool = True
+    """False: no localization layer; regions come from elsewhere in training (`data.proposals`, else the true ones) and
+    at inference (`predict --regions`). With fixed proposals in both this is the paper's "FCLN on EB"."""
+    crops: int = 0
+    """Not 0: each region is cut out of the photo, resized to this many pixels a side and sent through the backbone
+    alone: the paper's Region RNN, and its Full-image RNN. Needs `localize = false`."""
     localization: LocalizationConfig = field(default_factory=LocalizationConfig)
     recognition: RecognitionConfig = field(default_factory=RecognitionConfig)
     language: LanguageConfig = field(default_factory=LanguageConfig)
+
+    def __post_init__(self) -> None:
+        if self.crops < 0 or self.crops % STRIDE:
+            raise UsageError(f"crops is {self.crops}; it must be 0 or a multiple of {STRIDE}")
+        if self.crops and self.localize:
+            raise UsageError("crops need localize = false: nothing but crops goes through the backbone")
 
 
 @dataclass(frozen=True)
@@ -67,10 +83,15 @@ class FCLN(nn.Module):
         self.config = config
         self.backbone = build_backbone(config.backbone, config.channels, config.skip)
         channels = self.backbone.channels
-        self.localization = LocalizationLayer(channels, config.localization)
+        self.localization = LocalizationLayer(channels, config.localization) if config.localize else None
         self.recognition = RecognitionNetwork(channels, config.recognition)
         self.language = LanguageModel(config.recognition.code, tokens, starts, config.language)
         initialize(self, config.initialization)
+
+    def look(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """What regions are read off: the feature map (N, C, h, w) and the deep map (N, A, h, w) of the photos. Of a net
+        that looks at crops both are the photos (N, 3, H, W) themselves."""
+        return (images, images) if self.config.crops else self.backbone(images, sizes)
 
     def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:
         """Codes, refined scores and refined boxes of regions (N, B, 4); the whole photo is read along with them.
@@ -80,17 +101,33 @@ class FCLN(nn.Module):
         count, regions = boxes_xyxy.shape[:2]
         whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
         with_whole = torch.cat([boxes_xyxy, whole], dim=1)
-        cells = (self.config.recognition.cells, self.config.recognition.samples_per_cell)
-        sampled = sample_regions(features, with_whole, *cells)  # (N·(B+1), C, X, Y)
-        if self.recognition.affine is not None:
-            affine = self.recognition.affine(sampled).unflatten(0, (count, regions + 1))
-            sampled = sample_regions(features, with_whole, *cells, affine)
+        sampled = self._sample_crops(features, with_whole) if self.config.crops else self._sample(features, with_whole)
         codes, logits, transforms = self.recognition(sampled, box_geometry(with_whole.detach(), sizes).flatten(0, 1))
         codes = codes.view(count, regions + 1, -1)
         transforms = transforms.view(count, regions + 1, 4)[:, :-1]
         boxes = decode_boxes(to_cxcywh(boxes_xyxy), transforms)
         logits = logits.view(count, regions + 1)[:, :-1]
         return Recognized(boxes, logits, transforms, codes[:, :-1], codes[:, -1])
+
+    def _sample(self, features: Tensor, boxes_xyxy: Tensor) -> Tensor:
+        """Features of regions (N, B, 4), (N·B, C, X, Y)."""
+        cells = (self.config.recognition.cells, self.config.recognition.samples_per_cell)
+        sampled = sample_regions(features, boxes_xyxy, *cells)
+        if self.recognition.affine is None:
+            return sampled
+        affine = self.recognition.affine(sampled).unflatten(0, boxes_xyxy.shape[:2])
+        return sample_regions(features, boxes_xyxy, *cells, affine)
+
+    def _sample_crops(self, images: Tensor, boxes_xyxy: Tensor) -> Tensor:
+        """The same of regions that went through the backbone one by one."""
+        side = self.config.crops
+        crops = crop_regions(images, boxes_xyxy, side)  # (N·B, 3, side, side)
+        parts = []
+        for some in crops.split(len(crops) if self.training else CROPS_AT_ONCE):
+            sizes = some.new_full((len(some), 2), side)
+            whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :]
+            parts.append(self._sample(self.backbone(some, sizes)[0], whole))
+        return torch.cat(parts)
 
     def appear(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
         """What regions (N, B, 4) look like: means of the deep map (N, A, h, w) over them, (N·B, A)."""
@@ -111,20 +148,14 @@ class FCLN(nn.Module):
 
 def initialize(net: FCLN, how: str) -> None:
     """First weights of everything but the backbone."""
-    for part in (net.localization, net.recognition, net.language):
-        for name, weight in part.named_parameters():
-            if weight.dim() == 1:
-                nn.init.zeros_(weight)
-            elif how in ("gaussian", "released") or "embedding" in name:
-                nn.init.normal_(weight, std=0.01 if how != "he" else 0.1)
-            elif "lstm" in name:
-                nn.init.xavier_uniform_(weight)
-            else:
-                nn.init.kaiming_normal_(weight, nonlinearity="relu")
+    for name, weight in net.named_parameters():
+        if not name.startswith("backbone."):
+            _initialize_weight(name, weight, how)
     if net.recognition.affine is not None:
         nn.init.zeros_(net.recognition.affine.change.weight)
     if how in ("released", "he"):
-        nn.init.zeros_(net.localization.transforms.weight)
+        if net.localization is not None:
+            nn.init.zeros_(net.localization.transforms.weight)
         nn.init.zeros_(net.recognition.transform.weight)
         with torch.no_grad():
             net.language.lstm.get_parameter("bias_ih_l0").chunk(4)[1].fill_(1.0)
@@ -133,6 +164,18 @@ def initialize(net: FCLN, how: str) -> None:
         for name in ("weight_ih_l0", "weight_hh_l0"):
             nn.init.normal_(lstm.get_parameter(name), std=(lstm.input_size + lstm.hidden_size) ** -0.5)
     if how == "he":
-        nn.init.normal_(net.localization.scores.weight, std=0.01)
+        if net.localization is not None:
+            nn.init.normal_(net.localization.scores.weight, std=0.01)
         nn.init.normal_(net.recognition.score.weight, std=0.01)
         nn.init.normal_(net.language.output.weight, std=0.02)
+
+
+def _initialize_weight(name: str, weight: Tensor, how: str) -> None:
+    if weight.dim() == 1:
+        nn.init.zeros_(weight)
+    elif how in ("gaussian", "released") or "embedding" in name:
+        nn.init.normal_(weight, std=0.01 if how != "he" else 0.1)
+    elif "lstm" in name:
+        nn.init.xavier_uniform_(weight)
+    else:
+        nn.init.kaiming_normal_(weight, nonlinearity="relu")

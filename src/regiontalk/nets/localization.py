@@ -37,6 +37,12 @@ class Proposals:
 
     boxes_xyxy: Tensor  # (N, K, 4)
     logits: Tensor  # (N, K)
+
+
+@dataclass(frozen=True)
+class LearnedProposals(Proposals):
+    """The localization layer's."""
+
     transforms: Tensor  # (N, K, 4)
     anchors_cxcywh: Tensor  # (K, 4)
 
@@ -160,6 +166,18 @@ def _bilinear_weights(sides: Tensor, cells: int, samples_per_cell: int, count: i
     return (1 - distance).clamp(min=0).unflatten(2, (cells, samples_per_cell)).mean(dim=3)
 
 
+def crop_regions(images: Tensor, boxes_xyxy: Tensor, side: int) -> Tensor:
+    """Regions cut out of their photos and resized: images (N, 3, H, W), boxes (N, B, 4) -> (N·B, 3, side, side)."""
+    height, width = images.shape[2:]
+    ratio = (torch.arange(side, device=images.device, dtype=boxes_xyxy.dtype) + 0.5) / side  # of the pixels' middles
+    low, high = boxes_xyxy[..., :2, None], boxes_xyxy[..., 2:, None]
+    x, y = (low + (high - low) * ratio).unbind(dim=2)  # (N, B, side) each
+    x, y = x * (2.0 / width) - 1, y * (2.0 / height) - 1
+    grid = torch.stack([x[:, :, None, :].expand(-1, -1, side, -1), y[:, :, :, None].expand(-1, -1, -1, side)], dim=-1)
+    cut = F.grid_sample(images, grid.flatten(1, 2), padding_mode="border", align_corners=False)  # (N, 3, B·side, side)
+    return cut.unflatten(2, (-1, side)).transpose(1, 2).flatten(0, 1)
+
+
 class LocalizationLayer(nn.Module):
     """3×3 convolution, ReLU, 1×1 convolution: a score and a transform for k anchors in every cell."""
 
@@ -182,7 +200,7 @@ class LocalizationLayer(nn.Module):
         )  # (h, w, k, 2)
         return torch.cat([centres, shapes.expand(height, width, -1, -1)], dim=-1).reshape(-1, 4)
 
-    def forward(self, features: Tensor) -> Proposals:
+    def forward(self, features: Tensor) -> LearnedProposals:
         height, width = features.shape[2:]
         hidden = F.relu(self.conv(features))  # (N, 256, h, w)
         scores = self.scores(hidden).permute(0, 2, 3, 1)  # (N, h, w, ways·k)
@@ -190,7 +208,7 @@ class LocalizationLayer(nn.Module):
         logit = logits[..., 0] if self.ways == 1 else logits[..., 1] - logits[..., 0]
         transforms = self.transforms(hidden).permute(0, 2, 3, 1).reshape(scores.shape[0], -1, 4).float()
         anchors = self.anchors(height, width)
-        return Proposals(decode_boxes(anchors, transforms), logit, transforms, anchors)
+        return LearnedProposals(decode_boxes(anchors, transforms), logit, transforms, anchors)
 
 
 GEOMETRY = 5  # numbers that say where a box lies

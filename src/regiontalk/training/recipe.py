@@ -46,6 +46,11 @@ class DataConfig:
     """Region types whose phrases are names without an article and get one: "cat" becomes "a cat"."""
     without_position_words: tuple[str, ...] = ()
     """Styles of which phrases that say where a thing is ("left man") are left out."""
+    whole_photos: bool = False
+    """Learn the sentences of whole photos in place of phrases of regions (the paper's Full-image RNN)."""
+    proposals: str | None = None
+    """With `net.localize = false`: a file of regions to learn from, which `regiontalk data proposals` writes; None: the
+    true regions alone."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class SamplerConfig:
     """DenseCap 3.1.2, box sampling: which boxes of the localization layer are learned from."""
 
     regions: int = 256
-    """B; at most half are positive."""
+    """B; at most half are positive. Of a net that learns from the true regions alone: so many of them."""
     positive_iou: float = 0.7
     negative_iou: float = 0.3
     clip: bool = False
@@ -319,6 +324,10 @@ class FCLNRecipe:
             raise UsageError(f"the style {LENGTH_STYLE!r} needs vocabulary.lengths")
         if styles == {LENGTH_STYLE}:
             raise UsageError(f"no style but {LENGTH_STYLE!r}; captions at inference need another")
+        if self.net.localize and any(data.proposals for data in self.data):
+            raise UsageError("data.proposals need net.localize = false: else the net makes its own")
+        if not self.net.localize and (self.sampler.inference_proposals or self.init_from):
+            raise UsageError("net.localize = false goes with neither sampler.inference_proposals nor init_from")
         if self.sentences is not None and not self.sampler.inference_proposals:
             raise UsageError("[sentences] needs sampler.inference_proposals")
 
@@ -477,13 +486,33 @@ def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:
 
     `changes` are `key.key=value` with TOML values (text without quotes is taken as a string).
     """
-    data = read_toml(path, UsageError)
+    data = _read_with_base(path)
     for change in changes:
         _apply(data, change)
     kind = data.get("kind", "fcln")
     if kind not in KINDS:
         raise UsageError(f"{path}: kind: {kind!r}; it may be {', '.join(KINDS)}")
     return to_dataclass(KINDS[kind], data, str(path), UsageError)
+
+
+def _read_with_base(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """A recipe's values over those of its `base`, a recipe beside it."""
+    own = read_toml(path, UsageError)
+    base = own.pop("base", None)
+    if base is None:
+        return own
+    if not isinstance(base, str) or path in above:
+        raise UsageError(f"{path}: base: {base!r} is not a recipe that this one can start from")
+    return _over(_read_with_base(path.parent / base, (*above, path)), own)
+
+
+def _over(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`values` with `changes`, table by table; a list is replaced as a whole."""
+    changed = dict(values)
+    for key, value in changes.items():
+        old = values.get(key)
+        changed[key] = _over(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return changed
 
 
 def at_least_one(config: object, *names: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -222,3 +223,86 @@ def test_without_dev_photos_nothing_is_evaluated(task, scenes, tmp_path):
     (tmp_path / "annotations.jsonl").write_text("".join(line + "\n" for line in lines if '"train"' in line))
     task.recipe = replace(task.recipe, data=(DataConfig(str(tmp_path)),))
     assert task.evaluate(task.net, torch.device("cpu"), tmp_path / "sheet.jpg", pytest.fail) == {}
+
+
+CROPS = ("net.localize=false", "net.crops=32", "sampler.add_ground_truth=false", "sampler.regions=2")
+
+
+def test_a_region_rnn_learns_from_crops_of_true_regions_alone(quick_recipe):
+    task = FCLNTask.begin(quick_recipe(*CROPS, "losses.final_score=0", "losses.final_box=0"))
+    task.net.train()
+    batch = task.batches(0, 1)[0]
+    regions = task._choose(batch.proposals, batch)
+    assert batch.proposals is None
+    for boxes, used, truths in zip(regions.boxes_xyxy, regions.sample.used, batch.truths.boxes_xyxy, strict=True):
+        assert 1 <= used.sum() <= 2
+        assert all((box == truths).all(dim=1).any() for box in boxes[used])
+    losses = task.losses(batch)
+    assert set(losses) == {"final_score", "final_box", "caption"}
+    losses["caption"].backward()
+    assert all(weight.grad is not None for weight in task.net.backbone.parameters())
+
+
+def test_a_crop_is_all_that_is_seen_of_a_region(quick_recipe):
+    net = FCLNTask.begin(quick_recipe(*CROPS)).net.eval()
+    images, sizes = torch.rand(1, 3, 64, 64) * 255, torch.tensor([[64.0, 64.0]])
+    boxes = torch.tensor([[[8.0, 8.0, 40.0, 32.0]]])
+    elsewhere = images.clone()
+    elsewhere[:, :, :, 41:] = 0
+    inside = images.clone()
+    inside[:, :, 8:20, 8:20] = 0
+    codes = [net.recognize(net.look(one, sizes)[0], sizes, boxes).codes for one in (images, elsewhere, inside)]
+    assert torch.equal(codes[0], codes[1])
+    assert not torch.equal(codes[0], codes[2])
+
+
+def test_fixed_proposals_are_learned_from_in_place_of_the_layers_own(quick_recipe, scenes, tmp_path):
+    file = tmp_path / "regions.jsonl"
+    box = [4, 4, 40, 40]
+    lines = [json.loads(line) for line in (scenes / "annotations.jsonl").read_text().splitlines()]
+    regions = [{"xyxy": box, "score": 0.5}]
+    text = [
+        json.dumps({"path": x["image"], "width": x["width"], "height": x["height"], "regions": regions}) for x in lines
+    ]
+    file.write_text("\n".join(text))
+    changes = ("net.localize=false", f"data.0.proposals={file}", "augmentation.zoom=1.0", "augmentation.flip=0.0")
+    task = FCLNTask.begin(quick_recipe(*changes))
+    batch = task.batches(0, 1)[0]
+    sizes = {x["image"]: (x["width"], x["height"]) for x in lines}
+    for name, size, found in zip(batch.names, batch.sizes, batch.proposals.boxes_xyxy, strict=True):
+        expected = torch.tensor(box) * (size / torch.tensor(sizes[name])).repeat(2)
+        torch.testing.assert_close(found, expected[None])
+    sample = task._choose(batch.proposals, batch).sample
+    assert all(
+        (found[used] == own).all()
+        for found, used, own in zip(sample.boxes_xyxy, sample.used, batch.proposals.boxes_xyxy, strict=True)
+    )
+    assert set(task.losses(batch)) == {"final_score", "final_box", "caption"}
+
+
+def test_whole_photos_are_learned_with_their_sentences(quick_recipe, scenes, tmp_path):
+    lines = [json.loads(line) for line in (scenes / "annotations.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["sentences"] = ["A big red shape is here .", "Shapes !"]
+    data = shutil.copytree(scenes, tmp_path / "data")
+    (data / "annotations.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    whole = (f"data.0.path={data}", "data.0.whole_photos=true", "vocabulary.cleaning=karpathy")
+    task = FCLNTask.begin(quick_recipe(*CROPS, *whole))
+    batch = task.batches(0, 1)[0]
+    assert set(task.words.words) == {"a", "big", "red", "shape", "is", "here", "shapes"}
+    for size, boxes in zip(batch.sizes, batch.truths.boxes_xyxy, strict=True):
+        torch.testing.assert_close(boxes, torch.cat([torch.zeros(2), size]).expand(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("net.crops=32",), "localize"),
+        (("net.localize=false", "net.crops=30"), "multiple of 16"),
+        (("data.0.proposals=x.jsonl",), "makes its own"),
+        (("net.localize=false", "sampler.inference_proposals=5"), "neither"),
+    ],
+)
+def test_impossible_baselines(change, said, quick_recipe):
+    with pytest.raises(UsageError, match=said):
+        quick_recipe(*change)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,8 +18,10 @@ from torch import Tensor
 
 from regiontalk import images
 from regiontalk import vocabulary as text
-from regiontalk.data.records import Dataset, Record, epoch_order
+from regiontalk.data.records import Dataset, Record, TrueRegion, epoch_order
+from regiontalk.data.region_files import ScoredBoxes, read_region_file
 from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.nets.localization import Proposals
 from regiontalk.training.detector.augmentation import View, plain_view, random_view, random_zoom
 from regiontalk.training.detector.photo_cache import PhotoCache
 from regiontalk.training.detector.photo_sentences import SentencePicker, Sentences
@@ -48,6 +51,8 @@ class Batch(StepBatch):
     truths: Truths
     seeds: tuple[int, ...]  # N numbers, of the photos' sampling
     sentences: Sentences | None = None
+    proposals: Proposals | None = None
+    """Those of the data set's file, where a net finds none itself."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,8 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
     """The regions of a record that the recipe asks for, cleaned; boxes without area are left out."""
     clean = text.CLEANING[cleaning]
     phrases = []
-    for region in record.regions:
+    regions = _whole_regions(record) if config.whole_photos else record.regions
+    for region in regions:
         kind = region.type or "*"
         words = clean(region.phrase)
         if not words:
@@ -82,8 +88,14 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
     return phrases
 
 
+def _whole_regions(record: Record) -> tuple[TrueRegion, ...]:
+    whole = (0.0, 0.0, float(record.width), float(record.height))
+    return tuple(TrueRegion(whole, sentence) for sentence in record.sentences)
+
+
 Item = tuple[View, list[Phrase], int, str]
-"""A photo, its phrases, the seed of its sampling, and its name."""
+"""A photo, with the boxes of its phrases and then those of its proposals; its phrases, the seed of its sampling, and
+its name."""
 
 
 class Source:
@@ -99,6 +111,9 @@ class Source:
         if not len(self.numbers):
             raise DataError(f"{config.path}: no {split} photo with a usable phrase")
         self.shapes = np.array([self._shape(self.dataset[int(n)]) for n in self.numbers])
+        self.proposals: dict[str, ScoredBoxes] | None = None
+        if config.proposals is not None:
+            self.proposals = read_region_file(Path(config.proposals), (self.record(n) for n in range(len(self))))
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -112,6 +127,10 @@ class Source:
 
     def phrases(self, record: Record) -> list[Phrase]:
         return usable_phrases(record, self.config, self.cleaning)
+
+    def proposals_xyxy(self, record: Record) -> NDArray[np.float64]:
+        """(K, 4) of its file; none where it has no file."""
+        return np.zeros((0, 4)) if self.proposals is None else self.proposals[record.image].boxes_xyxy
 
     def texts(self) -> Iterator[str]:
         for number in self.numbers:
@@ -274,9 +293,9 @@ class TrainingBatches:
         sentences = [] if self.picker is None else self.picker.pick(record, random)
         texts = [*(phrase.words for phrase in phrases), *sentences]
         may_flip = not any(map(text.breaks_when_mirrored, texts))
-        boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
+        boxes = np.concatenate([[phrase.xyxy for phrase in phrases], source.proposals_xyxy(record)]) * factors
         view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random, size)
-        if not view.kept.any():
+        if not view.kept[: len(phrases)].any():
             view = plain_view(photo, boxes, self.long_side)
         return (view, phrases, example.seed, record.image), sentences
 
@@ -290,11 +309,22 @@ def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:
         truths=_truths(items, words),
         seeds=tuple(seed for _, _, seed, _ in items),
         names=tuple(name for *_, name in items),
+        proposals=_proposals(items),
     )
 
 
+def _proposals(items: Sequence[Item]) -> Proposals | None:
+    """The items' proposals; where a photo has fewer than others, some are there more than once."""
+    left = [view.boxes_xyxy[len(phrases) :][view.kept[len(phrases) :]] for view, phrases, *_ in items]
+    most = max(map(len, left))
+    if not most:
+        return None
+    boxes = torch.from_numpy(np.stack([np.resize(one, (most, 4)) for one in left]).astype(np.float32))
+    return Proposals(boxes, torch.zeros(boxes.shape[:2]))
+
+
 def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
-    most = max(int(view.kept.sum()) for view, *_ in items)
+    most = max(int(view.kept[: len(phrases)].sum()) for view, phrases, *_ in items)
     longest = max(len(phrase.words) for _, phrases, *_ in items for phrase in phrases) + 1
     boxes = np.zeros((len(items), most, 4), dtype=np.float32)
     valid = np.zeros((len(items), most), dtype=bool)
@@ -302,7 +332,7 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
     starts = np.full((len(items), most), words.start(), dtype=np.int64)
     for row, (view, phrases, seed, _) in enumerate(items):
         random = np.random.default_rng([seed, 1])  # not the stream of the photo's augmentation
-        kept = np.flatnonzero(view.kept)
+        kept = np.flatnonzero(view.kept[: len(phrases)])
         boxes[row, : len(kept)] = view.boxes_xyxy[kept]
         valid[row, : len(kept)] = True
         for place, number in enumerate(kept):

@@ -30,7 +30,8 @@ PICTURE_SIDE = 448
 def evaluate_net(
     net: FCLN, words: Vocabulary, settings: PredictionConfig, dataset: Dataset, photos: int, skip: Skip
 ) -> tuple[dict[str, float], list[ImageRegions]]:
-    """Metrics on some photos of a data set, and what was found in them, by the path of `caption`.
+    """Metrics on some photos of a data set, and what was found in them, by the path of `caption`. Of a net that finds
+    no regions itself: captions of the true boxes alone.
 
     Language is scored by words in common (unigram F1), which needs no tables; these numbers steer training
     and are not METEOR figures.
@@ -40,33 +41,29 @@ def evaluate_net(
     truth, seen, captions = [], [], []
     for record in (dataset[number] for number in evenly_spaced(len(dataset), photos)):
         try:
-            looked = _look(asked, record)
+            captions.append(asked.true_regions(record))
         except RegionTalkError as error:
             skip(error.message)
             continue
         truth.append(record)
-        seen.append(looked)
-        captions.append(asked.true_regions(record))
+        if net.config.localize:
+            seen.append(_look(asked, record))
     if not truth:
         raise DataError(f"{dataset.folder}: none of its dev photos can be read")
+    on_truths = evaluate_dense(truth, captions, UnigramF1())
+    metrics = {"true_boxes_map": on_truths.map, "true_boxes_map_strict": on_truths.map_strict}
+    if not net.config.localize:
+        return metrics, captions
     found = [regions for regions, _ in seen]
     result = evaluate_dense(truth, found, UnigramF1())
-    on_truths = evaluate_dense(truth, captions, UnigramF1())
     recall = proposal_recall(
         [np.array([region.xyxy for region in record.regions]) for record in truth],
         [proposals for _, proposals in seen],
         (0.5, 0.7),
         (settings.proposals,),
     )[str(settings.proposals)]
-    metrics = {
-        "dense_map": result.map,
-        "detection_map": result.detection_map,
-        "true_boxes_map": on_truths.map,
-        "true_boxes_map_strict": on_truths.map_strict,
-        "recall_50": recall["0.5"],
-        "recall_70": recall["0.7"],
-    }
-    return metrics, found
+    dense = {"dense_map": result.map, "detection_map": result.detection_map}
+    return {**dense, **metrics, "recall_50": recall["0.5"], "recall_70": recall["0.7"]}, found
 
 
 def _look(asked: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.Floats]:

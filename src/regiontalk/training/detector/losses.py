@@ -10,13 +10,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regiontalk.nets.fcln import Recognized
-from regiontalk.nets.localization import Proposals, box_iou, encode_boxes, gather_boxes, to_cxcywh
+from regiontalk.nets.localization import LearnedProposals, box_iou, encode_boxes, gather_boxes, to_cxcywh
 from regiontalk.training.detector.targets import Sample, Truths
 from regiontalk.training.recipe import LossConfig
 from regiontalk.vocabulary import END, UNKNOWN
 
 
-def proposal_losses(proposals: Proposals, sample: Sample, truths: Truths, config: LossConfig) -> dict[str, Tensor]:
+def proposal_losses(
+    proposals: LearnedProposals, sample: Sample, truths: Truths, config: LossConfig
+) -> dict[str, Tensor]:
     """Scores and boxes of the localization layer."""
     true_boxes = gather_boxes(truths.boxes_xyxy, sample.truth)
     anchors = gather_boxes(proposals.anchors_cxcywh.expand_as(proposals.boxes_xyxy), sample.index)

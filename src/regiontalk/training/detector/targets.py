@@ -13,7 +13,15 @@ import torch
 from torch import Tensor
 
 from regiontalk.model_folder import PredictionConfig
-from regiontalk.nets.localization import Proposals, Suppression, box_iou, clip_boxes, decode_boxes, gather_boxes
+from regiontalk.nets.localization import (
+    LearnedProposals,
+    Proposals,
+    Suppression,
+    box_iou,
+    clip_boxes,
+    decode_boxes,
+    gather_boxes,
+)
 from regiontalk.training.recipe import ProposalSamplerConfig, SamplerConfig
 
 CANDIDATES_FOR_ONE = 28  # measured on a trained net: NMS leaves one of this many of the best proposals
@@ -59,8 +67,16 @@ def sample_proposals(
     return sample_boxes(boxes, proposals.logits, truths, sizes, seeds, config)
 
 
+def sample_truths(truths: Truths, seeds: Sequence[int], count: int) -> Sample:
+    """True regions as they are, `count` of each photo at most: what a net without proposals learns from."""
+    keys = random_keys(seeds, truths.valid.shape[1], truths.valid.device).masked_fill(~truths.valid, -1.0)
+    index = torch.topk(keys, min(count, keys.shape[1]), dim=1).indices
+    used = truths.valid.gather(1, index)
+    return Sample(index, gather_boxes(truths.boxes_xyxy, index), used, used, index)
+
+
 def sample_anchors(
-    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: SamplerConfig
+    proposals: LearnedProposals, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: SamplerConfig
 ) -> Sample:
     """Proposals by the overlaps of their anchors with the true boxes."""
     anchors = proposals.anchors_cxcywh

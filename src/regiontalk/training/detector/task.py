@@ -13,7 +13,7 @@ from regiontalk.data.records import Dataset
 from regiontalk.errors import UsageError
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN, Recognized
-from regiontalk.nets.localization import Proposals
+from regiontalk.nets.localization import LearnedProposals, Proposals
 from regiontalk.nets.vit import ViT
 from regiontalk.nets.weights import load_backbone
 from regiontalk.training.checkpoints import COMPANION
@@ -21,7 +21,14 @@ from regiontalk.training.detector.batches import Batch, Plan, Source, TrainingBa
 from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
 from regiontalk.training.detector.losses import caption_loss, counted_words, final_losses, proposal_losses
 from regiontalk.training.detector.photo_sentences import SentencePicker, inference_codes, sentence_loss
-from regiontalk.training.detector.targets import Sample, Truths, inference_proposals, sample_anchors, sample_proposals
+from regiontalk.training.detector.targets import (
+    Sample,
+    Truths,
+    inference_proposals,
+    sample_anchors,
+    sample_proposals,
+    sample_truths,
+)
 from regiontalk.training.optimizers import build_optimizer
 from regiontalk.training.recipe import FCLNRecipe
 from regiontalk.training.task import Skip, Task
@@ -146,16 +153,17 @@ class FCLNTask(Task):
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         """The five losses of a batch, not yet weighted, and a sixth where the recipe has `[sentences]`."""
         net, sizes, truths, config = self.net, batch.sizes, batch.truths, self.recipe.losses
-        features, deep = net.backbone(batch.images.float(), sizes)
-        proposals = net.localization(features)
+        features, deep = net.look(batch.images.float(), sizes)
+        proposals = batch.proposals if net.localization is None else net.localization(features)
         regions = self._choose(proposals, batch)
         recognized = net.recognize(features, sizes, regions.boxes_xyxy)
         captions = self._captioned(regions, truths)
         seen = net.see(recognized, sizes, regions.boxes_xyxy.detach())
         word_logits = net.language(seen[captions.rows], captions.fed, captions.counted)
-        own_sample = self._anchor_sample(proposals, batch) or regions.sample
-        losses = proposal_losses(proposals, own_sample, truths, config)
-        losses |= final_losses(recognized, regions.sample, regions.at_inference, truths, config)
+        losses = final_losses(recognized, regions.sample, regions.at_inference, truths, config)
+        if isinstance(proposals, LearnedProposals):
+            own_sample = self._anchor_sample(proposals, batch) or regions.sample
+            losses |= proposal_losses(proposals, own_sample, truths, config)
         losses["caption"] = caption_loss(
             word_logits, captions.words, captions.counted, captions.photos, len(batch.names), config
         )
@@ -172,19 +180,22 @@ class FCLNTask(Task):
         codes = inference_codes(self.net, deep, recognized, regions.at_inference, batch.sizes)
         return sentence_loss(companion, codes, regions.at_inference, batch.sentences)
 
-    def _choose(self, proposals: Proposals, batch: Batch) -> TrainingRegions:
+    def _choose(self, proposals: Proposals | None, batch: Batch) -> TrainingRegions:
         """The regions that are recognised: a sample, and what else the recipe asks for."""
         config = self.recipe.sampler
-        sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, config)
+        if proposals is None:
+            sample = sample_truths(batch.truths, batch.seeds, config.regions)
+        else:
+            sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, config)
         parts, at_inference = [sample.boxes_xyxy], None
         if config.add_ground_truth:
             parts.append(batch.truths.boxes_xyxy)
-        if config.inference_proposals:
+        if config.inference_proposals and proposals is not None:
             at_inference = inference_proposals(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
             parts.append(at_inference.boxes_xyxy)
         return TrainingRegions(torch.cat(parts, dim=1), sample, at_inference)
 
-    def _anchor_sample(self, proposals: Proposals, batch: Batch) -> Sample | None:
+    def _anchor_sample(self, proposals: LearnedProposals, batch: Batch) -> Sample | None:
         """The localization layer's own sample, where the recipe has one."""
         config = self.recipe.anchor_sampler
         if config is None:

@@ -1,0 +1,53 @@
+"""Where regions come from: the model itself, the truth, EdgeBoxes, another model, or a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from regiontalk import images
+from regiontalk.cli import console
+from regiontalk.data.dataset_model import FindRegions
+from regiontalk.data.records import Dataset, Record
+from regiontalk.data.region_files import ScoredBoxes, read_region_file, scaled
+from regiontalk.errors import UsageError
+from regiontalk.images import PhotoSource
+
+EDGE_BOXES = "edgeboxes"
+MOST_BOXES = 300  # of a photo, as in DenseCap's table 1
+
+edge_model_option = click.option(
+    "--edge-model",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="For edgeboxes: OpenCV's structured-edge model; without it, edges are gradients of the photo.",
+)
+
+
+class EdgeBoxesSource:
+    """EdgeBoxes of a record's photo, in the record's pixels."""
+
+    def __init__(self, edge_model: Path | None, count: int = MOST_BOXES) -> None:
+        console.need("edgeboxes", "EdgeBoxes", "cv2")
+        from regiontalk.data.edge_boxes import EdgeBoxes
+
+        self.finder = EdgeBoxes(count, edge_model)
+        self.name = self.finder.name
+
+    def __call__(self, record: Record, source: PhotoSource) -> ScoredBoxes:
+        photo = images.open_photo(source)
+        return scaled(self.finder.find(photo), record.width / photo.width, record.height / photo.height)
+
+
+def region_source(regions: str, dataset: Dataset, edge_model: Path | None) -> tuple[str, FindRegions]:
+    """What `--regions edgeboxes` or `--regions FILE` means, and its name for the record of a run."""
+    if regions == EDGE_BOXES:
+        found = EdgeBoxesSource(edge_model)
+        return found.name, found
+    if edge_model is not None:
+        raise UsageError("--edge-model goes with edgeboxes")
+    file = Path(regions)
+    if not file.is_file():
+        raise UsageError(f"--regions {regions}: it may be own, truth, edgeboxes, or a file that exists")
+    boxes = read_region_file(file, dataset)
+    return file.name, lambda record, _: boxes[record.image]
