@@ -13,7 +13,7 @@ from regiontalk.decoding import State
 from regiontalk.runtime import Runtime
 from regiontalk.vocabulary import END, UNKNOWN
 
-PHRASES = ((2, 3), (2, 3, 4), (2,), (5, 2, 3), (2, 3), (4, 4, 4, 2), ())
+PHRASES = ((2, UNKNOWN, 3), (2, 3), (2, 3, 4), (2,), (5, 2, 3), (2, 3), (4, 4, 4, 2), ())
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def one_by_one(runtime: Runtime, state: State, tokens: tuple[int, ...], row: int
     total = 0.0
     for fed, wanted in zip((runtime.words.start(), *tokens), (*tokens, END), strict=True):
         logprobs, own = runtime.step(np.array([fed]), own)
-        total += 0 if wanted == UNKNOWN else float(logprobs[0, wanted])
+        total += float(logprobs[0, wanted])
     return total
 
 
@@ -49,11 +49,8 @@ def test_phrases_that_share_beginnings_are_as_likely_as_each_alone(runtime: Runt
     np.testing.assert_allclose(found, directly(runtime, state, PHRASES), atol=1e-4)
 
 
-def test_an_unknown_word_is_fed_but_not_counted(runtime: Runtime) -> None:
-    state, phrases = made_up_state(runtime, 3), ((2, UNKNOWN, 3), (UNKNOWN,))
-    found = likelihood.log_probabilities(runtime, state, phrases)
-    np.testing.assert_allclose(found, directly(runtime, state, phrases), atol=1e-4)
-    assert likelihood.per_word(found, phrases) == pytest.approx(found / np.array([[3], [1]]))
+def test_per_word_divides_by_the_words_and_end() -> None:
+    assert likelihood.per_word(np.array([[-6.0, -3.0], [-2.0, -4.0]]), [(4, 5), (7,)]).tolist() == [[-2, -1], [-1, -2]]
 
 
 def test_a_caption_is_as_likely_as_it_was_when_it_was_said(runtime: Runtime) -> None:
@@ -114,8 +111,5 @@ def test_fewer_steps_than_for_all_regions(runtime: Runtime, monkeypatch: pytest.
 
 
 def test_phrases_are_cleaned_as_captions_are(runtime: Runtime) -> None:
-    words = runtime.words
-    first = words.words[0]
-    assert likelihood.read_phrase(f"There is {first.upper()}!", words) == words.encode([first])
-    assert likelihood.read_phrase(f"a zzz {first}", words)[1:] == [UNKNOWN, *words.encode([first])]
-    assert len(likelihood.read_phrase(f"{first} " * 30, words)) == 30
+    assert likelihood.clean_phrase("There is a CUP!", runtime.words) == ["a", "cup"]
+    assert likelihood.clean_phrase("cup " * 30, runtime.words) == ["cup"] * 30

@@ -3,7 +3,7 @@
     log p(phrase | region) = Σₜ log p(wordₜ | START, the words before, region) + log p(END | phrase, region)
 
 It is a sum, as in the paper; `per_word` divides it by the number of words, END included. START is that of captions at
-inference. A word that the model does not know is fed as `<UNK>`, and what `<UNK>` costs is not counted.
+inference. A word that the model does not know is `<UNK>`, as it was in training.
 
 The phrases are put into a tree of their beginnings, so that what several of them begin with is read once.
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from regiontalk.decoding import State
 from regiontalk.runtime import Runtime
-from regiontalk.vocabulary import END, UNKNOWN, Vocabulary, clean_karpathy
+from regiontalk.vocabulary import END, Vocabulary, clean_karpathy
 
 ROWS_AT_ONCE = 100  # that are stepped: as many as is quickest
 FOLLOWED = 4  # regions of each phrase that are followed for a guess of the best one
@@ -40,15 +40,14 @@ class Best(NamedTuple):
     """(P,)"""
 
 
-def read_phrase(phrase: str, words: Vocabulary) -> list[int]:
-    """Its tokens, without START and END."""
-    return words.encode(words.clean(phrase) or clean_karpathy(phrase))
+def clean_phrase(phrase: str, words: Vocabulary) -> list[str]:
+    """Its words as in training; longer phrases than were trained on are no exception."""
+    return words.clean(phrase) or clean_karpathy(phrase)
 
 
 def per_word(logprobs: LogProbs, phrases: Sequence[Tokens]) -> LogProbs:
-    """Log-probabilities (P, …) divided by the number of counted words and END: what phrases of all lengths share."""
-    counts = np.array([1 + sum(token != UNKNOWN for token in tokens) for tokens in phrases])
-    shared: LogProbs = logprobs / counts.reshape(-1, *[1] * (logprobs.ndim - 1))
+    """Log-probabilities (P, R) divided by the number of words, END included, so that phrases of all lengths compare."""
+    shared: LogProbs = logprobs / np.array([[len(tokens) + 1] for tokens in phrases])
     return shared
 
 
@@ -168,9 +167,8 @@ def _grow(
     """Every pair with each of the words that come next in some phrase."""
     places = np.repeat(np.arange(len(pairs.nodes)), [len(children[node]) for node in pairs.nodes])
     nodes = np.concatenate([np.empty(0, dtype=np.intp), *(children[node] for node in pairs.nodes)])
-    said = np.where(tokens[nodes] == UNKNOWN, 0.0, logprobs[places, tokens[nodes]])
     grown = pairs.take(places)
-    return grown._replace(nodes=nodes, totals=grown.totals + said)
+    return grown._replace(nodes=nodes, totals=grown.totals + logprobs[places, tokens[nodes]])
 
 
 def _join(parts: Sequence[_Pairs]) -> _Pairs:

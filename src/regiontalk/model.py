@@ -16,18 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regiontalk import boxes as geometry
-from regiontalk import images
+from regiontalk import finder, images
 from regiontalk import regions as rules
-from regiontalk.aligner import AlignmentHead
+from regiontalk.aligner import HEAD, AlignmentHead, region_vectors
 from regiontalk.alt_text import alt_text
 from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.decoding import Caption
 from regiontalk.errors import ModelError, UsageError
+from regiontalk.finder import Candidates
 from regiontalk.images import Limits, Photo, PhotoSource
+from regiontalk.model_folder import FindConfig
 from regiontalk.regions import Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
 from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted
-from regiontalk.types import Alignment, AltText, Description, ImageRegions, Region, Shown
+from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
 SURROUNDINGS = 2.0  # times as wide and high as a region: as much of the photo as tells what it belongs to
@@ -239,6 +241,23 @@ class Model:
             around,
         )
 
+    def candidates(self, look: Look) -> Candidates:
+        """The whole photo and its best regions, or the given boxes, as phrases are looked for among them."""
+        rows, frame, seen = look.rows[: finder.REGIONS], look.frame, look.detections
+        whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
+        vectors = None
+        if HEAD in self.runtime.heads:
+            input_boxes = np.concatenate([frame.whole_xyxy, seen.boxes_xyxy[rows]])
+            codes = np.concatenate([whole.codes, seen.codes[rows]])
+            vectors = region_vectors(self.runtime, self._with_appearance(look.proposed, codes, input_boxes))
+        return Candidates(
+            np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[: len(rows)]]),
+            np.concatenate([sigmoid(whole.logits), look.scores[: len(rows)]]),
+            np.concatenate([whole.logits, seen.logits[rows]]),
+            tuple(np.concatenate(parts) for parts in zip(whole.state, seen.states(rows), strict=True)),
+            vectors,
+        )
+
     def _with_appearance(self, proposed: Proposed, codes: Floats, boxes_xyxy: Floats) -> Floats:
         """Codes (B, D) of input boxes (B, 4) as heads read them: what a region is, then what it looks like."""
         return np.concatenate([codes, self.runtime.appear(proposed.deep, boxes_xyxy)], axis=1)
@@ -340,6 +359,61 @@ class Model:
         if not _are_several(photo):
             raise UsageError("several sentences need as many photos", hint="align(photo, sentence) for each of them")
         return itertools.starmap(align, zip(photo, sentence, strict=True))
+
+    @overload
+    def find(self, photo: PhotoSource, phrase: str, **options: Any) -> Finding: ...
+
+    @overload
+    def find(self, photo: PhotoSource, phrase: Sequence[str], **options: Any) -> tuple[Finding, ...]: ...
+
+    @overload
+    def find(self, photo: Photos, phrase: str, **options: Any) -> Iterator[Finding]: ...
+
+    @overload
+    def find(self, photo: Photos, phrase: Sequence[str], **options: Any) -> Iterator[tuple[Finding, ...]]: ...
+
+    def find(  # type: ignore[misc]  # as above
+        self,
+        photo: PhotoSource | Photos,
+        phrase: str | Sequence[str],
+        *,
+        threshold: float | None = None,
+        top: int | None = None,
+        size: int | None = None,
+    ) -> Finding | tuple[Finding, ...] | Iterator[Finding] | Iterator[tuple[Finding, ...]]:
+        """The regions that show what a phrase says, best first; none where the photo is not likely to show it.
+
+        Several phrases give a tuple with a finding for each; several photos give an iterator. `threshold`: regions that
+        are at least so likely (default: the model's cut-off; 0 gives the nearest whatever they are). `top`: so many
+        regions of a photo at most.
+        """
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise UsageError(f"threshold is {threshold}; it is a probability from 0 to 1")
+        _at_least_one(top=top)
+        phrases = [finder.read_phrase(self.runtime, one) for one in ([phrase] if isinstance(phrase, str) else phrase)]
+        config = self.runtime.info.prediction.find or FindConfig()
+        least = config.likely if threshold is None else threshold
+
+        def find(source: PhotoSource) -> tuple[Finding, ...]:
+            look = self.look(source, size=size)
+            seen = self.candidates(look)
+            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
+            found = []
+            for one, evidence in zip(phrases, finder.gather(self.runtime, phrases, seen), strict=True):
+                likely = evidence.probabilities(config)
+                rows, closest = finder.choose(likely, seen.boxes_xyxy, least, top), float(likely.max())
+                said = (closest >= config.likely, self._found(seen, rows, likely), closest, one.unknown)
+                found.append(Finding(*place, one.text, *said, look.photo))
+            return tuple(found)
+
+        ask: Callable[[PhotoSource], Any] = (lambda source: find(source)[0]) if isinstance(phrase, str) else find
+        return _for_each(ask, photo)  # type: ignore[return-value]  # one of them, as the overloads say
+
+    def _found(self, seen: Candidates, rows: Rows, likely: Scores) -> tuple[Region, ...]:
+        """Regions with captions."""
+        state = tuple(part[rows] for part in seen.state)
+        said = rules.say(self.runtime, state, seen.logits[rows], rules.caption(self.runtime, state))
+        return tuple(rules.to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words))
 
 
 def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:

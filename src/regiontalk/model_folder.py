@@ -73,6 +73,34 @@ _AGAIN = "get the folder again, or write it again with regiontalk export"
 
 
 @dataclass(frozen=True)
+class FindConfig:
+    """How likely a region shows a phrase (see `finder`). `regiontalk fit` fits it. Without a fit, regions come in a
+    good order and scores mean little."""
+
+    fit: float = 0.0
+    """Of how well the phrase's words fit the region …"""
+    likelihood: float = 3.0
+    """… of the phrase's log-probability per word …"""
+    place: float = 1.5
+    """… and of the log of the region's score: their sum chooses the region."""
+    photo: float = 0.0
+    """Of how well the phrase's words fit the photo …"""
+    choice: float = 0.1
+    """… and of the chosen region's sum …"""
+    bias: float = 0.0
+    """… these make the probability that the chosen region shows the phrase."""
+    likely: float = 0.0
+    """Below this probability a phrase is not there."""
+
+    def __post_init__(self) -> None:
+        for name in ("fit", "likelihood", "place", "photo", "choice"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UsageError(f"find.{name} is {getattr(self, name)}; it must be 0 or more")
+        if not 0 <= self.likely <= 1:
+            raise UsageError(f"find.likely is {self.likely}; it is a probability from 0 to 1")
+
+
+@dataclass(frozen=True)
 class PredictionConfig:
     """How regions are chosen at inference; `regiontalk fit` fits it on dev photos. The defaults are the paper's and
     the release's."""
@@ -100,6 +128,8 @@ class PredictionConfig:
     without it."""
     confidence: Confidence | None = None
     """How likely captions are right (see `confidence`)."""
+    find: FindConfig | None = None
+    """How likely regions show a given phrase."""
 
     def __post_init__(self) -> None:
         for name, most in _LARGEST_COUNTS.items():
@@ -304,7 +334,7 @@ def write_model_folder(
     described = asdict(info) | {"heads": {name: asdict(head.info) for name, head in heads.items()}}
     if not heads:
         del described["heads"]  # so that programs from before there were heads can read it
-    for part in ("ranking", "confidence"):
+    for part in ("ranking", "confidence", "find"):
         if described["prediction"][part] is None:
             del described["prediction"][part]  # the same
     files[INFO] = json_file(described)

@@ -204,6 +204,49 @@ class Description(Picture):
 
 
 @dataclass(frozen=True)
+class Finding(Picture):
+    """Where in a photo a phrase was found. The score of a region is the probability that it shows what the phrase says;
+    its caption is the model's own."""
+
+    path: str
+    width: int
+    height: int
+    model: str
+    phrase: str
+    here: bool
+    """Whether the photo is likely to show it at all."""
+    regions: tuple[Region, ...]
+    """Those that are likely it, by falling score."""
+    closest: float
+    """The best score of all, also of regions that are left out because they do not score enough."""
+    unknown: tuple[str, ...] = ()
+    """Words that the model does not know; nothing was looked for them."""
+    photo: Photo | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **_photo_dict(self),
+            "phrase": self.phrase,
+            "here": self.here,
+            "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
+            "closest": round(self.closest, 6),
+            "unknown": list(self.unknown),
+        }
+
+    def draw(self) -> Image.Image:
+        """The photo with the regions that were found, and the phrase."""
+        from regiontalk import drawing
+
+        return drawing.draw_regions(_photo_of(self), [region.xyxy for region in self.regions], self._labels())
+
+    def _labels(self) -> list[str]:
+        return [f"{self.phrase} {region.score:.2f}" for region in self.regions]
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [("not here", "")]
+
+
+@dataclass(frozen=True)
 class AltText(Picture):
     """What a screen reader says of a photo, and the regions that the photo has."""
 
@@ -228,7 +271,7 @@ class AltText(Picture):
         return [(self.text, "")]
 
 
-def _photo_dict(found: ImageRegions | Description | AltText) -> dict[str, Any]:
+def _photo_dict(found: ImageRegions | Description | AltText | Finding) -> dict[str, Any]:
     names = ("path", "width", "height", "model")
     return {"schema": SCHEMA, **{name: getattr(found, name) for name in names}}
 
@@ -240,7 +283,7 @@ def _import(package: str, purpose: str) -> Any:
         raise MissingExtra(f"{purpose} needs {package}, which is not installed", package=package) from error
 
 
-def _photo_of(found: ImageRegions | Description | AltText | Alignment | Hit) -> Image.Image:
+def _photo_of(found: ImageRegions | Description | AltText | Finding | Alignment | Hit) -> Image.Image:
     from regiontalk import images
 
     return found.photo.open() if found.photo is not None else images.open_photo(found.path)

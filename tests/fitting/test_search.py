@@ -9,7 +9,7 @@ import regiontalk
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import DataError
-from regiontalk.fitting.search import content_words, fit
+from regiontalk.fitting.search import fit
 from regiontalk.model import Model
 from regiontalk.search.build import to_entry
 from regiontalk.search.store import Entry, PhotoFile
@@ -49,7 +49,3 @@ def test_most_phrases_that_are_not_there_find_nothing(model: Model, photos: list
 def test_records_without_phrases_are_refused(model: Model, photos: list[tuple[Record, Entry]]) -> None:
     with pytest.raises(DataError, match="too few phrases"):
         fit(model, photos[:1])
-
-
-def test_content_words() -> None:
-    assert content_words("A dog with the red Ball") == {"dog", "red", "ball"}

@@ -13,7 +13,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.evaluate_judge import judge
-from regiontalk.cli.evaluate_model import alignment, grounding, names, vector_lengths
+from regiontalk.cli.evaluate_model import alignment, find, grounding, names, vector_lengths
 from regiontalk.cli.measurement import (
     FILE,
     OUTPUT,
@@ -44,7 +44,7 @@ def command() -> None:
     """
 
 
-for _verb in (alignment, grounding, names, vector_lengths, judge):
+for _verb in (alignment, find, grounding, names, vector_lengths, judge):
     command.add_command(_verb)
 
 

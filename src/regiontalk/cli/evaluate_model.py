@@ -190,6 +190,38 @@ def grounding(
 
 
 @click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@truth_option
+@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@device_option
+@measured("find")
+def find(*, model: Path, truth: Path, split: str, device: str, measurement: Measurement) -> None:
+    """Phrases on boxes: how often the best region of `regiontalk find` is right (IoU ≥ 0.5), and the honest "not here".
+
+    MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. As many phrases of other photos
+    are looked for: those without a word in common with what people wrote about the photo should not be found.
+    """
+    from regiontalk.data.dataset_model import DatasetModel
+    from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
+    from regiontalk.model_folder import FindConfig
+
+    dataset, place = open_split(truth, split), _place(model)
+    asked = DatasetModel(load_model(place, device), dataset)
+    measurement.record.uses("model", _checkpoint(place) if is_run(place) else place)
+    absent = phrases_of_others(list(dataset))
+    sought = (one for record in measurement.photos(dataset) for one in seek(asked, record, absent[record.image]))
+    figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
+    names = {"accuracy": "best region right", "found": "said to be there", "not_there": "other photos': not there"}
+    rows = [(text, _share(figures[name])) for name, text in names.items()]
+    rows += [(f"best region right: {name}", _share(one["accuracy"])) for name, one in figures["types"].items()]
+    measurement.finish(figures, (f"{figures['phrases']} phrases in %", ("", ""), rows))
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+@click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @_on_data
 @click.option("-o", "--output", type=OUTPUT, help="Draw the words here, as SVG.")

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from regiontalk.fitting.photos import SeenPhoto
     from regiontalk.model import Model
 
-PARTS = ("settings", "ranking", "calibration", "confidence", "search")
+PARTS = ("settings", "ranking", "calibration", "confidence", "find", "search")
+ON_THEIR_OWN = ("find", "search")  # parts that look at photos in their own way
 TRIED = ("score", "final_nms", "proposals", "caption_weight")
 FIGURES = ("map", "map_strict", "detection_map")
 SHOWN = 5  # of the settings that were tried
@@ -62,7 +63,7 @@ def command(
 ) -> None:
     """Fit MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Five things, in this order; confidence on all DATA, the others on the first:
+    Six things, in this order; confidence on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight: those of best dense mAP
@@ -71,6 +72,8 @@ def command(
                  true one by an IoU of 0.5
     confidence   how likely a caption names its region correctly, the confidence from which captions
                  are shown, and when a shorter caption is said
+    find         how likely a region shows a phrase, and below which probability `regiontalk find` says
+                 that it is not there
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
                  shows nothing; for models that align words with regions
 
@@ -89,6 +92,8 @@ def command(
     with _scorer(parts, quiet) as scorer:
         settings, report = fitter.fit(datasets, scorer)
     search = None
+    if "find" in parts:
+        settings, report["find"] = fitter.fit_find(datasets[0], settings)
     if "search" in parts:
         search, report["search"] = fitter.fit_search(datasets[0], settings)
     report = {"model": fitter.model.runtime.info.name, "fitted_on": split} | report
@@ -121,7 +126,7 @@ class Fitter:
         """The settings with everything fitted, and the figures."""
         settings = _without(self.model.runtime.info.prediction, self.parts)
         first, *others = datasets
-        if self.parts == ("search",):
+        if set(self.parts) <= set(ON_THEIR_OWN):
             return settings, {"photos": len(evenly_spaced(len(first), self.photos or len(first)))}
         seen = self.look(first, settings)
         report: dict[str, Any] = {"photos": len(seen)}
@@ -220,6 +225,21 @@ class Fitter:
         every = report(photos, sure, found.likely)
         return replace(settings, confidence=found), {"near": found.near, "data": figures} | every
 
+    def fit_find(self, dataset: Dataset, settings: PredictionConfig) -> tuple[PredictionConfig, dict[str, Any]]:
+        from regiontalk.data.dataset_model import DatasetModel
+        from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
+        from regiontalk.fitting.find import fit
+
+        self.model.runtime.info = replace(self.model.runtime.info, prediction=settings)
+        asked, numbers = DatasetModel(self.model, dataset), evenly_spaced(len(dataset), self.photos or len(dataset))
+        absent = phrases_of_others([dataset[number] for number in numbers])
+        found = asked.each(lambda record: seek(asked, record, absent[record.image]), numbers, self.workers)
+        sought = [
+            one for photo in console.track(found, "Looking for phrases", len(numbers), self.quiet) for one in photo
+        ]
+        config = fit(sought)
+        return replace(settings, find=config), {"likely": config.likely} | evaluate_find(sought, config)
+
     def fit_search(self, dataset: Dataset, settings: PredictionConfig) -> tuple[SearchConfig, dict[str, Any]]:
         """On what is stored of photos if the model has these settings."""
         from regiontalk.data.dataset_model import DatasetModel
@@ -243,6 +263,8 @@ def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionCo
     from regiontalk.calibration import UNCHANGED
 
     before = {"ranking": None, "calibration": UNCHANGED, "confidence": None}
+    if "settings" in parts:
+        settings = replace(settings, find=None)
     again = PARTS[PARTS.index(parts[0]) :]
     return replace(settings, **{name: value for name, value in before.items() if name in again})  # type: ignore[arg-type]
 
@@ -300,7 +322,11 @@ def _print(report: dict[str, Any]) -> None:
         ]
         columns = ["", "captions", "right", "expected error", f"a photo ≥ {own['threshold']:g}", "of them right"]
         console.print_table(f"confidence: {title}, cross-validated", columns, rows)
-
+    if "find" in report:
+        own = report["find"]
+        rows = [[own["phrases"], *(_share(own[name]) for name in ("accuracy", "found", "not_there"))]]
+        columns = ["phrases", "best region right", f"found (≥ {own['likely']:g})", "not there: not found"]
+        console.print_table(f"find: {title}", columns, rows)
     if "search" in report:
         own = report["search"]
         names = ("right_first", "right_first_and_shown", "nothing_found_of_not_there")

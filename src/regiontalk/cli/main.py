@@ -26,6 +26,7 @@ VERBS = {
     "doctor": "What is installed, which device, which model, what is missing and how to fix it.",
     "evaluate": "The papers' metrics, on files of predictions or on a model.",
     "export": "Turn a trained checkpoint into a model folder that runs without torch.",
+    "find": "Find the regions of photos that show what a phrase says.",
     "fit": "Fit a model's settings, ranking and probabilities to dev photos.",
     "index": "Look at the photos of a folder, so that search finds them.",
     "predict": "A model's regions and captions for the photos of a data set.",

@@ -95,6 +95,11 @@ class Wanted:
         return self.as_json or self.kind == "data" or self.export not in (None, XMP)
 
     @property
+    def holds_json(self) -> bool:
+        """Whether a file of our own JSON is written."""
+        return self.kind == "data" and self.export is None and self._suffix != ".csv"
+
+    @property
     def prints(self) -> bool:
         """With `-o` nothing is printed, but data that was asked for beside pictures or a page."""
         return self.kind == "" or (self.is_data and self.kind in ("page", "picture", "pictures"))

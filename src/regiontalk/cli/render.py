@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.table import Table
@@ -11,7 +12,7 @@ from rich.text import Text
 from regiontalk.cli import console
 from regiontalk.drawing import PALETTE
 from regiontalk.errors import one_line
-from regiontalk.types import Alignment, AltText, BoxXYXY, Description, ImageRegions, Region, Sentence
+from regiontalk.types import Alignment, AltText, BoxXYXY, Description, Finding, ImageRegions, Region, Sentence
 
 
 def print_lines(photo: ImageRegions | Description | AltText) -> None:
@@ -47,6 +48,20 @@ def print_alignment(found: Alignment) -> None:
         return
     for row in rows:
         console.print_line(found.path, *row)
+
+
+def print_findings(found: Sequence[Finding]) -> None:
+    """A table of the regions on a terminal; for a pipe lines of path, score, phrase, caption and box."""
+    rows = [
+        (one.path, f"{region.score:.2f}", one.phrase, region.caption, _box(region.xyxy))
+        for one in found
+        for region in one.regions
+    ]
+    if sys.stdout.isatty() and rows:
+        console.print_table("", ("photo", "score", "phrase", "caption", "x0,y0,x1,y1"), rows)
+        return
+    for row in rows:
+        console.print_line(*row)
 
 
 def _likely(photo: ImageRegions) -> list[Region]:

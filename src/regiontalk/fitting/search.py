@@ -20,6 +20,7 @@ from regiontalk.aligner import HEAD
 from regiontalk.calibration import Verdicts, sigmoid
 from regiontalk.data.records import Record, evenly_spaced
 from regiontalk.errors import DataError
+from regiontalk.evaluation.find import content_words, written_words
 from regiontalk.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.model import Model
 from regiontalk.model_folder import SearchConfig
@@ -27,7 +28,6 @@ from regiontalk.search.build import identify
 from regiontalk.search.query import Searcher, read_phrase
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import Entry, Where
-from regiontalk.vocabulary import FUNCTION_WORDS, clean_karpathy
 
 MOST_PHRASES = 400  # of each kind and half
 NOTHING_SHARE = 0.8  # of the phrases that are not there and should find nothing
@@ -42,10 +42,6 @@ class Asked(NamedTuple):
     """(3, P): how well it fits, its share in captions, and 1"""
     right: Verdicts
     """(P,)"""
-
-
-def content_words(text: str) -> frozenset[str]:
-    return frozenset(clean_karpathy(text)) - FUNCTION_WORDS
 
 
 def fit(model: Model, photos: Sequence[tuple[Record, Entry]]) -> tuple[SearchConfig, dict[str, Any]]:
@@ -82,7 +78,7 @@ def fit(model: Model, photos: Sequence[tuple[Record, Entry]]) -> tuple[SearchCon
 def _phrases(model: Model, own: Sequence[Record], other: Sequence[Record]) -> tuple[list[str], list[str]]:
     """Of the photos themselves, and of other photos with no word that these have; some of each, evenly spaced."""
     known = frozenset(model.runtime.head(HEAD).words.words)
-    words = frozenset().union(*map(_words, own))
+    words = frozenset().union(*map(written_words, own))
     present = {phrase for phrase in _all_phrases(own) if content_words(phrase) <= known}
     absent = {phrase for phrase in _all_phrases(other) if content_words(phrase) <= known - words}
     return _some(present), _some(absent)
@@ -93,11 +89,6 @@ def _all_phrases(records: Sequence[Record]) -> set[str]:
     return {phrase for phrase in every if content_words(phrase)}
 
 
-def _words(record: Record) -> frozenset[str]:
-    """All that people wrote about a photo."""
-    return content_words(" ".join([*record.sentences, *(region.phrase or "" for region in record.regions)]))
-
-
 def _some(phrases: set[str]) -> list[str]:
     ranked = sorted(phrases)
     return [ranked[place] for place in evenly_spaced(len(ranked), MOST_PHRASES)]
@@ -105,7 +96,7 @@ def _some(phrases: set[str]) -> list[str]:
 
 def _ask(model: Model, photos: Sequence[tuple[Record, Entry]], phrases: Sequence[str]) -> list[Asked]:
     """By the very path of `Index.search`."""
-    written = [_words(record) for record, _ in photos]
+    written = [written_words(record) for record, _ in photos]
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder), identify(model))
         store.put([entry for _, entry in photos])

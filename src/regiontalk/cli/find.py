@@ -1,0 +1,122 @@
+"""`regiontalk find`: the regions that show what a phrase says, in one photo or many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from regiontalk.cli import console, outputs, render
+from regiontalk.cli.each_photo import PhotoOptions, photo_options, put_all
+from regiontalk.cli.options import finite, heads_option
+from regiontalk.errors import SkippedInputs, UsageError
+from regiontalk.photos import Photos, attempts
+from regiontalk.types import Finding, ImageRegions, Shown
+
+Findings = tuple[Finding, ...]
+"""Of one photo, one for each phrase."""
+
+MOST_PHRASES = 100
+
+
+@click.command()
+@click.argument("phrase")
+@click.option("--top", type=click.IntRange(min=1), help="Regions of a photo for each phrase; default: all likely ones.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    callback=finite,
+    help="Leave out regions less likely than this; default: the model's. 0 shows the nearest whatever they are.",
+)
+@click.option(
+    "--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format; yolo needs -o FOLDER."
+)
+@heads_option
+@photo_options
+def command(*, asked: PhotoOptions, phrase: str, export: str | None, **options: Any) -> None:
+    """The regions that show what PHRASE says, photos with the likeliest first.
+
+    \b
+    "a red umbrella"      one phrase
+    "a dog; a red ball"   several, each looked for on its own
+
+    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
+    or separated by NUL, or a photo itself. A photo that cannot be read is named and skipped.
+
+    The score is the probability that the region shows it. If no region of a photo is likely to, the phrase is not
+    there. --json has a line for each photo and phrase. Pictures, pages and --format have the phrases as captions: the
+    latter labels photos by prompt.
+    """
+    phrases = [part.strip() for part in phrase.split(";") if part.strip()]
+    if not 1 <= len(phrases) <= MOST_PHRASES:
+        raise UsageError(f"{len(phrases)} phrases; there may be from 1 to {MOST_PHRASES}", hint='for example: "a dog"')
+    wanted = asked.wanted(export)
+    if wanted.kind == "sidecars":
+        raise UsageError("--format xmp describes whole photos", hint="regiontalk caption --format xmp")
+    photos = asked.find(wanted)
+    chosen = {name: value for name, value in options.items() if value is not None} | asked.size_option()
+    with outputs.opening(replace(wanted, as_json=False), photos.paths) as put:
+        found = _look(asked, photos, phrases, chosen)
+        _show(found, wanted, put)
+    _notes(found, phrases, asked.quiet)
+    skipped = len(photos.paths) - len(found) + len(photos.skipped)
+    if asked.strict and skipped:
+        raise SkippedInputs(f"{skipped} skipped, and --strict was given")
+
+
+def _look(asked: PhotoOptions, photos: Photos, phrases: Sequence[str], options: dict[str, Any]) -> list[Findings]:
+    """What was found in every photo that could be read, the likeliest first."""
+    model, found = asked.load_model(), list[Findings]()
+    model.find([], phrases, **options)  # what is wrong with the phrases is said before a photo is opened
+
+    def ask(path: str) -> Findings:
+        return tuple(replace(one, path=path) for one in model.find(photos.source(path), phrases, **options))
+
+    count = len(photos.paths)
+    watched = console.track(attempts(ask, photos.paths, asked.workers), "Looking", count, asked.quiet or count == 1)
+    put_all(watched, found.append, count, "looked at")
+    return sorted(found, key=lambda own: -max(one.closest for one in own))
+
+
+def _show(found: Sequence[Findings], wanted: outputs.Wanted, put: outputs.Put) -> None:
+    every = [one for own in found for one in own]
+    if wanted.as_json and wanted.kind != "data":
+        for one in every:
+            console.print_json(one.to_dict())
+    elif not wanted.kind and wanted.export is None:
+        render.print_findings(every)
+    if wanted.holds_json:
+        for one in every:
+            put(one)
+    elif wanted.kind or wanted.export:
+        for photo in map(to_labels, found):
+            if photo.regions or wanted.is_data or wanted.kind == "picture":
+                put(photo)
+
+
+def _notes(found: Sequence[Findings], phrases: Sequence[str], quiet: bool) -> None:
+    if not found:
+        return
+    if unknown := dict.fromkeys(word for one in found[0] for word in one.unknown):
+        console.message(f"unknown words: {', '.join(unknown)}", quiet)
+    for number, phrase in enumerate(phrases):
+        here = sum(own[number].here for own in found)
+        if not here:
+            nearest = max(own[number].closest for own in found)
+            where = "" if len(found) == 1 else f" in any of {len(found)} photos"
+            console.message(f"{phrase}: not here{where}; the nearest scores {nearest:.2f}", quiet)
+        elif len(found) > 1:
+            console.message(f"{phrase}: in {here} of {len(found)} photos", quiet)
+
+
+def to_labels(found: Findings) -> ImageRegions:
+    """The regions found in a photo, with the phrases as captions."""
+    first = found[0]
+    regions = [
+        replace(region, caption=one.phrase, logprob=None, confidence=None) for one in found for region in one.regions
+    ]
+    ranked = tuple(sorted(regions, key=lambda region: -region.score))
+    place = (first.path, first.width, first.height, first.model)
+    return ImageRegions(*place, ranked, first.photo, Shown(0.0, None))

@@ -1,0 +1,131 @@
+"""Which regions of a photo show what a phrase says: alignment and likelihood together (open-world object detection,
+DenseCap section 4.2).
+
+    choice(r) = fit · f(r) + likelihood · l(r) + place · log s(r)
+    p(best)   = σ(photo · F + choice · choice(best) + bias)
+    p(r)      = p(best) · exp(choice(r) − choice(best))
+
+f(r): how well the phrase's words fit the region, on average; l(r): the phrase's log-probability per word; s(r): the
+region's score; F: the words' fits with their best regions, on average. The weights are those of `FindConfig`. The first
+line says which region it is, and is good at that; whether the photo shows it at all, F knows best.
+
+Shapes: P phrases, R regions with the whole photo first, h the size of a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk import boxes as geometry
+from regiontalk import likelihood
+from regiontalk.aligner import HEAD, NAMED, place_prior, word_vectors
+from regiontalk.calibration import Scores, sigmoid
+from regiontalk.decoding import State
+from regiontalk.errors import UsageError
+from regiontalk.model_folder import FindConfig
+from regiontalk.regions import SAME_PLACE
+from regiontalk.runtime import Floats, Runtime
+from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN
+
+MOST_WORDS = 100  # of a phrase
+REGIONS = 100  # of a photo, the best ones; DenseCap 4.2
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A phrase as a model reads it."""
+
+    text: str
+    tokens: tuple[int, ...]
+    """Of the language model."""
+    vectors: Floats
+    """(W, h), of the words that the alignment head knows; (0, 0) without such a head."""
+    unknown: tuple[str, ...]
+    """The words that neither of them knows."""
+
+
+class Candidates(NamedTuple):
+    """The regions of a photo among which phrases are looked for."""
+
+    boxes_xyxy: NDArray[np.float64]
+    """(R, 4)"""
+    scores: Scores
+    """(R,) raw."""
+    logits: Floats
+    """(R,) the recognition network's."""
+    state: State
+    """The language model's, before START."""
+    vectors: Floats | None
+    """(R, h); None without an alignment head."""
+
+
+class Evidence(NamedTuple):
+    """What speaks for each region showing a phrase."""
+
+    photo_fit: float
+    """F"""
+    fits: Scores
+    """(R,) f"""
+    likelihoods: Scores
+    """(R,) l"""
+    places: Scores
+    """(R,) log s"""
+
+    def choices(self, config: FindConfig) -> Scores:
+        """(R,)"""
+        return config.fit * self.fits + config.likelihood * self.likelihoods + config.place * self.places
+
+    def probabilities(self, config: FindConfig) -> Scores:
+        """(R,) that each region shows the phrase."""
+        choices = self.choices(config)
+        best = choices.max()
+        here = sigmoid(config.photo * np.array([self.photo_fit]) + config.choice * best + config.bias)
+        shown: Scores = here * np.exp(choices - best)
+        return shown
+
+
+def choose(likely: Scores, boxes_xyxy: NDArray[np.floating], least: float, top: int | None) -> NDArray[np.intp]:
+    """The regions with an area that show a phrase with a probability of at least `least`, best first; of several in
+    about the same place the best."""
+    kept = geometry.nms(boxes_xyxy, likely, SAME_PLACE)
+    return kept[(likely[kept] >= least) & (geometry.area(boxes_xyxy[kept]) > 0)][:top]
+
+
+def read_phrase(runtime: Runtime, text: str) -> Phrase:
+    """Fails, in one line, where there is nothing to look for."""
+    words = likelihood.clean_phrase(text, runtime.words)
+    if not 1 <= len(words) <= MOST_WORDS:
+        raise UsageError(f"a phrase of {len(words)} words; it may have from 1 to {MOST_WORDS}", hint='"a red umbrella"')
+    tokens, vectors = runtime.words.encode(words), np.zeros((0, 0), dtype=np.float32)
+    known = np.array(tokens) != UNKNOWN
+    if HEAD in runtime.heads:
+        read = runtime.head(HEAD).words.encode(words)
+        aligned = np.array(read) != UNKNOWN
+        vectors, known = word_vectors(runtime, read)[aligned], known | aligned
+    unknown = tuple(word for word, is_known in zip(words, known.tolist(), strict=True) if not is_known)
+    content = [word for word in words if word not in FUNCTION_WORDS] or words
+    if set(content) <= set(unknown):
+        named = ", ".join(repr(word) for word in unknown[:NAMED])
+        raise UsageError(f"the model knows none of the words: {named}", hint="it knows English only")
+    return Phrase(text, tuple(tokens), vectors, unknown)
+
+
+def gather(runtime: Runtime, phrases: Sequence[Phrase], seen: Candidates) -> list[Evidence]:
+    """The evidence for each phrase."""
+    tokens = [phrase.tokens for phrase in phrases]
+    likelihoods = likelihood.per_word(likelihood.log_probabilities(runtime, seen.state, tokens), tokens)
+    places = place_prior(seen.scores, 1.0)
+    return [Evidence(*_fits(one, seen), own, places) for one, own in zip(phrases, likelihoods, strict=True)]
+
+
+def _fits(phrase: Phrase, seen: Candidates) -> tuple[float, Scores]:
+    """How well the words fit the photo, and each region (R,); 0 where no word is known."""
+    if seen.vectors is None or not len(phrase.vectors):
+        return 0.0, np.zeros(len(seen.scores))
+    fits = (seen.vectors @ phrase.vectors.T).astype(np.float64)  # (R, W)
+    return float(fits.max(axis=0).mean()), fits.mean(axis=1)
