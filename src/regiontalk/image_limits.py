@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, ClassVar, Literal
 
+from regiontalk import avif_limits
 from regiontalk.errors import ImageError, ImageTooLarge
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
@@ -279,8 +280,9 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
     _at_most(tile_width * tile_height, most, "pixels in a TIFF's tile")
 
 
-def _check_boxes(file: IO[bytes], _: Limits) -> None:
-    """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those that describe must be small."""
+def _check_boxes(file: IO[bytes], limits: Limits) -> None:
+    """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those that describe must be small, and what
+    they say about the photo true."""
     place, boxes, end = 0, 0, file.seek(0, os.SEEK_END)
     while place < end:
         file.seek(place)
@@ -292,6 +294,11 @@ def _check_boxes(file: IO[bytes], _: Limits) -> None:
         _at_most(boxes, MOST_METADATA_CHUNKS, "boxes of metadata")
         if name in (b"meta", b"moov"):
             _at_most(length, MOST_BOX_BYTES, "bytes of metadata")
+        if name == b"meta":
+            meta = file.read(length - 8)
+            _at_most(avif_limits.exif_bytes(meta), MOST_EXIF_BYTES, "bytes of EXIF")
+            if any(size := avif_limits.check_sizes(file, meta)):
+                check_pixels(size, limits)
         place += length
 
 

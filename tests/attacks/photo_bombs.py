@@ -180,6 +180,13 @@ def box(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", 8 + len(content)) + name + content
 
 
+def avif_exif(count: int) -> bytes:
+    """Pillow writes no such orientation, so another tag takes its place first."""
+    harmless = fractions(count, tag=0x013E)
+    data = encode(flat(16, 16), "AVIF", speed=10, exif=harmless)
+    return data.replace(harmless[:12], fractions(count)[:12])
+
+
 def avif_items(count: int) -> bytes:
     """The photo's item and so many without content: libavif compares each with all before it."""
     data = encode(flat(16, 16), "AVIF", speed=10)
@@ -216,6 +223,7 @@ BOMBS = (
     Bomb("MOST_EXIF_BYTES", jpeg_exif, 130_000, 3_000_000),
     Bomb("MOST_EXIF_BYTES", png_exif, 130_000, 3_000_000),
     Bomb("MOST_EXIF_BYTES", webp_exif, 130_000, 3_000_000),
+    Bomb("MOST_EXIF_BYTES", avif_exif, 130_000, 3_000_000),
     Bomb("MOST_METADATA_CHUNKS", png_chunks, 990, 2_000_000),
     Bomb("MOST_METADATA_CHUNKS", png_profiles, 990, 20_000),
     Bomb("MOST_METADATA_CHUNKS", webp_chunks, 990, 3_000_000),

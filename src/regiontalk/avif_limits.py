@@ -1,0 +1,191 @@
+"""What an AVIF or HEIF file holds, and whether that is what it says: its decoder believes it.
+
+Its `meta` box lists items (ISO/IEC 23008-12): photos coded with AV1, EXIF, and others. A size stands in the `ispe`
+property, and again in the AV1 data itself (AV1 specification, 5.5.1), which is what the decoder allocates.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, NamedTuple
+
+from regiontalk.errors import ImageError, ImageTooLarge
+
+_SEQUENCE_HEADER = 1  # type of an AV1 unit
+_MOST_UNITS = 20_000  # of all items; a photo, or a tile of one, has three
+_ROOM = 2  # coded photos may be so many times larger or smaller than they say: tiles and padding
+
+
+class Item(NamedTuple):
+    kind: bytes
+    extents: list[tuple[int, int]]
+    """Offset and length."""
+    in_meta: bool
+    """Offsets are those in the `idat` box, else in the file."""
+
+
+def exif_bytes(meta: bytes) -> int:
+    """How long the EXIF of the `meta` box (without its header) is."""
+    return sum(length for item in _items(meta) if item.kind == b"Exif" for _, length in item.extents)
+
+
+def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
+    """The largest size of a coded photo, (0, 0) where none is found; refuses a file that says another one."""
+    said = [struct.unpack(">II", ispe[4:12]) for ispe in _properties(meta, b"ispe") if len(ispe) >= 12]
+    photos = [item for item in _items(meta) if item.kind == b"av01"]
+    end = file.seek(0, os.SEEK_END)
+    if sum(length or end for item in photos for _, length in item.extents) > end:
+        raise ImageError("a broken photo: its parts overlap")
+    coded = _coded_sizes(itertools.chain.from_iterable(_units(_read(file, meta, item)) for item in photos))
+    if not said or not coded:
+        return 0, 0
+    width, height = max(said, key=lambda size: size[0] * size[1])
+    largest = max(coded, key=lambda size: size[0] * size[1])
+    pixels, all_coded = largest[0] * largest[1], sum(width * height for width, height in coded)
+    if pixels > _ROOM * width * height or width * height > _ROOM * all_coded:
+        raise ImageError(f"a broken photo: it says {width}×{height} pixels and holds {largest[0]}×{largest[1]}")
+    return largest
+
+
+def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Name and content of each box."""
+    place = 0
+    while place + 8 <= len(data):
+        length, name = struct.unpack_from(">I4s", data, place)
+        length = length if length >= 8 else len(data) - place
+        yield name, data[place + 8 : place + length]
+        place += length
+
+
+def _child(data: bytes, name: bytes) -> bytes:
+    return next((content for found, content in _boxes(data) if found == name), b"")
+
+
+def _properties(meta: bytes, name: bytes) -> list[bytes]:
+    properties = _child(_child(meta[4:], b"iprp"), b"ipco")
+    return [content for found, content in _boxes(properties) if found == name]
+
+
+def _items(meta: bytes) -> list[Item]:
+    kinds = _kinds(_child(meta[4:], b"iinf"))
+    try:
+        return list(_located(_child(meta[4:], b"iloc"), kinds))
+    except IndexError:  # cut off, which the decoder will say
+        return []
+
+
+def _kinds(table: bytes) -> dict[int, bytes]:
+    """The type of each item, by its number (`infe`, version 2 or 3)."""
+    kinds = {}
+    for _, entry in _boxes(table[6 if table[:1] == b"\0" else 8 :]):
+        wide = 4 if entry[:1] == b"\3" else 2
+        kinds[int.from_bytes(entry[4 : 4 + wide], "big")] = entry[6 + wide : 10 + wide]
+    return kinds
+
+
+class _Numbers:
+    """Reads numbers of so many bits, one after another."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.place = data, 0
+
+    def take(self, bits: int) -> int:
+        first, self.place = self.place, self.place + bits
+        if self.place > 8 * len(self.data):
+            raise IndexError
+        whole = int.from_bytes(self.data[first // 8 : -(-self.place // 8)], "big")
+        return whole >> (-self.place % 8) & ((1 << bits) - 1)
+
+
+def _located(table: bytes, kinds: dict[int, bytes]) -> Iterator[Item]:
+    """Items with their places (`iloc`)."""
+    numbers = _Numbers(table)
+    version = numbers.take(32) >> 24
+    offset, length, base, index = (8 * numbers.take(4) for _ in range(4))
+    wide = 32 if version == 2 else 16
+    for _ in range(numbers.take(wide)):
+        number, method = numbers.take(wide), numbers.take(16) & 15 if version else 0
+        numbers.take(16)
+        start, extents = numbers.take(base), []
+        count = numbers.take(16)
+        for _ in range(count if offset + length else min(count, 1)):
+            numbers.take(index if version else 0)
+            extents.append((start + numbers.take(offset), numbers.take(length)))
+        yield Item(kinds.get(number, b""), extents, method == 1)
+
+
+def _read(file: IO[bytes], meta: bytes, item: Item) -> bytes:
+    source = io.BytesIO(_child(meta[4:], b"idat")) if item.in_meta else file
+    parts = []
+    for start, length in item.extents:
+        source.seek(start)
+        parts.append(source.read(length or -1))
+    return b"".join(parts)
+
+
+def _coded_sizes(units: Iterator[tuple[int, bytes]]) -> list[tuple[int, int]]:
+    """Of the sequence headers among AV1 units: one, for each photo or tile."""
+    sizes = []
+    with suppress(IndexError):  # cut off, which the decoder will say
+        for number, (kind, unit) in enumerate(units):
+            if number >= _MOST_UNITS:
+                raise ImageTooLarge(f"more than {_MOST_UNITS:,} units of AV1")
+            if kind == _SEQUENCE_HEADER:
+                sizes.append(_coded_size(_Numbers(unit)))
+    return sizes
+
+
+def _units(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Type and content of each AV1 unit (5.3)."""
+    place = 0
+    while place < len(data):
+        header, place = data[place], place + (2 if data[place] & 4 else 1)
+        length, shift = 0, 0
+        while header & 2:  # its length, seven bits a byte
+            byte, place = data[place], place + 1
+            length |= (byte & 127) << shift
+            shift += 7
+            if not byte & 128:
+                break
+        length = length if header & 2 else len(data) - place
+        yield header >> 3 & 15, data[place : place + length]
+        place += length
+
+
+def _coded_size(numbers: _Numbers) -> tuple[int, int]:
+    """Width and height of a sequence header (5.5.1)."""
+    numbers.take(4)
+    if numbers.take(1):  # that of a still photo
+        numbers.take(5)
+    else:
+        _skip_operating_points(numbers)
+    width_bits, height_bits = numbers.take(4) + 1, numbers.take(4) + 1
+    return numbers.take(width_bits) + 1, numbers.take(height_bits) + 1
+
+
+def _skip_operating_points(numbers: _Numbers) -> None:
+    delay_bits = 0
+    if numbers.take(1):  # timing
+        numbers.take(64)
+        if numbers.take(1):
+            zeros = 0
+            while not numbers.take(1):
+                zeros += 1
+            numbers.take(zeros)
+        if numbers.take(1):  # decoder model
+            delay_bits = numbers.take(5) + 1
+            numbers.take(42)
+    display_delay = numbers.take(1)
+    for _ in range(numbers.take(5) + 1):
+        numbers.take(12)
+        if numbers.take(5) > 7:
+            numbers.take(1)
+        if delay_bits and numbers.take(1):
+            numbers.take(2 * delay_bits + 1)
+        if display_delay and numbers.take(1):
+            numbers.take(4)
