@@ -26,8 +26,10 @@ def test_ranking_is_the_mean_of_the_best(alignment_run: Path, options: list[str]
     found = json.loads(capsys.readouterr().out)
     assert (found["images"], found["models"]) == (4, 2)
     assert set(found["image_to_text"]) == {"r1", "r5", "r10", "median_rank"}
-    assert run(["evaluate", "alignment", str(alignment_run), *options]) == 0
-    assert "sentence → image" in capsys.readouterr().out
+    assert run(["evaluate", "alignment", str(alignment_run), *options, "--first", "3", "--device", "cpu"]) == 0
+    shown = capsys.readouterr().out
+    assert "sentence → image" in shown
+    assert "3 images" in shown
 
 
 def write_entities(scenes: Path, folder: Path) -> int:
@@ -68,6 +70,7 @@ def test_grounding_on_a_prepared_data_set(
     assert set(found["types"]) == {"other"}
     assert run(["evaluate", "grounding", str(alignment_run), *options, "--beta", "0.1"]) == 0
     assert "centre box" in capsys.readouterr().out
+    assert run(["evaluate", "grounding", str(alignment_run), *options, "--place-weight", "0.5"]) == 0
 
 
 @pytest.fixture

@@ -67,6 +67,10 @@ def test_mentions_carry_the_fits_of_their_sentence(
     assert mention.boxes_xyxy.shape == (coded.counts[place], 4)
     expected = net.words("a red square and a red one") @ net.regions(coded, place).T
     assert mention.fits == pytest.approx(expected, abs=1e-5)
+    (preferring,) = net.mentions(coded, [record], place_weight=0.5)
+    logs = np.log(coded.scores[place, : coded.counts[place]].clip(1e-4))
+    logs[0] = min(logs[0], logs[1:].max())  # the whole photo is at most as good a place as the best region
+    assert preferring.fits == pytest.approx(expected + 0.5 * logs, abs=1e-4)
 
 
 def test_lengths_of_words_and_regions(

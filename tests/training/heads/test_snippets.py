@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,6 +62,13 @@ def test_segments_become_snippets_of_their_regions(coded: CodedPhotos) -> None:
 def test_a_large_beta_keeps_the_sentence_together(coded: CodedPhotos) -> None:
     ((_, found),) = Snippets(Stub(), 50.0).hard(coded, RECORDS)  # type: ignore[arg-type]
     assert [one.text for one in found] == ["a brown dog plays with the red ball"]
+
+
+def test_words_may_prefer_what_the_detector_is_sure_of(coded: CodedPhotos) -> None:
+    scores = np.tile(np.array([0.9, 0.01, 0.9], dtype=np.float32), (2, 1))
+    finder = Snippets(Stub(), 0.5, place_weight=10.0)  # type: ignore[arg-type]
+    ((_, found),) = finder.hard(replace(coded, scores=scores), RECORDS)
+    assert {one.row for one in found} <= {0, 2}
 
 
 @pytest.mark.parametrize(
