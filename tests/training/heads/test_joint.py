@@ -112,7 +112,8 @@ def test_the_alignment_net_may_begin_alone(recipe: Path) -> None:
 
 
 def test_both_parts_are_read_from_one_run(recipe: Path, tmp_path: Path) -> None:
-    task = begin(recipe)
+    np.savez(tmp_path / "words.npz", words=np.array(["square", "red"]), vectors=np.eye(2, 5))
+    task = begin(recipe, f'word_vectors.path="{tmp_path / "words.npz"}"')
     engine = Engine(task, tmp_path / "run", CPU, Nobody())
     first = task.losses(task.batches(0, 1)[0])
     engine.train()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,9 +27,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regiontalk import maxsim
 from regiontalk.aligner import place_prior
+from regiontalk.boxes import PLACE
 from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.nets.alignment import AlignmentNet
-from regiontalk.nets.multimodal_rnn import PLACE, MultimodalRNN, packed
+from regiontalk.nets.multimodal_rnn import MultimodalRNN, packed
 from regiontalk.training.heads.alignment import AlignmentBatch, AlignmentBatches, AlignmentTask, Pairs
 from regiontalk.training.heads.caption_targets import known_tokens, pad_texts
 from regiontalk.training.heads.sentences import count_tokens
@@ -69,6 +70,7 @@ class JointTask(Task):
     @classmethod
     def begin(cls, recipe: JointRecipe) -> JointTask:
         aligner = AlignmentTask.begin(recipe.alignment_recipe())
+        recipe = replace(recipe, alignment=aligner.recipe.net)  # whose embedding has the size of the word vectors
         codes, words = aligner.coded[0].codes, aligner.words
         sentence = MultimodalRNN(codes.shape[2], len(words), len(words.styles), recipe.net)
         train = Dataset(recipe.data.path, "train")
