@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import sys
@@ -26,6 +27,7 @@ Ready = Callable[[str], None]
 def run(settings: Settings, ready: Ready) -> None:
     """Serves until SIGTERM or Ctrl-C; tells `ready` the address once it answers."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn ends first, then sends itself the signal again
+    logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # it tells of every broken request
     with _listen(settings.host, settings.port) as listening:
         asyncio.run(_serve(settings, listening, ready))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0  # to load the model, on a machine that is busy
 MOST_WAITING = 64  # tasks: a page full of thumbnails waits at once
+
+
+Work = Callable[[Connection, Settings], None]
+"""What a worker's process runs."""
 
 
 class Busy(RegionTalkError):
@@ -46,9 +51,9 @@ class Counts:
 class Workers:
     """As many processes as `settings.workers`, and those who wait for them. Used from the event loop."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, work: Work | None = None) -> None:
         self.counts, self.waiting = Counts(), 0
-        self._settings, self._workers = settings, list[Worker]()
+        self._settings, self._work, self._workers = settings, work or _work, list[Worker]()
         self._threads = ThreadPoolExecutor(settings.workers, "worker")
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
 
@@ -61,7 +66,7 @@ class Workers:
         return about
 
     def _add_worker(self) -> None:
-        self._workers.append(Worker(self._settings))
+        self._workers.append(Worker(self._settings, self._work))
         self._free.put_nowait(self._workers[-1])
 
     async def ask(self, task: str, **inputs: Any) -> Any:
@@ -102,12 +107,12 @@ class Lost(ImageError):
 class Worker:
     """One process at a time, asked by one thread at a time."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings, self._closed = settings, False
+    def __init__(self, settings: Settings, work: Work) -> None:
+        self._settings, self._work, self._closed = settings, work, False
         self._start()
 
     def _start(self) -> None:
-        self._child, self._ready = Child(_work, self._settings), False
+        self._child, self._ready = Child(self._work, self._settings), False
 
     def ask(self, task: str, inputs: dict[str, Any]) -> Any:
         try:

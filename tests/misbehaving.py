@@ -1,0 +1,44 @@
+"""A worker for tests of what the server does about those that end, hang or eat."""
+
+from __future__ import annotations
+
+import os
+import time
+from multiprocessing.connection import Connection
+
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.serve.processes import limit_memory
+from regiontalk.serve.settings import Settings
+
+
+def work(connection: Connection, _: Settings) -> None:
+    connection.send("ready")
+    limit_memory()
+    while True:
+        task, inputs = connection.recv()
+        connection.send(TASKS[task](**inputs))
+
+
+def eat() -> int:
+    """More memory than a worker may take."""
+    try:
+        return len(bytearray(3 << 30))
+    except MemoryError:
+        return 0
+
+
+def hang(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+TASKS = {
+    "about": os.getpid,
+    "end": lambda: os._exit(9),
+    "hang": hang,
+    "eat": eat,
+    "refuse": lambda: UsageError("no", hint="yes"),
+}
+
+
+def fail(_: Connection, __: Settings) -> None:
+    raise ModelError("there is no model")

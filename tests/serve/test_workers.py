@@ -1,0 +1,88 @@
+"""Workers that end, hang or eat cost themselves, and are replaced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import misbehaving
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.serve import workers
+from regiontalk.serve.settings import Settings
+from regiontalk.serve.workers import Busy, Lost, Workers
+
+Work = Callable[[Workers], Awaitable[None]]
+
+
+def with_workers(work: Work, target: Any = misbehaving.work, **settings: Any) -> None:
+    async def run() -> None:
+        some = Workers(Settings(**{"workers": 1, "seconds": 1.0, **settings}), target)
+        try:
+            await some.start()
+            await work(some)
+        finally:
+            some.close()
+
+    asyncio.run(run())
+
+
+def test_one_that_ends_or_hangs_is_replaced() -> None:
+    async def work(some: Workers) -> None:
+        pids = {await some.ask("about")}
+        for task, inputs, reason in (("end", {}, "memory"), ("hang", {"seconds": 100}, "longer than 1 seconds")):
+            with pytest.raises(Lost, match=reason):
+                await some.ask(task, **inputs)
+            pids.add(await some.ask("about"))
+        assert len(pids) == 3
+        assert some.counts.lost == 2
+
+    with_workers(work)
+
+
+def test_memory_is_limited_where_the_system_can() -> None:
+    async def work(some: Workers) -> None:
+        assert await some.ask("eat") == 0
+
+    with_workers(work, seconds=30.0)
+
+
+def test_errors_come_back_whole() -> None:
+    async def work(some: Workers) -> None:
+        with pytest.raises(UsageError) as caught:
+            await some.ask("refuse")
+        assert (caught.value.message, caught.value.hint) == ("no", "yes")
+
+    with_workers(work)
+
+
+def test_no_more_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "MOST_WAITING", 3)
+
+    async def work(some: Workers) -> None:
+        asked = [asyncio.create_task(some.ask("hang", seconds=0.05)) for _ in range(10)]
+        done = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(one) for one in done if one is not None] == [Busy] * 6
+        assert await some.ask("hang", seconds=0) is None
+
+    with_workers(work)
+
+
+def test_who_does_not_wait_for_the_answer_leaves_the_worker_usable() -> None:
+    async def work(some: Workers) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(some.ask("hang", seconds=0.3), 0.05)
+        pid = await some.ask("about")
+        assert pid == await some.ask("about")
+        assert some.counts.lost == 0
+
+    with_workers(work)
+
+
+def test_what_keeps_a_worker_from_starting_is_told() -> None:
+    async def work(_: Workers) -> None: ...
+
+    with pytest.raises(ModelError, match="there is no model"):
+        with_workers(work, misbehaving.fail)
