@@ -44,7 +44,9 @@ class RunningServer:
         self.said = ""
         while not (address := re.search(r"http://127\.0\.0\.1:(\d+)/", self.said)):
             line = self.process.stderr.readline()
-            assert line, self.said
+            if not line:
+                self.stop()
+                raise AssertionError(self.said)
             self.said += line
         self.port = int(address[1])
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 import regiontalk
 from regiontalk.data.records import Record
-from regiontalk.errors import ImageError
+from regiontalk.errors import ImageError, UsageError
 from regiontalk.files import parse_json
 from regiontalk.search.index import Index
 from regiontalk.serve import inputs
@@ -148,7 +148,9 @@ async def _given(server: Server, request: Request, call: Call) -> AsyncIterator[
         id = given.get("id")
         if isinstance(id, str) and ADDRESS.match(id):
             raise ImageError("id: an address, not a photo; nothing is ever fetched", hint="upload the photo itself")
-        photo = id if isinstance(id, str) and "photo" not in given else await inputs.read_upload(form)
+        if "photo" in given and "id" in given:
+            raise UsageError("a photo and the id of one; there can be one of them")
+        photo = id if isinstance(id, str) else await inputs.read_upload(form)
         yield photo, inputs.read_values(given, schemas, ("photo", "id"))
 
 

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from regiontalk.errors import RegionTalkError
-from regiontalk.serve.processes import Child, give_way, limit_memory
+from regiontalk.serve.processes import Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
 TRIES = 3  # processes that may be lost: one after the other continues where the last one was
@@ -18,12 +18,12 @@ REPORT_SECONDS = 0.5
 class Indexing:
     """How far it is: `photos` in the index, `progress` as in the health's JSON, and the last `problem`."""
 
-    def __init__(self, settings: Settings, photos: int) -> None:
+    def __init__(self, settings: Settings, photos: int, work: Work | None = None) -> None:
         self.photos, self.problem = photos, ""
         self.progress: dict[str, Any] | None = None if settings.folder is None else _progress(0, 0, 0, None)
-        self._settings, self._closed = settings, False
+        self._settings, self._work, self._closed = settings, work or _index, False
         if settings.folder is not None:
-            self._child = Child(_index, settings)
+            self._child = Child(self._work, settings)
             threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
@@ -41,7 +41,7 @@ class Indexing:
                     return
                 self.problem = "the process that looks at the folder ended early"
                 self._child.end()
-                self._child = Child(_index, self._settings)
+                self._child = Child(self._work, self._settings)
         self.progress = None
 
     def close(self) -> None:

@@ -121,7 +121,7 @@ def _form(fields: Mapping[str, Schema]) -> Schema:
         "type": "object",
         "properties": properties,
         "required": needed,
-        "anyOf": either,
+        "oneOf": either,
         "additionalProperties": False,
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.errors import RegionTalkError
+from regiontalk.serve.settings import Settings
 
 try:
     import resource
@@ -20,15 +21,18 @@ except ImportError:  # Windows
 
 LARGEST_GROWTH = 2 << 30  # bytes of memory that a process may take beside the loaded model
 
+Work = Callable[[Connection, Settings], None]
+"""What a process runs: it talks with the server through the connection."""
+
 _context = multiprocessing.get_context("spawn")  # a fork would inherit the server's sockets and pipes
 
 
 class Child:
-    """A process that runs `target(connection, *arguments)`, and our end of the connection."""
+    """A process and our end of the connection with it."""
 
-    def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, work: Work, settings: Settings) -> None:
         self.connection, theirs = _context.Pipe()
-        self._process = _context.Process(target=_run, args=(target, theirs, *arguments), daemon=True)
+        self._process = _context.Process(target=_run, args=(work, theirs, settings), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -47,11 +51,11 @@ class Child:
         return message
 
 
-def _run(target: Callable[..., None], connection: Connection, *arguments: Any) -> None:
+def _run(work: Work, connection: Connection, settings: Settings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     with suppress(EOFError, OSError):  # the server is gone
         try:
-            target(connection, *arguments)
+            work(connection, settings)
         except RegionTalkError as error:
             connection.send(error)
 

@@ -34,13 +34,18 @@ def run(settings: Settings, ready: Ready) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     """Taken before the model is loaded, so that a taken port is told at once."""
+    problem = f"{host}:{port} cannot be listened on"
     try:
         (family, kind, *_, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        listening = socket.socket(family, kind)
+    except OSError as error:
+        raise UsageError(f"{problem}: {error.strerror or error}") from error
+    listening = socket.socket(family, kind)
+    try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
     except OSError as error:
-        raise UsageError(f"{host}:{port}: {error.strerror or error}", hint="--port 0 takes a free one") from error
+        listening.close()
+        raise UsageError(f"{problem}: {error.strerror or error}", hint="--port 0 takes a free one") from error
     return listening
 
 
@@ -63,7 +68,7 @@ async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> 
         indexing = Indexing(settings, about["photos"])
         app = build(Server(settings, workers, indexing, about))
         config = uvicorn.Config(
-            app, log_level="warning", server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, lifespan="off"
+            app, log_level="error", server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, lifespan="off"
         )
         await _Uvicorn(config, ready).serve([listening])
     finally:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from regiontalk.errors import ImageError, RegionTalkError
-from regiontalk.serve.processes import Child, limit_memory
+from regiontalk.errors import ImageError, ModelError, RegionTalkError, UsageError
+from regiontalk.serve.processes import Child, Work, limit_memory
 from regiontalk.serve.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0  # to load the model, on a machine that is busy
 MOST_WAITING = 64  # tasks: a page full of thumbnails waits at once
-
-
-Work = Callable[[Connection, Settings], None]
-"""What a worker's process runs."""
 
 
 class Busy(RegionTalkError):
@@ -155,6 +150,8 @@ def _attempt(desk: Desk, task: str, inputs: dict[str, Any]) -> Any:
 
     try:
         return tasks.TASKS[task](desk, **inputs)
+    except ModelError as error:  # it was loaded, but has not learned what is asked for
+        return UsageError(error.message, hint=error.hint)
     except RegionTalkError as error:
         return error
     except MemoryError:
