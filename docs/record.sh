@@ -6,6 +6,7 @@
 #
 #     package            the model in the package on Flickr8k's test photos: regions, sentences, alignments (15 minutes)
 #     names              whether it names the objects of COCO's dev photos (1 minute)
+#     find               phrases found on its regions, and DenseCap's table 2 (60 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     brnn               the paper's alignment net: table 1, grounding, region ranking (table 3), vector lengths
 #                        (30 minutes, without training: RUN must be there)
@@ -39,6 +40,14 @@ record_package() {
 
 record_names() {
     regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-vit
+}
+
+record_find() {
+    regiontalk evaluate find $model --truth $data --split test --record docs/runs/find-vit
+    for by in likelihood alignment both; do
+        regiontalk evaluate retrieval --model $model --truth $data --split test --by $by --record docs/runs/retrieval-vit-$by
+    done
+    regiontalk evaluate retrieval --model $model --truth $data --split test --regions whole --record docs/runs/retrieval-vit-whole --note "the captions' model on whole photos, which it was not trained for"
 }
 
 record_nearest_neighbour() {

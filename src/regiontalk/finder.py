@@ -63,6 +63,11 @@ class Candidates(NamedTuple):
     vectors: Floats | None
     """(R, h); None without an alignment head."""
 
+    def first(self, count: int) -> Candidates:
+        vectors = None if self.vectors is None else self.vectors[:count]
+        parts = (self.boxes_xyxy[:count], self.scores[:count], self.logits[:count])
+        return Candidates(*parts, tuple(part[:count] for part in self.state), vectors)
+
 
 class Evidence(NamedTuple):
     """What speaks for each region showing a phrase."""
@@ -101,17 +106,24 @@ def read_phrase(runtime: Runtime, text: str) -> Phrase:
     words = likelihood.clean_phrase(text, runtime.words)
     if not 1 <= len(words) <= MOST_WORDS:
         raise UsageError(f"a phrase of {len(words)} words; it may have from 1 to {MOST_WORDS}", hint='"a red umbrella"')
-    tokens, vectors = runtime.words.encode(words), np.zeros((0, 0), dtype=np.float32)
+    phrase = to_phrase(runtime, text)
+    content = [word for word in words if word not in FUNCTION_WORDS] or words
+    if set(content) <= set(phrase.unknown):
+        named = ", ".join(repr(word) for word in phrase.unknown[:NAMED])
+        raise UsageError(f"the model knows none of the words: {named}", hint="it knows English only")
+    return phrase
+
+
+def to_phrase(runtime: Runtime, text: str) -> Phrase:
+    """Whatever it says."""
+    words, vectors = likelihood.clean_phrase(text, runtime.words), np.zeros((0, 0), dtype=np.float32)
+    tokens = runtime.words.encode(words)
     known = np.array(tokens) != UNKNOWN
-    if HEAD in runtime.heads:
+    if HEAD in runtime.heads and words:
         read = runtime.head(HEAD).words.encode(words)
         aligned = np.array(read) != UNKNOWN
         vectors, known = word_vectors(runtime, read)[aligned], known | aligned
     unknown = tuple(word for word, is_known in zip(words, known.tolist(), strict=True) if not is_known)
-    content = [word for word in words if word not in FUNCTION_WORDS] or words
-    if set(content) <= set(unknown):
-        named = ", ".join(repr(word) for word in unknown[:NAMED])
-        raise UsageError(f"the model knows none of the words: {named}", hint="it knows English only")
     return Phrase(text, tuple(tokens), vectors, unknown)
 
 
@@ -120,12 +132,12 @@ def gather(runtime: Runtime, phrases: Sequence[Phrase], seen: Candidates) -> lis
     tokens = [phrase.tokens for phrase in phrases]
     likelihoods = likelihood.per_word(likelihood.log_probabilities(runtime, seen.state, tokens), tokens)
     places = place_prior(seen.scores, 1.0)
-    return [Evidence(*_fits(one, seen), own, places) for one, own in zip(phrases, likelihoods, strict=True)]
+    return [Evidence(*fits(one, seen), own, places) for one, own in zip(phrases, likelihoods, strict=True)]
 
 
-def _fits(phrase: Phrase, seen: Candidates) -> tuple[float, Scores]:
+def fits(phrase: Phrase, seen: Candidates) -> tuple[float, Scores]:
     """How well the words fit the photo, and each region (R,); 0 where no word is known."""
     if seen.vectors is None or not len(phrase.vectors):
         return 0.0, np.zeros(len(seen.scores))
-    fits = (seen.vectors @ phrase.vectors.T).astype(np.float64)  # (R, W)
-    return float(fits.max(axis=0).mean()), fits.mean(axis=1)
+    products = (seen.vectors @ phrase.vectors.T).astype(np.float64)  # (R, W)
+    return float(products.max(axis=0).mean()), products.mean(axis=1)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from regiontalk.cli import console
 from regiontalk.cli.evaluate_judge import judge
 from regiontalk.cli.evaluate_model import alignment, find, grounding, names, vector_lengths
+from regiontalk.cli.evaluate_retrieval import queries, retrieval
 from regiontalk.cli.measurement import (
     FILE,
     OUTPUT,
@@ -23,10 +22,7 @@ from regiontalk.cli.measurement import (
     figures_table,
     measured,
     photo_opener,
-    predictions_option,
     ranking_table,
-    split_option,
-    truth_option,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +40,7 @@ def command() -> None:
     """
 
 
-for _verb in (alignment, find, grounding, names, vector_lengths, judge):
+for _verb in (alignment, find, grounding, names, vector_lengths, judge, queries, retrieval):
     command.add_command(_verb)
 
 
@@ -175,36 +171,6 @@ def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measure
         models.append(model if first is None else model.first(first))
     figures = evaluate_ranking(models)
     measurement.finish(figures, ranking_table(figures))
-
-
-@command.command()
-@click.option("--queries", type=FILE, required=True, help="A file of `evaluate queries`.")
-@predictions_option
-@measured("retrieval")
-def retrieval(*, queries: Path, predictions: Path, measurement: Measurement) -> None:
-    """Photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2)."""
-    from regiontalk.evaluation.retrieval import evaluate_retrieval, read_answers, read_queries
-
-    measurement.record.uses("queries", queries)
-    measurement.record.uses("predictions", predictions)
-    asked = read_queries(queries)
-    figures = evaluate_retrieval(asked, read_answers(predictions, asked, measurement.problems))
-    measurement.finish(figures, figures_table("Retrieval", figures))
-
-
-@command.command()
-@truth_option
-@split_option
-@click.option("--images", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="Queries.")
-@click.option("--captions", type=click.IntRange(min=1), default=4, show_default=True, help="In a query.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-def queries(*, truth: Path, split: str | None, images: int, count: int, captions: int, seed: int) -> None:
-    """Draw queries for `evaluate retrieval` from the truth and print them as JSON."""
-    from regiontalk.evaluation.retrieval import sample_queries
-
-    records = list(Measurement("queries").records(truth, split))
-    console.print_json(asdict(sample_queries(records, images, count, captions, seed)))
 
 
 def _sentence_scorer(

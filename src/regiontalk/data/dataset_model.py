@@ -17,6 +17,7 @@ from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, Record
 from regiontalk.data.region_files import ScoredBoxes, scaled
 from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.finder import Candidates
 from regiontalk.images import Photo, PhotoSource
 from regiontalk.model import Look, Model
 from regiontalk.photos import in_order
@@ -41,14 +42,17 @@ class DatasetModel:
     def regions_among(self, record: Record, find: FindRegions, beam: int = 1) -> ImageRegions:
         """The regions of a photo among those that `find` finds, which take the place of the model's own proposals."""
 
-        def caption(photo: PhotoSource) -> ImageRegions:
+        look = self.look_among(record, find)
+        regions = tuple(self.model.regions(look, beam))
+        return in_record(ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record)
+
+    def look_among(self, record: Record, find: FindRegions) -> Look:
+        def look(photo: PhotoSource) -> Look:
             found = find(record, photo)
             boxes = self._in_photo(found.boxes_xyxy, record, photo).astype(np.float64)
-            look = self.model.look(photo, candidates=(boxes, found.scores))
-            regions = tuple(self.model.regions(look, beam))
-            return in_record(ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record)
+            return self.model.look(photo, candidates=(boxes, found.scores))
 
-        return self.ask(record, caption)
+        return self.ask(record, look)
 
     def proposals(self, record: Record, count: int) -> ScoredBoxes:
         """The `count` best proposals, refined and scored by the recognition network, best first; no words."""
@@ -90,6 +94,13 @@ class DatasetModel:
             return self.model.look(photo, boxes=boxes, size=size)
 
         return self.ask(record, look)
+
+    def candidates(self, record: Record, find: FindRegions | None = None) -> Candidates:
+        """Among what phrases are looked for: the whole photo and its best regions, or those among what `find` finds."""
+        look = self.look(record) if find is None else self.look_among(record, find)
+        seen, (width, height) = self.model.candidates(look), look.frame.photo_size
+        boxes = geometry.scale(seen.boxes_xyxy, record.width / width, record.height / height)
+        return seen._replace(boxes_xyxy=boxes.astype(np.float64))
 
     def ask(self, record: Record, question: Callable[[PhotoSource], Answer]) -> Answer:
         """Asks about a record's photo; an error names the record."""

@@ -68,12 +68,10 @@ def _after(records: Sequence[Record], place: int) -> Iterator[Record]:
 def seek(asked: DatasetModel, record: Record, absent: Sequence[str]) -> list[Sought]:
     """Looks for a photo's phrases, and for those that are not there, by the very path of `Model.find`."""
     model = asked.model
-    look = asked.look(record)
-    seen, (width, height) = model.candidates(look), look.frame.photo_size
-    boxes = geometry.scale(seen.boxes_xyxy, record.width / width, record.height / height)
-    nowhere = np.zeros(len(boxes), dtype=bool)
+    seen = asked.candidates(record)
+    nowhere = np.zeros(len(seen.scores), dtype=bool)
     true = [region for region in record.regions if region.phrase]
-    rights = [geometry.iou(boxes, [region.xyxy])[:, 0] >= RIGHT for region in true] + [nowhere] * len(absent)
+    rights = [geometry.iou(seen.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [nowhere] * len(absent)
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
     read = [_read(model, phrase) for phrase in (*(str(region.phrase) for region in true), *absent)]
     found = iter(finder.gather(model.runtime, [one for one in read if one is not None], seen))

@@ -1,0 +1,146 @@
+"""`regiontalk evaluate queries` and `retrieval`: photos and regions from captions (DenseCap table 2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from regiontalk.cli import console
+from regiontalk.cli.measurement import (
+    FILE,
+    Measurement,
+    figures_table,
+    measured,
+    split_option,
+    truth_option,
+    with_options,
+)
+from regiontalk.cli.options import device_option, heads_option, load_model, model_place, open_split
+from regiontalk.cli.region_sources import edge_model_option, region_source
+from regiontalk.data.records import SPLITS
+from regiontalk.errors import UsageError
+
+if TYPE_CHECKING:
+    from regiontalk.evaluation.retrieval import Answer, QuerySet
+
+MEASURES = ("likelihood", "alignment", "both")
+WHOLE = "whole"
+
+_drawn = with_options(
+    click.option("--images", type=click.IntRange(min=1), default=1000, show_default=True),
+    click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="Queries."),
+    click.option("--captions", type=click.IntRange(min=1), default=4, show_default=True, help="In a query."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+)
+
+
+@click.command()
+@truth_option
+@split_option
+@_drawn
+def queries(*, truth: Path, split: str | None, images: int, count: int, captions: int, seed: int) -> None:
+    """Draw queries for `evaluate retrieval` from the truth and print them as JSON."""
+    from regiontalk.evaluation.retrieval import sample_queries
+
+    records = list(Measurement("queries").records(truth, split))
+    console.print_json(asdict(sample_queries(records, images, count, captions, seed)))
+
+
+@click.command()
+@click.option("--queries", "asked_in", type=FILE, help="A file of `evaluate queries`; default: drawn from the truth.")
+@click.option("--predictions", type=FILE, help="Answers of any system, JSON lines…")
+@click.option("--model", type=click.Path(path_type=Path), help="…or the model that answers; `embedded`: the package's.")
+@click.option("--truth", "--data", "truth", type=click.Path(path_type=Path), help="For a model: a data set folder.")
+@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@click.option(
+    "--by", type=click.Choice(MEASURES), default="likelihood", show_default=True, help="What photos are found by."
+)
+@click.option(
+    "--regions",
+    metavar="own|whole|edgeboxes|FILE",
+    default="own",
+    show_default=True,
+    help="Where to look: the 100 best regions of the model, whole photos alone, EdgeBoxes, or a file of regions.",
+)
+@edge_model_option
+@heads_option
+@device_option
+@measured("retrieval")
+def retrieval(
+    *, asked_in: Path | None, predictions: Path | None, model: Path | None, measurement: Measurement, **options: Any
+) -> None:
+    """Photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2).
+
+    \b
+    --by likelihood   the language model's log-probability of a caption in its likeliest region (the paper's)
+    --by alignment    how well the caption's words fit their best regions
+    --by both         words find 100 photos, and likelihood and alignment together rank them, as in `find`
+
+    Likelihoods are exact for the 100 best photos of each query, and a guess for the others (docs/evaluation.md).
+    """
+    from regiontalk.evaluation.retrieval import evaluate_retrieval, read_answers, read_queries
+
+    if (predictions is None) == (model is None):
+        raise UsageError("give either --predictions or --model")
+    if asked_in is not None:
+        measurement.record.uses("queries", asked_in)
+    if predictions is not None:
+        if asked_in is None:
+            raise UsageError("--predictions are answers to --queries", hint="regiontalk evaluate queries draws some")
+        measurement.record.uses("predictions", predictions)
+        asked = read_queries(asked_in)
+        figures = evaluate_retrieval(asked, read_answers(predictions, asked, measurement.problems))
+    else:
+        asked, answers, seconds = _ask(Path(str(model)), asked_in, measurement, **options)
+        figures = evaluate_retrieval(asked, answers) | {"seconds": seconds}
+    shown = {name: value for name, value in figures.items() if name != "seconds"}
+    shown |= {f"seconds {name}": value for name, value in figures.get("seconds", {}).items()}
+    measurement.finish(figures, figures_table("Retrieval", shown))
+
+
+def _ask(
+    model: Path,
+    asked_in: Path | None,
+    measurement: Measurement,
+    *,
+    truth: Path | None,
+    split: str,
+    by: str,
+    regions: str,
+    edge_model: Path | None,
+    heads: tuple[Path, ...],
+    device: str,
+) -> tuple[QuerySet, Mapping[str, Answer], dict[str, float]]:
+    """The queries, a model's answers, and how long it took to look at photos and to answer."""
+    from regiontalk import loading
+    from regiontalk.data.dataset_model import DatasetModel
+    from regiontalk.evaluation.retrieval import read_queries, sample_queries
+    from regiontalk.evaluation.retrieval_answers import answer_queries
+
+    if truth is None:
+        raise UsageError("a model looks at photos: --truth DATA")
+    dataset, place = open_split(truth, split), loading.EMBEDDED if str(model) == "embedded" else model
+    source, find = (regions, None) if regions in ("own", WHOLE) else region_source(regions, dataset, edge_model)
+    asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
+    loaded = load_model(place, device, heads=heads)
+    measurement.record.uses("model", model_place(place))
+    measurement.record.values["settings"] = {"by": by, "boxes": source}
+    looking, begun = DatasetModel(loaded, dataset), time.perf_counter()
+    wanted = set(asked.images)
+    photos = {
+        record.image: looking.candidates(record, find)
+        for record in measurement.photos(dataset)
+        if record.image in wanted
+    }
+    if missing := wanted - set(photos):
+        raise UsageError(f"{truth}: no photo {sorted(missing)[0]!r} in its split {split}, which the queries ask for")
+    if regions == WHOLE:
+        photos = {image: seen.first(1) for image, seen in photos.items()}
+    seen_at = time.perf_counter()
+    answers = answer_queries(loaded, asked, photos, by, grounded=regions != WHOLE)
+    return asked, answers, {"looking": seen_at - begun, "answering": time.perf_counter() - seen_at}
