@@ -4,7 +4,8 @@ python docs/results.py             write the page and the training curves
 python docs/results.py --check     write nothing; fail where they are not what the runs give
 
 `regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark. Published figures
-are in docs/published.toml, the first screen in docs/headlines.py, the tables in docs/tables.py.
+are in docs/published.toml, the first screen in docs/headlines.py, the tables in docs/tables.py
+and docs/densecap_table.py.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import densecap_table
 from curves import draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
-from tables import FORMER, PACKAGE, SECTIONS, Column, Section
+from tables import DENSECAP, FORMER, PACKAGE, SECTIONS, Column, Section
 
 from regiontalk.evaluation.reference_scores import label
 from regiontalk.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint
@@ -142,6 +144,8 @@ def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
             for section in sections
             if section.group == group
         ]
+        if group == DENSECAP:
+            tables.insert(1, _table1(runs, published["dense"]))
         if any(tables):
             parts += [f"## {group}", *tables]
     if runs:
@@ -150,9 +154,15 @@ def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _table1(runs: Sequence[Run], published: Sequence[Run]) -> str:
+    rows = list(densecap_table.rows(runs, published))
+    grid = markdown_table(densecap_table.headings(), rows, text_columns=(0, 1))
+    return f"### Systems and sources of regions\n\n{densecap_table.INTRO}\n\n{grid}" if rows else ""
+
+
 def _more_sections(runs: Sequence[Run]) -> Iterator[Section]:
     """For kinds of runs that no section knows: their numbers as they are."""
-    left = [run for run in runs if not any(section.takes(run) for section in SECTIONS)]
+    left = [run for run in runs if not (densecap_table.is_cell(run) or any(one.takes(run) for one in SECTIONS))]
     for kind in sorted({run["kind"] for run in left}):
         numbers = [key for run in left if run["kind"] == kind for key, value in run.items() if _is_number(value)]
         keys = [key for key in dict.fromkeys(numbers) if key not in ("seconds", "steps", "curves")]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import densecap_table
+
 Run = dict[str, Any]
 
 
@@ -87,6 +89,8 @@ class Section:
     def takes(self, run: Run) -> bool:
         if self.kind == "proposals":
             return "proposal_recall" in run
+        if densecap_table.is_cell(run):
+            return False
         is_true_boxes = run.get("settings", {}).get("boxes") == "true"
         return bool(run["kind"] == self.kind and (self.kind != "dense" or is_true_boxes == self.true_boxes))
 
@@ -287,6 +291,21 @@ SECTIONS = (
             Column("cold start s", ("cold_process_seconds",), 1, 2),
             Column("`--help` CPU s", ("help_cpu_seconds",), 1, 2),
         ),
+    ),
+    Section(
+        "speed-table1",
+        SPEED,
+        "The parts of DenseCap's table 1",
+        "`benchmarks/table1.py`: milliseconds of a photo of 448 pixels, the systems in turns on one device; the number "
+        "in the name is that of the proposals. Region RNN's crops go through the CNN one by one, as the paper's do, or "
+        "100 at a time (“batched”).",
+        (
+            *_milliseconds(
+                proposals_ms="proposals", cnn_recognition_ms="CNN + recognition", rnn_ms="RNN", total_ms="in all"
+            ),
+            Column("times the FCLN's", ("times_fcln",), 1, 1),
+        ),
+        published="runtime",
     ),
     Section(
         "speed-describe",

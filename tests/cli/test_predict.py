@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 from collections.abc import Callable
@@ -181,3 +182,61 @@ def test_without_torch_the_extra_is_named(
     monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
     assert run(ON_DEV) == 7
     assert "pip install 'regiontalk[train]'" in capsys.readouterr().err
+
+
+def write_regions(**changes: Any) -> None:
+    """A file with the true boxes of the dev photos, which is not in their order."""
+    lines = []
+    for record in reversed(list(Dataset("data", "dev"))):
+        regions = [{"xyxy": list(region.xyxy), "score": 0.5} for region in record.regions]
+        lines.append({"path": record.image, "width": record.width, "height": record.height, "regions": regions})
+    lines[0] |= changes
+    Path("regions.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+
+def test_regions_of_a_file_take_the_place_of_proposals(desk_with_run: Path) -> None:
+    write_regions()
+    own, given = predicted(), predicted("--regions", "regions.jsonl")
+    counts = [len(record.regions) for record in Dataset("data", "dev")]
+    assert all(0 < len(photo["regions"]) <= count for photo, count in zip(given, counts, strict=True))
+    assert given != own
+    record = json.loads(Path("out.run.json").read_text())
+    assert record["settings"]["boxes"] == "regions.jsonl"
+    assert "regions" in {used["role"] for used in record["inputs"]}
+
+
+def test_a_models_proposals_written_to_a_file_give_what_it_finds_itself(desk_with_run: Path) -> None:
+    asked = ["data", "proposals", "run", "data", "own.jsonl.gz", "--split", "dev", "--count", "20", "-q"]
+    assert run(asked) == 0
+    photos = predicted("--regions", "own.jsonl.gz")
+    assert all(photo["regions"] for photo in photos)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "said"),
+    [
+        ({"width": 7}, 4, "boxes for 7×"),
+        ({"path": "elsewhere.png"}, 4, "no regions of"),
+    ],
+)
+def test_wrong_files_of_regions(
+    desk_with_run: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], code: int, said: str
+) -> None:
+    write_regions(**changes)
+    assert run([*ON_DEV, "--regions", "regions.jsonl"]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_regions_that_are_nowhere(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*ON_DEV, "--regions", "nowhere.jsonl"]) == 2
+    assert "own, truth, edgeboxes, or a file" in capsys.readouterr().err
+
+
+def test_edge_boxes_need_their_extra(
+    desk_with_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cv2" else found(name))
+    assert run([*ON_DEV, "--regions", "edgeboxes"]) == 7
+    assert run(["data", "proposals", "edgeboxes", "data", "boxes.jsonl"]) == 7
+    assert "regiontalk[edgeboxes]" in capsys.readouterr().err

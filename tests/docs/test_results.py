@@ -222,3 +222,14 @@ def test_no_runs_make_an_empty_page(tmp_path: Path) -> None:
 
 def test_markdown_cells_stay_in_their_cells() -> None:
     assert markdown_table(["a", "b"], [["x|y", "1\n2"]]) == "| a | b |\n| --- | ---: |\n| x\\|y | 1 2 |"
+
+
+def test_table_1_has_a_row_for_each_system_and_a_column_for_each_source(tmp_path):
+    own, truth = {**DENSE, "map": 0.123, "meteor": 0.2}, {**DENSE, "map": 0.31, "meteor": 0.3}
+    text = page(tmp_path, **{"table1-fcln-own": own, "table1-fcln-truth": truth, "compact": DENSE})
+    assert rows(text, "**FCLN**") == [["**FCLN**", "ours", "–", "–", "0.200", "0.300", "–", "–", "12.30", "31.00"]]
+    assert rows(text, "FCLN | paper") == [
+        ["FCLN", "paper", "0.264", "–", "0.273", "0.305", "5.24", "–", "5.39", "27.03"]
+    ]
+    assert "Region RNN | ours" not in text, "it has no run"
+    assert not rows(text, "**table1"), "a cell is no row of the other tables"

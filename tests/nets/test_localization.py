@@ -20,6 +20,7 @@ from regiontalk.nets.localization import (
     Suppression,
     box_iou,
     clip_boxes,
+    crop_regions,
     decode_boxes,
     encode_boxes,
     sample_regions,
@@ -296,3 +297,11 @@ def test_means_over_cells_are_means_of_points(samples: int) -> None:
     points = sample_regions(features, boxes, 7 * samples)
     means = sample_regions(features, boxes, 7, samples)
     torch.testing.assert_close(means, torch.nn.functional.avg_pool2d(points, samples))
+
+
+def test_a_crop_of_its_own_size_is_a_piece_of_the_photo() -> None:
+    images = torch.rand(2, 3, 40, 50)
+    boxes = torch.tensor([[[8.0, 4.0, 24.0, 20.0], [30.0, 20.0, 46.0, 36.0]]]).expand(2, 2, 4)
+    crops = crop_regions(images, boxes, 16)  # (N·B, 3, 16, 16), photo after photo
+    expected = [photo[:, y : y + 16, x : x + 16] for photo in images for x, y in ((8, 4), (30, 20))]
+    torch.testing.assert_close(crops, torch.stack(expected), atol=1e-5, rtol=0)

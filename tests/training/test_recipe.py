@@ -218,3 +218,14 @@ def test_a_checkpoint_of_an_earlier_version_may_have_keys_that_are_gone():
     stored["net"]["feed"] = "always"
     with pytest.raises(UsageError, match="unknown key 'feed'"):
         from_stored(KINDS["sentences"], stored, "checkpoint")
+
+
+def test_a_recipe_replaces_keys_of_its_base(tmp_path):
+    (tmp_path / "first.toml").write_text('run = { steps = 5, batch = 2 }\ndata = [{ path = "a" }, { path = "b" }]\n')
+    (tmp_path / "second.toml").write_text('base = "first.toml"\nrun = { steps = 7 }\ndata = [{ path = "c" }]\n')
+    recipe = load_recipe(tmp_path / "second.toml", ("run.batch=3",))
+    assert (recipe.run.steps, recipe.run.batch) == (7, 3)
+    assert [data.path for data in recipe.data] == ["c"], "a list is replaced as a whole"
+    (tmp_path / "first.toml").write_text('base = "second.toml"\n')
+    with pytest.raises(UsageError, match="base"):
+        load_recipe(tmp_path / "second.toml")
