@@ -1,4 +1,5 @@
-"""Takes the pictures of the HTML page in docs/page, in Chromium: python docs/screenshots.py
+"""Takes the pictures of the HTML page in docs/page and of the page of `serve` in docs/serve, in Chromium:
+python docs/screenshots.py [page|serve]
 
 Only photos without any conditions (CC0 or public domain) are shown.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -23,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from chromium import Browser  # noqa: E402
+from served import drop, serving  # noqa: E402
 
 PHONE = {"width": 390, "height": 844, "touch": True}
 LAPTOP = {"width": 1366, "height": 768}
@@ -36,20 +39,39 @@ PAINTED = """(async () => {
 LARGEST = 1400  # pixels of a picture's long side
 
 
+Take = Callable[..., None]
+
+
 def main() -> None:
     os.chdir(ROOT)  # so that the photos' names are short
     with tempfile.TemporaryDirectory() as folder:
-        write_pages(Path(folder))
         browser = Browser(Path(folder) / "profile")
         try:
-            take_all(browser, Path(folder).as_uri())
+            for what in sys.argv[1:] or PARTS:
+                PARTS[what](browser, Path(folder))
         finally:
             browser.close()
 
 
-def write_pages(folder: Path) -> None:
+def free_photos() -> list[str]:
     sources = json.loads(Path("docs/gallery/sources.json").read_text(encoding="utf-8"))["photos"]
-    free = [photo["file"] for photo in sources if photo["licence"] in ("CC0", "public domain")]
+    return [photo["file"] for photo in sources if photo["licence"] in ("CC0", "public domain")]
+
+
+def taking(browser: Browser, base: str, out: str) -> Take:
+    def take(name: str, address: str, window: dict[str, Any], then: Callable[[], object] = lambda: None) -> None:
+        browser.open(f"{base}/{address}", **window)
+        then()
+        browser.ask(PAINTED)
+        picture = Image.open(io.BytesIO(browser.screenshot())).convert("RGB")
+        picture.thumbnail((LARGEST, LARGEST))
+        Path(out).mkdir(exist_ok=True)
+        picture.save(f"{out}/{name}.webp", quality=82, method=6)
+
+    return take
+
+
+def write_pages(folder: Path) -> None:
     model = regiontalk.load()
     pages: dict[str, Callable[[str], Any]] = {
         "caption": lambda file: model(file, top=12),
@@ -58,19 +80,13 @@ def write_pages(folder: Path) -> None:
     }
     for name, ask in pages.items():
         with writing_page(folder / f"{name}.html") as add:
-            for file in free if name != "align" else ALIGNED[:1]:
+            for file in free_photos() if name != "align" else ALIGNED[:1]:
                 add(ask(file))
 
 
-def take_all(browser: Browser, folder: str) -> None:
-    def take(name: str, address: str, window: dict[str, Any], then: Callable[[], object] = lambda: None) -> None:
-        browser.open(f"{folder}/{address}", **window)
-        then()
-        browser.ask(PAINTED)
-        picture = Image.open(io.BytesIO(browser.screenshot())).convert("RGB")
-        picture.thumbnail((LARGEST, LARGEST))
-        picture.save(f"docs/page/{name}.webp", quality=82, method=6)
-
+def take_page(browser: Browser, folder: Path) -> None:
+    write_pages(folder)
+    take = taking(browser, folder.as_uri(), "docs/page")
     officer = "#docs/gallery/photos/officer.jpg"
     second = "#captions li:nth-child(2) button"
     take("overview", "caption.html", LAPTOP)
@@ -83,6 +99,61 @@ def take_all(browser: Browser, folder: str) -> None:
     take("sentence", f"describe.html{officer}", LAPTOP)
     take("alignment", "align.html", LAPTOP)
 
+
+CARDS = "cards.ariaBusy === 'false' && document.querySelectorAll('#cards li').length > 0"
+PHOTO = "document.querySelectorAll('#captions li').length > 0 && description.textContent"
+
+
+def take_serve(browser: Browser, folder: Path) -> None:
+    photos = folder / "photos"
+    photos.mkdir()
+    for file in free_photos():
+        shutil.copy(file, photos)
+    with serving(str(photos)) as address:
+        take = taking(browser, address, "docs/serve")
+        searching = "?q=a woman hugs a big dog on the grass"
+        take("start", "", LAPTOP, lambda: browser.wait_for(CARDS))
+        take("start-wide", "", WIDE, lambda: browser.wait_for(CARDS))
+        take("search", searching, {"width": 1000, "height": 640}, lambda: browser.wait_for(CARDS))
+        take(
+            "search-dark",
+            "?q=a building under a blue sky",
+            {**LAPTOP, "height": 600, "dark": True},
+            lambda: browser.wait_for(CARDS),
+        )
+        take("search-phone", searching, {**PHONE, "dark": True}, lambda: browser.wait_for(CARDS))
+        take("photo", "", LAPTOP, lambda: show_dropped(browser))
+        take("photo-phone", "", PHONE, lambda: show_dropped(browser))
+        take("sentence", "", {**LAPTOP, "dark": True}, lambda: show_sentence(browser))
+        take("corrections", "", LAPTOP, lambda: show_corrections(browser))
+    browser.open("data:text/html,")  # which asks nothing of a server that is gone
+
+
+def show_dropped(browser: Browser) -> None:
+    browser.wait_for(CARDS)
+    drop(browser, "bear.jpg", Path("examples/photos/bear.jpg").read_bytes())
+    browser.wait_for(PHOTO)
+    browser.point_at("#captions .caption")
+
+
+def show_sentence(browser: Browser) -> None:
+    browser.wait_for(CARDS)
+    drop(browser, "hug.jpg", Path("examples/photos/hug.jpg").read_bytes())
+    browser.wait_for(PHOTO)
+    browser.click("#tab-align")
+    browser.write("a woman in a grey sweater hugs a big brown dog on the grass")
+    browser.enter()
+    browser.wait_for("document.querySelectorAll('.segment').length > 0")
+
+
+def show_corrections(browser: Browser) -> None:
+    show_dropped(browser)
+    browser.click("#correct")
+    browser.ask("drafts.querySelector('li:nth-child(2) input').select()")
+    browser.write("a small child")
+
+
+PARTS = {"page": take_page, "serve": take_serve}
 
 if __name__ == "__main__":
     main()

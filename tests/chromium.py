@@ -95,7 +95,7 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
-        for _ in range(200):
+        for _ in range(500):
             if self.ask(condition):
                 return
             time.sleep(0.05)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import importlib.util
 import json
 import shutil
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +13,7 @@ import pytest
 
 from chromium import CHROMIUM, Browser
 from regiontalk.data.records import Dataset
+from served import drop, serving
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 NAMES = ("bear", "chelsea", "coffee", "hug", "jockey")
@@ -33,22 +28,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium"),
     pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="the extra serve is not installed"),
 ]
-
-
-@contextmanager
-def serving(*arguments: str) -> Iterator[str]:
-    """The address of a server; its index is complete."""
-    command = [sys.executable, "-m", "regiontalk", "serve", *arguments, "--port", "0", "--no-open", "-j", "1"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stderr is not None
-            address = server.stderr.readline().split()[0].rstrip("/")
-            while json.load(urllib.request.urlopen(f"{address}/api/health"))["indexing"]:
-                time.sleep(0.2)
-            yield address
-        finally:
-            server.terminate()
-            server.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -89,27 +68,13 @@ def complaints(browser: Browser) -> list[dict[str, Any]]:
     return [event for event in browser.events if event["method"] in ("Log.entryAdded", "Runtime.exceptionThrown")]
 
 
-CARDS = "[...document.querySelectorAll('#cards small')].map(s => s.firstChild.data)"
+CARDS = "[...document.querySelectorAll('#cards small')].map(s => s.firstChild.textContent)"
 CAPTIONS = "[...document.querySelectorAll('#captions .caption span')].map(s => s.textContent)"
 DRAFTS = "[...document.querySelectorAll('#drafts input')].map(i => i.value)"
 LABEL = "label.hidden ? null : label.textContent"
 MARKED = "[...document.querySelectorAll('li.active .caption span, .segment.active')].map(s => s.textContent)"
 NAME = "document.getElementById('name').textContent"
 STATUS = "document.getElementById('status').textContent"
-
-
-def drop(browser: Browser, name: str, data: bytes, how: str = "drop") -> None:
-    """As when a file is dropped on the page or pasted into it."""
-    event = {
-        "drop": "new DragEvent('drop', {bubbles: true, cancelable: true, dataTransfer: given})",
-        "paste": "new ClipboardEvent('paste', {bubbles: true, cancelable: true, clipboardData: given})",
-    }[how]
-    browser.ask(
-        "(() => { const given = new DataTransfer(), "
-        f"bytes = Uint8Array.from(atob('{base64.b64encode(data).decode()}'), c => c.charCodeAt(0)); "
-        f"given.items.add(new File([bytes], {json.dumps(name)}, {{type: 'image/jpeg'}})); "
-        f"document.body.dispatchEvent({event}); }})()"
-    )
 
 
 def open_photo(browser: Browser, name: str) -> None:
@@ -126,10 +91,10 @@ def search(browser: Browser, words: str) -> None:
     browser.wait_for(f"title.textContent.includes({words!r}) && cards.ariaBusy === 'false'")
 
 
-def reload(browser: Browser, condition: str) -> None:
-    browser.ask("window.old = true")
-    browser.call("Page.reload")
-    browser.wait_for(f"!window.old && document.readyState === 'complete' && {condition}")
+def open_again(browser: Browser, condition: str) -> None:
+    """What the address says, in a new tab."""
+    browser.open(browser.ask("location.href"), **LAPTOP)
+    browser.wait_for(condition)
 
 
 def drag(browser: Browser, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -203,9 +168,11 @@ def test_the_address_keeps_what_is_shown(browse: Browse) -> None:
     browser.click("#cards a")
     browser.wait_for(f"{NAME} === 'chelsea.jpg' && ({CAPTIONS}).length > 0")
     assert browser.ask("location.search + location.hash.slice(0, 7)") == "?q=a+cat#photo="
-    reload(browser, f"{NAME} === 'chelsea.jpg' && ({CAPTIONS}).length > 0")
     browser.ask("history.back()")
     browser.wait_for(f"!browse.hidden && ({CARDS})[0] === 'chelsea.jpg'")
+    browser.ask("history.forward()")
+    browser.wait_for("!viewer.hidden")
+    open_again(browser, f"{NAME} === 'chelsea.jpg' && ({CAPTIONS}).length > 0")
     browser.click("#home")
     browser.wait_for(f"({CARDS}).length === {len(NAMES) + 1} && query.value === ''")
 
@@ -289,7 +256,7 @@ def test_captions_are_corrected_and_saved_as_records(browse: Browse, folder: Pat
     browser.wait_for("!looking.hidden && !corrected.hidden")
     expected = [EVIL, *before[1:-1], "a corner"]
     assert browser.ask(CAPTIONS) == expected
-    reload(browser, f"({CAPTIONS}).length > 0")
+    open_again(browser, f"({CAPTIONS}).length > 0")
     assert browser.ask(CAPTIONS) == expected
     assert browser.ask("document.title") != "owned"
     dataset = Dataset(folder / ".regiontalk" / "corrections")

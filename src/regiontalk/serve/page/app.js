@@ -11,6 +11,8 @@ import { baseName, find } from "./regions.js";
 import { complain, forgive, say, server, watch } from "./status.js";
 
 const DROPPED = "dropped";
+const FILTERS = ["folder", "after", "before"];
+const filters = find("filters").querySelector("form");
 const browse = find("browse"), view = find("viewer"), query = find("query");
 let dropped = null; // {file, url, width, height}
 let opened = null; // what the viewer shows: an id, or the file
@@ -24,8 +26,7 @@ function readRoute() {
   const part = (name) => asked.get(name) ?? "";
   if (asked.has("like")) return { kind: "like", key, ...likeRoute(part("like"), part("box"), part("what")) };
   if (part("q").trim()) {
-    const [folder, after, before] = ["folder", "after", "before"].map(part);
-    return { kind: "search", key, query: part("q").trim(), folder, after, before };
+    return { kind: "search", key, query: part("q").trim(), ...Object.fromEntries(FILTERS.map((one) => [one, part(one)])) };
   }
   return { kind: "all", key: "" };
 }
@@ -45,7 +46,7 @@ async function route() {
   forgive();
   const asked = readRoute(), id = photoInAddress(), shown = id === DROPPED ? dropped : id && { id };
   query.value = asked.query ?? "";
-  for (const name of ["folder", "after", "before"]) find("filters").querySelector("form")[name].value = asked[name] ?? "";
+  for (const name of FILTERS) filters[name].value = asked[name] ?? "";
   if (id === DROPPED && !dropped) return history.replaceState(null, "", location.pathname + location.search), route();
   if (shown) openPhoto(shown);
   else closePhoto();
@@ -124,7 +125,7 @@ addEventListener("popstate", route);
 
 function take(files) {
   const file = [...files].find(({ type }) => !type || type.startsWith("image/"));
-  if (!file) return files.length && complain(new api.ApiError("This is no photo.", "Drop a JPEG, PNG, WebP or the like."));
+  if (!file) return complain(new api.ApiError("This is no photo.", "Drop a JPEG, PNG, WebP or the like."));
   if (viewer.isEditing() && !viewer.leave()) return;
   if (dropped) URL.revokeObjectURL(dropped.url);
   dropped = { file, url: URL.createObjectURL(file) };
@@ -154,7 +155,7 @@ document.addEventListener("paste", (event) => {
 });
 for (const id of ["pick", "drop"]) find(id).addEventListener("click", () => find("file").click());
 find("file").addEventListener("change", (event) => {
-  take(event.target.files);
+  if (event.target.files.length) take(event.target.files);
   event.target.value = ""; // the same photo may be picked again
 });
 
@@ -162,14 +163,14 @@ find("file").addEventListener("change", (event) => {
 
 function submit(event) {
   event.preventDefault();
-  const words = query.value.trim(), filters = new FormData(find("filters").querySelector("form"));
+  const words = query.value.trim();
   if (!words) return go("/");
-  const given = Object.fromEntries([...filters].filter(([, value]) => value));
+  const given = Object.fromEntries([...new FormData(filters)].filter(([, value]) => value));
   go(`/?${new URLSearchParams({ q: words, ...given })}`);
 }
 
 find("search").addEventListener("submit", submit);
-find("filters").querySelector("form").addEventListener("submit", submit);
+filters.addEventListener("submit", submit);
 
 // --- keys
 
@@ -192,10 +193,10 @@ function pressInGrid(event) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  const typing = event.target.matches("input:not([type=range]), textarea"), inRange = event.target === find("threshold");
+  const typing = event.target instanceof HTMLInputElement;
   if (event.key === "Escape") return pressEscape();
   if (event.key === "ArrowDown" && event.target === query && view.hidden) return pressInGrid(event);
-  if (typing || inRange || (view.hidden === false && viewer.isEditing())) return;
+  if (typing || viewer.isEditing()) return;
   if (event.key === "/" && server.folder) {
     event.preventDefault();
     query.focus();

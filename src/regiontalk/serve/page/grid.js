@@ -20,7 +20,7 @@ export async function show(route, again = false) {
   shown = [];
   total = 0;
   cards.replaceChildren();
-  cards.classList.remove("few");
+  cards.className = "";
   for (const note of ["found", "unknown"]) find(note).textContent = "";
   find("none").hidden = true;
   find("filters").hidden = route.kind !== "search";
@@ -68,16 +68,7 @@ async function load() {
 
 const LOADERS = {
   async all(_, options) {
-    const page = await api.photos(shown.length, PAGE, options);
-    total = page.total;
-    append(page.photos, captionLine);
-    more.hidden = shown.length >= total || page.photos.length === 0;
-    find("found").textContent = plural(total, "photo");
-    suggest();
-    if (!shown.length) {
-      if (server.indexing) tell("Your photos are being looked at", "The first ones are here in a moment.");
-      else tell("No photos yet", `RegionTalk found none in ${server.folder}.`);
-    }
+    fillPage(await api.photos(shown.length, PAGE, options));
   },
   async search({ query, folder, after, before }, options) {
     const filters = Object.entries({ folder, after, before }).filter(([, value]) => value);
@@ -92,11 +83,23 @@ const LOADERS = {
   },
 };
 
+function fillPage({ total: all, photos }) {
+  total = all;
+  append(photos, captionLine);
+  more.hidden = shown.length >= total || photos.length === 0;
+  find("found").textContent = total ? plural(total, "photo") : "";
+  find("none").hidden = total > 0;
+  suggest();
+  if (total) return;
+  if (server.indexing) tell("Your photos are being looked at", "The first ones are here in a moment.");
+  else tell("No photos yet", `RegionTalk found none in ${server.folder}.`);
+}
+
 function showHits({ hits, none_fit: none }) {
   const top = shown.length + PAGE;
   append(hits.slice(shown.length), wordLine);
   total = shown.length;
-  cards.classList.toggle("few", total < 7);
+  cards.className = total < 3 ? "fewer" : total < 7 ? "few" : ""; // then there is room for larger ones
   more.hidden = hits.length < top;
   const order = asked.kind === "like" ? "the most alike first" : "the likeliest first";
   find("found").textContent = total > 1 ? `${plural(total, "photo")}, ${order}` : total ? "1 photo" : "";
@@ -125,7 +128,8 @@ function makeCard(photo, line) {
   const picture = new Image(), layer = element("div", "", "regions");
   const ratio = photo.width / photo.height, held = Math.min(2.2, Math.max(0.62, ratio));
   card.style.setProperty("--ratio", held);
-  Object.assign(picture, { loading: "lazy", decoding: "async", alt: baseName(photo.path), src: api.thumbnail(photo.id) });
+  Object.assign(picture, { loading: "lazy", decoding: "async", alt: baseName(photo.path) });
+  picture.src = api.thumbnail(photo.id);
   layer.append(...(photo.regions ?? []).map((region, number) => makeBox(photo, region, number)));
   frame.append(element("div"));
   // A very wide or tall photo has bars in its frame.
@@ -133,8 +137,10 @@ function makeCard(photo, line) {
   frame.firstChild.append(picture, layer);
   link.href = `#photo=${encodeURIComponent(photo.id)}`;
   link.dataset.id = photo.id;
-  link.append(frame, line, element("small", baseName(photo.path)));
-  if (photo.words?.length) link.lastChild.append(element("span", percent(photo.score)));
+  const foot = element("small");
+  foot.append(element("span", baseName(photo.path)));
+  if (photo.words?.length) foot.append(percent(photo.score));
+  link.append(frame, line, foot);
   link.addEventListener("pointerover", (event) => mark(link, event.target.dataset.region));
   link.addEventListener("pointerleave", () => mark(link, undefined));
   card.append(link);
@@ -147,8 +153,7 @@ function captionLine({ captions }) {
 
 /** The words of the query in the colours of the regions that they found; or what the region is said to be. */
 function wordLine({ words, regions }) {
-  if (!words.length) return element("p", regions.map(({ caption }) => caption).join(" · "));
-  const line = element("p");
+  const line = element("p", words.length ? "" : regions.map(({ caption }) => caption).join(" · "), "words");
   words.forEach(({ word, region }, at) => {
     const last = line.lastElementChild;
     if (at && region === words[at - 1].region) last.textContent += ` ${word}`;
@@ -190,9 +195,16 @@ function suggest() {
   }));
 }
 
-/** The index has changed: photos are added where there is room, and a search may find more. */
-export function refresh() {
-  if (asked && (asked.kind === "all" ? shown.length < PAGE : !server.indexing && scrollY === 0)) show(asked, true);
+/** The index has changed: new photos are shown unless one has gone on down the page, and a search may find more. */
+export async function refresh() {
+  if (!asked || (shown.length >= PAGE && (server.indexing || scrollY > 0))) return;
+  if (asked.kind !== "all") return server.indexing || show(asked, true);
+  const focused = document.activeElement.dataset.id, page = await api.photos(0, PAGE).catch(() => null);
+  if (!page || asked.kind !== "all") return;
+  shown = [];
+  cards.replaceChildren();
+  fillPage(page);
+  if (focused) cardOf(focused)?.focus({ preventScroll: true });
 }
 
 // --- moving about with the keyboard

@@ -95,8 +95,9 @@ function fill() {
 
 // --- captions
 
-const likely = ({ score, confidence }) =>
-  (score ?? 1) >= slider.value / 100 && ((confidence ?? 1) >= server.confidence || slider.value < 100 * server.threshold);
+/** Whether a region is shown. Words that are less likely right are, once the slider asks for more than at first. */
+const likely = ({ score, confidence }) => (score ?? 1) >= slider.value / 100
+  && ((confidence ?? 1) >= server.confidence || slider.value < 100 * server.threshold);
 const shownRegions = () => photo.regions.filter(likely);
 const shownCaptions = () => [...new Set(shownRegions().map(({ caption }) => caption))];
 
