@@ -152,6 +152,13 @@ class MultimodalRNN(nn.Module):
             contexts.append(context)
         return self._logits(torch.cat(hidden), torch.cat(contexts) if self.config.attention else None)
 
+    def text_logprobs(self, seen: Seen, tokens: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
+        """log p(text), (R,), of texts by falling length: START and words (R, T), words and END (R, T), lengths (R,)."""
+        logprobs = torch.log_softmax(self(seen, tokens, lengths).float(), dim=1)
+        of_words = logprobs.gather(1, packed(words, lengths)[:, None])[:, 0]
+        rows = torch.arange(len(words), device=words.device)[:, None].expand_as(words)
+        return of_words.new_zeros(len(words)).index_add(0, packed(rows, lengths), of_words)
+
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
         word = self.embedding(tokens)

@@ -30,7 +30,7 @@ from regiontalk.aligner import place_prior
 from regiontalk.boxes import PLACE
 from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.nets.alignment import AlignmentNet
-from regiontalk.nets.multimodal_rnn import MultimodalRNN, packed
+from regiontalk.nets.multimodal_rnn import MultimodalRNN
 from regiontalk.training.heads.alignment import AlignmentBatch, AlignmentBatches, AlignmentTask, Pairs
 from regiontalk.training.heads.caption_targets import known_tokens, pad_texts
 from regiontalk.training.heads.sentences import count_tokens
@@ -172,11 +172,5 @@ def text_likelihoods(net: MultimodalRNN, codes: Tensor, tokens: list[list[int]],
     texts, candidates, _ = codes.shape
     views = codes.flatten(0, 1)[:, None]  # (S·C, 1, D)
     nothing = views.new_zeros(len(views), 0, PLACE)  # no attention, so no other regions
-    fed, words, lengths = (
-        part.to(codes.device).repeat_interleave(candidates, dim=0) for part in pad_texts(tokens, start)
-    )
-    logits = net(net.look(views, views[:, :0], nothing), fed, lengths)
-    of_words = torch.log_softmax(logits.float(), dim=1).gather(1, packed(words, lengths)[:, None])[:, 0]
-    rows = packed(torch.arange(len(views), device=codes.device)[:, None].expand_as(words), lengths)
-    totals = torch.zeros(len(views), device=codes.device).index_add(0, rows, of_words)
-    return totals.view(texts, candidates)
+    given = (part.to(codes.device).repeat_interleave(candidates, dim=0) for part in pad_texts(tokens, start))
+    return net.text_logprobs(net.look(views, views[:, :0], nothing), *given).view(texts, candidates)

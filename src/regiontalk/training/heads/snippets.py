@@ -22,7 +22,6 @@ from regiontalk.aligner import place_prior
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, Record
 from regiontalk.nets.alignment import AlignmentNet
-from regiontalk.nets.multimodal_rnn import packed
 from regiontalk.training.checkpoints import CPU, find_checkpoint
 from regiontalk.training.heads.alignment_model import AlignmentModel
 from regiontalk.training.heads.caption_targets import CaptionTarget, Snippet, known_tokens, pad_texts, stack_codes
@@ -146,10 +145,6 @@ def _likelihoods(describer: Describer, photo: int, said: Sequence[tuple[str, int
     fed, words, lengths = pad_texts([tokens[number] for number in order], describer.words.start())
     targets = [CaptionTarget(photo, said[number][1]) for number in order]
     seen = describer.net.look(*stack_codes(describer.coded, targets, describer.net.config.views))
-    logprobs = torch.log_softmax(describer.net(seen, fed, lengths), dim=1)
-    of_words = logprobs.gather(1, packed(words, lengths)[:, None])[:, 0]
-    rows = packed(torch.arange(len(said))[:, None].expand_as(words), lengths)
-    totals = torch.zeros(len(said)).index_add_(0, rows, of_words)
     in_order = np.empty(len(said))
-    in_order[order] = totals.numpy()
+    in_order[order] = describer.net.text_logprobs(seen, fed, words, lengths).numpy()
     return in_order
