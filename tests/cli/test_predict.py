@@ -205,13 +205,6 @@ def test_regions_of_a_file_take_the_place_of_proposals(desk_with_run: Path) -> N
     assert "regions" in {used["role"] for used in record["inputs"]}
 
 
-def test_a_models_proposals_written_to_a_file_give_what_it_finds_itself(desk_with_run: Path) -> None:
-    asked = ["data", "proposals", "run", "data", "own.jsonl.gz", "--split", "dev", "--count", "20", "-q"]
-    assert run(asked) == 0
-    photos = predicted("--regions", "own.jsonl.gz")
-    assert all(photo["regions"] for photo in photos)
-
-
 @pytest.mark.parametrize(
     ("changes", "code", "said"),
     [
@@ -238,5 +231,4 @@ def test_edge_boxes_need_their_extra(
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cv2" else found(name))
     assert run([*ON_DEV, "--regions", "edgeboxes"]) == 7
-    assert run(["data", "proposals", "edgeboxes", "data", "boxes.jsonl"]) == 7
     assert "regiontalk[edgeboxes]" in capsys.readouterr().err
