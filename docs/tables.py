@@ -192,6 +192,19 @@ SECTIONS = (
         published="retrieval",
     ),
     Section(
+        "find",
+        DENSECAP,
+        "Phrases found in photos",
+        "Of people's phrases, the share whose best region by `regiontalk find` has an IoU ≥ 0.5 with their box; the share "
+        "that is said to be there at all; and the share of other photos' phrases that is said not to be. In percent.",
+        (
+            Column("best region right", ("accuracy",), digits=1),
+            Column("said to be there", ("found",), digits=1),
+            Column("others': not there", ("not_there",), digits=1),
+            Column("phrases", ("phrases",), 1, 0),
+        ),
+    ),
+    Section(
         "proposals",
         DENSECAP,
         "Recall of proposals",

@@ -127,10 +127,12 @@ def to_phrase(runtime: Runtime, text: str) -> Phrase:
     return Phrase(text, tuple(tokens), vectors, unknown)
 
 
-def gather(runtime: Runtime, phrases: Sequence[Phrase], seen: Candidates) -> list[Evidence]:
-    """The evidence for each phrase."""
+def gather(runtime: Runtime, phrases: Sequence[Phrase], seen: Candidates, by_likelihood: bool = True) -> list[Evidence]:
+    """The evidence for each phrase; not `by_likelihood`: as if all regions were as likely."""
     tokens = [phrase.tokens for phrase in phrases]
-    likelihoods = likelihood.per_word(likelihood.log_probabilities(runtime, seen.state, tokens), tokens)
+    likelihoods = np.zeros((len(phrases), len(seen.scores)))
+    if by_likelihood:
+        likelihoods = likelihood.per_word(likelihood.log_probabilities(runtime, seen.state, tokens), tokens)
     places = place_prior(seen.scores, 1.0)
     return [Evidence(*fits(one, seen), own, places) for one, own in zip(phrases, likelihoods, strict=True)]
 

@@ -130,6 +130,8 @@ class PredictionConfig:
     """How likely captions are right (see `confidence`)."""
     find: FindConfig | None = None
     """How likely regions show a given phrase."""
+    find_indexed: FindConfig | None = None
+    """The same for the regions that an index keeps, by alignment alone."""
 
     def __post_init__(self) -> None:
         for name, most in _LARGEST_COUNTS.items():
@@ -334,7 +336,7 @@ def write_model_folder(
     described = asdict(info) | {"heads": {name: asdict(head.info) for name, head in heads.items()}}
     if not heads:
         del described["heads"]  # so that programs from before there were heads can read it
-    for part in ("ranking", "confidence", "find"):
+    for part in ("ranking", "confidence", "find", "find_indexed"):
         if described["prediction"][part] is None:
             del described["prediction"][part]  # the same
     files[INFO] = json_file(described)

@@ -12,6 +12,8 @@ import pytest
 from PIL import Image
 
 from regiontalk.cli.main import run
+from regiontalk.errors import IndexProblem
+from regiontalk.model import Model
 
 Find = Callable[..., int]
 
@@ -61,6 +63,37 @@ def test_json_has_a_line_for_each_photo_and_phrase_best_first(find: Find, capsys
 def test_nothing_found_is_said(find: Find, capsys: pytest.CaptureFixture[str]) -> None:
     assert find("a red square", "scene.png", "--threshold", "1") == 0
     assert capsys.readouterr().out == ""
+
+
+def test_photos_of_an_index_are_not_looked_at_again(
+    find: Find, aligning_model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["index", "photos", "--model", str(aligning_model), "-q"]) == 0
+    Image.new("RGB", (40, 30), "red").save("photos/new.png")
+    looked: list[str] = []
+    look = Model.look
+    monkeypatch.setattr(Model, "look", lambda self, source, **more: looked.append(source) or look(self, source, **more))
+    assert find("a red square; a green square", "photos", "--json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert looked == ["photos/new.png"]
+    assert sorted({one["path"] for one in found}) == ["photos/a.png", "photos/b.png", "photos/new.png"]
+    assert all(one["regions"] for one in found)
+    assert find("a red square", "photos", "--look-again", "-q") == 0
+    assert len(looked) == 4
+
+
+def test_an_index_of_another_model_is_left_aside(
+    find: Find, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise IndexProblem("made with another model")
+
+    (tmp_path / "photos" / ".regiontalk").mkdir()
+    monkeypatch.setattr("regiontalk.search.index.Index.find", refuse)
+    assert find("a red square", "photos", "--json") == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert "without the index: made with another model" in err
 
 
 @pytest.mark.parametrize("output", ["out.html", "drawn", "one.png", "out.jsonl", "out.json", "out.csv"])

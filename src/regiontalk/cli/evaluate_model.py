@@ -209,7 +209,11 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     asked = DatasetModel(load_model(place, device), dataset)
     measurement.record.uses("model", _checkpoint(place) if is_run(place) else place)
     absent = phrases_of_others(list(dataset))
-    sought = (one for record in measurement.photos(dataset) for one in seek(asked, record, absent[record.image]))
+    sought = (
+        one
+        for record in measurement.photos(dataset)
+        for one in seek(asked.model, record, asked.candidates(record), absent[record.image])
+    )
     figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
     names = {"accuracy": "best region right", "found": "said to be there", "not_there": "other photos': not there"}
     rows = [(text, _share(figures[name])) for name, text in names.items()]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from regiontalk.cli import console, outputs, render
 from regiontalk.cli.each_photo import PhotoOptions, photo_options, put_all
 from regiontalk.cli.options import finite, heads_option
-from regiontalk.errors import SkippedInputs, UsageError
+from regiontalk.errors import IndexProblem, SkippedInputs, UsageError
 from regiontalk.photos import Photos, attempts
 from regiontalk.types import Finding, ImageRegions, Shown
+
+if TYPE_CHECKING:
+    from regiontalk.model import Model
 
 Findings = tuple[Finding, ...]
 """Of one photo, one for each phrase."""
@@ -33,9 +37,12 @@ MOST_PHRASES = 100
 @click.option(
     "--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format; yolo needs -o FOLDER."
 )
+@click.option(
+    "--look-again", is_flag=True, help="Look at photos also where an index knows them: slower, more often right."
+)
 @heads_option
 @photo_options
-def command(*, asked: PhotoOptions, phrase: str, export: str | None, **options: Any) -> None:
+def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any) -> None:
     """The regions that show what PHRASE says, photos with the likeliest first.
 
     \b
@@ -46,8 +53,10 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, **options: 
     or separated by NUL, or a photo itself. A photo that cannot be read is named and skipped.
 
     The score is the probability that the region shows it. If no region of a photo is likely to, the phrase is not
-    there. --json has a line for each photo and phrase. Pictures, pages and --format have the phrases as captions: the
-    latter labels photos by prompt.
+    there. Photos of a folder with an index (`regiontalk index`) are not looked at again.
+
+    --json has a line for each photo and phrase. Pictures, pages and --format have the phrases as captions: the latter
+    labels photos by prompt.
     """
     phrases = [part.strip() for part in phrase.split(";") if part.strip()]
     if not 1 <= len(phrases) <= MOST_PHRASES:
@@ -58,7 +67,7 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, **options: 
     photos = asked.find(wanted)
     chosen = {name: value for name, value in options.items() if value is not None} | asked.size_option()
     with outputs.opening(replace(wanted, as_json=False), photos.paths) as put:
-        found = _look(asked, photos, phrases, chosen)
+        found = _look(asked, photos, phrases, chosen, look_again)
         _show(found, wanted, put)
     _notes(found, phrases, asked.quiet)
     skipped = len(photos.paths) - len(found) + len(photos.skipped)
@@ -66,18 +75,44 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, **options: 
         raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
 
-def _look(asked: PhotoOptions, photos: Photos, phrases: Sequence[str], options: dict[str, Any]) -> list[Findings]:
+def _look(
+    asked: PhotoOptions, photos: Photos, phrases: Sequence[str], options: dict[str, Any], look_again: bool
+) -> list[Findings]:
     """What was found in every photo that could be read, the likeliest first."""
     model, found = asked.load_model(), list[Findings]()
     model.find([], phrases, **options)  # what is wrong with the phrases is said before a photo is opened
 
+    known = {} if look_again or asked.size is not None else _from_indexes(asked, model, phrases, options)
+
     def ask(path: str) -> Findings:
+        if os.path.abspath(path) in known:  # noqa: PTH100
+            return tuple(replace(one, path=path) for one in known[os.path.abspath(path)])  # noqa: PTH100
         return tuple(replace(one, path=path) for one in model.find(photos.source(path), phrases, **options))
 
     count = len(photos.paths)
     watched = console.track(attempts(ask, photos.paths, asked.workers), "Looking", count, asked.quiet or count == 1)
     put_all(watched, found.append, count, "looked at")
     return sorted(found, key=lambda own: -max(one.closest for one in own))
+
+
+def _from_indexes(
+    asked: PhotoOptions, model: Model, phrases: Sequence[str], options: dict[str, Any]
+) -> dict[str, Findings]:
+    """Absolute path -> what was found in photos of indexed folders, without looking at them."""
+    from regiontalk.search.index import Index
+
+    known = {}
+    for folder in (path for path in asked.paths if os.path.isdir(path)):  # noqa: PTH112
+        index, below = Index.around(folder, model=model)
+        try:
+            for own in index.find(phrases, folder=below, **options):
+                known[os.path.abspath(own[0].path)] = own  # noqa: PTH100
+        except IndexProblem as problem:
+            if index.place.exists():
+                console.message(f"without the index: {problem.message}", asked.quiet)
+        finally:
+            index.close()
+    return known
 
 
 def _show(found: Sequence[Findings], wanted: outputs.Wanted, put: outputs.Put) -> None:

@@ -226,19 +226,29 @@ class Fitter:
         return replace(settings, confidence=found), {"near": found.near, "data": figures} | every
 
     def fit_find(self, dataset: Dataset, settings: PredictionConfig) -> tuple[PredictionConfig, dict[str, Any]]:
+        from regiontalk.aligner import HEAD
         from regiontalk.data.dataset_model import DatasetModel
-        from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
+        from regiontalk.evaluation.find import Sought, evaluate_find, phrases_of_others, seek
         from regiontalk.fitting.find import fit
+        from regiontalk.model import BEST_REGIONS
 
         self.model.runtime.info = replace(self.model.runtime.info, prediction=settings)
         asked, numbers = DatasetModel(self.model, dataset), evenly_spaced(len(dataset), self.photos or len(dataset))
         absent = phrases_of_others([dataset[number] for number in numbers])
-        found = asked.each(lambda record: seek(asked, record, absent[record.image]), numbers, self.workers)
-        sought = [
-            one for photo in console.track(found, "Looking for phrases", len(numbers), self.quiet) for one in photo
-        ]
-        config = fit(sought)
-        return replace(settings, find=config), {"likely": config.likely} | evaluate_find(sought, config)
+
+        def look(record: Record) -> tuple[list[Sought], list[Sought]]:
+            seen, others = asked.candidates(record), absent[record.image]
+            stored = seek(self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False)
+            return seek(self.model, record, seen, others), stored
+
+        found = asked.each(look, numbers, self.workers)
+        photos = list(console.track(found, "Looking for phrases", len(numbers), self.quiet))
+        sought, stored = ([one for photo in part for one in photo] for part in zip(*photos, strict=True))
+        config, indexed = fit(sought), fit(stored) if HEAD in self.model.runtime.heads else None
+        report = {"likely": config.likely} | evaluate_find(sought, config)
+        if indexed is not None:
+            report["indexed"] = {"likely": indexed.likely} | evaluate_find(stored, indexed)
+        return replace(settings, find=config, find_indexed=indexed), report
 
     def fit_search(self, dataset: Dataset, settings: PredictionConfig) -> tuple[SearchConfig, dict[str, Any]]:
         """On what is stored of photos if the model has these settings."""
@@ -264,7 +274,7 @@ def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionCo
 
     before = {"ranking": None, "calibration": UNCHANGED, "confidence": None}
     if "settings" in parts:
-        settings = replace(settings, find=None)
+        settings = replace(settings, find=None, find_indexed=None)
     again = PARTS[PARTS.index(parts[0]) :]
     return replace(settings, **{name: value for name, value in before.items() if name in again})  # type: ignore[arg-type]
 

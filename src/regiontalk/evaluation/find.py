@@ -15,12 +15,11 @@ import numpy as np
 from regiontalk import boxes as geometry
 from regiontalk import finder
 from regiontalk.calibration import Scores, Verdicts
-from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError, UsageError
 from regiontalk.evaluation.grounding import RIGHT
 from regiontalk.evaluation.reliability import Judged, summary
-from regiontalk.finder import Evidence, Phrase
+from regiontalk.finder import Candidates, Evidence, Phrase
 from regiontalk.model import Model
 from regiontalk.model_folder import FindConfig
 from regiontalk.vocabulary import FUNCTION_WORDS, clean_karpathy
@@ -65,16 +64,17 @@ def _after(records: Sequence[Record], place: int) -> Iterator[Record]:
     return (records[(place + step) % len(records)] for step in range(1, len(records)))
 
 
-def seek(asked: DatasetModel, record: Record, absent: Sequence[str]) -> list[Sought]:
-    """Looks for a photo's phrases, and for those that are not there, by the very path of `Model.find`."""
-    model = asked.model
-    seen = asked.candidates(record)
+def seek(
+    model: Model, record: Record, seen: Candidates, absent: Sequence[str], by_likelihood: bool = True
+) -> list[Sought]:
+    """Looks for a photo's phrases, and for those that are not there, among regions in the record's pixels, by the very
+    path of `Model.find`."""
     nowhere = np.zeros(len(seen.scores), dtype=bool)
     true = [region for region in record.regions if region.phrase]
     rights = [geometry.iou(seen.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [nowhere] * len(absent)
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
     read = [_read(model, phrase) for phrase in (*(str(region.phrase) for region in true), *absent)]
-    found = iter(finder.gather(model.runtime, [one for one in read if one is not None], seen))
+    found = iter(finder.gather(model.runtime, [one for one in read if one is not None], seen, by_likelihood))
     return [
         Sought(number < len(true), types[number], rights[number], None if one is None else next(found))
         for number, one in enumerate(read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,10 +20,11 @@ from regiontalk.model import Model
 from regiontalk.regions import without_repeats
 from regiontalk.search import build, database
 from regiontalk.search.build import Update, Watch
+from regiontalk.search.find import Sought
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
-from regiontalk.search.store import IndexedModel, Store, StoredPhoto, Where
-from regiontalk.types import Hit, Hits, IndexedPhoto, Shown
+from regiontalk.search.store import IndexedModel, PhotoFile, Store, StoredPhoto, Where
+from regiontalk.types import Finding, Hit, Hits, IndexedPhoto, Shown
 
 FOLDER = ".regiontalk"
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
@@ -132,6 +133,20 @@ class Index:
         where, searcher = _where(top, folder, since, until), Searcher(self._opened(), self._model().runtime)
         return self._placed(searcher.search(query, top, threshold, where))
 
+    def find(
+        self, phrases: Sequence[str], *, threshold: float | None = None, top: int | None = None, folder: str = ""
+    ) -> list[tuple[Finding, ...]]:
+        """Where photos show what phrases say, as `Model.find`, a finding for each phrase: by alignment alone, but
+        without looking at photos again. Photos that have changed since are left out; the likeliest come first."""
+        model, found = self._model(), []
+        sought = Sought(model.runtime, phrases, threshold, top)
+        for file, own in sought.find_in(self._opened(), Where(folder.strip("/"))):
+            path = self.root / file.path
+            if _is_as_it_was(path, file):
+                opens = Photo(str(path), model.limits)
+                found.append(tuple(replace(one, path=str(path), photo=opens) for one in own))
+        return sorted(found, key=lambda own: -max(one.closest for one in own))
+
     def like(
         self,
         photo: PhotoSource,
@@ -235,6 +250,14 @@ def _where(top: int, folder: str, since: str, until: str) -> Where:
         if date and not DATE.fullmatch(date):
             raise UsageError(f"{date!r} is not a date", hint="a year, month or day: 2021, 2021-05, 2021-05-30")
     return Where(folder.strip("/"), since, until)
+
+
+def _is_as_it_was(path: Path, file: PhotoFile) -> bool:
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime_ns) == (file.size, file.modified)
 
 
 def _same_file(hit: Hit, photo: object) -> bool:

@@ -1,0 +1,60 @@
+"""Phrases on the regions that an index keeps: the same as by hand from what it stores."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import regiontalk
+from regiontalk import finder
+from regiontalk.aligner import place_prior
+from regiontalk.model import Model
+from regiontalk.model_folder import FindConfig
+from regiontalk.search.index import Index
+from regiontalk.search.store import Where
+
+
+@pytest.fixture(scope="module")
+def model(aligning_model: Path) -> Model:
+    return regiontalk.load(aligning_model, threads=1)
+
+
+@pytest.fixture
+def index(model: Model, scene_path: Path, tmp_path: Path) -> Index:
+    (tmp_path / "photos" / "below").mkdir(parents=True)
+    shutil.copy(scene_path, tmp_path / "photos" / "a.png")
+    shutil.copy(scene_path, tmp_path / "photos" / "below" / "b.png")
+    made = Index.open(tmp_path / "photos", model=model)
+    made.update()
+    return made
+
+
+def test_findings_are_those_of_the_stored_regions(index: Index, model: Model) -> None:
+    (first, _), (second, _) = index.find(["a red square", "a green square"], threshold=0)
+    assert [Path(one.path).name for one in (first, second)] == ["a.png", "b.png"]
+    store = index._opened()
+    ids = store.word_scores(np.ones((1, store.model.size), np.float32), Where()).ids.tolist()
+    photo, vectors = store.read(ids)[0], store.vectors(ids)[0]
+    phrase = finder.read_phrase(model.runtime, "a red square")
+    fits = vectors @ phrase.vectors.T
+    places = place_prior(np.array([region.score for region in photo.regions]), 1.0)
+    choices = 7.0 * fits.mean(axis=1) + FindConfig().place * places
+    row = int(choices.argmax())
+    assert first.regions[0].xyxy == photo.regions[row].xyxy
+    assert first.regions[0].caption == photo.regions[row].caption
+    assert first.closest == pytest.approx(float(1 / (1 + np.exp(-FindConfig().choice * choices[row]))), abs=1e-4)
+    assert first.draw().size == (96, 64)
+
+
+def test_a_folder_of_the_index(index: Index) -> None:
+    assert [Path(own[0].path).name for own in index.find(["a red square"], folder="below")] == ["b.png"]
+
+
+def test_changed_photos_are_left_out(index: Index) -> None:
+    with (index.root / "a.png").open("ab") as file:
+        file.write(b"more")
+    (index.root / "below" / "b.png").unlink()
+    assert index.find(["a red square"]) == []
