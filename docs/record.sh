@@ -11,6 +11,7 @@
 #     brnn               the paper's alignment net: table 1, grounding, region ranking (table 3), vector lengths
 #                        (30 minutes, without training: RUN must be there)
 #     precisions         a detector in every precision of its weights (CHECKPOINT must be there; 10 minutes)
+#     suppression        learned suppression against NMS and the ranking, on dev photos (10 minutes)
 #     speed              benchmarks (5 minutes)
 #
 # Without PART: package, names and speed. DATA, OBJECTS, RUN, CODES and CHECKPOINT name other places than those below.
@@ -71,6 +72,10 @@ make_codes() {
 
 record_precisions() {
     python docs/record.py --each precisions docs/runs/precision precision "flickr8k_entities, dev (200 photos)" benchmarks/precisions.py $checkpoint $data --photos 200
+}
+
+record_suppression() {
+    python docs/record.py --each rows docs/runs/suppression suppression "flickr8k_entities, dev (600 photos)" benchmarks/suppression.py $data --photos 600
 }
 
 record_speed() {

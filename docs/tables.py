@@ -155,6 +155,21 @@ SECTIONS = (
         references=True,
     ),
     Section(
+        "suppression",
+        DENSECAP,
+        "Learned suppression",
+        "Which regions are kept, and in which order (`benchmarks/suppression.py`): NMS of that IoU with the model's "
+        "score; NMS with the ranking that the package has; a net in place of the strict NMS, after one of that IoU, "
+        "which DenseCap leaves to future work. Cross-validated on dev photos, in percent.",
+        (
+            MAP,
+            STRICT,
+            Column("boxes alone", ("detection_map",)),
+            Column("regions a photo", ("regions_per_photo",), 1, 1),
+        ),
+        hides_dev=False,
+    ),
+    Section(
         "names",
         DENSECAP,
         "Objects named",

@@ -97,7 +97,20 @@ def _best_alone(wanted: geometry.Integers, overlap: geometry.Floats, language: F
 
 
 def fit(values: Floats, wanted: Floats) -> Ranking:
-    """Features (N, F) and targets (N,) -> the net of least cross-entropy, all regions at every step of Adam.
+    """The net for `FEATURES` (N, F) and targets (N,)."""
+    weights, biases, outputs, output_bias = fit_layers(values, wanted)
+    return Ranking(
+        features=FEATURES,
+        weights=tuple(map(rounded, weights.T)),
+        biases=rounded(biases),
+        outputs=rounded(outputs),
+        output_bias=rounded(output_bias[None])[0],
+    )
+
+
+def fit_layers(values: Floats, wanted: Floats) -> list[Floats]:
+    """Features (N, F) and targets (N,) -> W (F, H), b (H,), v (H,) and c of least cross-entropy, all regions at every
+    step of Adam.
 
     The same on every run: the first weights are drawn with a fixed seed.
     """
@@ -107,19 +120,12 @@ def fit(values: Floats, wanted: Floats) -> Ranking:
     mean, std = values.mean(axis=0), values.std(axis=0)
     std[std == 0] = 1
     inputs = (values - mean) / std
-    draw = np.random.default_rng(0).normal
-    weights, outputs = draw(0, len(FEATURES) ** -0.5, (len(FEATURES), HIDDEN)), draw(0, 0.1 * HIDDEN**-0.5, HIDDEN)
+    draw, width = np.random.default_rng(0).normal, values.shape[1]
+    weights, outputs = draw(0, width**-0.5, (width, HIDDEN)), draw(0, 0.1 * HIDDEN**-0.5, HIDDEN)
     layers = [weights, np.zeros(HIDDEN), outputs, np.array(np.log(share / (1 - share)))]
     weights, biases, outputs, output_bias = _descend(layers, inputs, wanted)
     weights = weights / std[:, None]
-    biases = biases - mean @ weights
-    return Ranking(
-        features=FEATURES,
-        weights=tuple(map(rounded, weights.T)),
-        biases=rounded(biases),
-        outputs=rounded(outputs),
-        output_bias=rounded(output_bias[None])[0],
-    )
+    return [weights, biases - mean @ weights, outputs, output_bias]
 
 
 def _descend(layers: list[Floats], inputs: Floats, wanted: Floats) -> list[Floats]:
