@@ -82,9 +82,9 @@ def measure(recipe: FCLNRecipe, device: torch.device, repeats: int) -> dict[str,
     height = side * 3 // 4 // pad * pad
     count = recipe.run.batch
     batch = made_up_batch(count, side, height, len(words)).to(device)
-    whole = seconds_per_call(lambda: engine.train_step(batch), device, repeats)
+    whole = seconds_per_call(lambda: engine.train_step([batch]), device, repeats)
     with FlopCounterMode(display=False) as counter:
-        engine.train_step(batch)
+        engine.train_step([batch])
 
     def backbone_alone() -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=recipe.run.precision == "bfloat16"):

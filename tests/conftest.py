@@ -50,9 +50,9 @@ def scene_path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def postgres() -> Iterator[Server]:
     """A server with pgvector, for all tests of a session."""
-    server = Server(tmp_path_factory.mktemp("postgres"))
+    server = Server()
     yield server
     server.stop()
 

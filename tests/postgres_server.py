@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +16,10 @@ import pytest
 
 
 class Server:
-    """Started at once; `kill` and `start` it at will."""
+    """Started at once; `kill` and `start` it at will. Its folder is not pytest's: as root, it runs as another user."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="regiontalk-postgres-"))
         self.start()
 
     def start(self) -> None:
@@ -43,3 +45,4 @@ class Server:
 
     def stop(self) -> None:
         self._server._cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -41,8 +41,9 @@ MAY_IMPORT = {
     },
     "baselines": {"", "data", "codes", "training"},
     "serve": {"", "data", "search"},
+    "cluster": {"", "search"},
     "__main__": {"cli"},
-    "cli": {"", "runs", "data", "evaluation", "codes", "fitting", "search", "serve"},
+    "cli": {"", "runs", "data", "evaluation", "codes", "fitting", "search", "cluster", "serve"},
 }
 TORCH_ROOMS = {"nets", "runtime.torch", "export", "training"}
 # Verbs that run checkpoints may import everything; the others, which people with photos use, run without torch.
@@ -59,6 +60,8 @@ LIBRARIES = {
     "onnxruntime": {"runtime", "cli.doctor"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},
+    "ray": {"cluster"},
+    "pyarrow": {"cluster"},
     "psycopg": {"search.postgres", "search.postgres_store"},
     "pgvector": {"search.postgres"},
     "click": {"cli"},

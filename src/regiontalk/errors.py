@@ -81,6 +81,13 @@ class IndexProblem(RegionTalkError):
     http_status = 503
 
 
+class ClusterProblem(RegionTalkError):
+    """No cluster answers, or it gave up."""
+
+    exit_code = 5
+    http_status = 503
+
+
 class ModelError(RegionTalkError):
     """A model or checkpoint is corrupt, incomplete or of another kind."""
 

@@ -55,7 +55,7 @@ def _opens(source: str | bytes, limits: Limits) -> bool:
     return True
 
 
-def find_photos(given: Iterable[str], leave_out: Path | None = None) -> Photos:
+def find_photos(given: Iterable[str], leave_out: Path | None = None, suffixes: tuple[str, ...] = SUFFIXES) -> Photos:
     """The photos that are meant by paths, folders, globs and `-`.
 
     A folder gives every file below it with a photo's suffix. Linked folders are followed, each folder once.
@@ -64,7 +64,7 @@ def find_photos(given: Iterable[str], leave_out: Path | None = None) -> Photos:
     found = Photos()
     for path in _expand(given, found):
         if os.path.isdir(path):  # noqa: PTH112  (a Path would drop "./" and the like from what is printed)
-            _walk(path, found, leave_out)
+            _walk(path, found, leave_out, suffixes)
         else:
             found.paths.append(path)
     found.paths = list(dict.fromkeys(found.paths))
@@ -101,7 +101,7 @@ def _exists(path: str) -> bool:
     return len(path) <= LONGEST_PATH and os.path.lexists(path)
 
 
-def _walk(top: str, found: Photos, leave_out: Path | None) -> None:
+def _walk(top: str, found: Photos, leave_out: Path | None, suffixes: tuple[str, ...]) -> None:
     paths: list[str] = []
     seen = {_identity(top)}
     if leave_out is not None and leave_out.is_dir():
@@ -113,7 +113,7 @@ def _walk(top: str, found: Photos, leave_out: Path | None) -> None:
         for entry in _entries(folder, found):
             if _is_folder(entry):
                 inside.append(entry)
-            elif entry.name.lower().endswith(SUFFIXES):
+            elif entry.name.lower().endswith(suffixes):
                 (found.hidden if entry.name.startswith(".") else paths).append(entry.path)
         for entry in inside:
             if not entry.name.startswith(".") and (identity := _identity(entry.path)) not in seen:
@@ -144,10 +144,10 @@ def _identity(folder: str | Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def attempts(ask: Callable[[str], Result], photos: Iterable[str], workers: int) -> Iterator[Result | RegionTalkError]:
+def attempts(ask: Callable[[Item], Result], photos: Iterable[Item], workers: int) -> Iterator[Result | RegionTalkError]:
     """What `ask` says of every photo, in the photos' order; or, where it is the photo's fault, why not."""
 
-    def attempt(photo: str) -> Result | RegionTalkError:
+    def attempt(photo: Item) -> Result | RegionTalkError:
         try:
             return ask(photo)
         except (InputError, UsageError) as error:

@@ -114,7 +114,8 @@ def write_squares(folder: Path) -> None:
 
 
 def test_two_processes_learn_what_one_learns(quick_changes, quick_recipe, tmp_path):
-    """`torchrun` with gloo, stopped after a step and resumed, against one process."""
+    """`torchrun` with gloo; stopped after a step and resumed by one process, which works through two parts; and after
+    another step by two again; against one process with whole batches."""
     write_squares(tmp_path / "squares")
     changes = (
         *quick_changes,
@@ -128,7 +129,10 @@ def test_two_processes_learn_what_one_learns(quick_changes, quick_recipe, tmp_pa
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
     run_to_the_end([*torchrun, PROGRAM, *arguments(shared, changes, "-q", "--minutes", "0")])
     assert latest_checkpoint(shared / "checkpoints") == shared / "checkpoints" / "step-00000001"
-    run_to_the_end([*torchrun, PROGRAM, *arguments(shared, changes, "-q", "--resume")])
+    parts = (*changes, "run.accumulate=2")
+    run_to_the_end([PROGRAM, *arguments(shared, parts, "-q", "--resume", "--minutes", "0")])
+    assert latest_checkpoint(shared / "checkpoints") == shared / "checkpoints" / "step-00000002"
+    run_to_the_end([*torchrun, PROGRAM, *arguments(shared, parts, "-q", "--resume")])
     found, expected = (read_tensors(run / "checkpoints" / "step-00000003", "model") for run in (shared, alone))
     first = FCLNTask.begin(quick_recipe(*changes)).net.state_dict()
     for name, value in expected.items():

@@ -10,7 +10,7 @@ import regiontalk
 from conftest import draw_scene
 from regiontalk.errors import IndexProblem, InputError
 from regiontalk.model import Model
-from regiontalk.search.build import Progress, identify, update
+from regiontalk.search.build import Progress, identify, see_here, update
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import Where
 
@@ -33,7 +33,7 @@ def run(photos: Path, model: Model, workers: int = 1, prune: bool = False) -> di
     """What an update did; what it did not do is left out."""
     store = SqliteStore(photos.parent / "index", identify(model))
     try:
-        done = update(store, photos, "", model, workers, prune, lambda progress: None)
+        done = update(store, photos, "", see_here(model, workers), prune, lambda progress: None)
     finally:
         store.close()
     counts = {**vars(done), "skipped": len(done.skipped)}
@@ -146,7 +146,7 @@ def test_a_stopped_run_continues(photos: Path, model: Model, monkeypatch: pytest
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        update(store, photos, "", model, 1, False, stop)
+        update(store, photos, "", see_here(model, 1), False, stop)
     store.close()
     assert [progress[:3] for progress in told] == [(0, 3, 0), (1, 3, 0), (2, 3, 0)]
     assert told[0].seconds_left is None

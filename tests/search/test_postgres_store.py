@@ -75,8 +75,8 @@ def test_many_write_the_same_photos_at_once(postgres: Server) -> None:
     assert sorted(contents(postgres.address)) == [f"{number:04d}.jpg" for number in range(40)]
 
 
-def test_a_server_that_is_killed_loses_the_photo_in_flight_at_most(tmp_path_factory: pytest.TempPathFactory) -> None:
-    server, photos = Server(tmp_path_factory.mktemp("postgres")), list(range(300))
+def test_a_server_that_is_killed_loses_the_photo_in_flight_at_most() -> None:
+    server, photos = Server(), list(range(300))
     try:
         PostgresStore(server.address, MODEL).close()
         reader = PostgresStore(server.address)

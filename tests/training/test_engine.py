@@ -183,6 +183,9 @@ class TestRefusals:
         task = FCLNTask.begin(quick_recipe("run.batch=3"))
         with pytest.raises(UsageError, match="cannot be shared by 2 processes"):
             Engine(task, tmp_path, CPU, Onlooker(), Processes(0, 2))
+        task = FCLNTask.begin(quick_recipe("run.batch=6", "run.accumulate=2"))
+        with pytest.raises(UsageError, match="in 2 parts each"):
+            Engine(task, tmp_path, CPU, Onlooker(), Processes(0, 2))
 
     def test_recipes_compare_by_value_not_by_form(self):
         check_same_recipe({"a": (1, 2), "run": {"keep": 1}}, {"a": [1, 2], "run": {"keep": 5}}, Path("x"))
@@ -269,7 +272,7 @@ class TestFrozen:
         start = weights(engine)
         for step in range(6):
             before = weights(engine)
-            engine.train_step(batches[step])
+            engine.train_step([batches[step]])
             engine.step += 1
             changed = moved(before, weights(engine))
             assert any(name.startswith("backbone.") for name in changed) == (step >= 4)
@@ -282,7 +285,7 @@ class TestFrozen:
             changes = (*lite, f"schedule.freeze_batchnorm={str(frozen).lower()}")
             engine = make_engine(*changes, folder=str(frozen))
             before = weights(engine)
-            engine.train_step(engine.task.batches(0, 1)[0])
+            engine.train_step([engine.task.batches(0, 1)[0]])
             tracked = {name for name in moved(before, weights(engine)) if "running_" in name}
             assert bool(tracked) != frozen
 
@@ -290,7 +293,7 @@ class TestFrozen:
         changes = ("net.backbone=efficientnet-lite0", "net.input_size=32", "schedule.freeze_batchnorm=false")
         engine = make_engine(*changes, "schedule.backbone_from_epoch=1.0")
         before = weights(engine)
-        engine.train_step(engine.task.batches(0, 1)[0])
+        engine.train_step([engine.task.batches(0, 1)[0]])
         assert not any(name.startswith("backbone.") for name in moved(before, weights(engine)))
 
 
@@ -300,7 +303,7 @@ def test_rates_follow_the_schedule(make_engine):
     )
     batches = engine.task.batches(0, 1)
     for step in range(6):
-        engine.train_step(batches[step])
+        engine.train_step([batches[step]])
         factor = rate_factor(step, 6, engine.recipe.schedule)
         rates = {name: {group["lr"] for group in o.param_groups} for name, o in engine.optimizers.items()}
         assert rates == {"backbone": {0.2 * factor}, "rest": {0.4 * factor}}
@@ -309,14 +312,14 @@ def test_rates_follow_the_schedule(make_engine):
 
 def test_gradients_are_clipped_all_together(make_engine):
     engine = make_engine("schedule.clip_norm=1e-3")
-    engine.train_step(engine.task.batches(0, 1)[0])
+    engine.train_step([engine.task.batches(0, 1)[0]])
     total = math.sqrt(sum(float(p.grad.square().sum()) for p in engine.net.parameters() if p.grad is not None))
     assert total == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_gradients_are_clipped_one_by_one(make_engine):
     engine = make_engine("schedule.clip_value=1e-6")
-    engine.train_step(engine.task.batches(0, 1)[0])
+    engine.train_step([engine.task.batches(0, 1)[0]])
     largest = max(float(p.grad.abs().max()) for p in engine.net.parameters() if p.grad is not None)
     assert largest == pytest.approx(1e-6)
 
@@ -326,7 +329,7 @@ def test_losses_are_weighted(make_engine):
     none = [f"losses.{name}=0.0" for name in ("proposal_score", "final_score", "final_box", "caption")]
     engine = make_engine(*none, "optimizer.kind=sgd", "backbone_optimizer.kind=sgd", "optimizer.weight_decay=0.0")
     before = weights(engine)
-    engine.train_step(engine.task.batches(0, 1)[0])
+    engine.train_step([engine.task.batches(0, 1)[0]])
     changed = {name.rsplit(".", 1)[0] for name in moved(before, weights(engine)) if not name.startswith("backbone.")}
     assert changed <= {"localization.conv", "localization.transforms"}
     assert "localization.transforms" in changed

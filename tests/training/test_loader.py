@@ -10,7 +10,7 @@ import pytest
 
 from regiontalk.errors import DataError
 from regiontalk.training import loader
-from regiontalk.training.loader import cores_of_process, load_batches
+from regiontalk.training.loader import Parts, cores_of_process, load_batches
 
 
 @dataclass
@@ -56,3 +56,9 @@ def test_workers_leave_ctrl_c_to_their_parent() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_parts_of_a_batch_come_together_and_an_error_alone() -> None:
+    assert list(load_batches(Parts([Steps(3), Steps(3)]), 1, 0)) == [(1, 1), (2, 2)]
+    with pytest.raises(DataError):
+        list(load_batches(Parts([Steps(9), Steps(9)]), 6, 0))

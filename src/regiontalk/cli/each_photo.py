@@ -6,17 +6,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from regiontalk import loading
+from regiontalk import __version__, loading
 from regiontalk.cli import console, outputs
-from regiontalk.cli.journal import keeping
-from regiontalk.cli.options import completes, device_option, load_model, max_megapixels_option, model_option
-from regiontalk.errors import InputError, RegionTalkError, SkippedInputs
+from regiontalk.cli.journal import KEY, keeping
+from regiontalk.cli.options import (
+    RAY,
+    address_option,
+    check_engine,
+    completes,
+    device_option,
+    engine_option,
+    load_model,
+    max_megapixels_option,
+    model_option,
+)
+from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
 from regiontalk.images import Limits, Photo
 from regiontalk.model_folder import SUMS
 from regiontalk.photos import Photos, attempts, find_photos
@@ -55,24 +65,33 @@ class PhotoOptions:
     max_megapixels: float
     quiet: bool
     force: bool
+    engine: str
+    address: str | None
     heads: tuple[Path, ...] = ()
     """Of verbs that have `options.heads_option`."""
 
     def wanted(self, export: str | None = None) -> outputs.Wanted:
-        return outputs.Wanted(self.output, self.as_json, export, self.force)
+        check_engine(self.engine, self.address)
+        return outputs.Wanted(self.output, self.as_json, export, self.force, shards=self.engine == RAY)
 
     def size_option(self) -> dict[str, int]:
         return {} if self.size is None else {"size": self.size}
 
     def find(self, wanted: outputs.Wanted) -> Photos:
         """The photos; fails where there is none, and names what was left out."""
-        photos = find_photos(self.paths, leave_out=wanted.folder)
+        if self.engine == RAY:
+            from regiontalk.cluster import sources
+
+            photos = sources.find(self.paths)
+        else:
+            photos = find_photos(self.paths, leave_out=wanted.folder)
         _report_missing(photos, self.paths, self.quiet)
         return photos
 
     def answer(self, request: Request, photos: Photos, wanted: outputs.Wanted) -> None:
         """Asks the model about every photo and writes the answers as wanted."""
-        skipped = _answer_all(self, request, photos, wanted) + len(photos.skipped)
+        ask_all = _answer_on_cluster if self.engine == RAY else _answer_all
+        skipped = ask_all(self, request, photos, wanted) + len(photos.skipped)
         if self.strict and skipped:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
@@ -101,6 +120,8 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     @model_option
     @device_option
     @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
+    @engine_option
+    @address_option
     @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
     @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
     @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
@@ -171,6 +192,38 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
         place = wanted.output or "beside the photos"
         console.message(f"{place}: {console.count(count - failed, 'photo')}", asked.quiet)
     return failed
+
+
+def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
+    """The same by the workers of a Ray cluster, who write the answers themselves; how many photos failed."""
+    from regiontalk.cluster.answers import answer_all, full_address
+    from regiontalk.cluster.shards import Shards
+
+    if photos.stdin is not None:
+        raise UsageError("--engine ray works on paths; stdin holds a photo")
+    same_run = {KEY: __version__, "asked": request.asked, **asked.identity()}
+    shards, load = Shards(full_address(wanted.output)), partial(_load_and_check, asked, request)
+    chunks = answer_all(load, request.ask, photos.paths, same_run, shards, asked.workers, asked.address)
+    before, answered, failed = next(chunks).photos, 0, 0
+    console.message(f"{wanted.output}: {console.count(before, 'photo')} were finished", asked.quiet or not before)
+    with console.progress(request.doing, len(photos.paths), asked.quiet) as bar:
+        bar.advance(bar.task_ids[0], before)
+        for chunk in chunks:
+            answered += chunk.photos
+            failed += len(chunk.skipped)
+            bar.advance(bar.task_ids[0], chunk.photos + len(chunk.skipped))
+            for reason in chunk.skipped.values():
+                console.message(f"regiontalk: skipped {reason}")
+    if failed and not before + answered:
+        raise InputError(f"none of {failed} photos could be {request.done}")
+    console.message(f"{wanted.output}: {console.count(before + answered, 'photo')}", asked.quiet)
+    return failed
+
+
+def _load_and_check(asked: PhotoOptions, request: Request) -> Model:
+    model = asked.load_model()
+    request.check(model)
+    return model
 
 
 def put_all(

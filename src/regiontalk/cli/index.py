@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import device_option, load_model, max_megapixels_option, model_option
+from regiontalk.cli.options import (
+    RAY,
+    address_option,
+    check_engine,
+    device_option,
+    engine_option,
+    load_model,
+    max_megapixels_option,
+    model_option,
+)
 from regiontalk.errors import InputError, SkippedInputs, UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +54,8 @@ def check_store(address: str | None) -> str | None:
 @model_option
 @device_option
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
+@engine_option
+@address_option
 @click.option("--prune", is_flag=True, help="Drop photos that are gone, even if that is more than half of them.")
 @click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or another model.")
 @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
@@ -58,6 +70,8 @@ def command(
     model: str | None,
     device: str,
     workers: int,
+    engine: str,
+    address: str | None,
     prune: bool,
     rebuild: bool,
     strict: bool,
@@ -77,13 +91,20 @@ def command(
         raise InputError(f"{folder}: no such folder", hint="a folder with photos")
     if store is not None and place is not None:
         raise UsageError("--index and --store are two places for the index: give one")
-    index = Index.open(folder, model=load_model(model, device, max_megapixels), place=place, store=store)
+    check_engine(engine, address)
+    load = partial(load_model, model, device, max_megapixels)
+    see_all = None
+    if engine == RAY:
+        from regiontalk.cluster.indexing import see_on_cluster
+
+        see_all = see_on_cluster(load, workers, address, store)
+    index = Index.open(folder, model=load(), place=place, store=store)
     with console.progress("Indexing", quiet=quiet) as bar:
 
         def watch(progress: Progress) -> None:
             bar.update(bar.task_ids[0], completed=progress.done, total=progress.total)
 
-        done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch)
+        done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
     for line in done.skipped:
         console.message(f"regiontalk: skipped {line}")
     console.message(f"{folder}: {_summary(done)}", quiet)

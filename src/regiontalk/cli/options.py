@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 import regiontalk
 from regiontalk import loading
 from regiontalk.cli import console
-from regiontalk.errors import DataError
+from regiontalk.errors import DataError, UsageError
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 
 if TYPE_CHECKING:
@@ -57,6 +57,28 @@ device_option = click.option(
     show_default=True,
     help="auto: the CPU for a model folder; for a run a GPU where there is one. cuda needs torch.",
 )
+
+RAY = "ray"
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["local", RAY]),
+    default="local",
+    show_default=True,
+    help="ray: -j processes of a Ray cluster, also on many machines; see docs/scale.md.",
+)
+
+address_option = click.option(
+    "--address", metavar="HOST:PORT", help="The Ray cluster, or auto; default: one of this machine alone."
+)
+
+
+def check_engine(engine: str, address: str | None) -> None:
+    if engine == RAY:
+        console.need("cluster", "--engine ray", RAY, "pyarrow")
+    elif address is not None:
+        raise UsageError("--address is that of a Ray cluster", hint="--engine ray")
+
 
 max_megapixels_option = click.option(
     "--max-megapixels",

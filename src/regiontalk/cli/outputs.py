@@ -49,8 +49,15 @@ class Wanted:
     as_json: bool = False
     export: str | None = None
     force: bool = False
+    shards: bool = False
+    """A folder that a cluster fills."""
 
     def __post_init__(self) -> None:
+        if self.shards and (self.output is None or self.as_json or self.export is not None):
+            raise UsageError(
+                "--engine ray writes a folder of JSON lines, or of Parquet if its name ends in .parquet",
+                hint="-o FOLDER, without --json and --format",
+            )
         if self.as_json and self.export is not None:
             raise UsageError("--json and --format are two forms of the same data: give one")
         if self.kind is None:
@@ -75,6 +82,8 @@ class Wanted:
     @property
     def kind(self) -> str | None:
         """What is written; nothing for stdout alone, None for what cannot be written."""
+        if self.shards:
+            return "shards"
         if self.export == XMP:
             return "sidecars" if not self._suffix else None
         if self.output is None:
@@ -92,7 +101,7 @@ class Wanted:
     @property
     def is_data(self) -> bool:
         """For programs, which get all regions."""
-        return self.as_json or self.kind == "data" or self.export not in (None, XMP)
+        return self.as_json or self.kind in ("data", "shards") or self.export not in (None, XMP)
 
     @property
     def holds_json(self) -> bool:

@@ -31,8 +31,22 @@ from regiontalk.types import Region
 
 TOGETHER = 16  # photos in a transaction
 
-Seen = Entry | PhotoFile | RegionTalkError
-"""A photo that was looked at, one whose bytes are as they were, or what keeps it from being looked at."""
+Seen = Entry | PhotoFile | Stored | RegionTalkError
+"""A photo that was looked at, one whose bytes are as they were, one that was looked at and stored by another process,
+or what keeps it from being looked at."""
+
+
+class Job(NamedTuple):
+    """A photo to look at."""
+
+    file: PhotoFile
+    digest: bytes | None
+    """Of the bytes that are known; None if it is new."""
+
+
+See = Callable[[Model, Job], Entry | PhotoFile]
+SeeAll = Callable[[See, Sequence[Job]], Iterator[tuple[str, Seen]]]
+"""Looks at photos, several at a time, in any order; gives the path of each and what was seen."""
 
 
 class Progress(NamedTuple):
@@ -94,7 +108,17 @@ def _digests(head: Head) -> tuple[str, ...]:
     return tuple(hashlib.sha256(head.graphs[name]).hexdigest() for name in sorted(head.graphs))
 
 
-def update(store: Store, root: Path, below: str, model: Model, workers: int, prune: bool, watch: Watch) -> Update:
+def see_here(model: Model, workers: int) -> SeeAll:
+    """By threads of this process, in order."""
+
+    def see_all(see: See, jobs: Sequence[Job]) -> Iterator[tuple[str, Seen]]:
+        seen = attempts(partial(see, model), jobs, workers)
+        return zip((job.file.path for job in jobs), seen, strict=True)
+
+    return see_all
+
+
+def update(store: Store, root: Path, below: str, see_all: SeeAll, prune: bool, watch: Watch) -> Update:
     """Looks at what is new or changed in the folder `below` of `root`. Refuses to drop more than half of the photos
     unless `prune`."""
     known, done, folder = store.files(below), Update(), root / below
@@ -109,18 +133,18 @@ def update(store: Store, root: Path, below: str, model: Model, workers: int, pru
     store.rename(plan.moved)
     store.forget(plan.gone)
     done.moved, done.removed = len(plan.moved), len(plan.gone)
-    seen = attempts(partial(_see, root, model, known, plan), plan.look, workers)
-    _store_all(store, zip(plan.look, _watched(seen, len(plan.look), watch), strict=True), known, done)
+    jobs = [Job(file, known[path].digest if path in known else None) for path, file in plan.look.items()]
+    _store_all(store, _watched(see_all(partial(see, root), jobs), len(jobs), watch), known, done)
     store.compact()
     return done
 
 
-def _watched(seen: Iterable[Seen], total: int, watch: Watch) -> Iterator[Seen]:
+def _watched(seen: Iterable[tuple[str, Seen]], total: int, watch: Watch) -> Iterator[tuple[str, Seen]]:
     began, skipped = time.monotonic(), 0
     watch(Progress(0, total, 0, None))
     for done, one in enumerate(seen, start=1):
         yield one
-        skipped += isinstance(one, RegionTalkError)
+        skipped += isinstance(one[1], RegionTalkError)
         watch(Progress(done, total, skipped, (time.monotonic() - began) / done * (total - done)))
 
 
@@ -128,8 +152,8 @@ def _store_all(store: Store, seen: Iterable[tuple[str, Seen]], known: Mapping[st
     """A few photos in each transaction."""
     waiting: list[Entry] = []
     for path, one in seen:
-        if isinstance(one, Entry):
-            waiting.append(one)
+        if isinstance(one, Entry | Stored):
+            waiting += [one] if isinstance(one, Entry) else []
             done.changed += path in known
             done.added += path not in known
         elif isinstance(one, PhotoFile):
@@ -202,12 +226,10 @@ def _digest(path: Path, largest: float | None = None) -> bytes:
         return hashlib.file_digest(file, "blake2b").digest()[:16]
 
 
-def _see(root: Path, model: Model, known: Mapping[str, Stored], plan: Plan, path: str) -> Entry | PhotoFile:
-    file, place = plan.look[path], root / path
+def see(root: Path, model: Model, job: Job) -> Entry | PhotoFile:
+    place = root / job.file.path
     digest = _digest(place, model.limits.file_bytes)
-    if path in known and known[path].digest == digest:
-        return file
-    return to_entry(model, model.look(place), file, digest)
+    return job.file if digest == job.digest else to_entry(model, model.look(place), job.file, digest)
 
 
 def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:

@@ -19,7 +19,7 @@ from regiontalk.loading import load
 from regiontalk.model import Model
 from regiontalk.regions import without_repeats
 from regiontalk.search import build, database
-from regiontalk.search.build import Update, Watch
+from regiontalk.search.build import SeeAll, Update, Watch
 from regiontalk.search.find import Sought
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
@@ -83,12 +83,14 @@ class Index:
         prune: bool = False,
         rebuild: bool = False,
         watch: Watch = lambda _: None,
+        see_all: SeeAll | None = None,
     ) -> Update:
         """Looks at photos that are new or changed, and notes what was moved or deleted.
 
         `workers`: photos at a time. `prune`: also if more than half of the photos are gone. `rebuild`: from scratch.
-        `watch(progress)` is told how far it has come. A run that is stopped continues where it was. Meanwhile the index
-        can be searched, also by this object in another thread.
+        `watch(progress)` is told how far it has come. `see_all` looks at the photos (default: threads of this process).
+        A run that is stopped continues where it was. Meanwhile the index can be searched, also by this object in
+        another thread.
         """
         self.model = model or self._model()
         if not (self.root / self.below).is_dir():
@@ -96,7 +98,8 @@ class Index:
         if rebuild:
             self.close()
         with self._writing(rebuild) as store:
-            return build.update(store, self.root, self.below, self.model, workers, prune, watch)
+            see_all = see_all or build.see_here(self.model, workers)
+            return build.update(store, self.root, self.below, see_all, prune, watch)
 
     def make(self) -> None:
         """An empty index where there is none, to be searched while `update` fills it."""

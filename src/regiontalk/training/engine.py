@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from torch import distributed as dist
 
 from regiontalk.errors import DataError, RegionTalkError, UsageError
 from regiontalk.training import checkpoints
-from regiontalk.training.loader import StepBatch, load_batches
+from regiontalk.training.loader import Parts, StepBatch, load_batches
 from regiontalk.training.optimizers import EMA, rate_factor
 from regiontalk.training.recipe import Recipe, flatten, from_stored, to_dict
 from regiontalk.training.runlog import RunLog
@@ -33,7 +33,7 @@ from regiontalk.training.task import Task
 
 # Keys of [run] that may change when a run is resumed.
 FREE_KEYS = (
-    *("workers", "log_every", "checkpoint_every", "keep", "keep_best"),
+    *("accumulate", "workers", "log_every", "checkpoint_every", "keep", "keep_best"),
     *("evaluate_every", "evaluate_photos", "pictures"),
 )
 
@@ -87,7 +87,13 @@ class Processes:
         return bool(vote)
 
     def average_gradients(self, net: nn.Module) -> None:
-        """Every photo counts the same: ranks hold equal shares of a batch, so gradients are averaged."""
+        """Every photo counts the same: ranks hold equal shares of a batch, so gradients are averaged.
+
+        Not by DistributedDataParallel: it fixes at its start which weights learn, and here the backbone joins in on the
+        way (`schedule.backbone_from_epoch`); and losses come from the net's parts, not from one `forward`, which it
+        would have to be called by. One message a step, after all parts of a batch, is as quick
+        (`benchmarks/train_processes.py`).
+        """
         if self.count == 1:
             return
         gradients = [p.grad for p in net.parameters() if p.grad is not None]
@@ -147,8 +153,12 @@ class Engine:
 
     def __post_init__(self) -> None:
         recipe: Recipe = self.task.recipe
-        if recipe.run.batch % self.processes.count:
-            raise UsageError(f"run.batch {recipe.run.batch} cannot be shared by {self.processes.count} processes")
+        parts = self.processes.count * recipe.run.accumulate
+        if recipe.run.batch % parts:
+            raise UsageError(
+                f"run.batch {recipe.run.batch} cannot be shared by {self.processes.count} processes"
+                f" in {recipe.run.accumulate} parts each"
+            )
         self.recipe = recipe
         self.net: nn.Module = self.task.net.to(self.device)
         if self.device.type == "cuda":
@@ -168,15 +178,15 @@ class Engine:
     def train(self, seconds: float | None = None) -> None:
         """Trains to the recipe's last step, until `seconds` have gone by, or until Ctrl-C; ends with a checkpoint."""
         run = self.recipe.run
-        batches = self.task.batches(self.processes.rank, self.processes.count)
+        batches = Parts([self.task.batches(*share) for share in self._shares()])
         log = RunLog(self.folder, self.step) if self.processes.is_first else None
         began = time.monotonic()
         try:
             with noted_interrupts() as interrupts:
-                for batch in load_batches(batches, self.step, run.workers):
-                    for message in batch.skipped:
+                for parts in load_batches(batches, self.step, run.workers):
+                    for message in (message for part in parts for message in part.skipped):
                         self.skip(message)
-                    losses = self.train_step(batch)
+                    losses = self.train_step(parts)
                     self.step += 1
                     self._report(losses, log)
                     time_is_up = seconds is not None and time.monotonic() - began > seconds
@@ -191,21 +201,17 @@ class Engine:
             if log is not None:
                 log.close()
 
-    def train_step(self, batch: StepBatch) -> dict[str, Tensor]:
-        """One update of the weights; the losses, not weighted."""
+    def _shares(self) -> list[tuple[int, int]]:
+        """Which parts of a batch this process learns from, as number and count: those of so many processes."""
+        parts = self.recipe.run.accumulate
+        return [(self.processes.rank * parts + part, self.processes.count * parts) for part in range(parts)]
+
+    def train_step(self, parts: Sequence[StepBatch]) -> dict[str, Tensor]:
+        """One update of the weights by the parts of a batch; the mean of their losses, not weighted."""
         self._prepare_step()
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
-            losses = self.task.losses(batch.to(self.device))
-        total = torch.stack([self.task.weight(name) * loss for name, loss in losses.items()]).sum()
-        if not torch.isfinite(total):
-            values = ", ".join(f"{name} {loss.item():g}" for name, loss in losses.items())
-            raise TrainingDiverged(
-                f"step {self.step}: a loss is not finite ({values}); the batch: {', '.join(batch.names)}",
-                hint="the last checkpoint is whole; lower the rate, or look at those photos",
-            )
         for optimizer in self.optimizers.values():
             optimizer.zero_grad(set_to_none=True)
-        total.backward()
+        found = [self._learn(part, number) for part, (number, _) in zip(parts, self._shares(), strict=True)]
         self.processes.average_gradients(self.net)
         if self.recipe.schedule.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.schedule.clip_norm)
@@ -215,16 +221,30 @@ class Engine:
             optimizer.step()
         if self.ema is not None:
             self.ema.update(self.net, self.step)
+        return {name: torch.stack([losses[name] for losses in found]).mean() for name in found[0]}
+
+    def _learn(self, part: StepBatch, number: int) -> dict[str, Tensor]:
+        """Adds the gradients of a part of a batch; its losses."""
+        torch.manual_seed((self.recipe.run.seed * 1_000_003 + self.step) * 1009 + number)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
+            losses = self.task.losses(part.to(self.device))
+        total = torch.stack([self.task.weight(name) * loss for name, loss in losses.items()]).sum()
+        if not torch.isfinite(total):
+            values = ", ".join(f"{name} {loss.item():g}" for name, loss in losses.items())
+            raise TrainingDiverged(
+                f"step {self.step}: a loss is not finite ({values}); the batch: {', '.join(part.names)}",
+                hint="the last checkpoint is whole; lower the rate, or look at those photos",
+            )
+        (total / self.recipe.run.accumulate).backward()
         return {name: loss.detach() for name, loss in losses.items()}
 
     def _prepare_step(self) -> None:
-        """Modes, frozen parts, rates and seeds of this step."""
+        """Modes, frozen parts and rates of this step."""
         self.task.prepare_step(self.step)
         factor = rate_factor(self.step, self.recipe.run.steps, self.recipe.schedule)
         for name, optimizer in self.optimizers.items():
             for group, rate in zip(optimizer.param_groups, self.rates[name], strict=True):
                 group["lr"] = rate * factor
-        torch.manual_seed((self.recipe.run.seed * 1_000_003 + self.step) * 1009 + self.processes.rank)
 
     # -- reports and checkpoints -----------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -50,6 +50,20 @@ class Batches(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, step: int) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Step -> a part of its batch from each of `shares`."""
+
+    shares: Sequence[Batches]
+
+    def __len__(self) -> int:
+        return len(self.shares[0])
+
+    def __getitem__(self, step: int) -> Any:
+        parts = tuple(share[step] for share in self.shares)
+        return next((part for part in parts if isinstance(part, RegionTalkError)), parts)
 
 
 def load_batches(batches: Batches, first_step: int, workers: int) -> Iterator[Any]:

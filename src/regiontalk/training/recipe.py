@@ -223,6 +223,9 @@ class FCLNScheduleConfig(ScheduleConfig):
 class RunConfig:
     steps: int
     batch: int = 1
+    """Photos a step, over all processes."""
+    accumulate: int = 1
+    """Parts into which each process cuts its share of a batch, one after another: the memory of one part is enough."""
     seed: int = 0
     workers: int = 2
     """Processes that load photos; never more than there are cores."""
@@ -242,7 +245,7 @@ class RunConfig:
     """What the best checkpoint is chosen by, on dev."""
 
     def __post_init__(self) -> None:
-        at_least_one(self, "steps", "batch", "keep", "keep_best", "log_every")
+        at_least_one(self, "steps", "batch", "accumulate", "keep", "keep_best", "log_every")
         at_least_one(self, "checkpoint_every", "evaluate_every", "evaluate_photos")
 
 

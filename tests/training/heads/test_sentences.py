@@ -188,7 +188,7 @@ def test_a_resumed_run_is_the_run_that_never_stopped(begin: Callable[..., Senten
     whole = train(begin(*changes), tmp_path / "whole")
     first = Engine(begin(*changes), tmp_path / "parts", torch.device("cpu"), Nobody())
     for step in range(3):
-        first.train_step(first.task.batches(0, 1)[step])
+        first.train_step([first.task.batches(0, 1)[step]])
         first.step += 1
     first.save()
     second = Engine(begin(*changes), tmp_path / "parts", torch.device("cpu"), Nobody())

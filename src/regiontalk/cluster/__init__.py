@@ -1,0 +1,1 @@
+"""Work on many photos by the machines of a cluster (Ray)."""

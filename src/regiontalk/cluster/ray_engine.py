@@ -1,0 +1,124 @@
+"""Chunks of photos, worked on by the processes of a Ray cluster, each with a model of its own.
+
+Ray Data holds back what the workers are not ready for, starts a worker again that has died, and gives its chunk to one
+that lives: what a worker does with a chunk must be right if it is done twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import ray
+import ray.data
+
+from regiontalk.errors import ClusterProblem, RegionTalkError
+from regiontalk.model import Model
+
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result")
+
+WORKER_CORES = 0.9  # below 1: workers on every core would leave Ray none for its own tasks, and it would wait for ever
+OBJECT_STORE = 256 << 20  # bytes of shared memory on this machine: only paths and counts go through it
+PATIENCE = 5.0  # seconds for the head of a cluster to answer
+
+
+class Worker:
+    """A process with a model."""
+
+    def __init__(self, load: Callable[[], Model], work: Callable[[Model, Any], Any]) -> None:
+        os.environ.setdefault("REGIONTALK_THREADS", "1")  # each worker has one core
+        self.work, self.failure = work, None
+        try:
+            self.model = load()
+        except RegionTalkError as error:  # told by the first chunk: raised here, Ray would try again and again
+            self.failure = error
+
+    def __call__(self, row: dict[str, bytes]) -> dict[str, bytes]:
+        try:
+            done = self.failure or self.work(self.model, pickle.loads(row["chunk"]))
+        except RegionTalkError as error:
+            done = error
+        return {"done": pickle.dumps(done)}
+
+
+def run(
+    load: Callable[[], Model],
+    work: Callable[[Model, Chunk], Result],
+    chunks: Sequence[Chunk],
+    workers: int,
+    address: str | None,
+) -> Iterator[Result]:
+    """What `work` makes of each chunk, as soon as it is done. An error that is not a photo's own ends it."""
+    if not chunks:
+        return
+    with connected(workers, address):
+        rows: Any = [{"chunk": pickle.dumps(chunk)} for chunk in chunks]
+        waiting = ray.data.from_items(rows, override_num_blocks=len(rows))
+        count = min(workers, len(rows))
+        given = {"load": load, "work": work}
+        done = waiting.map(Worker, fn_constructor_kwargs=given, concurrency=count, num_cpus=WORKER_CORES)
+        try:
+            for row in done.iter_rows():
+                result = pickle.loads(row["done"])
+                if isinstance(result, RegionTalkError):
+                    raise result
+                yield result
+        except (ray.exceptions.RayError, ConnectionError) as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise ClusterProblem(f"the cluster gave up: {reason}", hint="the same command continues") from error
+
+
+@contextmanager
+def connected(workers: int, address: str | None) -> Iterator[None]:
+    """With a cluster: the one at an address, or one of this machine alone, for as long as the block lasts."""
+    if address is not None:
+        _check_address(address)
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    own = {"num_cpus": workers + 1, "object_store_memory": OBJECT_STORE, "_node_ip_address": "127.0.0.1"}
+    try:
+        with _no_stderr():
+            ray.init(address or "local", **quiet, **({} if address else {"include_dashboard": False, **own}))
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        hint = "--address HOST:6379 of a cluster that runs, or none for this machine"
+        raise ClusterProblem(f"no Ray cluster: {str(error).splitlines()[0]}", hint=hint) from error
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Ray's native part says there how loud it is; what goes wrong it raises."""
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
+
+
+def _check_address(address: str) -> None:
+    """Ray itself waits for a minute, and ends the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if address == "auto":
+        return
+    try:
+        socket.create_connection((host, int(port)), PATIENCE).close()
+    except (OSError, ValueError, OverflowError) as error:
+        hint = "--address HOST:6379, or auto on a machine of the cluster"
+        raise ClusterProblem(f"{address}: no Ray cluster there: {error}", hint=hint) from error
