@@ -59,6 +59,6 @@ def test_workers_leave_ctrl_c_to_their_parent() -> None:
 
 
 def test_parts_of_a_batch_come_together_and_an_error_alone() -> None:
-    assert list(load_batches(Parts([Steps(3), Steps(3)]), 1, 0)) == [(1, 1), (2, 2)]
+    assert list(load_batches(Parts([Steps(3), Steps(3)]), 1, 0)) == [[1, 1], [2, 2]]
     with pytest.raises(DataError):
         list(load_batches(Parts([Steps(9), Steps(9)]), 6, 0))

@@ -62,7 +62,7 @@ class Parts:
         return len(self.shares[0])
 
     def __getitem__(self, step: int) -> Any:
-        parts = tuple(share[step] for share in self.shares)
+        parts = [share[step] for share in self.shares]
         return next((part for part in parts if isinstance(part, RegionTalkError)), parts)
 
 
