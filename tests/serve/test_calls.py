@@ -57,6 +57,12 @@ def test_describe_says_as_many_sentences_as_are_asked_for(server: RunningServer,
     assert len(server.post("/api/describe?alternatives=2", id=some).json["alternatives"]) == 2
 
 
+def test_find_says_whether_it_is_here(server: RunningServer, some: str) -> None:
+    found = server.post("/api/find?threshold=0&top=2", id=some, phrase="a red xyzzy circle").json
+    assert (found["phrase"], found["unknown"], len(found["regions"])) == ("a red xyzzy circle", ["xyzzy"], 2)
+    assert isinstance(found["here"], bool)
+
+
 def test_search_finds_what_the_index_has_and_names_unknown_words(server: RunningServer, photos: Any) -> None:
     found = server.get("/api/search?q=a+red+xyzzy+circle&top=3").json
     assert found["unknown"] == ["xyzzy"]

@@ -28,4 +28,4 @@ def test_what_is_described_holds(server: RunningServer, tmp_path: Path) -> None:
     command = [SCHEMATHESIS, "run", address, *options, "--exclude-checks", "positive_data_acceptance"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:]
-    assert "Tested: 12" in done.stdout
+    assert "Tested: 13" in done.stdout

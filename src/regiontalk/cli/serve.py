@@ -9,7 +9,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.index import place_option
-from regiontalk.cli.options import completes, max_megapixels_option
+from regiontalk.cli.options import completes, finite, max_megapixels_option
 from regiontalk.errors import InputError
 
 
@@ -33,6 +33,7 @@ from regiontalk.errors import InputError
 @click.option(
     "--max-megabytes",
     type=click.FloatRange(0, 1000, min_open=True),
+    callback=finite,
     default=25.0,
     show_default=True,
     help="Refuse larger uploads.",
@@ -40,6 +41,7 @@ from regiontalk.errors import InputError
 @click.option(
     "--timeout",
     type=click.FloatRange(0, 3600, min_open=True),
+    callback=finite,
     default=20.0,
     show_default=True,
     help="Seconds that an upload may take, and a look at a photo.",
@@ -74,6 +76,8 @@ def command(
 
     def ready(address: str) -> None:
         console.message(f"{address}  (Ctrl-C ends it)", quiet)
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            console.message("whoever reaches this address sees the photos: nobody has to log in", quiet)
         if show:
             webbrowser.open(address)
 

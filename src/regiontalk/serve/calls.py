@@ -238,6 +238,7 @@ async def thumbnail(server: Server, request: Request, _: object) -> Response:
 
 
 CAPTION = {"threshold": PROBABILITY, "top": COUNT, "words": {**COUNT, "maximum": 100}, "confidence": PROBABILITY}
+FIND = {"threshold": PROBABILITY, "top": COUNT}
 DESCRIBE = {"alternatives": {**COUNT, "minimum": 0, "maximum": 20}}
 PAGES = {"offset": {**COUNT, "minimum": 0, "maximum": 10**9}, "limit": {**COUNT, "maximum": 500}}
 KEEP = Call(
@@ -249,6 +250,7 @@ CALLS = (
     _looking("caption", "The regions of a photo, with captions.", "Regions", CAPTION, {}),
     _looking("describe", "One sentence for a photo.", "Description", DESCRIBE, {}),
     _looking("align", "Which words of a sentence belong to which region.", "Alignment", {}, {"sentence": TEXT}),
+    _looking("find", "The regions that show what a phrase says, if any does.", "Finding", FIND, {"phrase": TEXT}),
     _looking("like", "Photos with a region like a box of this one.", "Hits", {}, {"xyxy": BOX, **FILTERS}),
     Call("GET", "/api/search", "Photos that show what a phrase says.", "Hits", search, {"q": TEXT, **FILTERS}),
     Call("GET", "/api/photos", "The photos of the index, the newest first.", "Photos", photos, PAGES),

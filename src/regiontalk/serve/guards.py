@@ -30,6 +30,7 @@ HEADERS = {
 }
 READING = ("GET", "HEAD")
 DRAIN_SECONDS, DRAIN_BYTES = 5.0, 1 << 27  # what is read of a refused body, so that its sender sees why
+DRAINS = 4  # at a time: the others wait without work, so that health is answered soon
 
 
 class WrongHost(UsageError):
@@ -49,12 +50,13 @@ class Guards:
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], metrics: Metrics) -> None:
         self._app, self._hosts, self._metrics = app, hosts, metrics
+        self._draining = asyncio.Semaphore(DRAINS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange, began = _Exchange(receive, send), time.monotonic()
+        exchange, began = _Exchange(receive, send, self._draining), time.monotonic()
         try:
             self._check(scope["method"], Headers(scope=scope))
             await self._app(scope, exchange.receive, exchange.send)
@@ -93,8 +95,9 @@ class _Exchange:
     Otherwise the connection is reset while the sender still writes, and it never sees the answer.
     """
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send, self._whole, self.status = receive, send, False, 0
+    def __init__(self, receive: Receive, send: Send, draining: asyncio.Semaphore) -> None:
+        self._receive, self._send, self._draining = receive, send, draining
+        self._whole, self.status = False, 0
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -116,6 +119,6 @@ class _Exchange:
     async def _drain(self) -> None:
         left = DRAIN_BYTES
         with suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
+            async with self._draining, asyncio.timeout(DRAIN_SECONDS):
                 while not self._whole and left > 0:
                     left -= len((await self.receive()).get("body", b""))

@@ -54,6 +54,12 @@ SCHEMAS: dict[str, Schema] = {
     "Alignment": _object(
         {"path": TEXT, "sentence": TEXT, "segments": _array(_object(SEGMENT)), "unknown": _array(TEXT)}
     ),
+    "Finding": _object(
+        {
+            **{**ABOUT, "phrase": TEXT, "here": {"type": "boolean"}, "regions": _array(_ref("Region"))},
+            **{"closest": NUMBER, "unknown": _array(TEXT)},
+        }
+    ),
     "Hits": _object(
         {
             **{"query": TEXT, "hits": _array(_object(HIT)), "unknown": _array(TEXT)},

@@ -101,6 +101,10 @@ def align(desk: Desk, photo: bytes | str, sentence: str) -> Answer:
     return _named(desk, photo, desk.model.align(desk.open(photo), sentence).to_dict())
 
 
+def find(desk: Desk, photo: bytes | str, phrase: str, **options: Any) -> Answer:
+    return _named(desk, photo, desk.model.find(desk.open(photo), phrase, **options).to_dict())
+
+
 def _named(desk: Desk, photo: bytes | str, answer: Answer) -> Answer:
     path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
     return {**answer, "path": path}
@@ -157,5 +161,5 @@ def picture(desk: Desk, id: str, size: int) -> bytes:
     return file.getvalue()
 
 
-_ALL = (about, caption, describe, align, measure, like, search, photos, photo, picture)
+_ALL = (about, caption, describe, align, find, measure, like, search, photos, photo, picture)
 TASKS: dict[str, Callable[..., Any]] = {task.__name__: task for task in _ALL}
