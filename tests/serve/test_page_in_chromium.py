@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from chromium import CHROMIUM, Browser
 from regiontalk.data.records import Dataset
@@ -138,6 +140,14 @@ def test_a_dropped_photo_shows_its_regions(browse: Browse, how: str) -> None:
         shown = len(browser.ask(CAPTIONS))
         assert shown >= expected if value == 0 else shown < len(captions)
         assert browser.ask("document.querySelectorAll('.region').length") == shown
+
+
+def test_a_photo_that_the_browser_cannot_show_has_captions_too(browse: Browse) -> None:
+    browser, tiff = browse(), io.BytesIO()
+    Image.open(PHOTOS / "bear.jpg").save(tiff, "TIFF")
+    drop(browser, "bear.tif", tiff.getvalue())
+    browser.wait_for(f"({CAPTIONS}).includes('a teddy bear')")
+    assert browser.ask("undrawn.checkVisibility()")
 
 
 def test_a_phrase_finds_photos_and_says_where(browse: Browse) -> None:

@@ -26,7 +26,8 @@ function readRoute() {
   const part = (name) => asked.get(name) ?? "";
   if (asked.has("like")) return { kind: "like", key, ...likeRoute(part("like"), part("box"), part("what")) };
   if (part("q").trim()) {
-    return { kind: "search", key, query: part("q").trim(), ...Object.fromEntries(FILTERS.map((one) => [one, part(one)])) };
+    const narrowed = Object.fromEntries(FILTERS.map((one) => [one, part(one)]));
+    return { kind: "search", key, query: part("q").trim(), ...narrowed };
   }
   return { kind: "all", key: "" };
 }

@@ -8,7 +8,6 @@ const PAGE = 60; // photos at a time
 const cards = find("cards"), more = find("more");
 let asked = null; // the route that is shown
 let shown = []; // its photos
-let total = 0; // how many there are; of a search, at least
 let pending = new AbortController();
 
 export const ids = () => shown.map(({ id }) => id);
@@ -18,7 +17,6 @@ export async function show(route, again = false) {
   if (asked?.key === route.key && !again) return;
   asked = route;
   shown = [];
-  total = 0;
   cards.replaceChildren();
   cards.className = "";
   for (const note of ["found", "unknown"]) find(note).textContent = "";
@@ -83,8 +81,7 @@ const LOADERS = {
   },
 };
 
-function fillPage({ total: all, photos }) {
-  total = all;
+function fillPage({ total, photos }) {
   append(photos, captionLine);
   more.hidden = shown.length >= total || photos.length === 0;
   find("found").textContent = total ? plural(total, "photo") : "";
@@ -98,7 +95,7 @@ function fillPage({ total: all, photos }) {
 function showHits({ hits, none_fit: none }) {
   const top = shown.length + PAGE;
   append(hits.slice(shown.length), wordLine);
-  total = shown.length;
+  const total = shown.length;
   cards.className = total < 3 ? "fewer" : total < 7 ? "few" : ""; // then there is room for larger ones
   more.hidden = hits.length < top;
   const order = asked.kind === "like" ? "the most alike first" : "the likeliest first";

@@ -12,7 +12,6 @@ let pending = new AbortController(); // what is asked for it
 let editing = false;
 
 export const current = () => photo;
-export const source = () => picture.src;
 
 /** Called with a region to find others like it. */
 export function onLike(go) {
@@ -86,7 +85,6 @@ function fill() {
   for (const part of ["pick-hint", "correct"]) find(part).hidden = !server.folder; // there is nowhere to save it
   stage.classList.toggle("searchable", Boolean(server.folder));
   slider.value = 100 * server.threshold;
-  if (!photo.regions.some(likely) && photo.regions.length) slider.value = 0;
   showCaptions();
   const said = shownCaptions();
   picture.alt = said.join(", ") || "Nothing likely was found in this photo";
@@ -107,7 +105,9 @@ function showCaptions() {
   overlay.show({ ...photo, regions }, rows.map((row, region) => ({ element: row, region })));
   find("captions").replaceChildren(...rows);
   find("threshold-value").textContent = percent(slider.value / 100);
-  find("count").textContent = `${regions.length} of ${plural(photo.regions.length, "region")}`;
+  find("count").textContent = regions.length ? `${regions.length} of ${plural(photo.regions.length, "region")}`
+    : photo.regions.length ? "Nothing so likely was found. Pull the slider to the left for what is less likely."
+    : "Nothing was found in this photo.";
   find("columns").hidden = !regions.length;
 }
 
