@@ -45,9 +45,9 @@ record_names() {
 
 record_find() {
     regiontalk evaluate find $model --truth $data --split test --record docs/runs/find-vit
-    for by in likelihood alignment both; do
-        regiontalk evaluate retrieval --model $model --truth $data --split test --by $by --record docs/runs/retrieval-vit-$by
-    done
+    regiontalk evaluate retrieval --model $model --truth $data --split test --by likelihood --record docs/runs/retrieval-vit-likelihood
+    regiontalk evaluate retrieval --model $model --truth $data --split test --by alignment --record docs/runs/retrieval-vit-alignment
+    regiontalk evaluate retrieval --model $model --truth $data --split test --by both --record docs/runs/retrieval-vit-both
     regiontalk evaluate retrieval --model $model --truth $data --split test --regions whole --record docs/runs/retrieval-vit-whole --note "the captions' model on whole photos, which it was not trained for"
 }
 

@@ -210,8 +210,9 @@ SECTIONS = (
         "find",
         DENSECAP,
         "Phrases found in photos",
-        "Of people's phrases, the share whose best region by `regiontalk find` has an IoU ≥ 0.5 with their box; the share "
-        "that is said to be there at all; and the share of other photos' phrases that is said not to be. In percent.",
+        "Of people's phrases, the share whose best region by `regiontalk find` has an IoU ≥ 0.5 with their box; the "
+        "share that is said to be there at all; and the share of other photos' phrases that is said not to be. In "
+        "percent.",
         (
             Column("best region right", ("accuracy",), digits=1),
             Column("said to be there", ("found",), digits=1),
