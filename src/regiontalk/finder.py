@@ -97,8 +97,10 @@ class Evidence(NamedTuple):
 def choose(likely: Scores, boxes_xyxy: NDArray[np.floating], least: float, top: int | None) -> NDArray[np.intp]:
     """The regions with an area that show a phrase with a probability of at least `least`, best first; of several in
     about the same place the best."""
-    kept = geometry.nms(boxes_xyxy, likely, SAME_PLACE)
-    return kept[(likely[kept] >= least) & (geometry.area(boxes_xyxy[kept]) > 0)][:top]
+    enough = np.flatnonzero((likely >= least) & (geometry.area(boxes_xyxy) > 0))
+    if not len(enough):
+        return enough
+    return enough[geometry.nms(boxes_xyxy[enough], likely[enough], SAME_PLACE)][:top]
 
 
 def read_phrase(runtime: Runtime, text: str) -> Phrase:
