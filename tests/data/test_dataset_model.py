@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,12 @@ import regiontalk
 from regiontalk.data.dataset_model import DatasetModel, in_record
 from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset
-from regiontalk.errors import DataError
+from regiontalk.data.region_files import ScoredBoxes
+from regiontalk.errors import DataError, UsageError
+from regiontalk.export.detector import export_model
+from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model import Model
+from regiontalk.training.checkpoints import find_checkpoint
 from regiontalk.types import ImageRegions, Region
 
 
@@ -69,3 +74,42 @@ def test_a_broken_photo_is_named(model: Model, tmp_path: Path, scene: Image.Imag
     asked = DatasetModel(model, Dataset(tmp_path))
     with pytest.raises(DataError, match=r"broken\.png"):
         asked.regions(asked.dataset[0])
+
+
+@pytest.fixture(scope="module")
+def region_rnn(quick_recipe: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a net that looks at crops and has learned nothing."""
+    import torch
+
+    from regiontalk.training.detector.task import FCLNTask
+    from regiontalk.training.engine import Engine
+
+    class Nobody:
+        def step(self, *_: object) -> None: ...
+        def say(self, _: str) -> None: ...
+
+    changes = ("net.localize=false", "net.crops=32", "prediction.score=proposal", "prediction.caption_weight=1.0")
+    folder = tmp_path_factory.mktemp("crops") / "run"
+    Engine(FCLNTask.begin(quick_recipe(*changes)), folder, torch.device("cpu"), Nobody()).save()
+    return folder
+
+
+def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(region_rnn: Path, scenes: Path) -> None:
+    asked = DatasetModel(Model(open_torch_runtime(region_rnn)), Dataset(scenes, "dev"))
+    record = asked.dataset[0]
+    boxes = np.array([[2.0, 2.0, 20.0, 20.0], [30.0, 2.0, 50.0, 20.0], [30.0, 3.0, 50.0, 20.0]])
+    scores = np.array([0.2, 0.4, 0.8])
+    found = asked.regions_among(record, lambda *_: ScoredBoxes(boxes, scores))
+    np.testing.assert_allclose([region.xyxy for region in found.regions], boxes[[2, 0]], atol=1e-3)
+    for region, score in zip(found.regions, scores[[2, 0]], strict=True):
+        words = len(region.caption.split())
+        means = [score * np.exp(region.logprob / count) for count in (words, words + 1)]  # without END, and with it
+        assert np.isclose(region.score, means, rtol=1e-4).any()
+    assert asked.true_regions(record).regions
+    with pytest.raises(DataError, match="finds no regions itself"):
+        asked.regions(record)
+
+
+def test_such_a_net_is_no_model(region_rnn: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no regions itself"):
+        export_model(find_checkpoint(region_rnn), tmp_path / "model", "crops")

@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 import torch
 
+from regiontalk.errors import UsageError
 from regiontalk.export.graphs import serialize, to_onnx
 from regiontalk.model_folder import GRAPHS, Head, check_free, check_head, read_model_folder, write_model_folder
 from regiontalk.nets.fcln import FCLN
@@ -29,6 +30,11 @@ def export_model(
     """Writes the model folder `out`, with the recipe's prediction settings."""
     check_free(out)
     trained = load_fcln(checkpoint)
+    if not trained.net.config.localize:
+        raise UsageError(
+            f"{checkpoint}: a net without a localization layer finds no regions itself, so it is no model",
+            hint="predict --regions runs it as it is",
+        )
     info = model_info(trained.net, trained.recipe.prediction, name, precision, {"step": trained.state["step"]})
     graphs = serialize(trace(trained.net), precision)
     for head, added in (heads or {}).items():
