@@ -85,16 +85,23 @@ class Section:
     steps: bool = False
     """With the steps of training."""
     hides_dev: bool = True
+    series: str = ""
+    """Only runs whose names begin so; no other section takes them."""
 
     def takes(self, run: Run) -> bool:
         if self.kind == "proposals":
             return "proposal_recall" in run
-        if densecap_table.is_cell(run):
+        if densecap_table.is_cell(run) or _series(run) != self.series:
             return False
         is_true_boxes = run.get("settings", {}).get("boxes") == "true"
         return bool(run["kind"] == self.kind and (self.kind != "dense" or is_true_boxes == self.true_boxes))
 
 
+def _series(run: Run) -> str:
+    return next((one for one in SERIES if run["name"].startswith(one)), "")
+
+
+SERIES = ("sampling-",)
 RANKS = ("r1", "r5", "r10", "median_rank")
 
 
@@ -153,6 +160,29 @@ SECTIONS = (
         (MAP, STRICT, METEOR),
         true_boxes=True,
         references=True,
+    ),
+    Section(
+        "dense",
+        DENSECAP,
+        "How regions are sampled",
+        "What each departure from the paper's training does to one small network ([recipe](../recipes/sampling.toml), "
+        "[commands](training.md#what-each-departure-does)): 19,200 photos each, everything else the same. *written*: "
+        "as DenseCap 3 says. *no-gradient*: none through the boxes' coordinates. *anchors*: the localization layer "
+        "learns from anchors, not from predicted boxes. *balanced*: as many regions of each true one. *weights*: all "
+        "losses weigh 1. *release*: as the released code. *ours*: as the package's model.",
+        (MAP, STRICT, Column("boxes alone", ("detection_map",)), METEOR),
+        hides_dev=False,
+        series="sampling-",
+    ),
+    Section(
+        "dense",
+        DENSECAP,
+        "How regions are sampled: true boxes",
+        "The same networks with the places given.",
+        (MAP, STRICT, METEOR),
+        true_boxes=True,
+        hides_dev=False,
+        series="sampling-",
     ),
     Section(
         "suppression",
