@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,16 @@ def test_findings_are_those_of_the_stored_regions(index: Index, model: Model) ->
 
 def test_a_folder_of_the_index(index: Index) -> None:
     assert [Path(own[0].path).name for own in index.find(["a red square"], folder="below")] == ["b.png"]
+
+
+def test_words_that_the_alignment_head_does_not_know(
+    index: Index, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index cannot tell: its photos have to be looked at."""
+    head = model.runtime.head("words")
+    fewer = replace(head, words=replace(head.words, words=("a", *("zzz",) * (len(head.words.words) - 1))))
+    monkeypatch.setitem(model.runtime.heads, "words", fewer)  # type: ignore[arg-type]
+    assert index.find(["red square"]) == []
 
 
 def test_changed_photos_are_left_out(index: Index) -> None:

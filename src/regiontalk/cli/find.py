@@ -12,7 +12,8 @@ import click
 from regiontalk.cli import console, outputs, render
 from regiontalk.cli.each_photo import PhotoOptions, photo_options, put_all
 from regiontalk.cli.options import finite, heads_option
-from regiontalk.errors import IndexProblem, SkippedInputs, UsageError
+from regiontalk.errors import IndexProblem, ModelError, SkippedInputs, UsageError
+from regiontalk.images import Limits, Photo
 from regiontalk.photos import Photos, attempts
 from regiontalk.types import Finding, ImageRegions, Shown
 
@@ -79,20 +80,25 @@ def _look(
     asked: PhotoOptions, photos: Photos, phrases: Sequence[str], options: dict[str, Any], look_again: bool
 ) -> list[Findings]:
     """What was found in every photo that could be read, the likeliest first."""
-    model, found = asked.load_model(), list[Findings]()
-    model.find([], phrases, **options)  # what is wrong with the phrases is said before a photo is opened
-
-    known = {} if look_again or asked.size is not None else _from_indexes(asked, model, phrases, options)
+    limits, found = Limits(megapixels=asked.max_megapixels), list[Findings]()
+    model = asked.load_model() if photos.can_be_opened(limits) else None
+    known = {}
+    if model is not None:
+        model.find([], phrases, **options)  # what is wrong with the phrases is said before a photo is opened
+        known = {} if look_again or asked.size is not None else _from_indexes(asked, model, phrases, options)
 
     def ask(path: str) -> Findings:
-        if os.path.abspath(path) in known:  # noqa: PTH100
-            return tuple(replace(one, path=path) for one in known[os.path.abspath(path)])  # noqa: PTH100
-        return tuple(replace(one, path=path) for one in model.find(photos.source(path), phrases, **options))
+        if model is None:
+            Photo(photos.source(path), limits).check()
+            return ()
+        place = os.path.abspath(path)  # noqa: PTH100
+        own = known[place] if place in known else model.find(photos.source(path), phrases, **options)
+        return tuple(replace(one, path=path) for one in own)
 
     count = len(photos.paths)
     watched = console.track(attempts(ask, photos.paths, asked.workers), "Looking", count, asked.quiet or count == 1)
     put_all(watched, found.append, count, "looked at")
-    return sorted(found, key=lambda own: -max(one.closest for one in own))
+    return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
 
 
 def _from_indexes(
@@ -107,7 +113,7 @@ def _from_indexes(
         try:
             for own in index.find(phrases, folder=below, **options):
                 known[os.path.abspath(own[0].path)] = own  # noqa: PTH100
-        except IndexProblem as problem:
+        except (IndexProblem, ModelError) as problem:
             if index.place.exists():
                 console.message(f"without the index: {problem.message}", asked.quiet)
         finally:

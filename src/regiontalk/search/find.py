@@ -16,8 +16,6 @@ from regiontalk.runtime import Floats, Runtime
 from regiontalk.search.store import PhotoFile, Store, StoredPhoto, Where
 from regiontalk.types import Finding
 
-MOST_PHOTOS = 1000  # of an index, whose regions are compared: those that the words fit best
-
 
 class FoundIn(NamedTuple):
     file: PhotoFile
@@ -35,12 +33,14 @@ class Sought:
     top: int | None
 
     def find_in(self, store: Store, where: Where) -> Iterator[FoundIn]:
+        """Every photo; none if the alignment head knows no word of a phrase."""
         phrases = [finder.read_phrase(self.runtime, phrase) for phrase in self.phrases]
+        if not all(len(phrase.vectors) for phrase in phrases):
+            return
         with store.reading():
             files = store.files(where.folder)
-            scored = store.word_scores(np.concatenate([phrase.vectors for phrase in phrases]), where)
-            best = np.argsort(-scored.scores.max(axis=1), kind="stable")[:MOST_PHOTOS]
-            ids = scored.ids[best].tolist()
+            # all photos; and each vector is compared with its checksum
+            ids = store.word_scores(phrases[0].vectors[:1], where).ids.tolist()
             pairs = list(zip(store.read(ids), store.vectors(ids), strict=True))
         for photo, vectors in pairs:
             yield FoundIn(files[photo.path].file, tuple(self._find(phrases, photo, vectors)))

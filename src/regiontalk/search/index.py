@@ -148,7 +148,7 @@ class Index:
             if _is_as_it_was(path, file):
                 opens = Photo(str(path), model.limits)
                 found.append(tuple(replace(one, path=str(path), photo=opens) for one in own))
-        return sorted(found, key=lambda own: -max(one.closest for one in own))
+        return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
 
     def like(
         self,
