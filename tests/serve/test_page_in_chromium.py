@@ -248,6 +248,21 @@ def test_a_sentence_takes_the_colours_of_its_regions(browse: Browse) -> None:
     assert len(browser.ask(CAPTIONS)) == browser.ask("document.querySelectorAll('.region').length")
 
 
+def test_a_thing_is_found_or_said_not_to_be_there(browse: Browse) -> None:
+    browser = browse()
+    open_photo(browser, "bear.jpg")
+    browser.wait_for("!document.getElementById('tab-find').hidden")
+    browser.click("#tab-find")
+    for phrase, here in (("a teddy bear", True), ("a steam locomotive", False)):
+        browser.ask("document.activeElement.select()")
+        browser.write(phrase)
+        browser.enter()
+        said = "document.querySelector('#find-panel .sentence').textContent"
+        browser.wait_for(f"{said}.includes({phrase!r})")
+        assert ("not here" in browser.ask(said)) is not here
+        assert (browser.ask("document.querySelectorAll('#regions .region').length") > 0) is here
+
+
 def test_captions_are_corrected_and_saved_as_records(browse: Browse, folder: Path) -> None:
     browser = browse()
     open_photo(browser, "coffee.jpg")
