@@ -105,7 +105,7 @@ HEADLINES = (
         "… with the paper's BRNN, R@1",
         "align-brnn",
         Column("", ("text_to_image", "r1"), 1, 1),
-        "the paper's words, score and loss on the codes of 0.2.0's model: what better codes alone bring",
+        "the paper's words, score and loss, on codes of a detector that knows COCO's object names alone",
         " %",
         ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
     ),
@@ -125,8 +125,7 @@ HEADLINES = (
         "Region captions from weak labels, CIDEr",
         "sentences-regions",
         Column("", ("cider",), digits=1),
-        "the RNN learned from sentences of whole photos; but its codes come from a detector that was taught phrases on "
-        "boxes",
+        "learned from sentences of whole photos alone: no net on the way has seen a phrase on a box",
         published=("regions", "region RNN (K&FF table 3)", Column("", ("cider",), digits=1), "K&FF, other photos"),
     ),
     Headline(
