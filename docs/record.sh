@@ -8,18 +8,18 @@
 #     names              whether it names the objects of COCO's dev photos (1 minute)
 #     find               phrases found on its regions, and DenseCap's table 2 (60 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
-#     brnn               the paper's alignment net: table 1, grounding, region ranking (table 3), vector lengths
-#                        (30 minutes, without training: RUN must be there)
+#     weak               the nets that learned from sentences alone: table 1, grounding, table 3, vector lengths
+#                        (60 minutes, without training: DETECTOR and runs/NAME of every recipe must be there)
 #     precisions         a detector in every precision of its weights (CHECKPOINT must be there; 10 minutes)
 #     suppression        learned suppression against NMS and the ranking, on dev photos (10 minutes)
 #     speed              benchmarks (5 minutes)
 #
-# Without PART: package, names and speed. DATA, OBJECTS, RUN, CODES and CHECKPOINT name other places than those below.
+# Without PART: package, names and speed. DATA, OBJECTS, DETECTOR, CODES and CHECKPOINT name other places than those below.
 # Every call of a part that reads test photos is one more look at test, and is counted.
 set -euo pipefail
 data=${DATA:-data/flickr8k_entities}
 objects=${OBJECTS:-data/coco_objects}
-run=${RUN:-runs/align-brnn}
+detector=${DETECTOR:-models/vit-coco}
 codes=${CODES:-codes/flickr8k.npz}
 checkpoint=${CHECKPOINT:-runs/compact-sentences}
 model=src/regiontalk/weights
@@ -57,13 +57,23 @@ record_nearest_neighbour() {
     regiontalk evaluate captions --truth $data --split test --predictions $work/neighbours.jsonl --training $data --record docs/runs/sentences-nearest-neighbour --note "L2 on codes and appearances of whole photos"
 }
 
-record_brnn() {
-    make_codes
-    regiontalk evaluate alignment $run --codes $codes --truth $data --record docs/runs/align-brnn
-    regiontalk data codes $data $work/true-boxes.npz --model $model --split test --on-truths
-    regiontalk baseline region-ranking $data $codes --split test --truths $work/true-boxes.npz --alignment $run --beta 0.3 -o $work/pieces.jsonl
-    regiontalk evaluate regions --truth $data --split test --predictions $work/pieces.jsonl --record docs/runs/sentences-regions-ranking --note "the codes that it reads come from a detector that was taught phrases on boxes, so this is not learned from sentences alone"
-    regiontalk evaluate vector-lengths $run --codes $codes --truth $data -o docs/word-lengths.svg --record docs/runs/vector-lengths-brnn
+record_weak() {
+    note="the detector (recipes/vit-coco.toml) knows COCO's object names alone: no phrase on a box, no sentence"
+    weak=$work/weak.npz truths=$work/true-boxes.npz chosen="--beta 0.1377 --place-weight 0.1147"
+    regiontalk data codes $data $weak --model $detector --surroundings
+    regiontalk data codes $data $truths --model $detector --split test --on-truths --surroundings
+    for name in brnn deptree defrag brnn-sgd deptree-sgd defrag-sgd; do
+        regiontalk evaluate alignment runs/align-$name --codes $weak --truth $data --record docs/runs/align-$name --note "$note"
+    done
+    regiontalk evaluate grounding runs/align-brnn --codes $weak --truth $data --place-weight 0.1147 --record docs/runs/align-brnn-grounding --note "$note"
+    regiontalk baseline region-ranking $data $weak --split test --truths $truths --alignment runs/align-brnn $chosen -o $work/ranking.jsonl
+    regiontalk evaluate regions --truth $data --split test --predictions $work/ranking.jsonl --record docs/runs/sentences-regions-ranking --note "$note"
+    for name in sentences-regions sentences-regions-multiplicative sentences-regions-views joint sentences-rnn; do
+        regiontalk predict runs/$name $data --codes $truths --on-truths --beam 1 -o $work/$name.jsonl
+        case $name in joint) to=sentences-regions-joint ;; sentences-rnn) to=sentences-regions-full-frame ;; *) to=$name ;; esac
+        regiontalk evaluate regions --truth $data --split test --predictions $work/$name.jsonl --record docs/runs/$to --note "$note"
+    done
+    regiontalk evaluate vector-lengths runs/align-brnn --codes $weak --truth $data -o docs/word-lengths.svg --record docs/runs/vector-lengths-brnn
 }
 
 make_codes() {
