@@ -12,7 +12,6 @@ import pytest
 from conftest import draw_scene
 from regiontalk.cli.main import run
 from regiontalk.search.index import Index
-from regiontalk.serve.settings import Settings
 
 SERVE = ("serve", "--no-open", "--port", "0", "--workers", "1")
 
@@ -47,8 +46,3 @@ def test_a_damaged_index(aligning_model: Path, tmp_path: Path, capsys: pytest.Ca
     (place / "index.sqlite").write_bytes(b"no database" * 1000)
     assert run([*SERVE, str(tmp_path), "--model", str(aligning_model)]) == 5
     assert "damaged" in capsys.readouterr().err
-
-
-def test_its_names() -> None:
-    settings = Settings(host="::1", allowed_hosts=("Photos.Example",))
-    assert settings.hosts == {"127.0.0.1", "localhost", "[::1]", "photos.example"}

@@ -109,7 +109,7 @@ class _Exchange:
             self.status, headers = message["status"], MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-            headers.setdefault("Cache-Control", "no-store")
+            headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
         if message["type"] == "http.response.body" and not message.get("more_body") and not self._whole:
             await self._send({**message, "more_body": True})
             await self._drain()

@@ -118,10 +118,10 @@ class Worker:
             return self._child.receive(self._settings.seconds)
         except TimeoutError as error:  # an OSError too
             self._replace()
-            raise Lost(f"this photo takes longer than {self._settings.seconds:g} seconds") from error
+            raise Lost(f"this takes longer than {self._settings.seconds:g} seconds") from error
         except (EOFError, OSError) as error:
             self._replace()
-            raise Lost("this photo takes more memory than it may") from error
+            raise Lost("this takes more memory than it may") from error
 
     def _replace(self) -> None:
         self._child.end()
@@ -155,7 +155,7 @@ def _attempt(desk: Desk, task: str, inputs: dict[str, Any]) -> Any:
     except RegionTalkError as error:
         return error
     except MemoryError:
-        return ImageError("this photo takes more memory than it may")
+        return ImageError("this takes more memory than it may")
     except Exception:
         traceback.print_exc()
         return OwnFault("an error of the server's own; its log says more")
