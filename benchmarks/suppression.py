@@ -5,7 +5,7 @@ by what better regions there are: how much they overlap, and whether they say th
 evaluation would give for it (`fitting.ranking`). It is asked twice: the second time, better regions are those that it
 preferred the first time. Figures are cross-validated; peers see the same photos.
 
-python benchmarks/suppression.py data/flickr8k_entities --photos 600
+python benchmarks/suppression.py data/flickr8k_entities --photos 300
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", help="a model folder; default: the package's own")
-    parser.add_argument("--photos", type=int, default=600, help="dev photos, evenly spaced")
+    parser.add_argument("--photos", type=int, default=300, help="dev photos, evenly spaced")
     parser.add_argument("--json", action="store_true", help="print the JSON object alone")
     options = parser.parse_args()
     model = regiontalk.load(options.model)

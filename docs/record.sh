@@ -85,7 +85,7 @@ record_precisions() {
 }
 
 record_suppression() {
-    python docs/record.py --each rows docs/runs/suppression suppression "flickr8k_entities, dev (600 photos)" benchmarks/suppression.py $data --photos 600
+    python docs/record.py --each rows docs/runs/suppression suppression "flickr8k_entities, dev (300 photos)" benchmarks/suppression.py $data --photos 300
 }
 
 record_speed() {
