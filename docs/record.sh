@@ -59,14 +59,14 @@ record_nearest_neighbour() {
 
 record_weak() {
     note="the detector (recipes/vit-coco.toml) knows COCO's object names alone: no phrase on a box, no sentence"
-    weak=$work/weak.npz truths=$work/true-boxes.npz chosen="--beta 0.1377 --place-weight 0.1147"
+    weak=$work/weak.npz truths=$work/true-boxes.npz
     regiontalk data codes $data $weak --model $detector --surroundings
     regiontalk data codes $data $truths --model $detector --split test --on-truths --surroundings
     for name in brnn deptree defrag brnn-sgd deptree-sgd defrag-sgd; do
         regiontalk evaluate alignment runs/align-$name --codes $weak --truth $data --record docs/runs/align-$name --note "$note"
     done
     regiontalk evaluate grounding runs/align-brnn --codes $weak --truth $data --place-weight 0.1147 --record docs/runs/align-brnn-grounding --note "$note"
-    regiontalk baseline region-ranking $data $weak --split test --truths $truths --alignment runs/align-brnn $chosen -o $work/ranking.jsonl
+    regiontalk baseline region-ranking $data $weak --split test --truths $truths --alignment runs/align-brnn --beta 0.1377 --place-weight 0.1147 -o $work/ranking.jsonl
     regiontalk evaluate regions --truth $data --split test --predictions $work/ranking.jsonl --record docs/runs/sentences-regions-ranking --note "$note"
     for name in sentences-regions sentences-regions-multiplicative sentences-regions-views joint sentences-rnn; do
         regiontalk predict runs/$name $data --codes $truths --on-truths --beam 1 -o $work/$name.jsonl

@@ -17,7 +17,15 @@ from regiontalk.cli.main import program
 ROOT = Path(__file__).parents[2]
 
 
-PLACES = {"$data": ".", "$model": ".", "$objects": ".", "$run": ".", "$codes": "codes.npz"}
+PLACES = {
+    "$data": ".",
+    "$model": ".",
+    "$objects": ".",
+    "$detector": ".",
+    "$weak": "weak.npz",
+    "$truths": "truths.npz",
+    "$codes": "codes.npz",
+}
 
 
 def commands() -> list[list[str]]:
@@ -53,7 +61,7 @@ def test_an_unknown_part_is_an_error() -> None:
     done = subprocess.run(["bash", str(ROOT / "docs" / "record.sh"), "everything"], check=False, capture_output=True)
     assert done.returncode == 127
     parts = re.findall(r"^record_(\w+)\(\)", (ROOT / "docs" / "record.sh").read_text(), re.MULTILINE)
-    assert {"package", "names", "find", "nearest_neighbour", "brnn", "precisions", "suppression", "speed"} == set(parts)
+    assert {"package", "names", "find", "nearest_neighbour", "weak", "precisions", "suppression", "speed"} == set(parts)
 
 
 def test_a_benchmark_with_several_rows_becomes_several_runs(tmp_path: Path) -> None:
