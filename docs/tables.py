@@ -188,8 +188,8 @@ SECTIONS = (
         "dense",
         DENSECAP,
         "Affine regions",
-        "Regions read on a grid that the captions may turn, shear, scale and shift (*regions*), which DenseCap leaves to "
-        "future work, against boxes: 12,800 photos each ([recipe](../recipes/compact-affine.toml)), 500 dev photos. "
+        "Regions read on a grid that the captions may turn, shear, scale and shift (*regions*), which DenseCap leaves "
+        "to future work, against boxes: 12,800 photos each ([recipe](../recipes/compact-affine.toml)), 500 dev photos. "
         "The grid hardly leaves its box in so short a training, and nothing is gained: the package's model has none.",
         (MAP, STRICT, METEOR),
         true_boxes=None,
