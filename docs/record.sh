@@ -12,6 +12,8 @@
 #                        (60 minutes, without training: DETECTOR and runs/NAME of every recipe must be there)
 #     precisions         a detector in every precision of its weights (CHECKPOINT must be there; 10 minutes)
 #     suppression        learned suppression against NMS and the ranking, on dev photos (10 minutes)
+#     table1             DenseCap's table 1: every system on every source of regions (runs/table1-* and proposals/*.jsonl.gz
+#                        must be there: docs/evaluation.md; hours on a CPU without DEVICE=cuda)
 #     speed              benchmarks (5 minutes)
 #
 # Without PART: package, names and speed. DATA, OBJECTS, DETECTOR, CODES and CHECKPOINT name other places than those below.
@@ -86,6 +88,18 @@ record_precisions() {
 
 record_suppression() {
     python docs/record.py --each rows docs/runs/suppression suppression "flickr8k_entities, dev (300 photos)" benchmarks/suppression.py $data --photos 300
+}
+
+record_table1() {
+    for system in full-image region-rnn edgeboxes fcln; do
+        for source in edgeboxes rpn own truth; do
+            case $source in edgeboxes | rpn) regions=proposals/$source.jsonl.gz ;; *) regions=$source ;; esac
+            [ $source = own ] && [ $system != fcln ] && continue
+            regiontalk predict runs/table1-$system $data --split test --regions $regions --device ${DEVICE:-auto} -o $work/$system-$source.jsonl
+            regiontalk evaluate dense --truth $data --split test --predictions $work/$system-$source.jsonl --record docs/runs/table1-$system-$source
+        done
+    done
+    python docs/record.py --each rows docs/runs/speed-table1-cpu speed-table1 "a photo of 448 pixels" benchmarks/table1.py --device cpu
 }
 
 record_speed() {
