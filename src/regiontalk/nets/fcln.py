@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from regiontalk.errors import UsageError
 from regiontalk.nets.backbones import BackboneName, build_backbone
 from regiontalk.nets.language import LanguageConfig, LanguageModel
-from regiontalk.nets.layers import STRIDE
 from regiontalk.nets.localization import (
     LocalizationConfig,
     LocalizationLayer,
@@ -54,8 +53,8 @@ class FCLNConfig:
     language: LanguageConfig = field(default_factory=LanguageConfig)
 
     def __post_init__(self) -> None:
-        if self.crops < 0 or self.crops % STRIDE:
-            raise UsageError(f"crops is {self.crops}; it must be 0 or a multiple of {STRIDE}")
+        if self.crops < 0:
+            raise UsageError(f"crops is {self.crops}; it may not be negative")
         if self.crops and self.localize:
             raise UsageError("crops need localize = false: nothing but crops goes through the backbone")
 
@@ -82,6 +81,8 @@ class FCLN(nn.Module):
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, config.channels, config.skip)
+        if config.crops % self.pad_to:
+            raise UsageError(f"crops is {config.crops}; for this backbone it must be a multiple of {self.pad_to}")
         channels = self.backbone.channels
         self.localization = LocalizationLayer(channels, config.localization) if config.localize else None
         self.recognition = RecognitionNetwork(channels, config.recognition)

@@ -298,7 +298,7 @@ def test_whole_photos_are_learned_with_their_sentences(quick_recipe, scenes, tmp
     ("change", "said"),
     [
         (("net.crops=32",), "localize"),
-        (("net.localize=false", "net.crops=30"), "multiple of 16"),
+        (("net.localize=false", "net.crops=-16"), "negative"),
         (("data.0.proposals=x.jsonl",), "makes its own"),
         (("net.localize=false", "sampler.inference_proposals=5"), "neither"),
     ],
@@ -306,3 +306,8 @@ def test_whole_photos_are_learned_with_their_sentences(quick_recipe, scenes, tmp
 def test_impossible_baselines(change, said, quick_recipe):
     with pytest.raises(UsageError, match=said):
         quick_recipe(*change)
+
+
+def test_crops_fit_the_backbone(quick_recipe):
+    with pytest.raises(UsageError, match="multiple of 32"):
+        FCLNTask.begin(quick_recipe("net.localize=false", "net.crops=48", "net.backbone=efficientnet-lite0"))
