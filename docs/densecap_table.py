@@ -25,7 +25,8 @@ INTRO = (
     "DenseCap table 1: every system on regions from every source, 300 a photo, on Flickr8k's test photos. All rows "
     "have the same backbone (EfficientNet-lite2), data and number of photos seen in training, which are few: compare "
     "them with each other. The paper's figures (Visual Genome, VGG-16) stand beside ours for their order alone: the "
-    "data do not compare. Its FCLN in the column RPN is on its own proposals. How the systems differ: "
+    "data do not compare. (It prints what its FCLN does on its own proposals in the column RPN.) Our EdgeBoxes are "
+    "found on gradient edges, the paper's on structured ones. How the systems differ, and what the table shows: "
     "[evaluation.md](evaluation.md#densecaps-table-1)."
 )
 
