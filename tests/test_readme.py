@@ -159,7 +159,17 @@ def test_headline_figures_are_those_of_the_results_page() -> None:
         assert float(shown) == pytest.approx(measured[name.lower()], abs=0.051), name
 
 
-@pytest.mark.parametrize("name", ["load", "describe", "alt_text", "align", "look", "regions", "codes"])
+def test_every_exit_code_is_listed() -> None:
+    from regiontalk import errors
+
+    listed = {
+        int(code) for code in re.findall(r"^\| (\d+) \|", section(README, "## Extras and exit codes"), re.MULTILINE)
+    }
+    raised = {kind.exit_code for kind in vars(errors).values() if getattr(kind, "exit_code", None) is not None}
+    assert listed == raised | {0, 130}
+
+
+@pytest.mark.parametrize("name", ["load", "describe", "alt_text", "align", "find", "look", "regions", "codes"])
 def test_the_api_page_has_every_signature(name: str) -> None:
     import regiontalk
     from regiontalk.model import Model
