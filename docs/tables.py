@@ -78,8 +78,8 @@ class Section:
     published: str | None = None
     """The rows of docs/published.toml that belong here, and their columns where they are others."""
     published_columns: tuple[Column, ...] = ()
-    true_boxes: bool | None = False
-    """Only runs on true boxes, or only runs on others; None: both."""
+    true_boxes: bool = False
+    """Only runs on true boxes, or only runs on others."""
     references: bool = False
     """With the truth's reference scores."""
     steps: bool = False
@@ -94,14 +94,14 @@ class Section:
         if densecap_table.is_cell(run) or _series(run) != self.series:
             return False
         is_true_boxes = run.get("settings", {}).get("boxes") == "true"
-        return bool(run["kind"] == self.kind and (self.kind != "dense" or self.true_boxes in (None, is_true_boxes)))
+        return bool(run["kind"] == self.kind and (self.kind != "dense" or is_true_boxes == self.true_boxes))
 
 
 def _series(run: Run) -> str:
     return next((one for one in SERIES if run["name"].startswith(one)), "")
 
 
-SERIES = ("sampling-", "affine-")
+SERIES = ("sampling-",)
 RANKS = ("r1", "r5", "r10", "median_rank")
 
 
@@ -183,18 +183,6 @@ SECTIONS = (
         true_boxes=True,
         hides_dev=False,
         series="sampling-",
-    ),
-    Section(
-        "dense",
-        DENSECAP,
-        "Affine regions",
-        "Regions read on a grid that the captions may turn, shear, scale and shift (*regions*), which DenseCap leaves "
-        "to future work, against boxes: 12,800 photos each ([recipe](../recipes/compact-affine.toml)), 500 dev photos. "
-        "The grid hardly leaves its box in so short a training, and nothing is gained: the package's model has none.",
-        (MAP, STRICT, METEOR),
-        true_boxes=None,
-        hides_dev=False,
-        series="affine-",
     ),
     Section(
         "suppression",

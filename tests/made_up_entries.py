@@ -24,4 +24,5 @@ def entry(number: int, path: str | None = None, taken: str = "2021-05-30T18:05:1
     captions = tuple(region.caption for region in regions)
     digest = number.to_bytes(16, "big")
     state = np.random.default_rng(number).standard_normal(STATE).astype(np.float32)
-    return Entry(file, digest, taken, (20, 30), tuple(regions), captions, vectors_of(number, rows), state)
+    raw_scores = tuple(0.5 + row / 64 for row in range(rows))
+    return Entry(file, digest, taken, (20, 30), tuple(regions), raw_scores, captions, vectors_of(number, rows), state)

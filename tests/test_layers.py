@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "runs": {"", "data"},
     "runtime": {""},
     "data": {""},
-    "evaluation": {"", "data"},
+    "evaluation": {"", "data", "search"},
     "codes": {"", "runtime", "data"},
     "fitting": {"", "data", "evaluation", "search"},
     "nets": {"", "data"},

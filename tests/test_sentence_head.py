@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -171,3 +172,20 @@ def test_what_makes_no_sense(model: Model, photos: list[Image.Image], options: d
 def test_a_model_that_cannot_speak(tiny_model: Path, photos: list[Image.Image]) -> None:
     with pytest.raises(ModelError, match="has no head 'sentence': it cannot describe whole photos"):
         regiontalk.load(tiny_model).describe(photos[0])
+
+
+def test_likelihoods_are_those_of_words_that_follow_each_other(model: Model, photos: list[Image.Image]) -> None:
+    """Several photos at a time, filled up with regions that are not there, as one photo by itself."""
+    head, sentence = SentenceHead(model.runtime), model.describe(photos[0]).sentence + " quokka"
+    tokens = head.words.encode(head.words.clean(sentence) or [])
+    scenes, expected = [], []
+    for photo in photos[:3]:
+        codes = model.codes(model.look(photo))
+        scenes.append(head.scene(codes.codes, codes.boxes_xyxy, 25))
+        state, total = head._begin(codes.codes, codes.boxes_xyxy), 0.0
+        for before, token in pairwise((head.words.start(), *tokens, END)):
+            logprobs, state = head._step(np.array([before]), state)
+            total += 0.0 if token == UNKNOWN else float(logprobs[0, token])
+        expected.append(total / len(tokens))  # END counts, the unknown word does not
+    assert {len(scene) for scene in scenes} == {head.scene_size(25)}
+    np.testing.assert_allclose(head.likelihoods(sentence, np.stack(scenes), 25), expected, atol=1e-4)

@@ -196,19 +196,21 @@ class SentencePredictionConfig:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How likely a photo shows a phrase: σ(fit · f + captions · c + bias), f being how well the phrase's words fit the
-    photo's regions on average, and c the share of its words in the photo's captions. `regiontalk fit` fits it.
-    Without a fit, photos come in the right order and scores mean nothing."""
+    """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l + bias). f: how well the phrase's
+    words fit the photo's regions on average; c: the share of its words in the photo's captions; l: how much likelier
+    the head `sentence` finds it than for other photos. `regiontalk fit` fits it. Without a fit, photos come in the
+    right order and scores mean nothing."""
 
     fit: float = 1.0
     captions: float = 0.0
+    likelihood: float = 0.0
     bias: float = 0.0
     likely: float = 0.0
     """Photos that are less likely are not shown unless they are asked for."""
 
     def __post_init__(self) -> None:
-        if min(self.fit, self.captions) < 0:
-            raise UsageError("fit and captions must not be negative")
+        if min(self.fit, self.captions, self.likelihood) < 0:
+            raise UsageError("fit, captions and likelihood must not be negative")
         if not 0 <= self.likely <= 1:
             raise UsageError(f"likely is {self.likely}; it is a probability from 0 to 1")
 

@@ -66,7 +66,8 @@ class SentenceHead:
         self.settings = to_dataclass(SentencePredictionConfig, head.info.settings, "sentence")
         self.rules = sentence_rules(self.settings, head.words)
         self._net = head.info.net
-        self._gates = int(self._net["hidden"]) * (4 if self._net["cell"] == "lstm" else 1)
+        parts = (4 if self._net["cell"] == "lstm" else 1) + (self._net.get("conditioning") == "multiplicative")
+        self._from_image = parts * int(self._net["hidden"])  # numbers: b_v of eq. 13, and m_v
 
     def sentences(self, codes: Floats, boxes_xyxy: NDArray[np.float64], wanted: Wanted) -> list[Sentence]:
         """The sentence of a photo and the alternatives: codes (K, D), boxes in pixels (K, 4)."""
@@ -108,30 +109,35 @@ class SentenceHead:
 
     def scene(self, codes: Floats, boxes_xyxy: NDArray[np.float64], regions: int) -> Floats:
         """(S,) what sentences are read off, of a photo with codes (K, D) and boxes (K, 4), filled up as if it had
-        `regions` of them: what the image adds at the first word, then what can be attended to."""
-        _, _, bias, memory, _ = self._begin(codes, boxes_xyxy)
-        return np.pad(np.concatenate([bias.ravel(), memory.ravel()]), (0, (regions - len(codes)) * memory.shape[2]))
+        `regions` of them: what the image adds at the first word, then what can be attended to, which is never below 0
+        but where there is nothing."""
+        _, _, bias, memory, absent = self._begin(codes, boxes_xyxy)
+        nothing = -1 - memory.max()
+        memory[absent < 0] = nothing
+        filled = np.pad(memory[0], ((0, regions - len(codes)), (0, 0)), constant_values=nothing)
+        return np.concatenate([bias[0], filled.ravel()])
 
     def scene_size(self, regions: int) -> int:
         """S"""
-        return self._gates + regions * (int(self._net["attention"]) or geometry.PLACE)
+        return self._from_image + regions * (int(self._net["attention"]) or geometry.PLACE)
 
-    def likelihoods(self, sentence: str, scenes: Floats, counts: Sequence[int], regions: int) -> NDArray[np.float64]:
-        """(P,) log-probability of a sentence for photos with scenes (P, S) and so many regions each (P,): the mean over
-        the words that the head knows and END."""
+    def likelihoods(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
+        """(P,) log-probability of a sentence for photos with scenes (P, S) of so many regions: the mean over the words
+        that the head knows and END."""
         tokens, total = self.words.encode(self.words.clean(sentence) or ()), np.zeros(len(scenes))
-        state = self._state(scenes, np.array(counts), regions)
+        state = self._state(scenes, regions)
         for before, token in pairwise((self.words.start(), *tokens, END)):
             logprobs, state = self._step(np.full(len(scenes), before), state)
             total += logprobs[:, token] * (token != UNKNOWN)
         return total / (1 + sum(token != UNKNOWN for token in tokens))
 
-    def _state(self, scenes: Floats, counts: NDArray[np.int64], regions: int) -> decoding.State:
+    def _state(self, scenes: Floats, regions: int) -> decoding.State:
         """Before START."""
-        bias, memory = np.split(scenes, [self._gates], axis=1)
-        absent = (LOWEST * (np.arange(regions) >= counts[:, None])).astype(np.float32)
+        bias, memory = np.split(scenes, [self._from_image], axis=1)
+        memory = memory.reshape(len(scenes), regions, -1)
+        absent = np.where(memory[:, :, 0] < 0, np.float32(LOWEST), np.float32(0))
         nothing = np.zeros((len(scenes), int(self._net["hidden"])), np.float32)
-        return nothing, nothing, bias, memory.reshape(len(scenes), regions, -1), absent
+        return nothing, nothing, bias, memory, absent
 
     def _begin(self, codes: Floats, boxes_xyxy: NDArray[np.float64]) -> decoding.State:
         views = np.repeat(codes[None, :1], VIEWS, axis=1)  # (1, N, D)

@@ -12,10 +12,13 @@ from made_up_entries import entry
 from regiontalk.aligner import HEAD
 from regiontalk.errors import UsageError
 from regiontalk.model import Model
+from regiontalk.model_folder import SentencePredictionConfig
+from regiontalk.runtime import Runtime
+from regiontalk.search import query
 from regiontalk.search.build import identify
 from regiontalk.search.query import Searcher, _best, parse, read_phrase
 from regiontalk.search.sqlite_store import SqliteStore
-from regiontalk.search.store import Entry, Where
+from regiontalk.search.store import Entry, Floats, Where
 
 
 @pytest.mark.parametrize(
@@ -43,7 +46,7 @@ def model(aligning_model: Path) -> Model:
     return regiontalk.load(aligning_model, threads=1)
 
 
-def searcher(model: Model, folder: Path, entries: list[Entry], **fit: float) -> Searcher:
+def searcher(model: Model, folder: Path, entries: list[Entry], state: int = 0, **fit: float) -> Searcher:
     """Over some photos, with a model whose head has a fit for search."""
     runtime = model.runtime
     head = runtime.heads[HEAD]
@@ -51,7 +54,7 @@ def searcher(model: Model, folder: Path, entries: list[Entry], **fit: float) -> 
     known = {**runtime.heads, HEAD: replace(head, info=replace(head.info, settings=settings))}
     changed = type(runtime).__new__(type(runtime))
     changed.__dict__ = {**runtime.__dict__, "heads": known}
-    store = SqliteStore(folder, identify(model))
+    store = SqliteStore(folder, replace(identify(model), state=state))
     store.put(entries)
     return Searcher(store, changed)
 
@@ -119,6 +122,47 @@ def test_captions_decide_between_equals(model: Model, tmp_path: Path) -> None:
     assert names(found) == ["0001.jpg", "0000.jpg"]
     assert found[0].score > found[1].score
     asked.store.close()
+
+
+def test_the_language_model_decides_among_the_best(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Head:
+        """Finds a phrase as likely as a photo's state says."""
+
+        settings = SentencePredictionConfig()
+
+        def __init__(self, runtime: Runtime) -> None: ...
+
+        def likelihoods(self, text: str, scenes: Floats, regions: int) -> Floats:
+            assert (text, regions) == ("red circle", identify(model).regions)
+            return scenes[:, 0]
+
+    monkeypatch.setattr(query, "SentenceHead", Head)
+    entries = [shows(model, number, ["red circle"]) for number in range(3)]
+    vectors, states = [entries[0].vectors, entries[0].vectors, 0.9 * entries[0].vectors], [-4.0, -3.0, -1.0]
+    entries = [
+        replace(entry, vectors=own, state=np.array([state], np.float32))
+        for entry, own, state in zip(entries, vectors, states, strict=True)
+    ]
+    asked = searcher(model, tmp_path / "index", entries, state=1, likelihood=1.0)
+    found = asked.search("red circle", 5, None, Where())
+    assert names(found) == ["0002.jpg", "0001.jpg", "0000.jpg"]
+    monkeypatch.setattr(query, "SECOND_LOOK", 2)
+    assert names(asked.search("red circle", 2, None, Where())) == ["0001.jpg", "0000.jpg"]
+    asked.store.close()
+
+
+def test_words_prefer_places_that_people_would_mark(model: Model, tmp_path: Path) -> None:
+    photo = shows(model, 0, ["red circle", "red circle"])
+    for better in (1, 2):
+        raw_scores = tuple(0.9 if row == better else 0.1 for row in range(3))
+        asked = searcher(model, tmp_path / str(better), [replace(photo, raw_scores=raw_scores)])
+        head = asked.runtime.heads[HEAD]
+        head.info.settings["place_weight"] = 0.1
+        (hit,) = asked.search("red circle", 5, None, Where())
+        assert [region.caption for region in hit.regions] == [f"{better} dogs of 0"]
+        asked.store.close()
 
 
 def test_unknown_words_are_named_and_count_nothing(model: Model, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_photos_come_back(store: Store) -> None:
     assert (photo.path, photo.regions) == ("0003.jpg", entry(3).regions)
     assert (photo.id, photo.size, photo.taken) == (ids[0], (20, 30), "2021-05-30T18:05:12")
     np.testing.assert_allclose(store.vectors(ids)[0], entry(3).vectors, atol=2e-4)
+    assert store.read(ids)[0].raw_scores == entry(3).raw_scores
     np.testing.assert_allclose(store.states(ids), entry(3).state[None], atol=0.02)
 
 

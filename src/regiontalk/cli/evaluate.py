@@ -13,6 +13,7 @@ import click
 from regiontalk.cli.evaluate_judge import judge
 from regiontalk.cli.evaluate_model import alignment, find, grounding, names, vector_lengths
 from regiontalk.cli.evaluate_retrieval import queries, retrieval
+from regiontalk.cli.evaluate_search import search
 from regiontalk.cli.measurement import (
     FILE,
     OUTPUT,
@@ -40,7 +41,7 @@ def command() -> None:
     """
 
 
-for _verb in (alignment, find, grounding, names, vector_lengths, judge, queries, retrieval):
+for _verb in (alignment, find, grounding, names, vector_lengths, judge, queries, retrieval, search):
     command.add_command(_verb)
 
 

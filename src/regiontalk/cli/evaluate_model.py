@@ -100,7 +100,7 @@ def _said_of_objects(
 
     if not truth.is_dir():
         raise UsageError("a model looks at photos: --truth must be a data set folder")
-    place = _place(place)
+    place = place_of(place)
     asked = DatasetModel(load_model(place, device), Dataset(truth))
     measurement.record.uses("model", _checkpoint(place) if is_run(place) else place)
     return caption_objects(asked, console.track(records, "photos", len(records), measurement.quiet), smallest)
@@ -205,7 +205,7 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.model_folder import FindConfig
 
-    dataset, place = open_split(truth, split), _place(model)
+    dataset, place = open_split(truth, split), place_of(model)
     asked = DatasetModel(load_model(place, device), dataset)
     measurement.record.uses("model", _checkpoint(place) if is_run(place) else place)
     absent = phrases_of_others(list(dataset))
@@ -258,7 +258,7 @@ def vector_lengths(
     measurement.finish(figures, *ends, *bands)
 
 
-def _place(model: Path) -> Path:
+def place_of(model: Path) -> Path:
     from regiontalk import loading
 
     return loading.EMBEDDED if str(model) == "embedded" else model
@@ -275,7 +275,7 @@ def _aligned(model: Path, dataset: Dataset, measurement: Measurement) -> Aligned
     import regiontalk
     from regiontalk.evaluation.alignment import AlignedPhotos
 
-    folder = _place(model)
+    folder = place_of(model)
     aligned = AlignedPhotos(regiontalk.load(folder), dataset)
     measurement.record.uses("model", folder)
     return aligned

@@ -63,7 +63,7 @@ def command(
 ) -> None:
     """Fit MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Six things, in this order; confidence on all DATA, the others on the first:
+    Six things, in this order; confidence and search on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight: those of best dense mAP
@@ -87,7 +87,7 @@ def command(
         check_free(output)
     if diagram is not None and "calibration" not in parts:
         raise click.UsageError("--diagram shows the calibration, which is not fitted")
-    datasets = [open_split(folder, split) for folder in (data if "confidence" in parts else data[:1])]
+    datasets = [open_split(folder, split) for folder in (data if {"confidence", "search"} & set(parts) else data[:1])]
     fitter = Fitter(regiontalk.load(model), parts, workers, photos, quiet)
     with _scorer(parts, quiet) as scorer:
         settings, report = fitter.fit(datasets, scorer)
@@ -95,7 +95,8 @@ def command(
     if "find" in parts:
         settings, report["find"] = fitter.fit_find(datasets[0], settings)
     if "search" in parts:
-        search, report["search"] = fitter.fit_search(datasets[0], settings)
+        search, report["search"] = fitter.fit_search(datasets, settings)
+        report["photos"] = max(report["photos"], report["search"]["photos"])
     report = {"model": fitter.model.runtime.info.name, "fitted_on": split} | report
     if diagram is not None:
         _draw(diagram, report["calibration"])
@@ -250,7 +251,9 @@ class Fitter:
             report["indexed"] = {"likely": indexed.likely} | evaluate_find(stored, indexed)
         return replace(settings, find=config, find_indexed=indexed), report
 
-    def fit_search(self, dataset: Dataset, settings: PredictionConfig) -> tuple[SearchConfig, dict[str, Any]]:
+    def fit_search(
+        self, datasets: Sequence[Dataset], settings: PredictionConfig
+    ) -> tuple[SearchConfig, dict[str, Any]]:
         """On what is stored of photos if the model has these settings."""
         from regiontalk.data.dataset_model import DatasetModel
         from regiontalk.fitting.search import fit
@@ -258,14 +261,18 @@ class Fitter:
         from regiontalk.search.store import Entry, PhotoFile
 
         self.model.runtime.info = replace(self.model.runtime.info, prediction=settings)
-        asked = DatasetModel(self.model, dataset)
+        photos: list[tuple[Record, Entry]] = []
+        for dataset in datasets:
+            asked = DatasetModel(self.model, dataset)
 
-        def look(record: Record) -> tuple[Record, Entry]:
-            return record, to_entry(self.model, asked.look(record), PhotoFile(record.image, 0, 0), b"")
+            def look(record: Record, asked: DatasetModel = asked) -> tuple[Record, Entry]:
+                file = PhotoFile(f"{asked.dataset.folder}/{record.image}", 0, 0)
+                return record, to_entry(self.model, asked.look(record), file, b"")
 
-        numbers = evenly_spaced(len(dataset), self.photos or len(dataset))
-        found = asked.each(look, numbers, self.workers)
-        return fit(self.model, list(console.track(found, "Looking for search", len(numbers), self.quiet)))
+            numbers = evenly_spaced(len(dataset), self.photos or len(dataset))
+            found = asked.each(look, numbers, self.workers)
+            photos += console.track(found, f"Looking at {dataset.folder} for search", len(numbers), self.quiet)
+        return fit(self.model, photos)
 
 
 def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionConfig:
@@ -339,15 +346,16 @@ def _print(report: dict[str, Any]) -> None:
         console.print_table(f"find: {title}", columns, rows)
     if "search" in report:
         own = report["search"]
-        names = ("right_first", "right_first_and_shown", "nothing_found_of_not_there")
-        rows = [[own["phrases"], own["phrases_not_there"], *(_share(own[name]) for name in names)]]
-        columns = [
-            "phrases",
-            "not there",
-            "right photo first",
-            f"and shown (≥ {own['likely']:g})",
-            "not there: nothing",
-        ]
+        names = {
+            "right_first": "right photo first",
+            "right_first_by_fit_alone": "by vectors alone",
+            "right_first_and_shown": f"shown (≥ {own['likely']:g})",
+            "nothing_found_of_not_there": "not there: nothing",
+            "sentences_right_first": "sentences",
+            "sentences_right_first_by_fit_alone": "by vectors alone",
+        }
+        rows = [[own["phrases"], *(_share(own[name]) for name in names)]]
+        columns = ["phrases", *names.values()]
         console.print_table(f"search: {title}", columns, rows)
 
 

@@ -241,7 +241,8 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
     vectors, state = region_vectors(model.runtime, codes.codes), np.zeros(0, np.float32)
     if SENTENCE in model.runtime.heads:
         state = SentenceHead(model.runtime).scene(codes.codes, codes.boxes_xyxy, 1 + BEST_REGIONS)
-    return Entry(file, digest, taken, look.frame.photo_size, regions, tuple(words), vectors, state)
+    photo = (taken, look.frame.photo_size, regions, tuple(codes.scores.tolist()))
+    return Entry(file, digest, *photo, tuple(words), vectors, state)
 
 
 def _caption(codes: Codes, told: Sequence[Region]) -> Iterator[Region]:

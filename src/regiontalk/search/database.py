@@ -5,6 +5,7 @@ Paths are BLOBs: a file name need not be text.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import sqlite3
@@ -27,6 +28,7 @@ NAME, LOCK = "index.sqlite", "writer.lock"
 FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin", "details-*.bin")
 """All that an index consists of."""
 APPLICATION = 0x52547831  # SQLite's mark of whose file it is
+NUMBERS, COLUMNS = "<f4", 8  # of a region: box, score, raw score, log-probability, confidence
 WAIT = 5.0  # seconds for a reader or a checkpoint that is in the way
 
 MIGRATIONS = (
@@ -40,13 +42,10 @@ MIGRATIONS = (
     CREATE TABLE photos (
         id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE NOT NULL, bytes INTEGER NOT NULL,
         modified INTEGER NOT NULL, digest BLOB NOT NULL, key TEXT UNIQUE NOT NULL, taken TEXT NOT NULL,
-        width INTEGER NOT NULL, height INTEGER NOT NULL, slot INTEGER NOT NULL, vectors_sum INTEGER NOT NULL,
+        width INTEGER NOT NULL, height INTEGER NOT NULL, numbers BLOB NOT NULL, words TEXT NOT NULL,
+        slot INTEGER NOT NULL, vectors_sum INTEGER NOT NULL,
         details_sum INTEGER NOT NULL, seal INTEGER NOT NULL);
     CREATE INDEX taken ON photos (taken);
-    CREATE TABLE regions (
-        photo INTEGER NOT NULL REFERENCES photos ON DELETE CASCADE, number INTEGER NOT NULL, x0 REAL NOT NULL,
-        y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL, score REAL NOT NULL, caption TEXT NOT NULL,
-        logprob REAL, confidence REAL, PRIMARY KEY (photo, number)) WITHOUT ROWID;
     CREATE VIRTUAL TABLE captions USING fts5 (text, tokenize = 'porter unicode61');
     """,
 )
@@ -195,15 +194,30 @@ def set_about(database: sqlite3.Connection, name: str, value: object) -> None:
 
 def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int]) -> None:
     """A photo; `slot` is its number and the checksums of its vectors and details."""
-    path, rows = os.fsencode(entry.file.path), [_to_row(*one) for one in enumerate(entry.regions)]
-    about = (secrets.token_hex(8), entry.taken, *entry.size)
-    photo = (path, entry.file.size, entry.file.modified, entry.digest, *about, *slot, _seal(path, about, rows))
+    path = os.fsencode(entry.file.path)
+    told = (secrets.token_hex(8), entry.taken, *entry.size, *_pack(entry))
+    photo = (path, entry.file.size, entry.file.modified, entry.digest, *told, *slot, _seal(path, told))
     marks = ", ?" * len(photo)
     inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", photo).lastrowid
-    with_photo = [(inserted, *row) for row in rows]
-    database.executemany("INSERT INTO regions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", with_photo)
     captions = (inserted, "\n".join(entry.captions))
     database.execute("INSERT INTO captions (rowid, text) VALUES (?, ?)", captions)
+
+
+def _pack(entry: Entry) -> tuple[bytes, str]:
+    """Numbers and words of its regions. A row for each of them would take twice the room."""
+    regions = zip(entry.regions, entry.raw_scores, strict=True)
+    rows = [(*one.xyxy, one.score, raw, one.logprob, one.confidence) for one, raw in regions]
+    return np.array(rows, dtype=NUMBERS).tobytes(), "\n".join(region.caption for region in entry.regions)
+
+
+def _unpack(numbers: bytes, words: str) -> tuple[tuple[Region, ...], tuple[float, ...]]:
+    """Regions and their raw scores."""
+    rows = np.frombuffer(numbers, NUMBERS).reshape(-1, COLUMNS).tolist()
+    regions = [
+        Region((x0, y0, x1, y1), score, caption, *(None if math.isnan(number) else number for number in said))
+        for (x0, y0, x1, y1, score, _, *said), caption in zip(rows, words.split("\n"), strict=True)
+    ]
+    return tuple(regions), tuple(row[5] for row in rows)
 
 
 def delete(database: sqlite3.Connection, path: bytes) -> None:
@@ -213,30 +227,30 @@ def delete(database: sqlite3.Connection, path: bytes) -> None:
 
 def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None:
     path = os.fsencode(file.path)
-    photo, _, about, rows = _read_checked(database, "path = ?", before)
+    photo, _, told = _read_checked(database, "path = ?", before)
     database.execute(
         "UPDATE photos SET path = ?, bytes = ?, modified = ?, seal = ? WHERE id = ?",
-        (path, file.size, file.modified, _seal(path, about, rows), photo),
+        (path, file.size, file.modified, _seal(path, told), photo),
     )
 
 
 def read(database: sqlite3.Connection, photo: int) -> StoredPhoto:
-    _, path, (key, taken, *size), rows = _read_checked(database, "id = ?", photo)
-    regions = tuple(Region((x0, y0, x1, y1), *said) for _, x0, y0, x1, y1, *said in rows)
-    return StoredPhoto(photo, key, os.fsdecode(path), (size[0], size[1]), taken, regions)
+    _, path, (key, taken, width, height, numbers, words) = _read_checked(database, "id = ?", photo)
+    return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, *_unpack(numbers, words))
 
 
-def _read_checked(
-    database: sqlite3.Connection, condition: str, value: object
-) -> tuple[int, bytes, tuple[Any, ...], list[Any]]:
-    """Id, path, what else is known of the photo, and the rows of its regions."""
-    query = f"SELECT id, path, seal, key, taken, width, height FROM photos WHERE {condition}"
-    photo, path, seal, *about = database.execute(query, (value,)).fetchone()
-    found = database.execute("SELECT * FROM regions WHERE photo = ? ORDER BY number", (photo,))
-    rows = [row[1:] for row in found]
-    if seal != _seal(path, tuple(about), rows):
+def count_regions(database: sqlite3.Connection, photo: int) -> int:
+    (size,) = database.execute("SELECT length(numbers) FROM photos WHERE id = ?", (photo,)).fetchone()
+    return int(size) // (COLUMNS * np.dtype(NUMBERS).itemsize)
+
+
+def _read_checked(database: sqlite3.Connection, condition: str, value: object) -> tuple[int, bytes, tuple[Any, ...]]:
+    """Id, path, and what is told of the photo."""
+    query = f"SELECT id, path, seal, key, taken, width, height, numbers, words FROM photos WHERE {condition}"
+    photo, path, seal, *told = database.execute(query, (value,)).fetchone()
+    if seal != _seal(path, tuple(told)):
         raise sqlite3.DatabaseError("a photo is not as it was stored")
-    return photo, path, tuple(about), rows
+    return photo, path, tuple(told)
 
 
 def files(database: sqlite3.Connection, folder: str) -> list[Any]:
@@ -277,10 +291,6 @@ def _ids(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> Ids
     return np.array([one for (one,) in database.execute(query, values)], dtype=np.int64)
 
 
-def _to_row(number: int, region: Region) -> tuple[Any, ...]:
-    return number, *map(float, region.xyxy), region.score, region.caption, region.logprob, region.confidence
-
-
-def _seal(path: bytes, about: tuple[Any, ...], rows: Sequence[tuple[Any, ...]]) -> int:
+def _seal(path: bytes, told: tuple[Any, ...]) -> int:
     """By which damage to what is told of a photo is noticed."""
-    return zlib.crc32(repr((about, rows)).encode(), zlib.crc32(path))
+    return zlib.crc32(repr(told).encode(), zlib.crc32(path))

@@ -43,7 +43,8 @@ MIGRATIONS = (
     CREATE TABLE regiontalk.regions (
         photo bigint NOT NULL REFERENCES regiontalk.photos ON DELETE CASCADE, number smallint NOT NULL,
         x0 float8 NOT NULL, y0 float8 NOT NULL, x1 float8 NOT NULL, y1 float8 NOT NULL, score float8 NOT NULL,
-        caption text NOT NULL, logprob float8, confidence float8, vector vector({size}) NOT NULL,
+        caption text NOT NULL, logprob float8, confidence float8, raw_score float8 NOT NULL,
+        vector vector({size}) NOT NULL,
         PRIMARY KEY (photo, number));
     ALTER TABLE regiontalk.regions ALTER vector SET STORAGE PLAIN
     """,

@@ -88,10 +88,11 @@ class PostgresStore:
         )
         self._connection.execute("DELETE FROM regions WHERE photo = %s", [photo])
         with self._connection.cursor().copy("COPY regions FROM STDIN (FORMAT binary)") as copy:
-            copy.set_types(["int8", "int2", *["float8"] * 5, "text", "float8", "float8", "vector"])
-            for number, (region, vector) in enumerate(zip(entry.regions, entry.vectors, strict=True)):
+            copy.set_types(["int8", "int2", *["float8"] * 5, "text", *["float8"] * 3, "vector"])
+            regions = zip(entry.regions, entry.raw_scores, entry.vectors, strict=True)
+            for number, (region, raw, vector) in enumerate(regions):
                 box, said = map(float, region.xyxy), (region.caption, region.logprob, region.confidence)
-                copy.write_row((photo, number, *box, region.score, *said, vector))
+                copy.write_row((photo, number, *box, region.score, *said, raw, vector))
 
     def forget(self, paths: Iterable[str]) -> None:
         with self._writing():
@@ -167,10 +168,11 @@ class PostgresStore:
     def _read_one(self, photo: int) -> StoredPhoto:
         query = "SELECT key, path, width, height, taken FROM photos WHERE id = %s"
         ((key, path, width, height, taken),) = self._rows(query, [photo])
-        columns = "x0, y0, x1, y1, score, caption, logprob, confidence"
+        columns = "x0, y0, x1, y1, score, caption, logprob, confidence, raw_score"
         rows = self._rows(f"SELECT {columns} FROM regions WHERE photo = %s ORDER BY number", [photo])
-        regions = tuple(Region((x0, y0, x1, y1), *said) for x0, y0, x1, y1, *said in rows)
-        return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, regions)
+        regions = tuple(Region((x0, y0, x1, y1), *said) for x0, y0, x1, y1, *said, _ in rows)
+        raw_scores = tuple(row[-1] for row in rows)
+        return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, regions, raw_scores)
 
     def vectors(self, ids: Iterable[int]) -> list[Floats]:
         query = "SELECT vector FROM regions WHERE photo = %s ORDER BY number"

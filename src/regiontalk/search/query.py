@@ -3,6 +3,8 @@
 A query is one or more phrases with ";" between them, all of which a photo should show, and phrases after "-" that it
 should not: `a dog; a red ball -beach -"tennis court"`. A photo's score is the probability that it shows what is asked:
 that of each phrase (`model_folder.SearchConfig`), all multiplied, those of unwanted ones taken from 1.
+
+Vectors and captions choose the best photos out of all; the language model gives a second opinion on those.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from regiontalk.calibration import sigmoid
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import AlignmentPredictionConfig, SearchConfig
 from regiontalk.runtime import Runtime
-from regiontalk.search.store import Floats, Scored, Store, StoredPhoto, Where
+from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
+from regiontalk.sentence_head import SentenceHead
 from regiontalk.typed import to_dataclass
 from regiontalk.types import Hit, Hits, WordMatch
 from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN
 
 MOST_PHRASES = 20
+SECOND_LOOK = 100  # of the best photos, which the language model is asked about
 UNWANTED = re.compile(r'(?:(?<=\s)|^)-(?:"([^"]*)"|(\S+))')
 
 Probabilities = NDArray[np.float64]
@@ -71,6 +75,26 @@ def search_config(runtime: Runtime) -> SearchConfig:
     return to_dataclass(AlignmentPredictionConfig, settings, "heads.words.settings").search or SearchConfig()
 
 
+class Evidence(NamedTuple):
+    """What speaks for phrases in the best photos."""
+
+    searched: int
+    """Photos that the query is about."""
+    ids: Ids
+    """(P,)"""
+    fits: Probabilities
+    """(P, phrases) how well the phrase's words fit the photo's regions, on average."""
+    captions: Probabilities
+    """(P, phrases) the share of its words in the captions."""
+    likelihoods: Probabilities
+    """(P, phrases) how much likelier it is than for the other photos."""
+
+    def probabilities(self, config: SearchConfig) -> Probabilities:
+        """(P, phrases) that the photo shows it."""
+        second = config.captions * self.captions + config.likelihood * self.likelihoods
+        return sigmoid(config.fit * self.fits + second + config.bias)
+
+
 @dataclass(frozen=True)
 class Searcher:
     """Asks an index in a model's words."""
@@ -85,37 +109,48 @@ class Searcher:
         wanted, unwanted = ([read_phrase(self.runtime, text) for text in texts] for texts in parsed)
         least = config.likely if threshold is None else threshold
         with self.store.reading():
-            scored, likely = self._probabilities([*wanted, *unwanted], where, config)
-            likely[:, len(wanted) :] = 1 - likely[:, len(wanted) :]
-            together = likely.prod(axis=1)
-            enough = (likely[:, : len(wanted)] >= least).all(axis=1)
+            evidence = self.evidence(wanted, unwanted, where, config, max(top, SECOND_LOOK))
+            shows, together = _all_shown(evidence.probabilities(config), len(wanted))
+            enough = (shows[:, : len(wanted)] >= least).all(axis=1)
             if config.likely:
-                enough &= (likely[:, len(wanted) :] > 1 - config.likely).all(axis=1)
+                enough &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
             best = _best(np.where(enough, together, -1.0), min(top, int(enough.sum())))
-            chosen = scored.ids[best].tolist()
-            photos, vectors = self.store.read(chosen), self.store.vectors(chosen)
-        found = zip(photos, vectors, together[best].tolist(), strict=True)
-        hits = [self._hit(photo, own, score, wanted) for photo, own, score in found]
+            found = zip(evidence.ids[best].tolist(), together[best].tolist(), strict=True)
+            hits = [self._hit(photo, score, wanted) for photo, score in found]
         unknown = dict.fromkeys(word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown)
         closest = float(together.max()) if len(together) else None
-        return Hits(query, tuple(hits), scored.searched, tuple(unknown), closest)
+        return Hits(query, tuple(hits), evidence.searched, tuple(unknown), closest)
 
-    def _probabilities(
-        self, phrases: Sequence[Phrase], where: Where, config: SearchConfig
-    ) -> tuple[Scored, Probabilities]:
-        """Photos (P,), and how likely each shows each phrase, (P, phrases)."""
-        scored, fits, shares = self.evidence(phrases, where)
-        return scored, sigmoid(config.fit * fits + config.captions * shares + config.bias)
-
-    def evidence(self, phrases: Sequence[Phrase], where: Where) -> tuple[Scored, Probabilities, Probabilities]:
-        """Photos (P,); how well each phrase's words fit the regions of each, on average, and the share of its words in
-        the captions, both (P, phrases)."""
+    def evidence(
+        self, wanted: Sequence[Phrase], unwanted: Sequence[Phrase], where: Where, config: SearchConfig, count: int
+    ) -> Evidence:
+        """The `count` best photos by their vectors and captions; of the `SECOND_LOOK` best, exact vectors and the
+        language model's opinion too."""
+        phrases = [*wanted, *unwanted]
         words, said = np.concatenate([phrase.vectors for phrase in phrases]), [phrase.content for phrase in phrases]
         scored = self.store.word_scores(words, where, said)
-        ends = np.cumsum([len(phrase.vectors) for phrase in phrases])
-        fits = [part.mean(axis=1, dtype=np.float64) for part in np.split(scored.scores, ends[:-1], axis=1)]
-        shares = [self._shares_in_captions(phrase, scored) for phrase in phrases]
-        return scored, np.stack(fits, axis=1), np.stack(shares, axis=1)
+        shares = np.stack([self._shares_in_captions(phrase, scored) for phrase in phrases], axis=1)
+        first = sigmoid(config.fit * _mean_fits(scored.scores, phrases) + config.captions * shares + config.bias)
+        best = _best(_all_shown(first, len(wanted))[1], min(count, len(first)))
+        again = scored.ids[best[:SECOND_LOOK]]
+        scores = scored.scores[best]
+        for row, own in enumerate(self.store.vectors(again.tolist())):
+            scores[row] = maxsim.word_scores(own[None], words)[0]
+        likelihoods = np.zeros((len(best), len(phrases)))
+        likelihoods[: len(again)] = self._likelihoods(phrases, again)
+        return Evidence(scored.searched, scored.ids[best], _mean_fits(scores, phrases), shares[best], likelihoods)
+
+    def _likelihoods(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
+        """(P, phrases): how much likelier the language model finds each phrase for a photo than for these photos on
+        average; in log-probability a word. Without the average, phrases of common words would be likely everywhere."""
+        found = np.zeros((len(ids), len(phrases)))
+        if self.store.model.state and len(ids):
+            head, scenes = SentenceHead(self.runtime), self.store.states(ids.tolist())
+            for column, phrase in enumerate(phrases):
+                text = " ".join(phrase.read.pieces[: head.settings.longest])
+                found[:, column] = head.likelihoods(text, scenes, self.store.model.regions)
+            found -= found.mean(axis=0)
+        return found
 
     def _shares_in_captions(self, phrase: Phrase, scored: Scored) -> Probabilities:
         """(P,) the share of the phrase's content words in a photo's captions; rare words count for more."""
@@ -127,14 +162,15 @@ class Searcher:
             total += weight
         return shares / (total or 1)
 
-    def _hit(self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]) -> Hit:
-        """Words stay together in regions as in `align` (eq. 12)."""
-        beta = AlignmentHead(self.runtime).beta(None)
+    def _hit(self, id: int, score: float, wanted: Sequence[Phrase]) -> Hit:
+        """Words stay together in regions, and prefer places that people would mark, as in `align` (eq. 12)."""
+        (photo,), (vectors,), head = self.store.read([id]), self.store.vectors([id]), AlignmentHead(self.runtime)
+        beta, prior = head.beta(None), head.place_prior(np.array(photo.raw_scores))
         words: list[WordMatch] = []
         found: dict[int, int] = {}  # row -> number among the regions of the hit
         for phrase in wanted:
             fits = maxsim.similarities(vectors[None], phrase.vectors)[0].T  # (W, R)
-            rows = maxsim.align_words(fits, beta).tolist()
+            rows = maxsim.align_words(fits + prior, beta).tolist()
             matches = iter(zip(rows, fits, strict=True))
             for place, token in zip(phrase.read.places, phrase.read.tokens, strict=True):
                 match = WordMatch(phrase.read.pieces[place], 0.0, None)
@@ -149,16 +185,28 @@ class Searcher:
         with self.store.reading():
             length = float(np.linalg.norm(vector)) or 1.0
             scored = self.store.word_scores(vector[None] / length, where)
-            best = _best(scored.scores[:, 0], top)
-            chosen = scored.ids[best].tolist()
-            photos, vectors = self.store.read(chosen), self.store.vectors(chosen)
-        hits = []
-        for photo, own in zip(photos, vectors, strict=True):
-            cosines = own @ vector / (length * np.linalg.norm(own, axis=1))
-            row = int(cosines.argmax())
-            hits.append(_to_hit(photo, float(cosines[row]), (), [row]))
+            hits = []
+            for found in scored.ids[_best(scored.scores[:, 0], top)].tolist():
+                (photo,), (own,) = self.store.read([found]), self.store.vectors([found])
+                cosines = own @ vector / (length * np.linalg.norm(own, axis=1))
+                row = int(cosines.argmax())
+                hits.append(_to_hit(photo, float(cosines[row]), (), [row]))
         hits.sort(key=lambda hit: -hit.score)
         return Hits("", tuple(hits), scored.searched, (), hits[0].score if hits else None)
+
+
+def _mean_fits(scores: Floats, phrases: Sequence[Phrase]) -> Probabilities:
+    """(P, words of all phrases) -> (P, phrases)"""
+    ends = np.cumsum([len(phrase.vectors) for phrase in phrases])
+    return np.stack([part.mean(axis=1, dtype=np.float64) for part in np.split(scores, ends[:-1], axis=1)], axis=1)
+
+
+def _all_shown(likely: Probabilities, wanted: int) -> tuple[Probabilities, Probabilities]:
+    """From the probabilities that photos show phrases (P, phrases), of which the first are wanted: that each is as
+    wanted, and that all are (P,)."""
+    shows = likely.copy()
+    shows[:, wanted:] = 1 - shows[:, wanted:]
+    return shows, shows.prod(axis=1)
 
 
 def _to_hit(photo: StoredPhoto, score: float, words: tuple[WordMatch, ...], rows: Iterable[int]) -> Hit:

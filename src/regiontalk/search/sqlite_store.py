@@ -8,6 +8,7 @@ writer.lock      held by the one process that writes
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
@@ -192,7 +193,7 @@ class SqliteStore:
         with self.reading():
             chosen, table = list(ids), self._load()
             slots, details = table.slots_of(chosen), self._details(chosen, table)
-            counts = [self._one("SELECT count(*) FROM regions WHERE photo = ?", one) for one in chosen]
+            counts = [database.count_regions(self._database, one) for one in chosen]
             rows = zip(table.vectors[slots], details, counts, strict=True)
             return [vector_file.restore(one["scales"], one["steps"], rest["rest"])[:count] for one, rest, count in rows]
 
@@ -200,7 +201,7 @@ class SqliteStore:
         with self.reading():
             found = self._details(list(ids), self._load())
             rows = found["state_steps"] * found["state_scales"][:, :, None]
-            state: Floats = rows.reshape(len(found), -1)[:, : self.model.state]
+            state: Floats = rows.reshape(len(found), math.prod(rows.shape[1:]))[:, : self.model.state]
             return state
 
     def _details(self, ids: Sequence[int], table: Table) -> vector_file.Slots:

@@ -65,6 +65,8 @@ class Entry:
     """Width and height, upright."""
     regions: tuple[Region, ...]
     """The whole photo first, then its best regions."""
+    raw_scores: tuple[float, ...]
+    """(R,) the network's own scores of the regions, neither ranked nor calibrated; words prefer high ones."""
     captions: tuple[str, ...]
     """Those that are likely right: `Store.said` finds their words."""
     vectors: Floats
@@ -116,6 +118,7 @@ class StoredPhoto(NamedTuple):
     taken: str
     regions: tuple[Region, ...]
     """The whole photo first."""
+    raw_scores: tuple[float, ...]
 
 
 class Store(Protocol):

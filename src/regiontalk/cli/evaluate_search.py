@@ -1,0 +1,46 @@
+"""`regiontalk evaluate search`: photos found by sentences through an index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import regiontalk
+from regiontalk.cli import console
+from regiontalk.cli.evaluate_model import place_of
+from regiontalk.cli.measurement import Measurement, measured
+from regiontalk.cli.options import open_split
+from regiontalk.data.records import SPLITS
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--truth", type=click.Path(path_type=Path), required=True, help="A data set folder.")
+@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@measured("search")
+def search(*, model: Path, truth: Path, split: str, measurement: Measurement) -> None:
+    """Indexes photos and searches them by their sentences: R@1/5/10, median rank (K&FF table 1, image search).
+
+    MODEL is a model folder (`embedded`: the one in the package). The figures are those of `regiontalk search`, with
+    captions and likelihood, and those of vectors alone.
+    """
+    from regiontalk.data.dataset_model import DatasetModel
+    from regiontalk.evaluation.search import evaluate_search
+    from regiontalk.search.build import to_entry
+    from regiontalk.search.store import PhotoFile
+
+    dataset, folder = open_split(truth, split), place_of(model)
+    asked = DatasetModel(regiontalk.load(folder), dataset)
+    measurement.record.uses("model", folder)
+    photos = [
+        (record, to_entry(asked.model, asked.look(record), PhotoFile(record.image, 0, 0), b""))
+        for record in measurement.photos(dataset)
+    ]
+    figures = evaluate_search(
+        asked.model, photos, lambda texts: console.track(texts, "sentences", len(texts), measurement.quiet)
+    )
+    names = {"search": "text_to_image", "by vectors alone": "by_vectors_alone"}
+    rows = [[name, *(f"{value:.1f}" for value in figures[key].values())] for name, key in names.items()]
+    title = f"{figures['images']} images, {figures['sentences']} sentences"
+    measurement.finish(figures, (title, ("", "R@1", "R@5", "R@10", "median rank"), rows))
