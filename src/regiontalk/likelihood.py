@@ -47,7 +47,7 @@ def clean_phrase(phrase: str, words: Vocabulary) -> list[str]:
 
 def per_word(logprobs: LogProbs, phrases: Sequence[Tokens]) -> LogProbs:
     """Log-probabilities (P, R) divided by the number of words, END included, so that phrases of all lengths compare."""
-    shared: LogProbs = logprobs / np.array([[len(tokens) + 1] for tokens in phrases])
+    shared: LogProbs = logprobs / (1 + np.array([len(tokens) for tokens in phrases]).reshape(-1, 1))
     return shared
 
 

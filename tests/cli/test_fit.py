@@ -91,7 +91,7 @@ def fit(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str,
 def test_all_of_it_in_one_go(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, picture = tmp_path / "fitted", tmp_path / "reliability.svg"
     found = fit(capsys, tiny_model, data, "-o", out, "--diagram", picture)
-    assert list(found) == ["model", "fitted_on", "photos", "settings", "ranking", "calibration", "confidence"]
+    assert list(found) == ["model", "fitted_on", "photos", "settings", "ranking", "calibration", "confidence", "find"]
     assert (found["model"], found["fitted_on"], found["photos"]) == ("tiny", "dev", 12)
     old, new = read_model_folder(tiny_model), read_model_folder(out)
     settings, best = new.info.prediction, found["settings"]["tried"][0]
@@ -102,6 +102,8 @@ def test_all_of_it_in_one_go(tiny_model: Path, data: Path, tmp_path: Path, capsy
     assert list(settings.calibration) == found["calibration"]["calibration"]
     assert settings.confidence is not None
     assert settings.confidence.likely == found["confidence"]["threshold"]
+    assert settings.find is not None
+    assert settings.find.likely == found["find"]["likely"]
     assert replace(new.info, prediction=old.info.prediction) == old.info
     assert (new.graphs, new.words, new.heads) == (old.graphs, old.words, old.heads)
     assert picture.read_text().startswith("<svg")
@@ -113,7 +115,7 @@ def test_in_one_go_is_one_by_one(
 ) -> None:
     at_once = fit(capsys, tiny_model, data, "-o", tmp_path / "at-once")
     folder, report = tiny_model, {}
-    for part in ("settings", "ranking", "calibration", "confidence"):
+    for part in ("settings", "ranking", "calibration", "confidence", "find"):
         report |= fit(capsys, folder, data, "--only", part, "-o", tmp_path / part)
         folder = tmp_path / part
     assert report == at_once
@@ -221,7 +223,7 @@ def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest
     )
     assert [text for text in wanted if text not in said.out] == []
     assert sum("│ final" in line or "│ product" in line for line in said.out.splitlines()) == 5
-    assert "settings, ranking, calibration, confidence fitted on 10 dev photos" in said.err
+    assert "settings, ranking, calibration, confidence, find fitted on 10 dev photos" in said.err
 
 
 @pytest.mark.parametrize(

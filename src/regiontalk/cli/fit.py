@@ -16,6 +16,7 @@ import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.options import open_split
 from regiontalk.data.records import Dataset, Record, evenly_spaced
+from regiontalk.errors import DataError
 from regiontalk.files import replacing
 from regiontalk.model_folder import PredictionConfig, SearchConfig, check_free, read_model_folder, write_model_folder
 from regiontalk.runs import recording
@@ -93,7 +94,12 @@ def command(
         settings, report = fitter.fit(datasets, scorer)
     search = None
     if "find" in parts:
-        settings, report["find"] = fitter.fit_find(datasets[0], settings)
+        try:
+            settings, report["find"] = fitter.fit_find(datasets[0], settings)
+        except DataError as error:
+            if only:
+                raise
+            console.message(error.message, quiet)
     if "search" in parts:
         search, report["search"] = fitter.fit_search(datasets, settings)
         report["photos"] = max(report["photos"], report["search"]["photos"])

@@ -33,7 +33,7 @@ def fit(sought: Sequence[Sought]) -> FindConfig:
     """What fits phrases that were looked for best."""
     pairs = [(one.evidence, one.right) for one in sought if one.evidence is not None]
     choosable = [(evidence, right) for evidence, right in pairs if right.any()]
-    if not choosable or len(choosable) == len(sought):
+    if not choosable or all(one.here for one in sought):
         raise DataError("find cannot be fitted: too few phrases in the records", hint="regions with phrases")
     fits, likelihoods, places = rounded(np.maximum(conditional_logit(*_padded(choosable)), 0.0))
     chosen = FindConfig(fits, likelihoods, places)
