@@ -81,6 +81,19 @@ def test_who_does_not_wait_for_the_answer_leaves_the_worker_usable() -> None:
     with_workers(work)
 
 
+def test_nothing_is_done_for_those_who_are_gone() -> None:
+    async def yes() -> bool:
+        return True
+
+    async def work(some: Workers) -> None:
+        with pytest.raises(Busy):
+            await some.ask("end", yes)
+        assert await some.ask("about")
+        assert some.counts.lost == 0
+
+    with_workers(work)
+
+
 def test_what_keeps_a_worker_from_starting_is_told() -> None:
     async def work(_: Workers) -> None: ...
 

@@ -163,8 +163,8 @@ def _looking(task: str, does: str, answer: str, query: Schemas, form: Schemas) -
                 values["xyxy"] = inputs.read_box(values["xyxy"])
             options = {NAMES.get(name, name): value for name, value in values.items()}
             if isinstance(photo, str):
-                return await server.workers.ask(task, photo=photo, **options)
-            found = await server.workers.ask(task, photo=photo.data, **options)
+                return await server.workers.ask(task, request.is_disconnected, photo=photo, **options)
+            found = await server.workers.ask(task, request.is_disconnected, photo=photo.data, **options)
         return {**found, "path": photo.name} if "path" in found else found
 
     call = Call("POST", f"/api/{task}", does, answer, look, query, form)

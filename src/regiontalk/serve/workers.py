@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0  # to load the model, on a machine that is busy
 MOST_WAITING = 64  # tasks: a page full of thumbnails waits at once
+
+
+Gone = Callable[[], Awaitable[bool]]
 
 
 class Busy(RegionTalkError):
@@ -64,8 +68,11 @@ class Workers:
         self._workers.append(Worker(self._settings, self._work))
         self._free.put_nowait(self._workers[-1])
 
-    async def ask(self, task: str, **inputs: Any) -> Any:
-        """What a worker answers to a task, as soon as one is free; raises what the task raises."""
+    async def ask(self, task: str, gone: Gone | None = None, **inputs: Any) -> Any:
+        """What a worker answers to a task, as soon as one is free; raises what the task raises.
+
+        `gone` says whether nobody waits for the answer any more: then the worker is spared.
+        """
         if self.waiting >= MOST_WAITING:
             raise self.refusal()
         self.waiting += 1
@@ -73,6 +80,9 @@ class Workers:
             worker = await self._free.get()
         finally:
             self.waiting -= 1
+        if gone is not None and await gone():
+            self._free.put_nowait(worker)
+            raise Busy("whoever asked is gone")
         self.counts.tasks += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, task, inputs)
 
