@@ -149,7 +149,7 @@ def main() -> None:
         systems = {name: load(name, crops, options.runs, device) for name, crops in chosen.items()}
         rows = measure(systems, photo, tuple(options.proposals), options.repeats)
     result: dict[str, Any] = {
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else None,
         "boxes": boxes_of(photo)[0],
         "size": list(photo.size),
         "rows": rows,
