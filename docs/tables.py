@@ -357,7 +357,8 @@ SECTIONS = (
         "The parts of DenseCap's table 1",
         "`benchmarks/table1.py`: milliseconds of a photo of 448 pixels, the systems in turns on one device; the number "
         "in the name is that of the proposals. Region RNN's crops go through the CNN one by one, as the paper's do, or "
-        "100 at a time (“batched”).",
+        "100 at a time (“batched”). Weights are at random, so that captions are as long as they may be, and the FCLN's "
+        "boxes suppress each other less than a trained one's: its RNN has more to say here than it would have.",
         (
             *_milliseconds(
                 proposals_ms="proposals", cnn_recognition_ms="CNN + recognition", rnn_ms="RNN", total_ms="in all"
