@@ -110,6 +110,12 @@ def test_an_index_is_the_same_by_a_cluster(
     assert len(answers["plain"]) == PHOTOS
     assert answers["ray"] == pytest.approx(answers["plain"], abs=1e-6)
     assert answers["shared"] == pytest.approx(answers["plain"], abs=5e-3)  # the other one stores 8 bits
+    shared = ["--store", postgres.address]
+    for added in (1, 0):  # the second time there is nothing new
+        assert run(["index", str(photos / "more.tar"), *model, "-q", *shared, *ray]) == 0
+        assert json.loads(capsys.readouterr().out)["added"] == added
+    assert run(["search", "red circle", str(photos / "more.tar"), *model, *shared, "--json", "--threshold", "0"]) == 0
+    assert json.loads(capsys.readouterr().out)["path"] == f"{photos}/more.tar/in/00.png"
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "ray://127.0.0.1:1"])

@@ -196,8 +196,9 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
 
 def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
     """The same by the workers of a Ray cluster, who write the answers themselves; how many photos failed."""
-    from regiontalk.cluster.answers import answer_all, full_address
+    from regiontalk.cluster.answers import answer_all
     from regiontalk.cluster.shards import Shards
+    from regiontalk.cluster.sources import full_address
 
     if photos.stdin is not None:
         raise UsageError("--engine ray works on paths; stdin holds a photo")

@@ -23,7 +23,10 @@ from regiontalk.cli.options import (
 from regiontalk.errors import InputError, SkippedInputs, UsageError
 
 if TYPE_CHECKING:
-    from regiontalk.search.build import Progress, Update
+    from collections.abc import Callable
+
+    from regiontalk.model import Model
+    from regiontalk.search.build import Progress, SeeAll, Update
 
 place_option = click.option(
     "--index",
@@ -83,28 +86,35 @@ def command(
 
     Run it again after photos were added, changed, moved or deleted: only what is new is looked at. If it is stopped,
     the next run continues. Photos are only read; the index is a folder of its own, or with --store a data base, which
-    holds the photos of many folders by their full paths.
+    holds the photos of many folders by their full paths. With --store and --engine ray, DIR may also be a tar file or
+    an address such as s3://bucket/photos.
     """
     from regiontalk.search.index import Index
 
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder", hint="a folder with photos")
+    check_engine(engine, address)
     if store is not None and place is not None:
         raise UsageError("--index and --store are two places for the index: give one")
-    check_engine(engine, address)
+    source = _remote_source(folder) if engine == RAY and store is not None else None
+    if source is None and not folder.is_dir():
+        raise InputError(f"{folder}: no such folder", hint="a folder with photos")
     load = partial(load_model, model, device, max_megapixels)
-    see_all = None
-    if engine == RAY:
-        from regiontalk.cluster.indexing import see_on_cluster
-
-        see_all = see_on_cluster(load, workers, address, store)
     index = Index.open(folder, model=load(), place=place, store=store)
     with console.progress("Indexing", quiet=quiet) as bar:
 
         def watch(progress: Progress) -> None:
             bar.update(bar.task_ids[0], completed=progress.done, total=progress.total)
 
-        done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
+        if source is not None:
+            from regiontalk.cluster.indexing import add_sources
+
+            done = add_sources(index, source, load, workers, address, rebuild, watch)
+        else:
+            see_all = _see_on_cluster(load, workers, address, store) if engine == RAY else None
+            done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
+    _report(folder, done, quiet, as_json, strict)
+
+
+def _report(folder: Path, done: Update, quiet: bool, as_json: bool, strict: bool) -> None:
     for line in done.skipped:
         console.message(f"regiontalk: skipped {line}")
     console.message(f"{folder}: {_summary(done)}", quiet)
@@ -114,6 +124,20 @@ def command(
         raise InputError(f"{folder}: none of its photos could be read")
     if strict and done.skipped:
         raise SkippedInputs(f"{len(done.skipped)} skipped, and --strict was given")
+
+
+def _see_on_cluster(load: Callable[[], Model], workers: int, address: str | None, store: str | None) -> SeeAll:
+    from regiontalk.cluster.indexing import see_on_cluster
+
+    return see_on_cluster(load, workers, address, store)
+
+
+def _remote_source(place: Path) -> str | None:
+    """A tar file or an address in place of a folder."""
+    from regiontalk.cluster.sources import full_address, holds_photos
+
+    address = full_address(place)
+    return address if holds_photos(address) and not place.is_dir() else None
 
 
 def _summary(done: Update) -> str:

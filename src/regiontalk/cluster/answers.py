@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,9 +36,8 @@ class Answering:
     shards: Shards
 
     def __call__(self, model: Model, paths: Sequence[str]) -> Answered:
-        limits = replace(model.limits, megabytes=model.limits.file_bytes / 1e6)  # bytes are files here, not uploads
-        model, results, skipped = replace(model, limits=limits), [], dict[str, str]()
-        for name, source in sources.open_all(paths, limits):
+        model, results, skipped = as_files(model), [], dict[str, str]()
+        for name, source in sources.open_all(paths, model.limits):
             try:
                 results.append(self._answer(model, name, source).to_dict())
             except (InputError, UsageError) as error:
@@ -70,10 +68,21 @@ def answer_all(
     """Chunks as they are done; first what earlier runs of the same command have finished. `asked` is what makes two
     runs the same."""
     done = shards.begin(asked)
-    archives = {path[: end + 4] for path in done if (end := path.lower().find(".tar/")) >= 0}
     yield Answered(len(done), {})
-    left = [path for path in photos if path not in done and path not in archives]
-    yield from run(load, Answering(ask, shards), make_chunks(left, workers), workers, address)
+    chunks = make_chunks(not_done(photos, done), workers)
+    yield from run(load, Answering(ask, shards), chunks, workers, address)
+
+
+def as_files(model: Model) -> Model:
+    """The model with bytes held to the limits of files, not to those of uploads."""
+    return replace(model, limits=replace(model.limits, megabytes=model.limits.file_bytes / 1e6))
+
+
+def not_done(paths: Sequence[str], done: Set[str]) -> list[str]:
+    """Those that are left; a tar file is done if a photo in it is."""
+    end = len(sources.ARCHIVE)
+    archives = {path[: at + end] for path in done if (at := path.lower().find(f"{sources.ARCHIVE}/")) >= 0}
+    return [path for path in paths if path not in done and path not in archives]
 
 
 def make_chunks(paths: Sequence[str], workers: int) -> list[list[str]]:
@@ -85,10 +94,3 @@ def make_chunks(paths: Sequence[str], workers: int) -> list[list[str]]:
 def in_chunks(items: Sequence[Item], workers: int) -> list[list[Item]]:
     size = min(max(len(items) // (workers * TURNS), SMALLEST), LARGEST)
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
-
-
-def full_address(place: object) -> str:
-    """A folder's full path; an address, which a Path has written with one slash, as it was given."""
-    scheme, colon, rest = str(place).partition(":/")
-    is_address = colon and scheme.isalnum() and len(scheme) > 1
-    return f"{scheme}://{rest.lstrip('/')}" if is_address else os.path.abspath(str(place))  # noqa: PTH100

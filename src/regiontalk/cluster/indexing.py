@@ -1,20 +1,25 @@
 """Photos looked at by the workers of a cluster, for an index.
 
 An index in PostgreSQL is written by the workers themselves; one in a folder has one writer, who gets what they saw.
+Photos in tar files and object stores go into PostgreSQL alone; they are added once, and never looked for again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from regiontalk.cluster.answers import in_chunks
+from regiontalk.cluster import sources
+from regiontalk.cluster.answers import as_files, in_chunks, make_chunks, not_done
 from regiontalk.cluster.ray_engine import run
 from regiontalk.errors import InputError, UsageError
 from regiontalk.model import Model
-from regiontalk.search.build import Job, See, SeeAll, Seen, identify
-from regiontalk.search.store import Entry, IndexedModel, Store, Stored
+from regiontalk.search.build import Job, Progress, See, SeeAll, Seen, Update, Watch, identify, to_entry
+from regiontalk.search.index import Index
+from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
 
 
 @dataclass(frozen=True)
@@ -54,3 +59,49 @@ def see_on_cluster(load: Callable[[], Model], workers: int, address: str | None,
             yield from chunk
 
     return see_all
+
+
+@dataclass(frozen=True)
+class Adding:
+    """The work of a worker on photos in tar files and object stores: how many were added, and why others were not."""
+
+    store: str
+
+    def __call__(self, model: Model, paths: Sequence[str]) -> tuple[int, list[str]]:
+        model, added, skipped = as_files(model), 0, list[str]()
+        for name, source in sources.open_all(paths, model.limits):
+            try:
+                entry = _look_into(model, name, source)
+            except (InputError, UsageError) as error:
+                skipped.append(error.message if name in error.message else f"{name}: {error.message}")
+                continue
+            _opened(self.store, identify(model)).put([entry])
+            added += 1
+        return added, skipped
+
+
+def _look_into(model: Model, name: str, source: str | bytes | InputError) -> Entry:
+    if isinstance(source, InputError):
+        raise source
+    assert isinstance(source, bytes)  # only photos in folders are paths
+    file = PhotoFile(name if "://" in name else name.lstrip("/"), len(source), time.time_ns())
+    return to_entry(model, model.look(source), file, hashlib.blake2b(source).digest()[:16])
+
+
+def add_sources(
+    index: Index, place: str, load: Callable[[], Model], workers: int, address: str | None, rebuild: bool, watch: Watch
+) -> Update:
+    """Adds the photos of a tar file, or below an address, that the index does not know."""
+    assert index.address is not None
+    with index.writing(rebuild) as store:
+        known = {name if "://" in name else f"/{name}" for name in store.files()}
+        paths = sources.find([place]).paths
+        left = not_done(paths, known)
+        done, total = Update(unchanged=len(paths) - len(left)), len(left)
+        watch(Progress(0, total, 0, None))
+        for added, skipped in run(load, Adding(index.address), make_chunks(left, workers), workers, address):
+            done.added += added
+            done.skipped += skipped
+            watch(Progress(done.added + len(done.skipped), total, len(done.skipped), None))
+        store.compact()
+    return done

@@ -76,3 +76,15 @@ def _members(path: str, limits: Limits) -> Iterator[Source]:
                     yield f"{path}/{member.name}", file.read(int(limits.file_bytes) + 1)
     except (OSError, ValueError, tarfile.TarError, EOFError) as error:
         yield path, InputError(f"{path}: cannot be read: {error}")
+
+
+def holds_photos(place: str) -> bool:
+    """Whether it is a tar file or an address, by its name."""
+    return "://" in place or place.lower().endswith(ARCHIVE)
+
+
+def full_address(place: object) -> str:
+    """A folder's full path; an address, which a Path has written with one slash, as it was given."""
+    scheme, colon, rest = str(place).partition(":/")
+    is_address = colon and scheme.isalnum() and len(scheme) > 1
+    return f"{scheme}://{rest.lstrip('/')}" if is_address else os.path.abspath(str(place))  # noqa: PTH100

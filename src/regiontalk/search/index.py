@@ -97,17 +97,18 @@ class Index:
             raise InputError(f"{self.root / self.below}: no such folder")
         if rebuild:
             self.close()
-        with self._writing(rebuild) as store:
+        with self.writing(rebuild) as store:
             see_all = see_all or build.see_here(self.model, workers)
             return build.update(store, self.root, self.below, see_all, prune, watch)
 
     def make(self) -> None:
         """An empty index where there is none, to be searched while `update` fills it."""
-        with self._writing():
+        with self.writing():
             pass
 
     @contextmanager
-    def _writing(self, rebuild: bool = False) -> Iterator[Store]:
+    def writing(self, rebuild: bool = False) -> Iterator[Store]:
+        """The store, for as long as the block lasts."""
         store = self._open(build.identify(self._model()), rebuild)
         try:
             self._check(store)
@@ -193,7 +194,7 @@ class Index:
         boxes, captions = [region.xyxy for region in stored.regions], [region.caption for region in stored.regions]
         told = [stored.regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
         told.sort(key=lambda region: -region.score)
-        model, path = self._model(), str(self.root / stored.path)
+        model, path = self._model(), self._path(stored.path)
         place, shown = (path, *stored.size, model.runtime.info.name), Shown(confidence=model.likely)
         return IndexedPhoto(*place, tuple(told), Photo(path, model.limits), shown, stored.key, stored.taken)
 
@@ -237,11 +238,14 @@ class Index:
                 hint="--model names the other one; regiontalk index --rebuild makes the index anew",
             )
 
+    def _path(self, stored: str) -> str:
+        return stored if "://" in stored else str(self.root / stored)
+
     def _placed(self, found: Hits) -> Hits:
         """With paths that can be opened."""
         hits = []
         for hit in found:
-            path = str(self.root / hit.path)
+            path = self._path(hit.path)
             hits.append(replace(hit, path=path, photo=Photo(path, self._model().limits)))
         return replace(found, hits=tuple(hits))
 
