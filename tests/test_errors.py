@@ -26,6 +26,7 @@ def every_error() -> list[type[errors.RegionTalkError]]:
         (errors.ImageTooLarge, 4, 413),
         (errors.DataError, 4, 422),
         (errors.IndexProblem, 5, 503),
+        (errors.ClusterProblem, 5, 503),
         (errors.ModelError, 6, 503),
         (errors.MissingExtra, 7, 501),
     ],
