@@ -64,6 +64,9 @@ def test_it_ends_at_once_and_takes_its_processes_with_it(
         server.process.send_signal(how)
         assert server.process.wait(timeout=5) == {signal.SIGTERM: 0, signal.SIGINT: 130}[how]
         assert_gone(started)
+        assert connection.recv(100).startswith(b"HTTP/1.1 503 ")
+        server.stop()
+        assert "Traceback" not in server.said
 
 
 def test_its_processes_end_when_it_is_killed(tiny_model: Path) -> None:

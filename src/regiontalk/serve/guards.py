@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.serve.answers import error_response
 from regiontalk.serve.metrics import Metrics
-from regiontalk.serve.workers import OwnFault
+from regiontalk.serve.workers import Busy, OwnFault
 
 POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -62,6 +62,10 @@ class Guards:
             await self._app(scope, exchange.receive, exchange.send)
         except RegionTalkError as error:
             await error_response(error)(scope, exchange.receive, exchange.send)
+        except asyncio.CancelledError:  # by uvicorn alone, when the server has been told to end
+            if not exchange.status:
+                exchange.whole = True  # the rest of the body is not waited for
+                await error_response(Busy("the server is ending"))(scope, exchange.receive, exchange.send)
         except Exception:
             logging.getLogger("uvicorn.error").exception("an error of the server's own")
             await error_response(OwnFault("an error of the server's own; its log says more"))(
@@ -97,11 +101,11 @@ class _Exchange:
 
     def __init__(self, receive: Receive, send: Send, draining: asyncio.Semaphore) -> None:
         self._receive, self._send, self._draining = receive, send, draining
-        self._whole, self.status = False, 0
+        self.whole, self.status = False, 0
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._whole = not message.get("more_body", False)
+        self.whole = not message.get("more_body", False)
         return message
 
     async def send(self, message: Message) -> None:
@@ -110,7 +114,7 @@ class _Exchange:
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
-        if message["type"] == "http.response.body" and not message.get("more_body") and not self._whole:
+        if message["type"] == "http.response.body" and not message.get("more_body") and not self.whole:
             await self._send({**message, "more_body": True})
             await self._drain()
             message = {"type": "http.response.body"}
@@ -120,5 +124,5 @@ class _Exchange:
         left = DRAIN_BYTES
         with suppress(TimeoutError):
             async with self._draining, asyncio.timeout(DRAIN_SECONDS):
-                while not self._whole and left > 0:
+                while not self.whole and left > 0:
                     left -= len((await self.receive()).get("body", b""))
