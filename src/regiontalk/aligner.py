@@ -42,7 +42,7 @@ class ReadSentence:
 
 
 def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
-    """Fails, in one line, where there is nothing to align."""
+    """Fails, in one line, where the model knows no word of it."""
     pieces = tuple(sentence.split())
     if len(pieces) > MOST_WORDS:
         raise UsageError(f"a sentence of {len(pieces)} words; {MOST_WORDS} at most")
@@ -50,10 +50,8 @@ def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
     places = tuple(place for place, clean in enumerate(cleaned) if clean)
     tokens = tuple(words.encode(clean[0] for clean in cleaned if clean))
     read = ReadSentence(pieces, places, tokens)
-    if not pieces:
-        raise UsageError("the sentence is empty: there is nothing to align")
     if not tokens:
-        raise UsageError("the sentence has no word of letters or digits: there is nothing to align")
+        raise UsageError(f"there is no word of letters or digits in {sentence[:60]!r}")
     if all(token == UNKNOWN for token in tokens):
         named = ", ".join(repr(word) for word in read.unknown[:NAMED])
         more = f" and {len(read.unknown) - NAMED} more" if len(read.unknown) > NAMED else ""

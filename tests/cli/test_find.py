@@ -118,8 +118,8 @@ def test_labels_by_prompt(find: Find, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        (("", "scene.png"), 2, "0 phrases"),
-        ((" ; ", "scene.png"), 2, "0 phrases"),
+        (("", "scene.png"), 2, "no phrase"),
+        ((" ; ", "scene.png"), 2, "no phrase"),
         (("; ".join(["a red square"] * 101), "scene.png"), 2, "101 phrases"),
         (("zebra", "scene.png"), 2, "knows none of the words: 'zebra'"),
         (("🐈", "scene.png"), 2, "a phrase of 0 words"),

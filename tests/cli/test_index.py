@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,15 +44,21 @@ def test_the_index_may_be_elsewhere(
     assert err == ""
 
 
-@pytest.mark.parametrize(("what", "code"), [("nothing", 4), ("empty", 4), ("broken", 4)])
+@pytest.mark.parametrize(
+    ("what", "code"), [("nothing: no such folder", 4), ("empty", 4), ("broken", 4), ("file: not a folder", 4)]
+)
 def test_without_photos_there_is_no_index(
     tmp_path: Path, aligning_model: Path, what: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "x.jpg").touch()
-    assert run(["index", str(tmp_path / what), "--model", str(aligning_model)]) == code
+    (tmp_path / "file").touch()
+    arguments = [str(tmp_path / what.partition(":")[0]), "--model", str(aligning_model)]
+    assert run(["index", *arguments]) == code
     assert what in capsys.readouterr().err
+    assert run(["search", "red circle", *arguments]) in (0, 5)
+    assert re.search("no photo to search|no index there", capsys.readouterr().err)
 
 
 def test_photos_that_are_gone_need_prune(

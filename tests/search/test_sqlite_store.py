@@ -188,8 +188,12 @@ def test_an_index_of_an_earlier_format_is_filled_anew(store: SqliteStore, tmp_pa
 
 
 def test_a_missing_index_is_said(tmp_path: Path) -> None:
-    with pytest.raises(IndexProblem, match="no index there"):
+    with pytest.raises(IndexProblem, match="no index there") as problem:
         SqliteStore(tmp_path / "nothing")
+    assert problem.value.hint == f"regiontalk index PHOTOS --index {tmp_path / 'nothing'} makes one"
+    with pytest.raises(IndexProblem, match="no index there") as problem:
+        SqliteStore(tmp_path / "my photos" / database.FOLDER)
+    assert problem.value.hint == f"regiontalk index '{tmp_path / 'my photos'}' makes one"
     assert not (tmp_path / "nothing").exists()
 
 

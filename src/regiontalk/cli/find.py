@@ -60,8 +60,10 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again:
     labels photos by prompt.
     """
     phrases = [part.strip() for part in phrase.split(";") if part.strip()]
-    if not 1 <= len(phrases) <= MOST_PHRASES:
-        raise UsageError(f"{len(phrases)} phrases; there may be from 1 to {MOST_PHRASES}", hint='for example: "a dog"')
+    if not phrases:
+        raise UsageError("there is no phrase to look for", hint='for example: "a dog"')
+    if len(phrases) > MOST_PHRASES:
+        raise UsageError(f"{len(phrases)} phrases; {MOST_PHRASES} at most")
     wanted = asked.wanted(export)
     if wanted.kind == "sidecars":
         raise UsageError("--format xmp describes whole photos", hint="regiontalk caption --format xmp")

@@ -14,6 +14,7 @@ from regiontalk.cli.options import (
     RAY,
     address_option,
     check_engine,
+    check_folder,
     device_option,
     engine_option,
     load_model,
@@ -95,8 +96,8 @@ def command(
     if store is not None and place is not None:
         raise UsageError("--index and --store are two places for the index: give one")
     source = _remote_source(folder) if engine == RAY and store is not None else None
-    if source is None and not folder.is_dir():
-        raise InputError(f"{folder}: no such folder", hint="a folder with photos")
+    if source is None:
+        check_folder(folder)
     load = partial(load_model, model, device, max_megapixels)
     index = Index.open(folder, model=load(), place=place, store=store)
     with console.progress("Indexing", quiet=quiet) as bar:

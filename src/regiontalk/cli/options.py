@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 import regiontalk
 from regiontalk import loading
 from regiontalk.cli import console
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError, InputError, UsageError
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ def check_engine(engine: str, address: str | None) -> None:
         console.need("cluster", "--engine ray", RAY, "pyarrow")
     elif address is not None:
         raise UsageError("--address is that of a Ray cluster", hint="--engine ray")
+
+
+def check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        problem = "not a folder" if folder.exists() else "no such folder"
+        raise InputError(f"{folder}: {problem}", hint="a folder with photos")
 
 
 max_megapixels_option = click.option(

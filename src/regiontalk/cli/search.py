@@ -143,6 +143,8 @@ def _cells(hit: Hit) -> tuple[str, str]:
 def _notes(found: Hits, quiet: bool) -> None:
     if found.unknown:
         console.message(f"unknown words: {', '.join(found.unknown)}", quiet)
-    if not found.hits:
+    if not found.searched:
+        console.message("no photo to search", quiet)
+    elif not found.hits:
         best = "" if found.closest is None else f"; the nearest scores {found.closest:.2f}: --threshold 0 shows it"
         console.message(f"nothing like it in {console.count(found.searched, 'photo')}{best}", quiet)

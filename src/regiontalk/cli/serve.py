@@ -9,8 +9,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.index import place_option
-from regiontalk.cli.options import completes, finite, max_megapixels_option
-from regiontalk.errors import InputError
+from regiontalk.cli.options import check_folder, completes, finite, max_megapixels_option
 
 
 @click.command()
@@ -71,8 +70,8 @@ def command(
     from regiontalk.serve.server import run
     from regiontalk.serve.settings import Settings
 
-    if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder}: no such folder", hint="a folder with photos")
+    if folder is not None:
+        check_folder(folder)
 
     def ready(address: str) -> None:
         console.message(f"{address}  (Ctrl-C ends it)", quiet)

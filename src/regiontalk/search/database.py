@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import shlex
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ from regiontalk.files import FULL, open_file
 from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, StoredPhoto, Where
 from regiontalk.types import Region
 
+FOLDER = ".regiontalk"
+"""The index's own folder beside the photos, unless another is named."""
 NAME, LOCK = "index.sqlite", "writer.lock"
 FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin", "details-*.bin")
 """All that an index consists of."""
@@ -76,11 +79,18 @@ def explaining(folder: Path) -> Iterator[None]:
 
 
 def damaged(folder: Path, reason: str) -> IndexProblem:
-    return IndexProblem(f"{folder}: the index is damaged: {reason}", hint="regiontalk index --rebuild makes it anew")
+    return IndexProblem(f"{folder}: the index is damaged: {reason}", hint=f"{command(folder)} --rebuild makes it anew")
 
 
 def missing(folder: Path) -> IndexProblem:
-    return IndexProblem(f"{folder}: no index there", hint="regiontalk index FOLDER makes one")
+    return IndexProblem(f"{folder}: no index there", hint=f"{command(folder)} makes one")
+
+
+def command(folder: Path) -> str:
+    """What makes this index, to be typed as it is unless it lies elsewhere than its photos."""
+    if folder.name == FOLDER:
+        return f"regiontalk index {shlex.quote(str(folder.parent))}"
+    return f"regiontalk index PHOTOS --index {shlex.quote(str(folder))}"
 
 
 def busy(folder: Path) -> IndexProblem:
@@ -149,9 +159,8 @@ def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | No
     if model is None and version == 0:
         raise missing(folder)
     if model is None and version < len(MIGRATIONS):
-        raise IndexProblem(
-            f"{folder}: made by an earlier regiontalk", hint="regiontalk index FOLDER brings it up to date"
-        )
+        hint = f"{command(folder)} brings it up to date: it looks at the photos again"
+        raise IndexProblem(f"{folder}: made by an earlier regiontalk", hint=hint)
     if model is not None:
         _migrate(database, version, model)
 

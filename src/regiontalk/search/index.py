@@ -26,7 +26,6 @@ from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import IndexedModel, PhotoFile, Store, StoredPhoto, Where
 from regiontalk.types import Finding, Hit, Hits, IndexedPhoto, Shown
 
-FOLDER = ".regiontalk"
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
 
@@ -59,7 +58,7 @@ class Index:
         its place, which many folders share: "postgresql://user@host/photos".
         """
         root = Path(folder).expanduser()
-        own = root / FOLDER if place is None else Path(place).expanduser()
+        own = root / database.FOLDER if place is None else Path(place).expanduser()
         if store is None:
             return cls(root, own, model)
         whole = root.resolve()
@@ -70,7 +69,7 @@ class Index:
         """The index of a folder or of the nearest one above it that has one; and where in it the folder is."""
         start = Path(folder).expanduser()
         for levels, above in enumerate((start.resolve(), *start.resolve().parents)):
-            if (above / FOLDER / database.NAME).exists():
+            if (above / database.FOLDER / database.NAME).exists():
                 root = Path(os.path.normpath(start.joinpath(*[".."] * levels))) if levels else start
                 return cls.open(root, model=model), start.resolve().relative_to(above).as_posix().removeprefix(".")
         return cls.open(start, model=model), ""
@@ -235,7 +234,7 @@ class Index:
         if store.model != wanted:
             raise IndexProblem(
                 f"{store.name}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
-                hint="--model names the other one; regiontalk index --rebuild makes the index anew",
+                hint="--model names the other one; regiontalk index with --rebuild makes it anew",
             )
 
     def _path(self, stored: str) -> str:
