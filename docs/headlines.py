@@ -122,6 +122,15 @@ HEADLINES = (
         ),
     ),
     Headline(
+        "Phrases found by `find`",
+        "find-vit",
+        GROUNDED,
+        "the best region for a phrase overlaps what people drew by IoU ≥ .5: by likelihood and alignment together. Of "
+        "phrases of other photos, {} % are said not to be there",
+        " %",
+        also=(Column("", ("not_there",), digits=1),),
+    ),
+    Headline(
         "Region captions from weak labels, CIDEr",
         "sentences-regions",
         Column("", ("cider",), digits=1),
