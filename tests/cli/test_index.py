@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from conftest import draw_scene
 from regiontalk.cli.main import run
+from regiontalk.search import database
 
 
 @pytest.fixture
@@ -70,3 +72,12 @@ def test_photos_that_are_gone_need_prune(
     (photos / "b.png").unlink()
     assert run(arguments) == 5
     assert "--prune" in capsys.readouterr().err
+
+
+def test_a_second_writer_is_told_before_a_model_is_loaded(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = photos / database.FOLDER
+    place.mkdir()
+    with closing(database.take_lock(place)):
+        assert run(["index", str(photos), "--model", "no-such-model"]) == 5
+    assert "another process is writing the index" in capsys.readouterr().err
+    assert run(["index", str(photos), "--model", "no-such-model"]) == 6

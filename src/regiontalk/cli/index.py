@@ -99,7 +99,9 @@ def command(
     if source is None:
         check_folder(folder)
     load = partial(load_model, model, device, max_megapixels)
-    index = Index.open(folder, model=load(), place=place, store=store)
+    index = Index.open(folder, place=place, store=store)
+    index.check_free()
+    index.model = load()
     with console.progress("Indexing", quiet=quiet) as bar:
 
         def watch(progress: Progress) -> None:

@@ -100,6 +100,12 @@ class Index:
             see_all = see_all or build.see_here(self.model, workers)
             return build.update(store, self.root, self.below, see_all, prune, watch)
 
+    def check_free(self) -> None:
+        """Fails where another process writes the index: before a model is loaded, to say it at once."""
+        if self.address is None and self.place.is_dir():
+            with database.explaining(self.place):
+                database.take_lock(self.place).close()
+
     def make(self) -> None:
         """An empty index where there is none, to be searched while `update` fills it."""
         with self.writing():
