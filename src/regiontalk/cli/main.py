@@ -16,24 +16,32 @@ from regiontalk.cli import console
 from regiontalk.errors import RegionTalkError
 from regiontalk.files import FULL, output_error
 
-VERBS = {
-    "align": "Which words of a sentence belong to which region of a photo.",
-    "baseline": "The papers' comparison systems, on a data set.",
-    "caption": "Regions and captions of photos, folders or globs.",
-    "completion": "What makes the Tab key complete verbs, options and paths in your shell.",
-    "data": "Turn public data sets or your own into records; check, count, join and merge them.",
-    "describe": "One sentence for each whole photo.",
-    "doctor": "What is installed, which device, which model, what is missing and how to fix it.",
-    "evaluate": "The papers' metrics, on files of predictions or on a model.",
-    "export": "Turn a trained checkpoint into a model folder that runs without torch.",
-    "find": "Find the regions of photos that show what a phrase says.",
-    "fit": "Fit a model's settings, ranking and probabilities to dev photos.",
-    "index": "Look at the photos of a folder, so that search finds them.",
-    "predict": "A model's regions and captions for the photos of a data set.",
-    "search": "Find photos in an indexed folder by what is in them.",
-    "serve": "A page and an HTTP API: caption photos, search an indexed folder.",
-    "train": "Train a model from a recipe.",
+HELP = {
+    "With photos": {
+        "caption": "Regions and captions of photos, folders or globs.",
+        "describe": "One sentence for each whole photo.",
+        "align": "Which words of a sentence belong to which region of a photo.",
+        "find": "Find the regions of photos that show what a phrase says.",
+        "index": "Look at the photos of a folder, so that search finds them.",
+        "search": "Find photos in an indexed folder by what is in them.",
+        "serve": "A page and an HTTP API: caption photos, search an indexed folder.",
+    },
+    "For research": {
+        "data": "Turn public data sets or your own into records; check, count, join and merge them.",
+        "train": "Train a model from a recipe.",
+        "export": "Turn a trained checkpoint into a model folder that runs without torch.",
+        "fit": "Fit a model's settings, ranking and probabilities to dev photos.",
+        "predict": "A model's regions and captions for the photos of a data set.",
+        "evaluate": "The papers' metrics, on files of predictions or on a model.",
+        "baseline": "The papers' comparison systems, on a data set.",
+    },
+    "This program": {
+        "doctor": "What is installed, which device, which model, what is missing and how to fix it.",
+        "completion": "What makes the Tab key complete verbs, options and paths in your shell.",
+    },
 }
+"""The verbs as the help groups them."""
+VERBS = {verb: text for verbs in HELP.values() for verb, text in verbs.items()}
 
 COMPLETE = "_REGIONTALK_COMPLETE"
 """The environment variable by which the script of `regiontalk completion` asks what may come next."""
@@ -65,14 +73,15 @@ class LazyVerbs(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Verbs"):
-            formatter.write_dl(sorted(VERBS.items()))
+        for name, verbs in HELP.items():
+            with formatter.section(name):
+                formatter.write_dl(list(verbs.items()))
 
 
 @click.group(cls=LazyVerbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="regiontalk")
 def program() -> None:
-    """Find the parts of a photo worth talking about, and say what each one is."""
+    """Find the parts of a photo worth talking about, say what each one is, and find photos by what is in them."""
 
 
 def main(arguments: list[str] | None = None) -> None:
