@@ -38,7 +38,8 @@ def test_the_commands_make_what_the_recipes_name(made: Path) -> None:
     named = {path for recipe in recipes for path in paths_in(recipe)}
     assert {path for path in named if path.startswith("data/")} == {
         *("data/flickr8k_entities", "data/coco_objects", "data/coco_phrases", "data/words/glove_100d.npz"),
-        *("data/visual_genome", "data/drawn", "data/coco118k", "data/weights/dinov2_vits14_patch_8x8.onnx"),
+        *("data/visual_genome", "data/drawn", "data/coco118k", "data/coco118k_5000"),
+        "data/weights/dinov2_vits14_patch_8x8.onnx",
     }
     assert {str(path.relative_to(made)) for path in (made / "data").glob("*")} == {
         *("data/flickr8k_entities", "data/coco_objects", "data/coco_phrases", "data/words"),

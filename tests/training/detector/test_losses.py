@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regiontalk.nets.fcln import Recognized
-from regiontalk.nets.localization import Proposals
+from regiontalk.nets.localization import LearnedProposals
 from regiontalk.training.detector.losses import (
     box_loss,
     caption_loss,
@@ -109,9 +109,9 @@ def make_truths() -> Truths:
     return Truths(torch.tensor([[TRUTH]]), torch.tensor([[True]]), zeros[..., None], zeros)
 
 
-def make_proposals(transforms: torch.Tensor) -> Proposals:
+def make_proposals(transforms: torch.Tensor) -> LearnedProposals:
     boxes = torch.tensor([[[40.0, 40, 60, 60], [0, 0, 20, 20]]])
-    return Proposals(boxes, torch.tensor([[1.0, -1.0]]), transforms, ANCHORS)
+    return LearnedProposals(boxes, torch.tensor([[1.0, -1.0]]), transforms, ANCHORS)
 
 
 def test_proposal_losses_by_hand():

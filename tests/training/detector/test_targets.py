@@ -11,7 +11,7 @@ import torch
 
 from regiontalk import boxes as geometry
 from regiontalk.model_folder import PredictionConfig
-from regiontalk.nets.localization import Proposals, to_cxcywh
+from regiontalk.nets.localization import LearnedProposals, to_cxcywh
 from regiontalk.training.detector.targets import (
     Sample,
     Truths,
@@ -204,7 +204,7 @@ def test_phrases_on_one_box_are_equally_likely():
     assert min(counts.values()) > 150
 
 
-def random_photos(count: int) -> tuple[Proposals, Truths, torch.Tensor]:
+def random_photos(count: int) -> tuple[LearnedProposals, Truths, torch.Tensor]:
     random = np.random.default_rng(0)
     low = random.uniform(0, 80, (count, 60, 2))
     corners = torch.from_numpy(np.concatenate([low, low + random.uniform(5, 50, (count, 60, 2))], axis=2)).float()
@@ -215,7 +215,9 @@ def random_photos(count: int) -> tuple[Proposals, Truths, torch.Tensor]:
         torch.zeros(count, 3, 2, dtype=torch.long),
         torch.zeros(count, 3, dtype=torch.long),
     )
-    proposals = Proposals(corners, torch.from_numpy(random.normal(size=(count, 60))).float(), corners * 0, anchors)
+    proposals = LearnedProposals(
+        corners, torch.from_numpy(random.normal(size=(count, 60))).float(), corners * 0, anchors
+    )
     return proposals, truths, torch.full((count, 2), 100.0)
 
 
@@ -231,7 +233,7 @@ def test_a_photo_is_sampled_alike_however_its_batch_is_split(function):
     whole = function(proposals, truths, sizes, seeds, config)
     for rows in (slice(0, 1), slice(1, 4), slice(0, 4, 2)):
         boxes, logits = proposals.boxes_xyxy[rows], proposals.logits[rows]
-        share = Proposals(boxes, logits, proposals.transforms[rows], proposals.anchors_cxcywh)
+        share = LearnedProposals(boxes, logits, proposals.transforms[rows], proposals.anchors_cxcywh)
         found = function(share, part(truths, rows), sizes[rows], seeds[rows], config)
         assert torch.equal(found.index, whole.index[rows])
         assert torch.equal(found.truth, whole.truth[rows])
@@ -249,7 +251,9 @@ def test_random_keys_are_each_photos_own():
 
 def test_proposals_are_compared_as_predicted_and_anchors_as_they_stand():
     proposals, truths, sizes = random_photos(1)
-    away = Proposals(proposals.boxes_xyxy + 500, proposals.logits, proposals.transforms, proposals.anchors_cxcywh)
+    away = LearnedProposals(
+        proposals.boxes_xyxy + 500, proposals.logits, proposals.transforms, proposals.anchors_cxcywh
+    )
     config = replace(PAPER, positive_iou=0.5, best_iou=0.5)
     seeds = [1]
     assert not sample_proposals(away, truths, sizes, seeds, config).positive.any()
