@@ -102,6 +102,14 @@ HEADLINES = (
         ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
     ),
     Headline(
+        "… as `search` answers, R@1",
+        "search-vit",
+        Column("", ("text_to_image", "r1"), 1, 1),
+        "the same, with captions and the language model's likelihood as a second opinion",
+        " %",
+        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+    ),
+    Headline(
         "… with the paper's BRNN, R@1",
         "align-brnn",
         Column("", ("text_to_image", "r1"), 1, 1),

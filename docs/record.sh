@@ -6,7 +6,7 @@
 #
 #     package            the model in the package on Flickr8k's test photos: regions, sentences, alignments (15 minutes)
 #     names              whether it names the objects of COCO's dev photos (1 minute)
-#     find               phrases found on its regions, and DenseCap's table 2 (60 minutes)
+#     find               phrases found on its regions, photos by search, and DenseCap's table 2 (80 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     weak               the nets that learned from sentences alone: table 1, grounding, table 3, vector lengths
 #                        (60 minutes, without training: DETECTOR and runs/NAME of every recipe must be there)
@@ -47,6 +47,7 @@ record_names() {
 
 record_find() {
     regiontalk evaluate find $model --truth $data --split test --record docs/runs/find-vit
+    regiontalk evaluate search $model --truth $data --split test --record docs/runs/search-vit
     regiontalk evaluate retrieval --model $model --truth $data --split test --by likelihood --record docs/runs/retrieval-vit-likelihood
     regiontalk evaluate retrieval --model $model --truth $data --split test --by alignment --record docs/runs/retrieval-vit-alignment
     regiontalk evaluate retrieval --model $model --truth $data --split test --by both --record docs/runs/retrieval-vit-both

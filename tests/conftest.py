@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from PIL import Image, ImageDraw
 
 from chromium import CHROMIUM, Browser
@@ -19,6 +20,10 @@ from regiontalk.types import AltText, ImageRegions, Region
 
 # Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by more threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes says more about the machine than about the program.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 def draw_scene(size: tuple[int, int] = (96, 64)) -> Image.Image:

@@ -409,6 +409,7 @@ VIOLATIONS = """axe.run({ resultTypes: ["violations"] }).then(({ violations }) =
 
 
 @pytest.mark.skipif(AXE is None, reason="axe-core-python is not installed")
+@pytest.mark.timeout(400)  # six views, each walked through by axe
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing_in_the_way_of_anybody(browse: Browse, dark: bool) -> None:
     assert AXE is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import time
@@ -64,7 +65,8 @@ def test_it_ends_at_once_and_takes_its_processes_with_it(
         server.process.send_signal(how)
         assert server.process.wait(timeout=5) == {signal.SIGTERM: 0, signal.SIGINT: 130}[how]
         assert_gone(started)
-        assert connection.recv(100).startswith(b"HTTP/1.1 503 ")
+        with contextlib.suppress(ConnectionResetError):  # the answer may be lost with what the server left unread
+            assert connection.recv(100).startswith(b"HTTP/1.1 503 ")
         server.stop()
         assert "Traceback" not in server.said
 
