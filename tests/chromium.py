@@ -58,6 +58,8 @@ class Browser:
                 assert "error" not in message, message
                 result: dict[str, Any] = message["result"]
                 return result
+            # Until the page's question is answered, the tab answers nothing.
+            assert message["method"] != "Page.javascriptDialogOpening", message["params"]["message"]
             self.events.append(message)
 
     def _next_message(self) -> dict[str, Any]:
