@@ -6,16 +6,7 @@ from pathlib import Path
 
 import click
 
-from regiontalk.cli import console, outputs, render
-from regiontalk.cli.options import (
-    completes,
-    device_option,
-    finite,
-    heads_option,
-    load_model,
-    max_megapixels_option,
-    model_option,
-)
+from regiontalk.cli import console, options, outputs, render
 from regiontalk.cli.outputs import PAGES, PICTURES
 from regiontalk.errors import UsageError
 from regiontalk.page import writing_page
@@ -25,26 +16,26 @@ MOST_NAMED = 10  # unknown words
 
 
 @click.command()
-@click.argument("photo", shell_complete=completes("file"))
+@click.argument("photo", shell_complete=options.completes("file"))
 @click.argument("sentence")
 @click.option(
     "--beta",
     type=click.FloatRange(min=0),
-    callback=finite,
+    callback=options.finite,
     help="How much neighbouring words hold together; 0: each goes to its best region. Default: the model's.",
 )
-@model_option
-@heads_option
-@device_option
+@options.model_option
+@options.heads_option
+@options.device_option
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.FILE,
     help="page.html, or a picture (.jpg, .png or .webp): coloured boxes, and the words on the same colours.",
 )
 @click.option("--force", is_flag=True, help="Replace a file at -o that regiontalk did not write.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@max_megapixels_option
+@options.json_option
+@options.max_megapixels_option
 @click.option("-q", "--quiet", is_flag=True, help="No notes.")
 def command(
     *,
@@ -69,7 +60,7 @@ def command(
         raise UsageError(f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}")
     if output is not None:
         outputs.spare([output], [photo], force)
-    found = load_model(model, device, max_megapixels, heads).align(photo, sentence, beta=beta)
+    found = options.load_model(model, device, max_megapixels, heads).align(photo, sentence, beta=beta)
     if output is not None:
         _save(found, output)
     if as_json:

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from regiontalk.cli import console
-from regiontalk.cli.options import open_split, place_weight_option
-from regiontalk.data.records import SPLITS, Dataset
+from regiontalk.cli import console, options
+from regiontalk.data.records import Dataset
 from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-FILE = click.Path(dir_okay=False, path_type=Path)
-
-
-def _shared(command: Decorated) -> Decorated:
-    for option in (
-        click.option("-q", "--quiet", is_flag=True, help="No messages."),
-        click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True),
-        click.option("-o", "--output", type=FILE, required=True, help="JSON lines, one photo a line."),
-        click.argument("codes", type=FILE),
-        click.argument("dataset", type=click.Path(path_type=Path)),
-    ):
-        command = option(command)
-    return command
+_shared = options.with_options(
+    click.argument("dataset", type=options.PLACE),
+    click.argument("codes", type=options.FILE),
+    click.option("-o", "--output", type=options.FILE, required=True, help="JSON lines, one photo a line."),
+    options.test_split_option,
+    options.quiet_option,
+)
 
 
 @click.group()
@@ -42,7 +34,7 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
     from regiontalk.baselines.nearest_neighbour import transferred_sentences
     from regiontalk.codes.store import CodedPhotos
 
-    records = list(open_split(dataset, split))
+    records = list(options.open_split(dataset, split))
     with recording("baseline nearest-neighbour", output) as record:
         record.uses("codes", codes)
         record.uses_data(dataset, split, len(records))
@@ -53,10 +45,12 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
 
 @command.command()
 @_shared
-@click.option("--truths", type=FILE, required=True, help="Codes of the true boxes: regiontalk data codes --on-truths.")
-@click.option("--alignment", type=click.Path(path_type=Path), required=True, help="The run of an alignment net.")
+@click.option(
+    "--truths", type=options.FILE, required=True, help="Codes of the true boxes: regiontalk data codes --on-truths."
+)
+@click.option("--alignment", type=options.PLACE, required=True, help="The run of an alignment net.")
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer the pieces.")
-@place_weight_option
+@options.place_weight_option
 def region_ranking(
     *,
     dataset: Path,
@@ -73,15 +67,14 @@ def region_ranking(
     console.need("train", "running an alignment net", "torch", "safetensors")
     from regiontalk.baselines.region_ranking import caption_truths, training_pieces
     from regiontalk.codes.store import CodedPhotos
-    from regiontalk.training.checkpoints import find_checkpoint
     from regiontalk.training.heads.alignment_model import AlignmentModel
     from regiontalk.training.heads.snippets import Snippets
 
-    records = list(open_split(dataset, split))
+    records = list(options.open_split(dataset, split))
     coded = CodedPhotos.load(codes)
     aligner = AlignmentModel.load(alignment, coded)
     with recording("baseline region-ranking", output, beta=beta, place_weight=place_weight, boxes="true") as record:
-        record.uses("model", find_checkpoint(alignment))
+        record.uses("model", options.checkpoint_of(alignment))
         record.uses("codes", codes)
         record.uses("codes", truths)
         record.uses_data(dataset, split, len(records))

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from regiontalk.cli import console, proposals
-from regiontalk.cli.options import place_weight_option
+from regiontalk.cli import console, options, proposals
 from regiontalk.data import joining, merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
 from regiontalk.data.records import SPLITS
@@ -20,9 +19,6 @@ from regiontalk.files import replacing
 
 MOST_NAMED = 20  # skipped images named one by one
 
-folder_path = click.Path(path_type=Path)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No messages, no progress bar.")
 pack_option = click.option(
     "--pack", type=int, metavar="PX", help="Copy the photos into tar shards, long side PX at most."
 )
@@ -37,8 +33,8 @@ def making(doing: str) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[
 
     def decorate(make: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
         @force_option
-        @json_option
-        @quiet_option
+        @options.json_option
+        @options.quiet_option
         @functools.wraps(make)
         def command(*, dataset: Path, out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
             track = functools.partial(console.track, description=f"{doing} {dataset}", quiet=quiet)
@@ -59,17 +55,17 @@ command.add_command(proposals.command, "proposals")
 
 @command.command(name="prepare")
 @click.argument("format_name", metavar="FORMAT", type=click.Choice(list(prepare.FORMATS)))
-@click.argument("source", type=folder_path)
-@click.argument("out", type=folder_path)
-@click.option("--images", type=folder_path, help="Where the photos lie, if not in SOURCE.")
-@click.option("--split-file", type=folder_path, help='JSON: {"train": [names or ids], "val": [...], ...}.')
+@click.argument("source", type=options.PLACE)
+@click.argument("out", type=options.PLACE)
+@click.option("--images", type=options.PLACE, help="Where the photos lie, if not in SOURCE.")
+@click.option("--split-file", type=options.PLACE, help='JSON: {"train": [names or ids], "val": [...], ...}.')
 @click.option("--min-regions", type=int, help="Leave out images with fewer. [visual-genome: 20]")
 @click.option("--max-regions", type=int, help="Leave out images with more. [visual-genome: 50]")
 @pack_option
 @click.option("--strict", is_flag=True, help="Fail if an image has to be skipped.")
 @force_option
-@json_option
-@quiet_option
+@options.json_option
+@options.quiet_option
 def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Turn a foreign data set into records.
 
@@ -102,10 +98,10 @@ def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, qu
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
+@click.argument("dataset", type=options.PLACE)
 @click.option("--quick", is_flag=True, help="Do not open the photos, only look whether they are there.")
-@json_option
-@quiet_option
+@options.json_option
+@options.quiet_option
 def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
     """Name every broken record with its line.
 
@@ -130,11 +126,11 @@ def _broken(problems: list[Problem]) -> int:
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
-@click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
-@click.option("-o", "--output", type=folder_path, help="Draw a contact sheet of sample records, as PNG.")
-@json_option
-@quiet_option
+@click.argument("dataset", type=options.PLACE)
+@options.one_split_option
+@click.option("-o", "--output", type=options.PLACE, help="Draw a contact sheet of sample records, as PNG.")
+@options.json_option
+@options.quiet_option
 def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool) -> None:
     """Count images, regions, sentences and words."""
     track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
@@ -153,8 +149,8 @@ def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
-@click.argument("out", type=folder_path)
+@click.argument("dataset", type=options.PLACE)
+@click.argument("out", type=options.PLACE)
 @click.option("--iou", type=float, default=0.7, show_default=True, help="Regions that overlap as much are one.")
 @making("Merging")
 def merge(*, dataset: Path, out: Path, iou: float, **options: Any) -> Mapping[str, Any]:
@@ -167,8 +163,8 @@ def merge(*, dataset: Path, out: Path, iou: float, **options: Any) -> Mapping[st
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
-@click.argument("out", type=folder_path)
+@click.argument("dataset", type=options.PLACE)
+@click.argument("out", type=options.PLACE)
 @click.option(
     "--split",
     "splits",
@@ -194,11 +190,11 @@ def phrases(*, dataset: Path, out: Path, splits: tuple[str, ...], **options: Any
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
-@click.argument("out", type=folder_path)
+@click.argument("dataset", type=options.PLACE)
+@click.argument("out", type=options.PLACE)
 @click.option("--hold-out", type=click.IntRange(min=1), required=True, help="Photos for test, and as many for dev.")
-@click.option("--over", type=folder_path, help="The data set to choose them from, where DATASET is a part of it.")
-@click.option("--except", "exclude", type=folder_path, multiple=True, help="Hold out no photo of this data set.")
+@click.option("--over", type=options.PLACE, help="The data set to choose them from, where DATASET is a part of it.")
+@click.option("--except", "exclude", type=options.PLACE, multiple=True, help="Hold out no photo of this data set.")
 @keep_paths_option
 @making("Splitting")
 def split(*, dataset: Path, out: Path, hold_out: int, **options: Any) -> Mapping[str, Any]:
@@ -213,9 +209,9 @@ def split(*, dataset: Path, out: Path, hold_out: int, **options: Any) -> Mapping
 
 
 @command.command()
-@click.argument("dataset", metavar="FIRST", type=folder_path)
-@click.argument("others", type=folder_path, nargs=-1, required=True)
-@click.argument("out", type=folder_path)
+@click.argument("dataset", metavar="FIRST", type=options.PLACE)
+@click.argument("others", type=options.PLACE, nargs=-1, required=True)
+@click.argument("out", type=options.PLACE)
 @pack_option
 @making("Joining")
 def join(*, dataset: Path, others: tuple[Path, ...], out: Path, **options: Any) -> Mapping[str, Any]:
@@ -229,10 +225,10 @@ def join(*, dataset: Path, others: tuple[Path, ...], out: Path, **options: Any) 
 
 
 @command.command()
-@click.argument("vectors", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("datasets", type=folder_path, nargs=-1, required=True)
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-@json_option
+@click.argument("vectors", type=options.FILE)
+@click.argument("datasets", type=options.PLACE, nargs=-1, required=True)
+@click.argument("out", type=options.FILE)
+@options.json_option
 def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """Pick the word vectors that data sets need, for a recipe's word_vectors.
 
@@ -244,16 +240,16 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--model", type=folder_path, required=True, help="The model folder whose regions and codes they are.")
+@click.argument("dataset", type=options.PLACE)
+@click.argument("out", type=options.FILE)
+@click.option("--model", type=options.PLACE, required=True, help="The model folder whose regions and codes they are.")
 @click.option("--surroundings", is_flag=True, help="Also the codes of the boxes made twice as wide and high.")
 @click.option("--on-truths", is_flag=True, help="Of the data set's own boxes instead of the best regions.")
-@click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+@options.one_split_option
 @click.option("--size", type=click.IntRange(min=1), help="The photos' long side in pixels; the model's if not given.")
-@click.option("-j", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Photos at a time.")
-@json_option
-@quiet_option
+@options.workers_option
+@options.json_option
+@options.quiet_option
 def codes(
     *,
     dataset: Path,
@@ -283,16 +279,16 @@ def codes(
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
-@click.argument("codes", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--alignment", type=folder_path, required=True, help="The run of an alignment net, on the same codes.")
+@click.argument("dataset", type=options.PLACE)
+@click.argument("codes", type=options.FILE)
+@click.argument("out", type=options.FILE)
+@click.option("--alignment", type=options.PLACE, required=True, help="The run of an alignment net, on the same codes.")
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer are the snippets.")
-@place_weight_option
-@click.option("--speaker", type=folder_path, help="A run on such snippets: regions are weighed by it as well.")
-@click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
-@json_option
-@quiet_option
+@options.place_weight_option
+@click.option("--speaker", type=options.PLACE, help="A run on such snippets: regions are weighed by it as well.")
+@options.one_split_option
+@options.json_option
+@options.quiet_option
 def snippets(
     *,
     dataset: Path,
@@ -322,14 +318,14 @@ def snippets(
 
 
 @command.command()
-@click.argument("out", type=folder_path)
+@click.argument("out", type=options.PLACE)
 @click.option("--train", type=click.IntRange(min=1), required=True, help="Scenes to learn from.")
 @click.option("--dev", type=click.IntRange(min=0), required=True, help="Scenes to look at while training.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--size", type=click.IntRange(min=32), default=128, show_default=True, help="Long side in pixels.")
 @click.option("--shapes", type=click.IntRange(min=1), default=3, show_default=True, help="In a scene, at most.")
 @force_option
-@json_option
+@options.json_option
 def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, force: bool, as_json: bool) -> None:
     """Draw scenes of coloured shapes, to try training without any photos.
 
@@ -343,11 +339,11 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
 
 
 @command.command()
-@click.argument("dataset", type=folder_path)
+@click.argument("dataset", type=options.PLACE)
 @click.option("--count", type=click.IntRange(min=1), default=12, show_default=True)
 @click.option("--size", type=click.IntRange(min=32), default=720, show_default=True, help="The net's input_size.")
 @click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True)
-@json_option
+@options.json_option
 def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> None:
     """Fit anchors to a data set's boxes, for a recipe's [net.localization].
 

@@ -13,19 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from regiontalk import __version__, loading
-from regiontalk.cli import console, outputs
+from regiontalk.cli import console, options, outputs
 from regiontalk.cli.journal import KEY, keeping
-from regiontalk.cli.options import (
-    RAY,
-    address_option,
-    check_engine,
-    completes,
-    device_option,
-    engine_option,
-    load_model,
-    max_megapixels_option,
-    model_option,
-)
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
 from regiontalk.images import Limits, Photo
 from regiontalk.model_folder import SUMS
@@ -71,15 +60,15 @@ class PhotoOptions:
     """Of verbs that have `options.heads_option`."""
 
     def wanted(self, export: str | None = None) -> outputs.Wanted:
-        check_engine(self.engine, self.address)
-        return outputs.Wanted(self.output, self.as_json, export, self.force, shards=self.engine == RAY)
+        options.check_engine(self.engine, self.address)
+        return outputs.Wanted(self.output, self.as_json, export, self.force, shards=self.engine == options.RAY)
 
     def size_option(self) -> dict[str, int]:
         return {} if self.size is None else {"size": self.size}
 
     def find(self, wanted: outputs.Wanted) -> Photos:
         """The photos; fails where there is none, and names what was left out."""
-        if self.engine == RAY:
+        if self.engine == options.RAY:
             from regiontalk.cluster import sources
 
             photos = sources.find(self.paths)
@@ -90,13 +79,13 @@ class PhotoOptions:
 
     def answer(self, request: Request, photos: Photos, wanted: outputs.Wanted) -> None:
         """Asks the model about every photo and writes the answers as wanted."""
-        ask_all = _answer_on_cluster if self.engine == RAY else _answer_all
+        ask_all = _answer_on_cluster if self.engine == options.RAY else _answer_all
         skipped = ask_all(self, request, photos, wanted) + len(photos.skipped)
         if self.strict and skipped:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
     def load_model(self) -> Model:
-        return load_model(self.model, self.device, self.max_megapixels, self.heads)
+        return options.load_model(self.model, self.device, self.max_megapixels, self.heads)
 
     def identity(self) -> dict[str, Any]:
         """What the answers depend on beside what is asked: the model's files, and how it runs."""
@@ -107,25 +96,25 @@ class PhotoOptions:
 def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost decorator."""
 
-    @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completes("file"))
+    @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=options.completes("file"))
     @click.option(
         "-o",
         "--output",
-        type=click.Path(path_type=Path),
+        type=options.PLACE,
         help="page.html, a folder for pictures, one picture, .json, .jsonl or .csv.",
     )
     @click.option(
         "--size", type=click.IntRange(16, 4096), help="Long side that photos are resized to; default: the model's."
     )
-    @model_option
-    @device_option
-    @click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
-    @engine_option
-    @address_option
+    @options.model_option
+    @options.device_option
+    @options.workers_option
+    @options.engine_option
+    @options.address_option
     @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
     @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
     @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
-    @max_megapixels_option
+    @options.max_megapixels_option
     @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
     @wraps(command)
     def asking(**options: Any) -> None:

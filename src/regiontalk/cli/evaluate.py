@@ -15,8 +15,7 @@ from regiontalk.cli.evaluate_model import alignment, find, grounding, names, vec
 from regiontalk.cli.evaluate_retrieval import queries, retrieval
 from regiontalk.cli.evaluate_search import search
 from regiontalk.cli.measurement import (
-    FILE,
-    OUTPUT,
+    INPUT,
     Measurement,
     Table,
     compared,
@@ -25,6 +24,7 @@ from regiontalk.cli.measurement import (
     photo_opener,
     ranking_table,
 )
+from regiontalk.cli.options import FILE
 
 if TYPE_CHECKING:
     from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
@@ -53,7 +53,7 @@ for _verb in (alignment, find, grounding, names, vector_lengths, judge, queries,
 @click.option("--no-reference-scores", is_flag=True, help="Leave out the constant caption and the held-out person.")
 @without_option
 @click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR (default: one per core).")
-@click.option("-o", "--output", type=OUTPUT, help="Also write an HTML report here.")
+@click.option("-o", "--output", type=FILE, help="Also write an HTML report here.")
 @measured("dense")
 def dense(
     *,
@@ -97,7 +97,7 @@ def _write_report(
 @command.command()
 @compared
 @without_option
-@click.option("--training", type=FILE, help="Records; says how many sentences stand in their train split.")
+@click.option("--training", type=INPUT, help="Records; says how many sentences stand in their train split.")
 @measured("captions")
 def captions(
     *,
@@ -158,7 +158,7 @@ def calibration(*, truth: Path, predictions: Path, split: str | None, measuremen
 
 
 @command.command()
-@click.argument("scores", type=FILE, nargs=-1, required=True)
+@click.argument("scores", type=INPUT, nargs=-1, required=True)
 @click.option("--first", type=click.IntRange(min=1), help="Only the first images and their sentences.")
 @measured("ranking")
 def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measurement) -> None:

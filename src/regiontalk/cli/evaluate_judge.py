@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import FILE, OUTPUT, Measurement, Table, measured, photo_opener, split_option
-from regiontalk.cli.options import finite
+from regiontalk.cli.measurement import INPUT, Measurement, Table, measured, photo_opener, split_option
+from regiontalk.cli.options import FILE, finite
 from regiontalk.errors import UsageError
 from regiontalk.types import Shown
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--predictions", type=FILE, help="JSON lines of caption, describe or predict.")
-@click.option("--truth", "--data", "truth", type=FILE, help="Where the photos are in a data set: its records.")
+@click.option("--predictions", type=INPUT, help="JSON lines of caption, describe or predict.")
+@click.option("--truth", "--data", "truth", type=INPUT, help="Where the photos are in a data set: its records.")
 @split_option
 @click.option("--photos", type=click.IntRange(min=1), default=50, show_default=True, help="A random sample of so many.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the sample.")
@@ -42,14 +42,16 @@ if TYPE_CHECKING:
     show_default=True,
     help="Leave out captions that are less likely right, where the model knows.",
 )
-@click.option("-o", "--output", type=OUTPUT, help="Write the page to judge on here (HTML).")
+@click.option("-o", "--output", type=FILE, help="Write the page to judge on here (HTML).")
 @click.option(
     "--list",
     "sheets",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write sheets with numbered boxes, and a judging to fill in, into this new folder.",
 )
-@click.option("--judged", type=FILE, multiple=True, help="A judging; once for each judge. Prints shares and agreement.")
+@click.option(
+    "--judged", type=INPUT, multiple=True, help="A judging; once for each judge. Prints shares and agreement."
+)
 @measured("judged")
 def judge(
     *,

@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from regiontalk.cli import console
+from regiontalk.cli import console, options
 from regiontalk.cli.measurement import (
-    FILE,
-    OUTPUT,
+    INPUT,
     Measurement,
     Table,
     measured,
     ranking_table,
     split_option,
     truth_option,
-    with_options,
 )
-from regiontalk.cli.options import device_option, is_run, load_model, open_split, place_weight_option
-from regiontalk.data.records import SPLITS, Dataset, Record
+from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
 
@@ -31,21 +28,19 @@ if TYPE_CHECKING:
     from regiontalk.evaluation.alignment import AlignedPhotos
     from regiontalk.types import ImageRegions
 
-_on_data = with_options(
-    click.option("--codes", type=click.Path(path_type=Path), help="For a run: what `data codes` wrote."),
-    click.option("--truth", type=click.Path(path_type=Path), required=True, help="A data set folder."),
-    click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True),
+_on_data = options.with_options(
+    click.option("--codes", type=options.PLACE, help="For a run: what `data codes` wrote."),
+    click.option("--truth", type=options.PLACE, required=True, help="A data set folder."),
+    options.test_split_option,
 )
 
 
 @click.command()
 @truth_option
 @split_option
-@click.option("--predictions", type=FILE, help="Captions of the objects' boxes, JSON lines…")
-@click.option(
-    "--model", type=click.Path(path_type=Path), help="…or the model that says them; `embedded`: the package's."
-)
-@device_option
+@click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, JSON lines…")
+@click.option("--model", type=options.PLACE, help="…or the model that says them; `embedded`: the package's.")
+@options.device_option
 @click.option(
     "--smallest",
     type=click.FloatRange(min=0),
@@ -100,17 +95,17 @@ def _said_of_objects(
 
     if not truth.is_dir():
         raise UsageError("a model looks at photos: --truth must be a data set folder")
-    place = place_of(place)
-    asked = DatasetModel(load_model(place, device), Dataset(truth))
-    measurement.record.uses("model", _checkpoint(place) if is_run(place) else place)
+    place = options.place_of(place)
+    asked = DatasetModel(options.load_model(place, device), Dataset(truth))
+    measurement.record.uses("model", options.model_place(place))
     return caption_objects(asked, console.track(records, "photos", len(records), measurement.quiet), smallest)
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=options.PLACE)
 @_on_data
 @click.option("--first", type=click.IntRange(min=1), help="Only the first photos of the split and their sentences.")
-@device_option
+@options.device_option
 @measured("ranking")
 def alignment(
     *,
@@ -130,9 +125,9 @@ def alignment(
     """
     from regiontalk.evaluation.ranking import evaluate_ranking
 
-    dataset = open_split(truth, split)
+    dataset = options.open_split(truth, split)
     records = itertools.islice(measurement.photos(dataset), first)
-    if not is_run(model):
+    if not options.is_run(model):
         scores = iter([_aligned(model, dataset, measurement).score_matrix(records)])
     else:
         from regiontalk.training.checkpoints import best_checkpoints
@@ -148,10 +143,10 @@ def alignment(
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=options.PLACE)
 @_on_data
 @click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12 with this β.")
-@place_weight_option
+@options.place_weight_option
 @measured("grounding")
 def grounding(
     *,
@@ -171,9 +166,9 @@ def grounding(
     """
     from regiontalk.evaluation.grounding import evaluate_grounding
 
-    dataset = open_split(truth, split)
+    dataset = options.open_split(truth, split)
     records = measurement.photos(dataset)
-    if not is_run(model):
+    if not options.is_run(model):
         mentions: Iterable[Any] = _aligned(model, dataset, measurement).mentions(records)
     else:
         coded = _load_codes(codes, measurement)
@@ -190,10 +185,10 @@ def grounding(
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=options.PLACE)
 @truth_option
-@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
-@device_option
+@options.test_split_option
+@options.device_option
 @measured("find")
 def find(*, model: Path, truth: Path, split: str, device: str, measurement: Measurement) -> None:
     """Phrases on boxes: how often the best region of `regiontalk find` is right (IoU ≥ 0.5), and the honest "not here".
@@ -205,9 +200,9 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.model_folder import FindConfig
 
-    dataset, place = open_split(truth, split), place_of(model)
-    asked = DatasetModel(load_model(place, device), dataset)
-    measurement.record.uses("model", _checkpoint(place) if is_run(place) else place)
+    dataset, place = options.open_split(truth, split), options.place_of(model)
+    asked = DatasetModel(options.load_model(place, device), dataset)
+    measurement.record.uses("model", options.model_place(place))
     absent = phrases_of_others(list(dataset))
     sought = (
         one
@@ -226,9 +221,9 @@ def _share(value: float | None) -> str:
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=options.PLACE)
 @_on_data
-@click.option("-o", "--output", type=OUTPUT, help="Draw the words here, as SVG.")
+@click.option("-o", "--output", type=options.FILE, help="Draw the words here, as SVG.")
 @measured("vector-lengths")
 def vector_lengths(
     *, run: Path, codes: Path | None, truth: Path, split: str, output: Path | None, measurement: Measurement
@@ -241,7 +236,7 @@ def vector_lengths(
 
     coded = _load_codes(codes, measurement)
     net = _load_run(run, coded, measurement)
-    records = list(measurement.photos(open_split(truth, split)))
+    records = list(measurement.photos(options.open_split(truth, split)))
     words = net.word_lengths(records)
     figures = vector_lengths(words, net.region_lengths(coded, records))
     if output is not None:
@@ -258,24 +253,11 @@ def vector_lengths(
     measurement.finish(figures, *ends, *bands)
 
 
-def place_of(model: Path) -> Path:
-    from regiontalk import loading
-
-    return loading.EMBEDDED if str(model) == "embedded" else model
-
-
-def _checkpoint(run: Path) -> Path:
-    console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.training.checkpoints import find_checkpoint
-
-    return find_checkpoint(run)
-
-
 def _aligned(model: Path, dataset: Dataset, measurement: Measurement) -> AlignedPhotos:
     import regiontalk
     from regiontalk.evaluation.alignment import AlignedPhotos
 
-    folder = place_of(model)
+    folder = options.place_of(model)
     aligned = AlignedPhotos(regiontalk.load(folder), dataset)
     measurement.record.uses("model", folder)
     return aligned
@@ -296,5 +278,5 @@ def _load_run(run: Path, coded: CodedPhotos, measurement: Measurement) -> Any:
     from regiontalk.training.heads.alignment_model import AlignmentModel
 
     net = AlignmentModel.load(run, coded)
-    measurement.record.uses("model", _checkpoint(run))
+    measurement.record.uses("model", options.checkpoint_of(run))
     return net

@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from regiontalk.cli import console
-from regiontalk.cli.measurement import (
-    FILE,
-    Measurement,
-    figures_table,
-    measured,
-    split_option,
-    truth_option,
-    with_options,
-)
-from regiontalk.cli.options import device_option, heads_option, load_model, model_place, open_split
+from regiontalk.cli import console, options
+from regiontalk.cli.measurement import INPUT, Measurement, figures_table, measured, split_option, truth_option
 from regiontalk.cli.region_sources import edge_model_option, region_source
-from regiontalk.data.records import SPLITS
 from regiontalk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +21,7 @@ if TYPE_CHECKING:
 MEASURES = ("likelihood", "alignment", "both")
 WHOLE = "whole"
 
-_drawn = with_options(
+_drawn = options.with_options(
     click.option("--images", type=click.IntRange(min=1), default=1000, show_default=True),
     click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="Queries."),
     click.option("--captions", type=click.IntRange(min=1), default=4, show_default=True, help="In a query."),
@@ -52,11 +42,11 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
 
 
 @click.command()
-@click.option("--queries", "asked_in", type=FILE, help="A file of `evaluate queries`; default: drawn from the truth.")
-@click.option("--predictions", type=FILE, help="Answers of any system, JSON lines…")
-@click.option("--model", type=click.Path(path_type=Path), help="…or the model that answers; `embedded`: the package's.")
-@click.option("--truth", "--data", "truth", type=click.Path(path_type=Path), help="For a model: a data set folder.")
-@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@click.option("--queries", "asked_in", type=INPUT, help="A file of `evaluate queries`; default: drawn from the truth.")
+@click.option("--predictions", type=INPUT, help="Answers of any system, JSON lines…")
+@click.option("--model", type=options.PLACE, help="…or the model that answers; `embedded`: the package's.")
+@click.option("--truth", "--data", "truth", type=options.PLACE, help="For a model: a data set folder.")
+@options.test_split_option
 @click.option(
     "--by", type=click.Choice(MEASURES), default="likelihood", show_default=True, help="What photos are found by."
 )
@@ -68,8 +58,8 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
     help="Where to look: the 100 best regions of the model, whole photos alone, EdgeBoxes, or a file of regions.",
 )
 @edge_model_option
-@heads_option
-@device_option
+@options.heads_option
+@options.device_option
 @measured("retrieval")
 def retrieval(
     *, asked_in: Path | None, predictions: Path | None, model: Path | None, measurement: Measurement, **options: Any
@@ -117,18 +107,17 @@ def _ask(
     device: str,
 ) -> tuple[QuerySet, Mapping[str, Answer], dict[str, float]]:
     """The queries, a model's answers, and how long it took to look at photos and to answer."""
-    from regiontalk import loading
     from regiontalk.data.dataset_model import DatasetModel
     from regiontalk.evaluation.retrieval import read_queries, sample_queries
     from regiontalk.evaluation.retrieval_answers import answer_queries
 
     if truth is None:
         raise UsageError("a model looks at photos: --truth DATA")
-    dataset, place = open_split(truth, split), loading.EMBEDDED if str(model) == "embedded" else model
+    dataset, place = options.open_split(truth, split), options.place_of(model)
     source, find = (regions, None) if regions in ("own", WHOLE) else region_source(regions, dataset, edge_model)
     asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
-    loaded = load_model(place, device, heads=heads)
-    measurement.record.uses("model", model_place(place))
+    loaded = options.load_model(place, device, heads=heads)
+    measurement.record.uses("model", options.model_place(place))
     measurement.record.values["settings"] = {"by": by, "boxes": source}
     looking, begun = DatasetModel(loaded, dataset), time.perf_counter()
     wanted = set(asked.images)

@@ -8,16 +8,14 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.evaluate_model import place_of
 from regiontalk.cli.measurement import Measurement, measured
-from regiontalk.cli.options import open_split
-from regiontalk.data.records import SPLITS
+from regiontalk.cli.options import PLACE, open_split, place_of, test_split_option
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("--truth", type=click.Path(path_type=Path), required=True, help="A data set folder.")
-@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@click.argument("model", type=PLACE)
+@click.option("--truth", type=PLACE, required=True, help="A data set folder.")
+@test_split_option
 @measured("search")
 def search(*, model: Path, truth: Path, split: str, measurement: Measurement) -> None:
     """Indexes photos and searches them by their sentences: R@1/5/10, median rank (K&FF table 1, image search).

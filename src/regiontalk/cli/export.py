@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
+from regiontalk.cli.options import PLACE, quiet_option
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import INFO, PRECISIONS, check_free, read_model_folder
 from regiontalk.runs import recording
 
 
 @click.command()
-@click.argument("checkpoint", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PLACE)
+@click.argument("out", type=PLACE)
 @click.option("--name", help="What the model calls itself in results; OUT's name if not given.")
 @click.option(
     "--precision",
@@ -25,7 +26,7 @@ from regiontalk.runs import recording
 @click.option(
     "--add",
     "heads",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     multiple=True,
     metavar="HEAD",
     help="A head's checkpoint, trained on this network's region codes; may be given more than once.",
@@ -35,7 +36,7 @@ from regiontalk.runs import recording
     type=click.FloatRange(min=0),
     help="Eq. 12's β of an alignment net: larger values align longer runs of words with one region.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="No messages.")
+@quiet_option
 def command(
     *,
     checkpoint: Path,

@@ -14,7 +14,7 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.options import open_split
+from regiontalk.cli.options import FILE, PLACE, json_option, open_split, quiet_option, workers_option
 from regiontalk.data.records import Dataset, Record, evenly_spaced
 from regiontalk.errors import DataError
 from regiontalk.files import replacing
@@ -35,20 +35,18 @@ SHOWN = 5  # of the settings that were tried
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The fitted model's new folder.")
+@click.argument("model", type=PLACE)
+@click.argument("data", type=PLACE, nargs=-1, required=True)
+@click.option("-o", "--output", type=PLACE, help="The fitted model's new folder.")
 @click.option("--only", type=click.Choice(PARTS), multiple=True, help="Fit this alone; may be given more than once.")
 @click.option(
     "--split", type=click.Choice(["dev", "train"]), default="dev", show_default=True, help="Photos to fit on."
 )
 @click.option("--photos", type=click.IntRange(min=1), help="Only so many of each DATA, evenly spaced.")
-@click.option(
-    "--diagram", type=click.Path(dir_okay=False, path_type=Path), help="Reliability before and after, as SVG."
-)
-@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+@click.option("--diagram", type=FILE, help="Reliability before and after, as SVG.")
+@workers_option
+@json_option
+@quiet_option
 def command(
     *,
     model: Path,

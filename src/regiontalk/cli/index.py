@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from regiontalk.cli import console
-from regiontalk.cli.options import (
-    RAY,
-    address_option,
-    check_engine,
-    check_folder,
-    device_option,
-    engine_option,
-    load_model,
-    max_megapixels_option,
-    model_option,
-)
+from regiontalk.cli import console, options
 from regiontalk.errors import InputError, SkippedInputs, UsageError
 
 if TYPE_CHECKING:
@@ -52,19 +41,19 @@ def check_store(address: str | None) -> str | None:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=options.PLACE, metavar="DIR")
 @place_option
 @store_option
-@model_option
-@device_option
-@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
-@engine_option
-@address_option
+@options.model_option
+@options.device_option
+@options.workers_option
+@options.engine_option
+@options.address_option
 @click.option("--prune", is_flag=True, help="Drop photos that are gone, even if that is more than half of them.")
 @click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or another model.")
 @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object that says what was done.")
-@max_megapixels_option
+@options.max_megapixels_option
 @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
 def command(
     *,
@@ -92,13 +81,13 @@ def command(
     """
     from regiontalk.search.index import Index
 
-    check_engine(engine, address)
+    options.check_engine(engine, address)
     if store is not None and place is not None:
         raise UsageError("--index and --store are two places for the index: give one")
-    source = _remote_source(folder) if engine == RAY and store is not None else None
+    source = _remote_source(folder) if engine == options.RAY and store is not None else None
     if source is None:
-        check_folder(folder)
-    load = partial(load_model, model, device, max_megapixels)
+        options.check_folder(folder)
+    load = partial(options.load_model, model, device, max_megapixels)
     index = Index.open(folder, place=place, store=store)
     index.check_free()
     index.model = load()
@@ -112,7 +101,7 @@ def command(
 
             done = add_sources(index, source, load, workers, address, rebuild, watch)
         else:
-            see_all = _see_on_cluster(load, workers, address, store) if engine == RAY else None
+            see_all = _see_on_cluster(load, workers, address, store) if engine == options.RAY else None
             done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
     _report(folder, done, quiet, as_json, strict)
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from regiontalk.cli import console
+from regiontalk.cli.options import json_option, quiet_option, with_options
 from regiontalk.errors import SkippedInputs
 
 if TYPE_CHECKING:
@@ -20,33 +21,20 @@ if TYPE_CHECKING:
     from regiontalk.data.records import Dataset, Record
     from regiontalk.types import ImageRegions
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Table = tuple[str, Sequence[str], Iterable[Iterable[object]]]  # title, columns, rows
 
-FILE = click.Path(exists=True, path_type=Path)
-OUTPUT = click.Path(dir_okay=False, path_type=Path)
+INPUT = click.Path(exists=True, path_type=Path)
 split_option = click.option("--split", help="Only the truth's records of this split, such as test.")
 truth_option = click.option(
-    "--truth", "--data", "truth", type=FILE, required=True, help="A file of records or a data set folder."
+    "--truth", "--data", "truth", type=INPUT, required=True, help="A file of records or a data set folder."
 )
 predictions_option = click.option(
     "--predictions",
-    type=FILE,
+    type=INPUT,
     required=True,
     help="What caption, describe or predict wrote: JSON lines (.jsonl), or a JSON array with an object a line (.json); "
     "gzipped too (.gz).",
 )
-
-
-def with_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
-    """Several options as one, in the order of the help."""
-
-    def decorate(command: Decorated) -> Decorated:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 compared = with_options(truth_option, predictions_option, split_option)
@@ -56,9 +44,9 @@ compared = with_options(truth_option, predictions_option, split_option)
 def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a verb the options of every measurement, and in place of them a `measurement`; to be the innermost."""
     options = with_options(
-        click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table."),
+        json_option,
         click.option("--strict", is_flag=True, help="Fail (exit 3) when anything in the input is wrong."),
-        click.option("-q", "--quiet", is_flag=True, help="No messages, no bars."),
+        quiet_option,
         click.option(
             "--record",
             "keep_in",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,12 +14,28 @@ from click.shell_completion import CompletionItem
 import regiontalk
 from regiontalk import loading
 from regiontalk.cli import console
+from regiontalk.data.records import SPLITS, Dataset
 from regiontalk.errors import DataError, InputError, UsageError
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 
 if TYPE_CHECKING:
-    from regiontalk.data.records import Dataset
     from regiontalk.model import Model
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+PLACE = click.Path(path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def with_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
+    """Several options as one, in the order of the help."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -34,6 +50,18 @@ def completes(kind: str) -> Callable[..., list[CompletionItem]]:
     return lambda _context, _parameter, incomplete: [CompletionItem(incomplete, type=kind)]
 
 
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+
+workers_option = click.option(
+    "-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time."
+)
+
+one_split_option = click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+
+test_split_option = click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+
 model_option = click.option(
     "--model",
     metavar="DIR",
@@ -44,7 +72,7 @@ model_option = click.option(
 heads_option = click.option(
     "--head",
     "heads",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     multiple=True,
     metavar="RUN",
     help="A training run of a head, in place of the model's own; may be given more than once. Needs torch.",
@@ -96,13 +124,12 @@ max_megapixels_option = click.option(
 )
 
 
-def open_split(data: Path, split: str, option: str = "--split") -> Dataset:
-    """The photos of one split; fails where there is none."""
-    from regiontalk.data.records import Dataset
-
+def open_split(data: Path, split: str | None) -> Dataset:
+    """The photos of one split, or all; fails where there is none."""
     dataset = Dataset(data, split)
     if not len(dataset):
-        raise DataError(f"{data}: no image in split {split}", hint=f"{option} names another; data stats counts them")
+        where = f"no image in split {split}" if split else "no image"
+        raise DataError(f"{data}: {where}", hint="--split names another; data stats counts them" if split else None)
     return dataset
 
 
@@ -126,6 +153,11 @@ def checkpoint_of(run: Path) -> Path:
     from regiontalk.training.checkpoints import find_checkpoint
 
     return find_checkpoint(run)
+
+
+def place_of(model: Path) -> Path:
+    """`embedded` is the model in the package."""
+    return loading.EMBEDDED if str(model) == "embedded" else model
 
 
 def model_place(model: Path) -> Path:

@@ -7,20 +7,10 @@ from pathlib import Path
 
 import click
 
-from regiontalk.cli import console
-from regiontalk.cli.options import (
-    checkpoint_of,
-    device_name,
-    device_option,
-    heads_option,
-    is_run,
-    load_model,
-    model_place,
-    open_split,
-)
+from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import edge_model_option, region_source
 from regiontalk.data.dataset_model import DatasetModel, FindRegions
-from regiontalk.data.records import SPLITS, Dataset, Record
+from regiontalk.data.records import Dataset, Record
 from regiontalk.errors import UsageError
 from regiontalk.files import json_line, replacing
 from regiontalk.runs import recording
@@ -28,16 +18,10 @@ from regiontalk.types import Description, ImageRegions
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="JSON lines, one photo a line.",
-)
-@click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+@click.argument("model", type=options.PLACE)
+@click.argument("data", type=options.PLACE)
+@click.option("-o", "--output", type=options.FILE, required=True, help="JSON lines, one photo a line.")
+@options.test_split_option
 @click.option(
     "--regions",
     metavar="own|truth|edgeboxes|FILE",
@@ -48,13 +32,11 @@ from regiontalk.types import Description, ImageRegions
 @edge_model_option
 @click.option("--sentences", is_flag=True, help="A sentence for each whole photo, as describe says it.")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width; default: as caption and describe have it.")
-@click.option(
-    "--codes", type=click.Path(path_type=Path), help="For a run of kind sentences or joint: the photos' codes."
-)
-@heads_option
-@device_option
-@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
-@click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+@click.option("--codes", type=options.PLACE, help="For a run of kind sentences or joint: the photos' codes.")
+@options.heads_option
+@options.device_option
+@options.workers_option
+@options.quiet_option
 def command(
     *,
     model: Path,
@@ -86,26 +68,29 @@ def command(
     """
     if regions != "own" and sentences:
         raise UsageError("--regions is about boxes, --sentences about whole photos: give one")
-    dataset = open_split(data, split)
+    dataset = options.open_split(data, split)
     boxes, find = {"own": ("own", None), "truth": ("true", None)}.get(regions) or region_source(
         regions, dataset, edge_model
     )
-    if is_run(model) and _kind(model) in ("sentences", "joint"):
+    if options.is_run(model) and _kind(model) in ("sentences", "joint"):
         if find is not None:
             raise UsageError("a run of kind sentences or joint takes --regions own or truth")
         found = _from_codes(model, dataset, codes, regions == "truth", beam, device)
     elif codes is not None:
         raise UsageError("--codes is for runs of kind sentences or joint")
     else:
-        asked = DatasetModel(load_model(model, device, heads=heads), dataset)
+        asked = DatasetModel(options.load_model(model, device, heads=heads), dataset)
         found = asked.each(_answer(asked, regions, find, sentences, beam), workers=workers)
     settings = {"sentences": True, "beam": beam} if sentences else {"boxes": boxes, "beam": beam}
-    with recording("predict", output, device_name(model, device), **settings) as record, replacing(output) as temporary:
-        record.uses("model", model_place(model))
+    with (
+        recording("predict", output, options.device_name(model, device), **settings) as record,
+        replacing(output) as temporary,
+    ):
+        record.uses("model", options.model_place(model))
         if find is not None and Path(regions).is_file():
             record.uses("regions", Path(regions))
         for head in heads:
-            record.uses("head", checkpoint_of(head))
+            record.uses("head", options.checkpoint_of(head))
         record.uses_data(data, split, len(dataset))
         watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
         lines = {photo.path: json_line(photo.to_dict()) for photo in watched}
@@ -127,7 +112,7 @@ def _answer(
 def _kind(run: Path) -> str:
     from regiontalk.training.checkpoints import read_state
 
-    return str(read_state(checkpoint_of(run))["kind"])
+    return str(read_state(options.checkpoint_of(run))["kind"])
 
 
 def _from_codes(
@@ -138,5 +123,5 @@ def _from_codes(
 
     if codes is None:
         raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")
-    describer = DatasetDescriber.load(checkpoint_of(run), codes, pick_device(device))
+    describer = DatasetDescriber.load(options.checkpoint_of(run), codes, pick_device(device))
     return (describer.regions if on_truths else describer.photos)(dataset, beam)

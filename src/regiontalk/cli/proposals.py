@@ -8,13 +8,12 @@ from pathlib import Path
 
 import click
 
-from regiontalk.cli import console
-from regiontalk.cli.options import device_name, device_option, load_model, model_place
+from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import EDGE_BOXES, MOST_BOXES, EdgeBoxesSource, edge_model_option
 from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.records import SPLITS, Dataset, Record
+from regiontalk.data.records import Dataset, Record
 from regiontalk.data.region_files import ScoredBoxes, region_line
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import UsageError
 from regiontalk.files import json_line, replacing
 from regiontalk.photos import in_order
 from regiontalk.runs import recording
@@ -22,14 +21,14 @@ from regiontalk.runs import recording
 
 @click.command()
 @click.argument("source", metavar="edgeboxes|RUN|MODEL")
-@click.argument("data", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+@click.argument("data", type=options.PLACE)
+@click.argument("out", type=options.FILE)
+@options.one_split_option
 @click.option("--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="Of a photo.")
 @edge_model_option
-@device_option
-@click.option("-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time.")
-@click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+@options.device_option
+@options.workers_option
+@options.quiet_option
 def command(
     *,
     source: str,
@@ -47,16 +46,14 @@ def command(
     They are EdgeBoxes, or a model's best proposals as its recognition network refines and scores them. OUT is a file of
     JSON lines, a line for each photo of DATA; gzipped if its name ends with .gz.
     """
-    dataset = Dataset(data, split)
-    if not len(dataset):
-        raise DataError(f"{data}: no image" + (f" in split {split}" if split else ""))
+    dataset = options.open_split(data, split)
     if source != EDGE_BOXES and edge_model is not None:
         raise UsageError("--edge-model goes with edgeboxes")
     name, find = _finder(source, dataset, count, edge_model, device)
-    gpu = None if source == EDGE_BOXES else device_name(Path(source), device)
+    gpu = None if source == EDGE_BOXES else options.device_name(Path(source), device)
     with recording("data proposals", out, gpu, source=name, count=count) as record, replacing(out) as temporary:
         if source != EDGE_BOXES:
-            record.uses("model", model_place(Path(source)))
+            record.uses("model", options.model_place(Path(source)))
         record.uses_data(data, split, len(dataset))
         lines = in_order(lambda number: _line(dataset[number], find, name), range(len(dataset)), workers)
         with (gzip.open if out.suffix == ".gz" else open)(temporary, "wb") as file:
@@ -71,7 +68,7 @@ def _finder(
     if source == EDGE_BOXES:
         boxes = EdgeBoxesSource(edge_model, count)
         return boxes.name, lambda record: boxes(record, dataset.read_photo(record))
-    asked = DatasetModel(load_model(source, device), dataset)
+    asked = DatasetModel(options.load_model(source, device), dataset)
     return asked.model.runtime.info.name, lambda record: asked.proposals(record, count)
 
 

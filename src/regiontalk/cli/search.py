@@ -11,7 +11,7 @@ import click
 from regiontalk.cli import console, outputs
 from regiontalk.cli.boxes_option import read_boxes
 from regiontalk.cli.index import place_option, store_option
-from regiontalk.cli.options import completes, device_option, finite, load_model, model_option
+from regiontalk.cli.options import PLACE, completes, device_option, finite, load_model, model_option
 from regiontalk.errors import UsageError
 from regiontalk.types import Hit, Hits
 
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 @store_option
 @model_option
 @device_option
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="page.html, or a folder for pictures with what was found."
-)
+@click.option("-o", "--output", type=PLACE, help="page.html, or a folder for pictures with what was found.")
 @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes.")

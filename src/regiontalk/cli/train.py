@@ -10,6 +10,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regiontalk.cli import console
+from regiontalk.cli.options import PLACE, quiet_option
 from regiontalk.errors import UsageError
 
 
@@ -45,8 +46,8 @@ class ProgressWatcher:
 
 
 @click.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The run's folder (default: runs/RECIPE).")
+@click.argument("recipe", type=PLACE)
+@click.option("-o", "--output", type=PLACE, help="The run's folder (default: runs/RECIPE).")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key: --set run.steps=500")
 @click.option(
     "--from",
@@ -58,7 +59,7 @@ class ProgressWatcher:
 @click.option("--minutes", type=float, help="Stop with a checkpoint after this time; --resume continues.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--strict", is_flag=True, help="Stop at a photo that cannot be read, instead of skipping it.")
-@click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+@quiet_option
 def command(
     recipe: Path,
     output: Path | None,
