@@ -24,7 +24,8 @@ FITTED: dict[str, Any] = {
 
 def test_features_have_the_names_they_say() -> None:
     first, second = (
-        dict(zip(FEATURES, row, strict=True)) for row in features(CAPTIONS, [True, False], np.array([3.0, -1.0]))
+        dict(zip(FEATURES, row, strict=True))
+        for row in features(CAPTIONS, [True, False], np.array([3.0, -1.0]), CAPTIONS[::-1])
     )
     assert first == pytest.approx(
         {
@@ -36,31 +37,36 @@ def test_features_have_the_names_they_say() -> None:
             "words": 2,
             "agrees": 1,
             "logit": 3.0,
+            "score": sigmoid(np.array(3.0)),
+            "own_mean_logprob": -1.0,
         }
     )
     assert (second["words"], second["agrees"], second["logit"]) == (1, 0, -1.0)
-    assert features([], [], np.zeros(0)).shape == (0, len(FEATURES))
+    assert features([], [], np.zeros(0), []).shape == (0, len(FEATURES))
 
 
 def test_it_is_a_logistic_regression() -> None:
     values = np.random.default_rng(0).normal(size=(5, len(FEATURES)))
     expected = sigmoid(values @ np.arange(len(FEATURES)) + 0.5)
     np.testing.assert_allclose(probabilities(values, Confidence(**FITTED)), expected)
+    fewer = Confidence(**FITTED | {"features": FEATURES[2:4], "weights": (2.0, 3.0)})
+    np.testing.assert_allclose(probabilities(values, fewer), sigmoid(values[:, 2:4] @ [2, 3] + 0.5))
 
 
 def test_where_nothing_was_fitted_the_mean_of_the_words_stands_in() -> None:
-    values = features(CAPTIONS, [True, False], np.zeros(2))
+    values = features(CAPTIONS, [True, False], np.zeros(2), CAPTIONS)
     assert probabilities(values, None).tolist() == pytest.approx([np.exp(-0.8), 0.0])
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"features": ("words",)}, "other features"),
+        ({"features": ("luck",)}, "other features"),
         ({"weights": (1.0,)}, f"1 weights for {len(FEATURES)} features"),
         ({"bias": float("nan")}, "not a finite number"),
         ({"likely": 1.5}, "likely is 1.5"),
         ({"near": float("nan")}, "near is nan"),
+        ({"longer": -0.1}, "longer is -0.1"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:

@@ -166,13 +166,21 @@ class TestWords:
     def test_fewer_where_more_are_unsure(self, fitted: Confidence | None) -> None:
         assert Teller(LONG | {4: ("a dog in hat", 0.3)}, fitted).say(4) == ["a brown dog"]
 
+    def test_no_padding(self) -> None:
+        """Whatever its confidence, which is about the name."""
+        sure = replace(BY_WORDS, weights=(0.0,) * len(FEATURES_OF_WORDS), longer=0.6)
+        padded = LONG | {4: ("a dog in hat", 0.5)}
+        assert Teller(padded, sure).say(4) == ["a brown dog"]
+        assert Teller(padded, replace(sure, longer=0.4)).say(4) == ["a dog in hat"]
+        assert Teller(padded | {None: ("a dog in hat", 0.5)}, sure).say(4) == ["a dog in hat"], "its own choice"
+
     @pytest.mark.parametrize("padded", ["a dog in a hat", "a dog in a", "a dog in dog"])
     def test_none_that_is_cut_off_or_says_a_name_twice(self, padded: str) -> None:
         assert Teller(LONG | {4: (padded, 0.95)}).say(4) == ["a brown dog"]
 
     @pytest.mark.parametrize("fitted", [None, BY_WORDS])
     def test_none_about_another_thing(self, fitted: Confidence | None) -> None:
-        assert Teller(LONG | {4: ("a cat in hat", 0.95)}, fitted).say(4) == ["a brown dog"]
+        assert Teller(LONG | {4: ("a cat in hat", 0.99)}, fitted).say(4) == ["a brown dog"]
 
     def test_all_regions_and_lengths_at_once(self) -> None:
         teller = Teller(LONG)

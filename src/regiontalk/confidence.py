@@ -21,6 +21,7 @@ from regiontalk.errors import UsageError
 
 Floats = NDArray[np.float64]
 NEAR = 0.8  # `Confidence.near` where nothing was fitted
+LONGER = 0.55  # and `Confidence.longer`
 
 FEATURES = (
     "mean_logprob",  # of the words and END
@@ -31,6 +32,8 @@ FEATURES = (
     "words",
     "agrees",  # 1 where it has the head word of the caption that the model chose, else 0
     "logit",  # the recognition network's
+    "score",  # the same, as a probability
+    "own_mean_logprob",  # of the caption that the model chose
 )
 
 
@@ -39,7 +42,7 @@ class Confidence:
     """The fitted numbers, with the features' means and standard deviations already in them."""
 
     features: tuple[str, ...]
-    """`FEATURES` of the program that fitted it; the weights mean nothing to any others."""
+    """Those of `FEATURES` that it was fitted to."""
     weights: tuple[float, ...]
     """w (F,)"""
     bias: float
@@ -48,21 +51,26 @@ class Confidence:
     """Captions that are less likely right are not shown unless asked for."""
     near: float
     """Of several captions of a region the longest is said whose confidence is at least this share of the best one's."""
+    longer: float = LONGER
+    """A caption longer than the model's own is said only if the geometric mean of its words' probabilities is at least
+    this: the rest would be padding."""
 
     def __post_init__(self) -> None:
-        if self.features != FEATURES:
+        if not set(self.features) <= set(FEATURES):
             raise UsageError("made for other features than this program's", hint="regiontalk fit fits a new one")
-        if len(self.weights) != len(FEATURES):
-            raise UsageError(f"{len(self.weights)} weights for {len(FEATURES)} features")
+        if len(self.weights) != len(self.features):
+            raise UsageError(f"{len(self.weights)} weights for {len(self.features)} features")
         if not all(type(number) is float and math.isfinite(number) for number in (*self.weights, self.bias)):
             raise UsageError("a weight is not a finite number")
-        for name in ("likely", "near"):
+        for name in ("likely", "near", "longer"):
             if not 0 <= getattr(self, name) <= 1:  # written so that NaN fails too
                 raise UsageError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
 
 
-def features(captions: Sequence[Caption], agrees: Sequence[bool], logits: NDArray[np.floating]) -> Floats:
-    """(R, F) in the order of `FEATURES`."""
+def features(
+    captions: Sequence[Caption], agrees: Sequence[bool], logits: NDArray[np.floating], own: Sequence[Caption]
+) -> Floats:
+    """(R, F) in the order of `FEATURES`; `own` are the captions that the model chose for the regions."""
     values = [
         (
             caption.mean_logprob,
@@ -73,10 +81,19 @@ def features(captions: Sequence[Caption], agrees: Sequence[bool], logits: NDArra
             len(caption.tokens),
             agreeing,
             logit,
+            score,
+            chosen.mean_logprob,
         )
-        for caption, agreeing, logit in zip(captions, agrees, logits.tolist(), strict=True)
+        for caption, agreeing, logit, score, chosen in zip(
+            captions, agrees, logits.tolist(), sigmoid(logits).tolist(), own, strict=True
+        )
     ]
     return np.array(values, dtype=np.float64).reshape(-1, len(FEATURES))
+
+
+def column(values: Floats, name: str) -> Floats:
+    """One feature (R,) of those (R, F)."""
+    return values[:, FEATURES.index(name)]
 
 
 def probabilities(values: Floats, fitted: Confidence | None) -> Floats:
@@ -85,7 +102,7 @@ def probabilities(values: Floats, fitted: Confidence | None) -> Floats:
     Where nothing was fitted, the geometric mean of the words' probabilities stands in, 0 for those that do not agree.
     """
     if fitted is None:
-        by_name = dict(zip(FEATURES, values.T, strict=True))
-        stand_in: Floats = np.exp(by_name["mean_logprob"]) * by_name["agrees"]
+        stand_in: Floats = np.exp(column(values, "mean_logprob")) * column(values, "agrees")
         return stand_in
-    return sigmoid((values * np.array(fitted.weights)).sum(axis=1) + fitted.bias)
+    used = values[:, [FEATURES.index(name) for name in fitted.features]]
+    return sigmoid((used * np.array(fitted.weights)).sum(axis=1) + fitted.bias)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from regiontalk import boxes as geometry
 from regiontalk import confidence, decoding, ranking
 from regiontalk.calibration import Scores, calibrated, sigmoid
+from regiontalk.confidence import LONGER, NEAR, Confidence
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.runtime import Floats, Proposed, Runtime, State
@@ -222,7 +223,8 @@ def choices(
     rows = np.concatenate([np.arange(len(captions)), np.array(alone, dtype=np.intp), tried_rows])
     names = [own.tokens[place : place + 1] for own, place in zip(captions, heads, strict=True)]
     agrees = [set(names[row]) <= set(one.tokens) for row, one in zip(rows.tolist(), every, strict=True)]
-    return Choices(rows, every, confidence.features(every, agrees, logits[rows]))
+    own = [captions[row] for row in rows.tolist()]
+    return Choices(rows, every, confidence.features(every, agrees, logits[rows], own))
 
 
 def _is_whole(said: decoding.Caption, words: Vocabulary) -> bool:
@@ -245,8 +247,7 @@ def say(
 ) -> Said:
     """What is said of R regions, with states and logits (R,), whose own `captions` are of the model's choice.
 
-    With `words`, a caption of so many words at most; without, a shorter one where the model's own is unsure. Of the
-    captions of a region the longest is said that is about as sure as the surest.
+    With `words`, a caption of so many words at most; without, a shorter one where the model's own is unsure.
     """
     fitted, known = runtime.info.prediction.confidence, runtime.words.lengths
     lengths: list[Iterable[int]] = [()] * len(captions)
@@ -258,14 +259,34 @@ def say(
         lengths = [range(1, len(one.tokens) if less else 1) for one, less in zip(captions, unsure, strict=True)]
     found = choices(runtime, state, logits, captions, lengths, beam)
     sure = confidence.probabilities(found.features, fitted)
-    said = np.array([len(one.tokens) for one in found.captions])
-    allowed = np.flatnonzero(said <= (words or np.inf))
-    near = confidence.NEAR if fitted is None else fitted.near
-    chosen = allowed[longest_sure(found.rows[allowed], said[allowed], sure[allowed], near)]
+    chosen = choose(found.rows, found.features, sure, fitted, words)
     return Said([found.captions[place] for place in chosen.tolist()], None if fitted is None else sure[chosen])
 
 
-def longest_sure(rows: Rows, lengths: NDArray[np.intp], sure: Scores, near: float) -> Rows:
+def choose(rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None, words: int | None) -> Rows:
+    """(R,) the place of the caption that is said of each region. Captions (C,) are given by their region, features
+    (C, F) and confidence, the model's own of all regions first.
+
+    The longest is said that is about as sure as the surest: of those with `words` words at most, or, without `words`,
+    of the model's own and shorter ones where that is unsure. All are about what the model's own is about, and those
+    that are longer must be likely, word by word.
+    """
+    count = rows.max(initial=-1) + 1
+    lengths, agrees = confidence.column(features, "words"), confidence.column(features, "agrees") > 0
+    likely, near, longer = (0.0, NEAR, LONGER) if fitted is None else (fitted.likely, fitted.near, fitted.longer)
+    own_lengths, unsure = lengths[:count][rows], (sure[:count] < likely)[rows]
+    if words is None:
+        allowed = (lengths < own_lengths) & unsure
+        allowed[:count] = True
+    else:
+        is_likely = np.exp(confidence.column(features, "mean_logprob")) >= longer
+        allowed = (lengths <= words) & ((lengths <= own_lengths) | is_likely)
+    places = np.flatnonzero(allowed & agrees)
+    chosen: Rows = places[longest_sure(rows[places], lengths[places], sure[places], near)]
+    return chosen
+
+
+def longest_sure(rows: Rows, lengths: Scores, sure: Scores, near: float) -> Rows:
     """(R,) the place of each region's longest caption whose confidence is at least `near` times that of its surest
     one; of equally long ones the surer. Captions (C,) are given by their region, length and confidence."""
     surest = np.zeros(rows.max(initial=-1) + 1)  # (R,)

@@ -35,7 +35,7 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 )
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width for captions; default 1, greedy.")
 @click.option(
-    "--words", type=int, metavar="N", help="Captions of N words, or fewer where it is unsure; default: it chooses."
+    "--words", type=int, metavar="N", help="N words at most, fewer where more would be padding; default: it chooses."
 )
 @click.option(
     "--confidence",

@@ -220,15 +220,20 @@ class Fitter:
     ) -> tuple[PredictionConfig, dict[str, Any]]:
         from regiontalk.fitting.confidence import fit_and_check, report
 
-        photos = [photo.judged_captions(settings) for seen in named.values() for photo in seen]
+        words = self.model.runtime.words
+        photos = [photo.judged_captions(settings, words) for seen in named.values() for photo in seen]
         found, sure = fit_and_check(photos)
         figures, first = {}, 0
         for name, seen in named.items():
             own = slice(first, first + len(seen))
-            figures[name] = report(photos[own], sure[own], found.likely)
+            figures[name] = report(photos[own], sure[own], found)
             first += len(seen)
-        every = report(photos, sure, found.likely)
-        return replace(settings, confidence=found), {"near": found.near, "data": figures} | every
+        every = report(photos, sure, found)
+        return replace(settings, confidence=found), {
+            "near": found.near,
+            "longer": found.longer,
+            "data": figures,
+        } | every
 
     def fit_find(self, dataset: Dataset, settings: PredictionConfig) -> tuple[PredictionConfig, dict[str, Any]]:
         from regiontalk.aligner import HEAD

@@ -1,5 +1,8 @@
-"""A `Confidence` fitted on regions that lie on true ones: logistic regression on whether their captions name those
+"""A `Confidence` fitted on regions that lie on true ones, by whether their captions name those
 (`evaluation.names.is_right`). Regions on nothing that people named are left out: nobody said what they are.
+
+Logistic regression on all captions of the regions that are told gives the weights. What is said of a region is chosen
+by its confidence, so its confidence would be too high: slope and offset are those of the captions that are said.
 
 Shapes: C captions, F features, N captions of all photos together.
 """
@@ -7,17 +10,21 @@ Shapes: C captions, F features, N captions of all photos together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import regions as rules
-from regiontalk.calibration import Scores, Verdicts
-from regiontalk.confidence import FEATURES, NEAR, Confidence, Floats, probabilities
+from regiontalk.calibration import Scores, Verdicts, terms
+from regiontalk.confidence import FEATURES, LONGER, NEAR, Confidence, Floats, probabilities
+from regiontalk.data.object_names import singulars
 from regiontalk.data.records import Record
 from regiontalk.decoding import Caption
 from regiontalk.errors import DataError
+from regiontalk.evaluation.find import content_words, written_words
 from regiontalk.evaluation.names import is_right, truths_near
 from regiontalk.evaluation.reliability import Judged, summary
 from regiontalk.fitting.cross_validation import cross_validated
@@ -25,11 +32,15 @@ from regiontalk.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.model import Model
 from regiontalk.regions import Detections, Rows
 
-LONGEST = 6  # words that are asked for in choosing `near`
+LONGEST = 6  # words that are asked for in choosing `near` and `longer`
 NEARS = np.linspace(0.7, 1.0, 7)
 WORSE = 0.01  # the share of right captions that longer ones may cost
 CUTS = np.linspace(0.3, 0.7, 9)
 RIGHT_SHARE = 0.8  # of the captions that are shown
+LONGERS = np.linspace(0.3, 0.7, 9)
+TRUE_SHARE = 0.5  # of the words that longer captions add; of those that people add to a noun, others write 46 %
+ROUNDS = 2  # what is said depends on the confidence, and that on what is said
+UNFITTED = Confidence((), (), 0.0, likely=float(CUTS[0]), near=NEAR)
 
 
 class JudgedCaptions(NamedTuple):
@@ -37,22 +48,28 @@ class JudgedCaptions(NamedTuple):
     knows them."""
 
     rows: Rows
-    """(C,) of the detections"""
+    """(C,) of the detections; each row's own caption comes before all others, in the same order."""
     own: Verdicts
     """(C,) whether the length was the model's choice"""
-    words: NDArray[np.intp]
-    """(C,) how many"""
     features: Floats
     """(C, F)"""
     right: Verdicts
     """(C,)"""
+    added: NDArray[np.intp]
+    """(C, 2) how many content words are not in the own caption, and how many of these people wrote about the photo; 0
+    where they wrote no sentence about it."""
 
     def of(self, rows: Rows) -> JudgedCaptions:
         """Those of some rows of the detections."""
         which = np.isin(self.rows, rows)
         return JudgedCaptions(
-            self.rows[which], self.own[which], self.words[which], self.features[which], self.right[which]
+            self.rows[which], self.own[which], self.features[which], self.right[which], self.added[which]
         )
+
+    def said(self, sure: Scores, fitted: Confidence, words: int | None = None) -> Rows:
+        """(R,) the captions that are said, if their confidences are `sure`."""
+        regions = np.unique(self.rows, return_inverse=True)[1]
+        return rules.choose(regions, self.features, sure, fitted, words)
 
 
 def judge_captions(
@@ -70,38 +87,80 @@ def judge_captions(
     found = rules.choices(model.runtime, detections.states(rows), detections.logits[rows], own, lengths)
     said = [model.runtime.words.decode(one.tokens) for one in found.captions]
     right = [is_right(text, truths[row]) for text, row in zip(said, rows[found.rows].tolist(), strict=True)]
-    counts = np.array([len(one.tokens) for one in found.captions], dtype=np.intp)
-    is_own = np.arange(len(said)) < len(own)
-    return JudgedCaptions(rows[found.rows], is_own, counts, found.features, np.array(right, dtype=bool))
+    added = [_added(text, said[row], record) for text, row in zip(said, found.rows.tolist(), strict=True)]
+    return JudgedCaptions(
+        rows[found.rows],
+        np.arange(len(said)) < len(own),
+        found.features,
+        np.array(right, dtype=bool),
+        np.array(added, dtype=np.intp).reshape(-1, 2),
+    )
 
 
-def fit(photos: Sequence[JudgedCaptions]) -> Confidence:
-    """The confidence of highest likelihood; `likely` and `near` are yet to be chosen."""
+def _added(caption: str, own: str, record: Record) -> tuple[int, int]:
+    """How many content words of a caption are not in the own one, and how many of these people wrote."""
+    if not record.sentences:
+        return 0, 0
+    words = content_words(caption) - content_words(own)
+    written = {one for word in written_words(record) for one in singulars(word)}
+    return len(words), sum(not written.isdisjoint(singulars(word)) for word in words)
+
+
+def fit(photos: Sequence[JudgedCaptions], limits: Confidence = UNFITTED) -> Confidence:
+    """The confidence of highest likelihood, with the `likely`, `near` and `longer` of `limits`."""
     values = np.concatenate([np.zeros((0, len(FEATURES))), *(photo.features for photo in photos)])
     right = np.concatenate([np.zeros(0, dtype=bool), *(photo.right for photo in photos)])
     if right.all() or not right.any():
         raise DataError(f"of {len(right)} captions {'all are' if right.any() else 'none is'} right: nothing to learn")
     mean, std = values.mean(axis=0), values.std(axis=0)
     std[std == 0] = 1
-    columns = np.concatenate([(values - mean) / std, np.ones((len(values), 1))], axis=1)
-    *weights, bias = logistic_regression(columns.T, smoothed(right))
+    *weights, bias = _regression((values - mean) / std, right)
     weights = weights / std
-    numbers = rounded(np.array([*weights, bias - mean @ weights]))
-    return Confidence(FEATURES, numbers[:-1], numbers[-1], likely=float(CUTS[0]), near=NEAR)
+    found = _with_numbers(limits, weights, bias - mean @ weights)
+    for _ in range(ROUNDS):
+        sure, verdicts = what_is_said(photos, [probabilities(photo.features, found) for photo in photos], found)
+        log, minus_log_rest, _ = terms(sure)
+        slope, offset = _regression((log + minus_log_rest)[:, None], verdicts)
+        found = _with_numbers(found, slope * np.array(found.weights), slope * found.bias + offset)
+    return found
+
+
+def _regression(values: Floats, right: Verdicts) -> Floats:
+    """Weights of values (N, K) and, last, the bias."""
+    return logistic_regression(np.concatenate([values, np.ones((len(values), 1))], axis=1).T, smoothed(right))
+
+
+def _with_numbers(limits: Confidence, weights: Floats, bias: float) -> Confidence:
+    numbers = rounded(np.array([*weights, bias]))
+    return replace(limits, features=FEATURES, weights=numbers[:-1], bias=numbers[-1])
+
+
+def what_is_said(
+    photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence, words: int | None = None
+) -> tuple[Scores, Verdicts]:
+    """Confidences and verdicts (N,) of the captions that are said of all photos."""
+    said = [photo.said(own, limits, words) for photo, own in zip(photos, sure, strict=True)]
+    return (
+        np.concatenate([own[places] for own, places in zip(sure, said, strict=True)]),
+        np.concatenate([photo.right[places] for photo, places in zip(photos, said, strict=True)]),
+    )
 
 
 def fit_and_check(photos: Sequence[JudgedCaptions]) -> tuple[Confidence, list[Scores]]:
     """A confidence for all photos, and cross-validated confidences (C,) of the captions of each."""
-    others = cross_validated(photos, fit)
-    sure = [probabilities(photo.features, other) for photo, other in zip(photos, others, strict=True)]
-    chosen = fit(photos)
-    own, right = (np.concatenate(parts) for parts in zip(*map(_own, photos, sure), strict=True))
-    likely, near = _likely(own, right), _near(photos, sure)
-    return Confidence(chosen.features, chosen.weights, chosen.bias, likely, near), sure
+    limits, sure = UNFITTED, _of_others(photos, UNFITTED)
+    for _ in range(ROUNDS):
+        limits = replace(limits, near=_near(photos, sure, limits))
+        limits = replace(limits, longer=_longer(photos, sure, limits))
+        limits = replace(limits, likely=_likely(*what_is_said(photos, sure, limits)))
+        sure = _of_others(photos, limits)
+    return fit(photos, limits), sure
 
 
-def _own(photo: JudgedCaptions, sure: Scores) -> tuple[Scores, Verdicts]:
-    return sure[photo.own], photo.right[photo.own]
+def _of_others(photos: Sequence[JudgedCaptions], limits: Confidence) -> list[Scores]:
+    """The confidences (C,) of each photo's captions by what was fitted on others."""
+    others = cross_validated(photos, partial(fit, limits=limits))
+    return [probabilities(photo.features, other) for photo, other in zip(photos, others, strict=True)]
 
 
 def _likely(sure: Scores, right: Verdicts) -> float:
@@ -110,28 +169,40 @@ def _likely(sure: Scores, right: Verdicts) -> float:
     return round(float(next(enough, CUTS[-1])), 2)
 
 
-def _near(photos: Sequence[JudgedCaptions], sure: Sequence[Scores]) -> float:
+def _near(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence) -> float:
     """The lowest that does not make captions of up to `LONGEST` words wrong more often than the model's own."""
     if all(photo.own.all() for photo in photos):
         return NEAR
     own = np.mean(np.concatenate([photo.right[photo.own] for photo in photos]))
-    enough = (near for near in NEARS if _right_at(near, photos, sure) >= own - WORSE)
+
+    def right_at(near: float) -> float:
+        return float(what_is_said(photos, sure, replace(limits, near=near), LONGEST)[1].mean())
+
+    enough = (near for near in NEARS.tolist() if right_at(near) >= own - WORSE)
     return round(float(next(enough, NEARS[-1])), 2)
 
 
-def _right_at(near: float, photos: Sequence[JudgedCaptions], sure: Sequence[Scores]) -> float:
-    """The share of right captions if up to `LONGEST` words are asked for."""
-    said = []
-    for photo, own in zip(photos, sure, strict=True):
-        short = photo.words <= LONGEST
-        said.append(photo.right[short][rules.longest_sure(photo.rows[short], photo.words[short], own[short], near)])
-    return float(np.mean(np.concatenate(said)))
+def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence) -> float:
+    """The lowest at which `TRUE_SHARE` of the words are true that captions of up to `LONGEST` words add; if there is
+    none, the one at which most are."""
+
+    def true_share(longer: float) -> float:
+        at = replace(limits, longer=longer)
+        words, true = sum(
+            (photo.added[photo.said(own, at, LONGEST)].sum(axis=0) for photo, own in zip(photos, sure, strict=True)),
+            start=np.zeros(2),
+        )
+        return float(true / words) if words else 0.0
+
+    shares = {round(longer, 2): true_share(longer) for longer in LONGERS.tolist()}
+    if not any(shares.values()):
+        return LONGER
+    enough = (longer for longer, share in shares.items() if share >= TRUE_SHARE)
+    return float(next(enough, max(shares, key=shares.__getitem__)))
 
 
-def report(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], likely: float) -> dict[str, Any]:
-    """Figures of the model's own captions of some photos with cross-validated confidences."""
-    own, right = (np.concatenate(parts) for parts in zip(*map(_own, photos, sure), strict=True))
-    judged = Judged(own, right, len(photos))
-    return {"photos": len(photos), "captions": len(own), "all_right": float(right.mean())} | summary(
-        judged, own, likely
-    )
+def report(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], fitted: Confidence) -> dict[str, Any]:
+    """Figures of what is said of some photos with cross-validated confidences."""
+    said, right = what_is_said(photos, sure, fitted)
+    figures = summary(Judged(said, right, len(photos)), said, fitted.likely)
+    return {"photos": len(photos), "captions": len(said), "all_right": float(right.mean())} | figures

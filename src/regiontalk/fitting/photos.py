@@ -44,10 +44,12 @@ class SeenPhoto:
         captions = [self.captions[row] for row in rows.tolist()]
         return rules.evidence_of(detections, rows, captions, self.frame, settings)
 
-    def judged_captions(self, settings: PredictionConfig) -> JudgedCaptions:
-        """Of the regions that survive under `settings`."""
+    def judged_captions(self, settings: PredictionConfig, words: Vocabulary) -> JudgedCaptions:
+        """Of the regions that the model would tell with `settings`."""
         assert self.judged is not None
-        return self.judged.of(rules.survivors(self.detections.first(settings.proposals), settings))
+        survivors = rules.survivors(self.detections.first(settings.proposals), settings)
+        kept, _ = rules.rank(self.evidence(settings), settings, words)
+        return self.judged.of(survivors[kept])
 
     def regions(self, settings: PredictionConfig, words: Vocabulary) -> ImageRegions:
         """What the model would answer with `settings`."""
