@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import MutableMapping
+from typing import Any
 
 import pytest
 from hostile_files import encode
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from conftest import draw_scene
 from http_server import FORM, RunningServer, multipart
+from regiontalk.serve.guards import Guards
+from regiontalk.serve.metrics import Metrics
 
 FORM_OF_SCENE = multipart(encode(draw_scene(), "JPEG"))
 
@@ -67,3 +74,36 @@ def test_what_is_no_http_is_refused(server: RunningServer) -> None:
         connection.sendall(b"\x16\x03\x01\x02\0\x01\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
     assert server.get("/api/health").status == 200
+
+
+@pytest.mark.parametrize("answers_first", [False, True])
+def test_what_the_end_of_the_server_cuts_off_is_answered(answers_first: bool) -> None:
+    """The rest of an upload is read: otherwise its connection is reset, and the answer lost."""
+    arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(dict(message))
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if answers_first:
+            await Response(status_code=422)(scope, receive, send)
+        while True:
+            await receive()
+
+    async def cut_off() -> None:
+        guards = Guards(app, frozenset(["localhost"]), Metrics())
+        scope = {"type": "http", "method": "POST", "headers": [(b"host", b"localhost")]}
+        request = asyncio.create_task(guards(scope, arriving.get, send))
+        arriving.put_nowait({"type": "http.request", "body": b"a", "more_body": True})
+        while not arriving.empty():
+            await asyncio.sleep(0)
+        request.cancel()
+        for more in (True, False):
+            arriving.put_nowait({"type": "http.request", "body": b"b", "more_body": more})
+        await request
+
+    asyncio.run(cut_off())
+    assert sent[0]["status"] == (422 if answers_first else 503)
+    assert not sent[-1].get("more_body")
+    assert arriving.empty() is not answers_first

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import signal
 import socket
 import time
@@ -11,11 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import uvicorn
 from hostile_files import encode
+from starlette.responses import JSONResponse
 
 from conftest import draw_scene
 from http_server import FORM, RunningServer, multipart, serving
 from regiontalk.cli.main import run
+from regiontalk.serve.server import Uvicorn, listen
 
 SCENE = encode(draw_scene((1600, 1200)), "JPEG")
 
@@ -54,21 +59,51 @@ def test_more_uploads_than_it_can_take_are_told_to_come_back(tiny_model: Path) -
 def test_it_ends_at_once_and_takes_its_processes_with_it(
     aligning_model: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
+    """Requests that are under way, or have only just arrived, are answered."""
     draw_scene().save(tmp_path / "a.png")
     head = f"POST /api/caption HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nContent-Length: 5000\r\n\r\n--"
-    with (
-        serving(tmp_path, "--model", aligning_model, "--workers", "2") as server,
-        socket.create_connection(("127.0.0.1", server.port)) as connection,
-    ):
-        connection.sendall(head.encode())  # a request that is under way
-        started = children(server)
+    with serving(tmp_path, "--model", aligning_model, "--workers", "2") as server, contextlib.ExitStack() as stack:
+
+        def begin_upload() -> socket.socket:
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            connection.sendall(head.encode())
+            return connection
+
+        connections, started = [begin_upload()], children(server)
+        assert server.get("/api/health").status == 200  # the upload is under way
+        server.process.send_signal(signal.SIGSTOP)  # so that it finds the next one and its end at once
+        connections.append(begin_upload())
         server.process.send_signal(how)
+        server.process.send_signal(signal.SIGCONT)
         assert server.process.wait(timeout=5) == {signal.SIGTERM: 0, signal.SIGINT: 130}[how]
         assert_gone(started)
-        with contextlib.suppress(ConnectionResetError):  # the answer may be lost with what the server left unread
+        for connection in connections:
             assert connection.recv(100).startswith(b"HTTP/1.1 503 ")
         server.stop()
         assert "Traceback" not in server.said
+
+
+def test_what_arrived_before_the_end_is_answered() -> None:
+    """Also a connection that was not yet accepted, and a request on an open one that was not yet read."""
+
+    async def end() -> list[bytes]:
+        with listen("127.0.0.1", 0) as listening, contextlib.ExitStack() as stack:
+            config = uvicorn.Config(JSONResponse({"status": "ok"}), log_level="error", lifespan="off")
+            server = Uvicorn(config, ready=lambda _: None)
+            config.load()
+            server.lifespan = config.lifespan_class(config)
+            await server.startup([listening])
+            connect = functools.partial(socket.create_connection, listening.getsockname())
+            opened = stack.enter_context(connect())
+            while not server.server_state.connections:
+                await asyncio.sleep(0)
+            connections = [opened, stack.enter_context(connect())]
+            for connection in connections:
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await server.shutdown([listening])
+            return [connection.recv(100) for connection in connections]
+
+    assert [answer[:13] for answer in asyncio.run(end())] == [b"HTTP/1.1 200 "] * 2
 
 
 def test_its_processes_end_when_it_is_killed(tiny_model: Path) -> None:

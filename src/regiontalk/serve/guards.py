@@ -30,6 +30,7 @@ HEADERS = {
 }
 READING = ("GET", "HEAD")
 DRAIN_SECONDS, DRAIN_BYTES = 5.0, 1 << 27  # what is read of a refused body, so that its sender sees why
+LAST_DRAIN_SECONDS = 0.5  # the same when the server ends
 DRAINS = 4  # at a time: the others wait without work, so that health is answered soon
 
 
@@ -63,8 +64,8 @@ class Guards:
         except RegionTalkError as error:
             await error_response(error)(scope, exchange.receive, exchange.send)
         except asyncio.CancelledError:  # by uvicorn alone, when the server has been told to end
+            exchange.drain_seconds = LAST_DRAIN_SECONDS
             if not exchange.status:
-                exchange.whole = True  # the rest of the body is not waited for
                 await error_response(Busy("the server is ending"))(scope, exchange.receive, exchange.send)
         except Exception:
             logging.getLogger("uvicorn.error").exception("an error of the server's own")
@@ -101,11 +102,11 @@ class _Exchange:
 
     def __init__(self, receive: Receive, send: Send, draining: asyncio.Semaphore) -> None:
         self._receive, self._send, self._draining = receive, send, draining
-        self.whole, self.status = False, 0
+        self.status, self.drain_seconds, self._whole = 0, DRAIN_SECONDS, False
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self.whole = not message.get("more_body", False)
+        self._whole = not message.get("more_body", False)
         return message
 
     async def send(self, message: Message) -> None:
@@ -114,15 +115,18 @@ class _Exchange:
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
-        if message["type"] == "http.response.body" and not message.get("more_body") and not self.whole:
+        if message["type"] == "http.response.body" and not message.get("more_body") and not self._whole:
             await self._send({**message, "more_body": True})
-            await self._drain()
-            message = {"type": "http.response.body"}
-        await self._send(message)
+            try:
+                await self._drain()
+            finally:
+                await self._send({"type": "http.response.body"})
+        else:
+            await self._send(message)
 
     async def _drain(self) -> None:
         left = DRAIN_BYTES
         with suppress(TimeoutError):
-            async with self._draining, asyncio.timeout(DRAIN_SECONDS):
-                while not self.whole and left > 0:
+            async with self._draining, asyncio.timeout(self.drain_seconds):
+                while not self._whole and left > 0:
                     left -= len((await self.receive()).get("body", b""))

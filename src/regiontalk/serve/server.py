@@ -19,7 +19,8 @@ from regiontalk.serve.settings import Settings
 from regiontalk.serve.workers import Workers
 
 GRACE_SECONDS = 2  # for requests that are under way when the server is told to end
-
+LAST_SECONDS = 1.5  # for their answers, once they are told that it ends
+TURNS = 10  # of the event loop: more than it takes to accept a connection and to read the request on it
 
 Ready = Callable[[str], None]
 
@@ -28,11 +29,11 @@ def run(settings: Settings, ready: Ready) -> None:
     """Serves until SIGTERM or Ctrl-C; tells `ready` the address once it answers."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn ends first, then sends itself the signal again
     logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # it tells of every broken request
-    with _listen(settings.host, settings.port) as listening:
+    with listen(settings.host, settings.port) as listening:
         asyncio.run(_serve(settings, listening, ready))
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Taken before the model is loaded, so that a taken port is told at once."""
     problem = f"{host}:{port} cannot be listened on"
     try:
@@ -49,7 +50,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-class _Uvicorn(uvicorn.Server):
+class Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ready: Ready) -> None:
         super().__init__(config)
         self._ready = ready
@@ -59,6 +60,15 @@ class _Uvicorn(uvicorn.Server):
         for listening in sockets or ():
             host, port, *_ = listening.getsockname()
             self._ready(f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """A socket that is closed with unread data in it resets its connection, and the client sees no answer: so what
+        has arrived is read first, and requests that are cancelled have time for their answer."""
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        await super().shutdown(sockets)
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=LAST_SECONDS)
 
 
 async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> None:
@@ -70,7 +80,7 @@ async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> 
         config = uvicorn.Config(
             app, log_level="error", server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, lifespan="off"
         )
-        await _Uvicorn(config, ready).serve([listening])
+        await Uvicorn(config, ready).serve([listening])
     finally:
         workers.close()
         if indexing is not None:
