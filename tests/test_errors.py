@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from regiontalk import errors
+from regiontalk.errors import UsageError, check_range
 
 
 def every_error() -> list[type[errors.RegionTalkError]]:
@@ -53,3 +54,19 @@ def test_a_missing_extra_carries_the_command() -> None:
     error = errors.MissingExtra("training needs torch", extra="train")
     assert error.hint == "pip install 'regiontalk[train]'"
     assert error.extra == "train"
+
+
+class TestCheckRange:
+    def test_values_within_and_none_pass(self) -> None:
+        check_range(1, 5, low=1, high=5, absent=None)
+        check_range(0, large=1e300)
+
+    @pytest.mark.parametrize("value", [0, 6, float("nan"), float("inf")])
+    def test_a_value_outside_is_named(self, value: float) -> None:
+        with pytest.raises(UsageError, match=f"words is {value}; it may be from 1 to 5"):
+            check_range(1, 5, words=value)
+
+    @pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
+    def test_without_an_upper_end(self, value: float) -> None:
+        with pytest.raises(UsageError, match="it must be 0 or more"):
+            check_range(0, words=value)

@@ -215,21 +215,21 @@ def recipe_tables() -> dict[str, type]:
     """The heading of every table of keys in a recipe, and the configuration it explains."""
     from regiontalk import model_folder
     from regiontalk.nets import fcln, language, localization, recognition
-    from regiontalk.training import recipe
+    from regiontalk.training.recipe import detector, shared
 
     return {
-        "### `[run]`": recipe.FCLNRunConfig,
-        "### `[[data]]`": recipe.DataConfig,
+        "### `[run]`": detector.FCLNRunConfig,
+        "### `[[data]]`": detector.DataConfig,
         "### `[net]`": fcln.FCLNConfig,
         "### `[net.localization]`": localization.LocalizationConfig,
         "### `[net.recognition]`": recognition.RecognitionConfig,
         "### `[net.language]`": language.LanguageConfig,
-        "### `[vocabulary]`": recipe.VocabularyConfig,
-        "### `[augmentation]`": recipe.AugmentationConfig,
-        "### `[sampler]` and `[anchor_sampler]`": recipe.ProposalSamplerConfig,
-        "### `[losses]`": recipe.LossConfig,
-        "### `[backbone_optimizer]` and `[optimizer]`": recipe.OptimizerConfig,
-        "### `[schedule]`": recipe.FCLNScheduleConfig,
+        "### `[vocabulary]`": detector.VocabularyConfig,
+        "### `[augmentation]`": detector.AugmentationConfig,
+        "### `[sampler]` and `[anchor_sampler]`": detector.ProposalSamplerConfig,
+        "### `[losses]`": detector.LossConfig,
+        "### `[backbone_optimizer]` and `[optimizer]`": shared.OptimizerConfig,
+        "### `[schedule]`": detector.FCLNScheduleConfig,
         "### `[prediction]`": model_folder.PredictionConfig,
     }
 
@@ -260,14 +260,14 @@ def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
 
 def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> None:
     from regiontalk.nets.alignment import AlignmentConfig
-    from regiontalk.training import recipe
+    from regiontalk.training.recipe import heads
 
     page = (ROOT / "docs" / "alignment.md").read_text(encoding="utf-8")
     tables = {
-        "### `[[data]]`": recipe.CodedDataConfig,
+        "### `[[data]]`": heads.CodedDataConfig,
         "### `[net]`": AlignmentConfig,
-        "### `[word_vectors]`": recipe.WordVectorsConfig,
-        "### `[losses]`": recipe.AlignmentLossConfig,
+        "### `[word_vectors]`": heads.WordVectorsConfig,
+        "### `[losses]`": heads.AlignmentLossConfig,
     }
     for heading, config in tables.items():
         rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(page, heading), re.MULTILINE)
@@ -276,15 +276,16 @@ def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> Non
 
 
 def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
+    from regiontalk.model_folder import SentencePredictionConfig
     from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
-    from regiontalk.training import recipe
+    from regiontalk.training.recipe import heads
 
     page = (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8")
     tables = {
-        "### The recipe itself": recipe.SentencesRecipe,
-        "### `[data]`": recipe.SentencesDataConfig,
+        "### The recipe itself": heads.SentencesRecipe,
+        "### `[data]`": heads.SentencesDataConfig,
         "### `[net]`": MultimodalRNNConfig,
-        "### `[prediction]`": recipe.SentencePredictionConfig,
+        "### `[prediction]`": SentencePredictionConfig,
     }
     for heading, config in tables.items():
         rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(page, heading), re.MULTILINE)
@@ -294,7 +295,7 @@ def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
 
 
 def test_no_configuration_is_left_out() -> None:
-    from regiontalk.training.recipe import FCLNRecipe
+    from regiontalk.training.recipe.detector import FCLNRecipe
 
     top = {item.name for item in dataclasses.fields(FCLNRecipe)}
     headings = " ".join(re.findall(r"^### (.*)$", TRAINING, re.MULTILINE))

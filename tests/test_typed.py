@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from regiontalk.errors import DataError, UsageError
-from regiontalk.typed import REST, to_dataclass
+from regiontalk.typed import WithMore, to_dataclass
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,8 @@ class Outer:
 
 
 @dataclass(frozen=True)
-class Open:
+class Open(WithMore):
     name: str
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 class TestDataclass:
@@ -81,4 +80,4 @@ class TestDataclass:
             to_dataclass(Outer, {}, "here")
 
     def test_unknown_keys_may_have_a_place(self) -> None:
-        assert to_dataclass(Open, {"name": "x", "a": 1, "more": 2}, "") == Open("x", {"a": 1, "more": 2})
+        assert to_dataclass(Open, {"name": "x", "a": 1, "more": 2}, "") == Open("x", more={"a": 1, "more": 2})

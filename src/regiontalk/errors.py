@@ -3,6 +3,8 @@
 The library raises these; only `cli/` and `serve/` translate them.
 """
 
+import math
+
 
 def one_line(text: str) -> str:
     """Names and texts come from outside: a line break or a control character in them is written out."""
@@ -26,6 +28,14 @@ class UsageError(RegionTalkError):
 
     exit_code = 2
     http_status = 422
+
+
+def check_range(least: float, most: float = math.inf, **values: float | None) -> None:
+    """Fails where a value is not a number from `least` to `most`; None is no value."""
+    for name, value in values.items():
+        if value is not None and not (math.isfinite(value) and least <= value <= most):
+            allowed = f"it must be {least} or more" if most == math.inf else f"it may be from {least} to {most}"
+            raise UsageError(f"{name} is {value}; {allowed}")
 
 
 class OutputError(UsageError):

@@ -22,7 +22,7 @@ from regiontalk.aligner import HEAD, AlignmentHead, region_vectors
 from regiontalk.alt_text import alt_text
 from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.decoding import Caption
-from regiontalk.errors import ModelError, UsageError
+from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.finder import Candidates
 from regiontalk.images import Limits, Photo, PhotoSource
 from regiontalk.model_folder import FindConfig
@@ -110,9 +110,8 @@ class Model:
         or all of them as fractions of it, from 0 to 1. All are in the answer, in their order; `threshold`, `top`,
         `proposals` and `confidence` do not apply.
         """
-        if not 0 <= threshold <= 1:
-            raise UsageError(f"threshold is {threshold}; a score is a probability from 0 to 1")
-        _at_least_one(top=top, beam=beam)
+        check_range(0, 1, threshold=threshold)
+        check_range(1, top=top, beam=beam)
         self.check(words, confidence)
 
         def caption(source: PhotoSource) -> ImageRegions:
@@ -144,7 +143,7 @@ class Model:
         `candidates`: boxes (B, 4) in pixels and scores (B,) from elsewhere, in the place of the network's own
         proposals; they are refined, scored and suppressed as those are.
         """
-        _at_least_one(proposals=proposals)
+        check_range(1, proposals=proposals)
         info, settings = self.runtime.info, self.runtime.info.prediction
         photo = Photo.of(source, self.limits)
         resized = photo.resized(info.input_size if size is None else size)
@@ -177,10 +176,8 @@ class Model:
     def check(self, words: int | None, confidence: float | None) -> None:
         """Says what length or confidence of captions cannot be asked for, at all or of this model."""
         name, settings = self.runtime.info.name, self.runtime.info.prediction
-        if words is not None and not 1 <= words <= settings.longest:
-            raise UsageError(f"words is {words}; it may be from 1 to {settings.longest}")
-        if confidence is not None and not 0 <= confidence <= 1:
-            raise UsageError(f"confidence is {confidence}; it is a probability from 0 to 1")
+        check_range(1, settings.longest, words=words)
+        check_range(0, 1, confidence=confidence)
         if words and not self.runtime.words.lengths:
             raise ModelError(
                 f"the model {name!r} has not learned to say captions of a given length",
@@ -387,9 +384,8 @@ class Model:
         are at least so likely (default: the model's cut-off; 0 gives the nearest whatever they are). `top`: so many
         regions of a photo at most.
         """
-        if threshold is not None and not 0 <= threshold <= 1:
-            raise UsageError(f"threshold is {threshold}; it is a probability from 0 to 1")
-        _at_least_one(top=top)
+        check_range(0, 1, threshold=threshold)
+        check_range(1, top=top)
         phrases = [finder.read_phrase(self.runtime, one) for one in ([phrase] if isinstance(phrase, str) else phrase)]
         config = self.runtime.info.prediction.find or FindConfig()
         least = config.likely if threshold is None else threshold
@@ -430,12 +426,6 @@ def _path(source: PhotoSource) -> str:
     """The path that was given, or the name of an open file; nothing for pixels and bytes."""
     name = source if isinstance(source, str | Path) else getattr(source, "name", "")
     return str(name) if isinstance(name, str | Path) else ""
-
-
-def _at_least_one(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise UsageError(f"{name} is {count}; it must be at least 1")
 
 
 def _as_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.float64]:

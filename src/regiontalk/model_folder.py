@@ -11,7 +11,6 @@ SHA256SUMS                               of all of these, as `sha256sum` writes 
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 from regiontalk.calibration import UNCHANGED, Calibration
 from regiontalk.confidence import Confidence
-from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.errors import DataError, ModelError, UsageError, check_range
 from regiontalk.files import LONGEST_LINE, json_file, new_folder, parse_object, read_file
 from regiontalk.ranking import Ranking
 from regiontalk.typed import to_dataclass
@@ -65,7 +64,7 @@ RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how o
 WIDEST_BEAM = 100
 LARGEST_SIDE = 10_000  # in pixels, of a network's input
 LARGEST_GRAPH = (1 << 31) - 1  # bytes: ONNX allows no more
-_LARGEST_COUNTS = {"proposals": 10_000, "candidates": 1_000_000, "longest": 1_000}  # of a PredictionConfig
+MOST_WORDS = 1_000  # of a caption or sentence
 
 # The entry that names a tensor's file, `key: "location"`: tag and length in any encoding that protobuf allows.
 _EXTERNAL_DATA = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
@@ -93,11 +92,8 @@ class FindConfig:
     """Below this probability a phrase is not there."""
 
     def __post_init__(self) -> None:
-        for name in ("fit", "likelihood", "place", "photo", "choice"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UsageError(f"find.{name} is {getattr(self, name)}; it must be 0 or more")
-        if not 0 <= self.likely <= 1:
-            raise UsageError(f"find.likely is {self.likely}; it is a probability from 0 to 1")
+        check_range(0, fit=self.fit, likelihood=self.likelihood, place=self.place, photo=self.photo, choice=self.choice)
+        check_range(0, 1, likely=self.likely)
 
 
 @dataclass(frozen=True)
@@ -134,14 +130,11 @@ class PredictionConfig:
     """The same for the regions that an index keeps, by alignment alone."""
 
     def __post_init__(self) -> None:
-        for name, most in _LARGEST_COUNTS.items():
-            if not 1 <= getattr(self, name) <= most:
-                raise UsageError(f"{name} is {getattr(self, name)}; it may be from 1 to {most}")
-        for name in ("proposal_nms", "final_nms"):
-            if not 0 <= getattr(self, name) <= 1:  # written so that NaN fails too
-                raise UsageError(f"{name} is {getattr(self, name)}; an IoU is from 0 to 1")
-        if not 0 <= self.caption_weight < math.inf:
-            raise UsageError(f"caption_weight is {self.caption_weight}; it must be 0 or more")
+        check_range(1, 10_000, proposals=self.proposals)
+        check_range(1, 1_000_000, candidates=self.candidates)
+        check_range(1, MOST_WORDS, longest=self.longest)
+        check_range(0, 1, proposal_nms=self.proposal_nms, final_nms=self.final_nms)
+        check_range(0, caption_weight=self.caption_weight)
         if self.score not in SCORES:
             raise UsageError(f"score is {self.score!r}; it may be {' or '.join(SCORES)}")
         if min(self.calibration[:2]) < 0:
@@ -170,6 +163,9 @@ class ModelInfo:
     """Name -> `HeadInfo` as a dictionary."""
     format: int = FORMAT
 
+    def __post_init__(self) -> None:
+        check_range(1, LARGEST_SIDE, input_size=self.input_size, pad_to=self.pad_to)
+
 
 @dataclass(frozen=True)
 class SentencePredictionConfig:
@@ -186,12 +182,9 @@ class SentencePredictionConfig:
     `words` finds it in the photo are the most together."""
 
     def __post_init__(self) -> None:
-        for name, most in (("longest", 1000), ("beam", WIDEST_BEAM)):
-            if not 1 <= getattr(self, name) <= most:
-                raise UsageError(f"{name} is {getattr(self, name)}; it may be from 1 to {most}")
-        for name in ("length_penalty", "alignment_weight"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        check_range(1, MOST_WORDS, longest=self.longest)
+        check_range(1, WIDEST_BEAM, beam=self.beam)
+        check_range(0, length_penalty=self.length_penalty, alignment_weight=self.alignment_weight)
 
 
 @dataclass(frozen=True)
@@ -209,10 +202,8 @@ class SearchConfig:
     """Photos that are less likely are not shown unless they are asked for."""
 
     def __post_init__(self) -> None:
-        if min(self.fit, self.captions, self.likelihood) < 0:
-            raise UsageError("fit, captions and likelihood must not be negative")
-        if not 0 <= self.likely <= 1:
-            raise UsageError(f"likely is {self.likely}; it is a probability from 0 to 1")
+        check_range(0, fit=self.fit, captions=self.captions, likelihood=self.likelihood)
+        check_range(0, 1, likely=self.likely)
 
 
 @dataclass(frozen=True)
@@ -231,11 +222,8 @@ class AlignmentPredictionConfig:
     together. Where every region's code knows its surroundings, fits alone often choose a part or a neighbour."""
 
     def __post_init__(self) -> None:
-        for name in ("beta", "place_weight"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more")
-        if not 2 <= self.longest <= 1000:
-            raise UsageError(f"longest is {self.longest}; it may be from 2 to 1000")
+        check_range(0, beta=self.beta, place_weight=self.place_weight)
+        check_range(2, MOST_WORDS, longest=self.longest)
 
 
 @dataclass(frozen=True)
@@ -398,18 +386,12 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
         raise ModelError(
             f"{path}: format {written}, this program reads {FORMAT}", hint="pip install --upgrade regiontalk"
         )
-    try:
-        info = to_dataclass(ModelInfo, values, str(path), _broken)
-    except UsageError as error:
-        raise _broken(f"{path}: prediction: {error.message}") from error
+    info = to_dataclass(ModelInfo, values, str(path), _broken)
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(
             f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'",
             hint="regiontalk export makes it again from its checkpoint",
         )
-    for key in ("input_size", "pad_to"):
-        if not 1 <= getattr(info, key) <= LARGEST_SIDE:
-            raise _broken(f"{path}: {key} is {getattr(info, key)}; it must be from 1 to {LARGEST_SIDE}")
     for name in info.heads:
         if name not in HEADS:
             raise ModelError(f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk")

@@ -16,7 +16,7 @@ from regiontalk import boxes as geometry
 from regiontalk import decoding
 from regiontalk.aligner import AlignmentHead
 from regiontalk.decoding import Caption
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, check_range
 from regiontalk.maxsim import LOWEST
 from regiontalk.model_folder import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.runtime import Floats, Runtime
@@ -40,16 +40,13 @@ class Wanted:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.beam is not None and not 1 <= self.beam <= WIDEST_BEAM:
-            raise UsageError(f"beam is {self.beam}; it may be from 1 to {WIDEST_BEAM}")
-        if not 0 <= self.alternatives < WIDEST_BEAM:
-            raise UsageError(f"alternatives is {self.alternatives}; it may be from 0 to {WIDEST_BEAM - 1}")
+        check_range(1, WIDEST_BEAM, beam=self.beam)
+        check_range(0, WIDEST_BEAM - 1, alternatives=self.alternatives)
+        check_range(0, seed=self.seed)
         if not 0 < self.temperature <= 10:  # written so that NaN fails too
             raise UsageError(f"temperature is {self.temperature}; it may be above 0, up to 10")
         if not 0 < self.top_p <= 1:
             raise UsageError(f"top_p is {self.top_p}; it may be above 0, up to 1")
-        if self.seed < 0:
-            raise UsageError(f"seed is {self.seed}; it may not be negative")
 
 
 def sentence_rules(settings: SentencePredictionConfig, words: Vocabulary) -> decoding.Rules:

@@ -18,8 +18,12 @@ from regiontalk.errors import DataError, RegionTalkError
 
 Loaded = TypeVar("Loaded")
 
-REST = {"rest": True}
-"""`field(metadata=REST)` marks the field of a dataclass that takes the keys it does not know."""
+
+@dataclasses.dataclass(frozen=True)
+class WithMore:
+    """A dataclass that may be read from more than it knows: `more` takes the keys that are none of its fields."""
+
+    more: Mapping[str, Any] = dataclasses.field(default_factory=dict, kw_only=True)
 
 
 def shorten(value: object) -> str:
@@ -143,8 +147,8 @@ def _dict_reader(inner: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]
 def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)
-    readers = {field.name: _reader(hints[field.name]) for field in fields if "rest" not in field.metadata}
-    rest = next((field.name for field in fields if field.name not in readers), None)
+    takes_more = issubclass(kind, WithMore)
+    readers = {field.name: _reader(hints[field.name]) for field in fields if not (takes_more and field.name == "more")}
     missing = dataclasses.MISSING
     required = [field.name for field in fields if field.default is missing and field.default_factory is missing]
 
@@ -162,10 +166,10 @@ def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
         for name in required:
             if name not in values:
                 raise _Wrong(f"{name!r} is missing")
-        if unknown and rest is None:
+        if unknown and not takes_more:
             raise _Wrong(f"unknown key {shorten(next(iter(unknown)))} (known: {', '.join(readers)})")
         if unknown:
-            values[str(rest)] = unknown
+            values["more"] = unknown
         try:
             return kind(**values)
         except RegionTalkError as error:

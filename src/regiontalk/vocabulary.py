@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from regiontalk.errors import ModelError, UsageError
+from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.typed import to_dataclass
 
 END, UNKNOWN = 0, 1
@@ -132,8 +132,7 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if self.cleaning not in CLEANING:
             raise UsageError(f"cleaning is {self.cleaning!r}; it may be {', '.join(CLEANING)}")
-        if self.lengths < 0:
-            raise UsageError(f"lengths is {self.lengths}; it may not be negative")
+        check_range(0, lengths=self.lengths)
 
     @classmethod
     def build(

@@ -22,7 +22,7 @@ def write(folder: Path, *entries: Any) -> Path:
 def test_our_own_records_come_back_as_they_were(tmp_path, scene_path):
     region = TrueRegion((1, 2, 30, 40), "two dogs", "animals", ((1, 2, 3, 4), (5, 6, 30, 40)), "7", (0,))
     said = ("Two dogs .",)
-    record = Record(str(scene_path), 96, 64, "dev", None, said, (region,), "5", said, 192, 128, {"licence": 5})
+    record = Record(str(scene_path), 96, 64, "dev", None, said, (region,), "5", said, 192, 128, more={"licence": 5})
     prepare("jsonl", write(tmp_path, record.to_dict()), tmp_path / "out")
     assert list(Dataset(tmp_path / "out")) == [record]
 

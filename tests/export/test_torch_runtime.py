@@ -16,7 +16,7 @@ from regiontalk.model import Model
 from regiontalk.runtime.torch import TorchRuntime
 from regiontalk.training.checkpoints import save_checkpoint
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.recipe import FCLNRecipe
+from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.types import Alignment, Description
 
 

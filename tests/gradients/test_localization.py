@@ -15,7 +15,7 @@ from regiontalk.nets.recognition import RecognitionConfig
 from regiontalk.training.detector.batches import Batch
 from regiontalk.training.detector.targets import Truths
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.recipe import DataConfig, FCLNRecipe, FCLNRunConfig, LossConfig, ProposalSamplerConfig
+from regiontalk.training.recipe.detector import DataConfig, FCLNRecipe, FCLNRunConfig, LossConfig, ProposalSamplerConfig
 from regiontalk.vocabulary import Vocabulary
 
 CELLS = 3

@@ -31,7 +31,7 @@ from regiontalk.training.checkpoints import (
     save_checkpoint,
 )
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import OptimizerConfig
+from regiontalk.training.recipe.shared import OptimizerConfig
 
 STATE = {"kind": "fcln", "best": []}
 

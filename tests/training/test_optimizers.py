@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from regiontalk.training.optimizers import EMA, LAST_RATE, build_optimizer, rate_factor
-from regiontalk.training.recipe import OptimizerConfig, ScheduleConfig
+from regiontalk.training.recipe.shared import OptimizerConfig, ScheduleConfig
 
 
 @pytest.mark.parametrize(

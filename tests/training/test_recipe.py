@@ -10,7 +10,8 @@ import pytest
 
 from regiontalk.errors import UsageError
 from regiontalk.training.detector.evaluation import evaluate_net
-from regiontalk.training.recipe import KINDS, FCLNRunConfig, from_stored, load_recipe, to_dict
+from regiontalk.training.recipe import KINDS, from_stored, load_recipe, to_dict
+from regiontalk.training.recipe.detector import FCLNRunConfig
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALLEST = '[run]\nsteps = 5\n[[data]]\npath = "somewhere"\n'
@@ -207,7 +208,7 @@ def test_the_style_length_needs_lengths_and_another_style(recipe_file):
     assert load_recipe(recipe_file, (by_length, "vocabulary.lengths=10")).vocabulary.lengths == 10
     alone = 'data=[{path="x", styles={derived="length"}}]'
     assert "no style but 'length'" in refused(recipe_file, alone, "vocabulary.lengths=10")
-    assert "may not be negative" in refused(recipe_file, "vocabulary.lengths=-1")
+    assert "it must be 0 or more" in refused(recipe_file, "vocabulary.lengths=-1")
 
 
 def test_a_checkpoint_of_an_earlier_version_may_have_keys_that_are_gone():

@@ -8,8 +8,8 @@ its member).
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
 from regiontalk.files import LONGEST_LINE, open_file, parse_json, read_file, read_lines
-from regiontalk.typed import REST, to_dataclass
+from regiontalk.typed import WithMore, to_dataclass
 from regiontalk.types import BoxXYXY
 
 ANNOTATIONS = ("annotations.jsonl", "annotations.jsonl.gz")
@@ -28,7 +28,7 @@ MOST_REGIONS = 10_000  # of one photo
 
 
 @dataclass(frozen=True)
-class TrueRegion:
+class TrueRegion(WithMore):
     """A phrase on a box, in pixels of the record's image."""
 
     xyxy: BoxXYXY
@@ -48,8 +48,6 @@ class TrueRegion:
     """Of a region that a model found: the probability that people would mark this place; None where people drew it."""
     confidence: float | None = None
     """Of such a region: the probability that the phrase is right."""
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
-    """What else the source says; kept, and read by nothing here."""
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -63,7 +61,7 @@ class TrueRegion:
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(WithMore):
     """One image with what people said of it; boxes in pixels of the stored, upright image."""
 
     image: str
@@ -81,8 +79,6 @@ class Record:
     original_width: int | None = None
     """Of the image before it was packed smaller."""
     original_height: int | None = None
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
-    """What else the source says; kept, and read by nothing here."""
 
     def to_dict(self) -> dict[str, Any]:
         names = ("image", "shard", "id", "width", "height", "original_width", "original_height", "split")

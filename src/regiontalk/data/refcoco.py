@@ -23,7 +23,7 @@ from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.sources import Format, Item, Source, split_of, xywh_box
 from regiontalk.errors import DataError
 from regiontalk.files import read_file, read_json
-from regiontalk.typed import REST, to_dataclass
+from regiontalk.typed import WithMore, to_dataclass
 from regiontalk.types import BoxXYXY
 
 INSTANCES = "instances.json"
@@ -36,21 +36,19 @@ _BROKEN = (  # what reading a damaged pickle raises
 
 
 @dataclass(frozen=True)
-class _Expression:
+class _Expression(WithMore):
     sent: str
     """In lower case, without punctuation; `raw` has it as it was typed."""
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 @dataclass(frozen=True)
-class _Reference:
+class _Reference(WithMore):
     """The expressions for one thing in a photo."""
 
     image_id: int
     ann_id: int
     split: str
     sentences: tuple[_Expression, ...]
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 @dataclass

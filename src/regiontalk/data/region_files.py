@@ -6,8 +6,8 @@ JSON lines as `caption --json` prints them, captions not needed:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from regiontalk import boxes
 from regiontalk.data.records import MOST_REGIONS, Record
 from regiontalk.errors import DataError
 from regiontalk.files import parse_object, read_object_lines
-from regiontalk.typed import REST, to_dataclass
+from regiontalk.typed import WithMore, to_dataclass
 
 
 class ScoredBoxes(NamedTuple):
@@ -29,12 +29,11 @@ class ScoredBoxes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Line(WithMore):
     path: str
     width: int
     height: int
     regions: tuple[Any, ...]
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 def region_line(record: Record, found: ScoredBoxes, source: str) -> dict[str, Any]:

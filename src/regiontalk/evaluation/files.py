@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from regiontalk.data.records import Record, annotations_path, parse_record
 from regiontalk.errors import DataError
 from regiontalk.files import parse_object, read_object_lines
-from regiontalk.typed import REST, to_dataclass
+from regiontalk.typed import WithMore, to_dataclass
 from regiontalk.types import BoxXYXY, ImageRegions, Region
 
 Size = tuple[int, int]
@@ -47,7 +47,7 @@ class Problems:
 
 
 @dataclass(frozen=True)
-class PredictedImage:
+class PredictedImage(WithMore):
     """A line of predictions. Width and height may be missing; where they are given they must be the truth's."""
 
     path: str
@@ -55,24 +55,21 @@ class PredictedImage:
     width: int | None = None
     height: int | None = None
     model: str = ""
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 @dataclass(frozen=True)
-class PredictedRegion:
+class PredictedRegion(WithMore):
     xyxy: BoxXYXY
     score: float
     caption: str
     confidence: float | None = None
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 @dataclass(frozen=True)
-class PredictedSentence:
+class PredictedSentence(WithMore):
     path: str
     sentence: str
     model: str = ""
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 Line = TypeVar("Line", PredictedImage, PredictedSentence)

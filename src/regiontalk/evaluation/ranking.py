@@ -6,7 +6,7 @@ A model is a matrix of image–sentence scores, one row an image, one column a s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
@@ -16,7 +16,7 @@ import numpy as np
 from regiontalk.boxes import Floats, Integers
 from regiontalk.errors import DataError
 from regiontalk.files import open_file, read_json_lines
-from regiontalk.typed import REST, to_dataclass
+from regiontalk.typed import WithMore, to_dataclass
 
 CUTS = (1, 5, 10)
 ROWS_AT_ONCE = 256
@@ -130,10 +130,9 @@ def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
 
 
 @dataclass(frozen=True)
-class _ImageInFile:
+class _ImageInFile(WithMore):
     scores: tuple[float, ...]
     sentences: tuple[int, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 def _load_lines(path: Path) -> tuple[Floats, Integers | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from regiontalk.errors import DataError
 from regiontalk.evaluation.files import LARGEST_PIXEL, Names, Problems, read_objects
 from regiontalk.evaluation.ranking import recalls
 from regiontalk.files import read_json
-from regiontalk.typed import REST, to_dataclass
+from regiontalk.typed import WithMore, to_dataclass
 from regiontalk.types import BoxXYXY
 
 IOU_THRESHOLDS = (0.1, 0.3, 0.5)
@@ -107,13 +107,12 @@ def read_queries(path: Path) -> QuerySet:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Line(WithMore):
     query: Any
     """Text or a number."""
     scores: dict[str, float] | None = None
     ranking: tuple[str, ...] | None = None
     groundings: tuple[BoxXYXY | None, ...] | None = None
-    more: Mapping[str, Any] = field(default_factory=dict, metadata=REST)
 
 
 def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, Answer]:

@@ -27,7 +27,8 @@ from regiontalk.export.graphs import LINEAR
 from regiontalk.model_folder import INFO, ModelFolder, read_model_folder
 from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.training.checkpoints import fill_net, find_checkpoint, load_fcln
-from regiontalk.training.recipe import FCLNRecipe, from_stored
+from regiontalk.training.recipe import from_stored
+from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.vocabulary import SPECIAL, Vocabulary
 
 PACKAGE = "embedded"  # what the model inside the package is called in recipes

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, check_range
 from regiontalk.nets.backbones import BackboneName, build_backbone
 from regiontalk.nets.language import LanguageConfig, LanguageModel
 from regiontalk.nets.localization import (
@@ -53,8 +53,7 @@ class FCLNConfig:
     language: LanguageConfig = field(default_factory=LanguageConfig)
 
     def __post_init__(self) -> None:
-        if self.crops < 0:
-            raise UsageError(f"crops is {self.crops}; it may not be negative")
+        check_range(0, crops=self.crops)
         if self.crops and self.localize:
             raise UsageError("crops need localize = false: nothing but crops goes through the backbone")
 

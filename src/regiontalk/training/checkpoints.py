@@ -24,15 +24,10 @@ from regiontalk.files import json_file, new_folder, open_file, output_error, rea
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
-from regiontalk.training.recipe import (
-    KINDS,
-    AlignmentRecipe,
-    FCLNRecipe,
-    JointRecipe,
-    Recipe,
-    SentencesRecipe,
-    from_stored,
-)
+from regiontalk.training.recipe import KINDS, from_stored
+from regiontalk.training.recipe.detector import FCLNRecipe
+from regiontalk.training.recipe.heads import AlignmentRecipe, JointRecipe, SentencesRecipe
+from regiontalk.training.recipe.shared import Recipe
 from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 2

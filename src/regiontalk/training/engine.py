@@ -27,7 +27,8 @@ from regiontalk.errors import DataError, RegionTalkError, UsageError
 from regiontalk.training import checkpoints
 from regiontalk.training.loader import Parts, StepBatch, load_batches
 from regiontalk.training.optimizers import EMA, rate_factor
-from regiontalk.training.recipe import Recipe, flatten, from_stored, to_dict
+from regiontalk.training.recipe import flatten, from_stored, to_dict
+from regiontalk.training.recipe.shared import Recipe
 from regiontalk.training.runlog import RunLog
 from regiontalk.training.task import Task
 

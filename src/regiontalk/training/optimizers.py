@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from regiontalk.training.recipe import OptimizerConfig, ScheduleConfig
+from regiontalk.training.recipe.shared import OptimizerConfig, ScheduleConfig
 
 LAST_RATE = 0.01  # of the full rate, where a cosine ends
 

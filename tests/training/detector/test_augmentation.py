@@ -20,7 +20,7 @@ from regiontalk.training.detector.augmentation import (
     random_view,
     relight,
 )
-from regiontalk.training.recipe import AugmentationConfig
+from regiontalk.training.recipe.detector import AugmentationConfig
 
 RED, GROUND = (200, 40, 40), (60, 90, 60)
 BOX = (30, 20, 90, 70)

@@ -25,7 +25,7 @@ from regiontalk.training.detector.batches import (
     start_token,
     usable_phrases,
 )
-from regiontalk.training.recipe import AugmentationConfig, DataConfig
+from regiontalk.training.recipe.detector import AugmentationConfig, DataConfig
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
 PLAIN = AugmentationConfig(flip=0.0)

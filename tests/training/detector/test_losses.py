@@ -20,7 +20,7 @@ from regiontalk.training.detector.losses import (
     score_loss,
 )
 from regiontalk.training.detector.targets import Sample, Truths
-from regiontalk.training.recipe import LossConfig
+from regiontalk.training.recipe.detector import LossConfig
 from regiontalk.vocabulary import END, UNKNOWN
 
 PAPER = LossConfig()

@@ -26,7 +26,7 @@ from regiontalk.training.detector.targets import Sample
 from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine
 from regiontalk.training.heads.sentence_encoding import WordReader
-from regiontalk.training.recipe import PhotoSentencesConfig
+from regiontalk.training.recipe.detector import PhotoSentencesConfig
 from regiontalk.vocabulary import Vocabulary
 
 READ = Vocabulary(("a", "cat", "dog", "runs", "sleeps"), cleaning="karpathy")

@@ -21,7 +21,7 @@ from regiontalk.training.detector.targets import (
     sample_boxes,
     sample_proposals,
 )
-from regiontalk.training.recipe import ProposalSamplerConfig
+from regiontalk.training.recipe.detector import ProposalSamplerConfig
 
 PAPER = ProposalSamplerConfig()
 SIZE = torch.tensor([[1000.0, 1000.0]])

@@ -12,7 +12,7 @@ import torch
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.training.checkpoints import load_fcln, save_checkpoint
 from regiontalk.training.detector.task import FCLNTask, styles_of
-from regiontalk.training.recipe import DataConfig
+from regiontalk.training.recipe.detector import DataConfig
 from regiontalk.vocabulary import END
 
 FIVE = {"proposal_score", "proposal_box", "final_score", "final_box", "caption"}

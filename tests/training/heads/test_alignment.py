@@ -17,7 +17,8 @@ from regiontalk.training.checkpoints import latest_checkpoint, load_alignment, r
 from regiontalk.training.engine import Engine
 from regiontalk.training.heads.alignment import AlignmentTask
 from regiontalk.training.heads.sentence_encoding import trained_reader
-from regiontalk.training.recipe import AlignmentRunConfig, load_recipe
+from regiontalk.training.recipe import load_recipe
+from regiontalk.training.recipe.heads import AlignmentRunConfig
 
 CPU = torch.device("cpu")
 

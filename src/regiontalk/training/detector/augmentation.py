@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regiontalk import boxes, images
-from regiontalk.training.recipe import AugmentationConfig
+from regiontalk.training.recipe.detector import AugmentationConfig
 
 LUMINANCE = np.array([0.299, 0.587, 0.114])  # of red, green and blue
 MIDDLE_GREY = 127.5

@@ -27,7 +27,7 @@ from regiontalk.training.detector.photo_cache import PhotoCache
 from regiontalk.training.detector.photo_sentences import SentencePicker, Sentences
 from regiontalk.training.detector.targets import Truths
 from regiontalk.training.loader import StepBatch
-from regiontalk.training.recipe import AugmentationConfig, DataConfig
+from regiontalk.training.recipe.detector import AugmentationConfig, DataConfig
 from regiontalk.vocabulary import END, LENGTH_STYLE, Vocabulary
 
 MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos

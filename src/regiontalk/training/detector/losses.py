@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from regiontalk.nets.fcln import Recognized
 from regiontalk.nets.localization import LearnedProposals, box_iou, encode_boxes, gather_boxes, to_cxcywh
 from regiontalk.training.detector.targets import Sample, Truths
-from regiontalk.training.recipe import LossConfig
+from regiontalk.training.recipe.detector import LossConfig
 from regiontalk.vocabulary import END, UNKNOWN
 
 

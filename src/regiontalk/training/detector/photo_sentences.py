@@ -26,7 +26,8 @@ from regiontalk.nets.localization import clip_boxes
 from regiontalk.training.detector.targets import Sample
 from regiontalk.training.heads.ranking_losses import contrastive_loss
 from regiontalk.training.heads.sentence_encoding import WordReader, fill_embedding, read_word_vectors, vector_table
-from regiontalk.training.recipe import SENTENCE_CLEANING, PhotoSentencesConfig
+from regiontalk.training.recipe.detector import PhotoSentencesConfig
+from regiontalk.training.recipe.shared import SENTENCE_CLEANING
 from regiontalk.vocabulary import Vocabulary
 
 REGIONS = 19  # of a photo that its sentences are compared with, as at inference; the whole photo is one more

@@ -22,7 +22,7 @@ from regiontalk.nets.localization import (
     decode_boxes,
     gather_boxes,
 )
-from regiontalk.training.recipe import ProposalSamplerConfig, SamplerConfig
+from regiontalk.training.recipe.detector import ProposalSamplerConfig, SamplerConfig
 
 CANDIDATES_FOR_ONE = 28  # measured on a trained net: NMS leaves one of this many of the best proposals
 

@@ -30,7 +30,7 @@ from regiontalk.training.detector.targets import (
     sample_truths,
 )
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import FCLNRecipe
+from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
 

@@ -31,7 +31,8 @@ from regiontalk.training.heads.sentence_encoding import (
 )
 from regiontalk.training.loader import StepBatch
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import SENTENCE_CLEANING, AlignmentRecipe
+from regiontalk.training.recipe.heads import AlignmentRecipe
+from regiontalk.training.recipe.shared import SENTENCE_CLEANING
 from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import Vocabulary
 

@@ -36,7 +36,7 @@ from regiontalk.training.heads.caption_targets import known_tokens, pad_texts
 from regiontalk.training.heads.sentences import count_tokens
 from regiontalk.training.heads.snippets import fit_scale, without_loose_ends
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import JointRecipe
+from regiontalk.training.recipe.heads import JointRecipe
 from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import Vocabulary
 

@@ -21,7 +21,7 @@ from regiontalk.files import open_file, read_json, replacing
 from regiontalk.nets.alignment import AlignmentNet, Texts
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.checkpoints import Trained
-from regiontalk.training.recipe import AlignmentRecipe
+from regiontalk.training.recipe.heads import AlignmentRecipe
 from regiontalk.vocabulary import SPECIAL, Vocabulary
 
 RAREST_RELATION = 50  # a relation that is rarer among the training edges shares its weights with other rare ones

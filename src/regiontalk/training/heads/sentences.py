@@ -34,7 +34,8 @@ from regiontalk.training.heads.caption_targets import (
 from regiontalk.training.heads.sentence_decoding import Describer, score_descriptions
 from regiontalk.training.loader import StepBatch
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe import SENTENCE_CLEANING, SentencesDataConfig, SentencesRecipe
+from regiontalk.training.recipe.heads import SentencesDataConfig, SentencesRecipe
+from regiontalk.training.recipe.shared import SENTENCE_CLEANING
 from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import END, Vocabulary
 
