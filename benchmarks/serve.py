@@ -2,8 +2,9 @@
 
 Peer of the first: `model(photo)` in this process, in turns with an upload of the same 12-megapixel photo to a server
 that has nothing else to do; the ratio is `slower_than_caption`. Then --clients upload that photo for --seconds, all at
-once and again as soon as they may (`Retry-After`); one in ten breaks off. Meanwhile health is asked for, and the memory
-of all of the server's processes is added up. Status 0 is a client that broke off.
+once and again as soon as they may (`Retry-After`); one in ten breaks off. Elsewhere they would be on other machines, so
+here they run at a low priority. Meanwhile health is asked for, and the memory of all of the server's processes is added
+up. Status 0 is a client that broke off.
 
 python benchmarks/serve.py --json
 """
@@ -15,6 +16,7 @@ import http.client
 import io
 import json
 import multiprocessing
+import os
 import random
 import re
 import statistics
@@ -128,6 +130,7 @@ def measure_many(port: int, pid: int, body: bytes, arguments: argparse.Namespace
 def run_clients(
     port: int, body: bytes, clients: int, seconds: float, results: multiprocessing.Queue[dict[int, int]]
 ) -> None:
+    os.nice(10)
     statuses: Counter[int] = Counter()
     end = time.monotonic() + seconds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -10,9 +11,13 @@ from urllib.parse import quote
 
 import pytest
 from hostile_files import encode
+from starlette.requests import Request
 
 from conftest import draw_scene
 from http_server import BOUNDARY, FORM, RunningServer, multipart
+from regiontalk.serve.answers import Refused
+from regiontalk.serve.inputs import read_regions
+from regiontalk.serve.settings import Settings
 
 SCENE = encode(draw_scene(), "JPEG")
 LARGE = bytes(1_100_000)
@@ -38,6 +43,14 @@ def test_an_announced_size_is_refused_before_it_arrives(server: RunningServer) -
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.sendall(head.encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def test_regions_are_short_whatever_an_upload_may_be() -> None:
+    """They are parsed in the process that answers everybody."""
+    request = Request({"type": "http", "headers": [(b"content-length", b"2000000")]})
+    with pytest.raises(Refused, match="larger than") as caught:
+        asyncio.run(read_regions(request, Settings(megabytes=25)))
+    assert caught.value.http_status == 413
 
 
 def test_a_slow_body_is_given_up(server: RunningServer) -> None:

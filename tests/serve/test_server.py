@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import signal
 import socket
 import time
@@ -110,6 +111,8 @@ def test_its_processes_end_when_it_is_killed(tiny_model: Path) -> None:
     with serving("--model", tiny_model, "--workers", "2") as server:
         started = children(server)
         assert len(started) >= 2
+        priorities = [os.getpriority(os.PRIO_PROCESS, pid) for pid in started]
+        assert max(priorities) > os.getpriority(os.PRIO_PROCESS, server.process.pid), "workers give way to the server"
         server.process.kill()
         server.process.wait()
         assert_gone(started)

@@ -13,6 +13,14 @@ from regiontalk.files import json_line
 RETRY_SECONDS = 2  # that a busy server asks for
 
 
+class Refused(RegionTalkError):
+    """A request that is not answered, with the status that says so."""
+
+    def __init__(self, status: int, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.http_status = status
+
+
 def json_response(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(json_line(value), status, headers, "application/json")
 

@@ -200,9 +200,9 @@ def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
 
 async def correct(server: Server, request: Request, _: object) -> Any:
     async with server.upload():
-        body = await inputs.read_body(request, server.settings)
+        body = await inputs.read_regions(request, server.settings)
         found = await server.workers.ask("photo", id=request.path_params["id"])
-        correction = Correction.of(parse_json(body, "the request"))
+        correction = await asyncio.to_thread(lambda: Correction.of(parse_json(body, "the request")))
         size = (found["width"], found["height"])
         record = await asyncio.to_thread(server.saved().save, _image(server, found), size, correction)
     return _corrected(found, record)
@@ -212,7 +212,8 @@ async def keep(server: Server, request: Request, _: object) -> Any:
     """As `correct`, for a photo that was dropped; its copy is kept."""
     saved = server.saved()
     async with _given(server, request, KEEP) as (given, values):
-        correction = Correction.of({"regions": parse_json(values["regions"].encode(errors="replace"), "regions")})
+        text = values["regions"].encode(errors="replace")
+        correction = await asyncio.to_thread(lambda: Correction.of({"regions": parse_json(text, "regions")}))
         if isinstance(given, str):
             found = await server.workers.ask("photo", id=given)
             image, size = _image(server, found), (found["width"], found["height"])

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regiontalk.errors import RegionTalkError, UsageError
-from regiontalk.serve.answers import error_response
+from regiontalk.errors import RegionTalkError
+from regiontalk.serve.answers import Refused, error_response
 from regiontalk.serve.metrics import Metrics
 from regiontalk.serve.workers import Busy, OwnFault
 
@@ -32,18 +32,6 @@ READING = ("GET", "HEAD")
 DRAIN_SECONDS, DRAIN_BYTES = 5.0, 1 << 27  # what is read of a refused body, so that its sender sees why
 LAST_DRAIN_SECONDS = 0.5  # the same when the server ends
 DRAINS = 4  # at a time: the others wait without work, so that health is answered soon
-
-
-class WrongHost(UsageError):
-    """The server was called by a name that is not its own, as a page does that had its own name point here."""
-
-    http_status = 400
-
-
-class CrossOrigin(UsageError):
-    """Another site's page tries to change something here."""
-
-    http_status = 403
 
 
 class Guards:
@@ -78,15 +66,14 @@ class Guards:
     def _check(self, method: str, headers: Headers) -> None:
         host = headers.get("host", "")
         if _without_port(host) not in self._hosts:
-            raise WrongHost(
-                f"this server is not called {host[:100]!r}", hint="regiontalk serve --allow-host NAME adds a name"
-            )
+            hint = "regiontalk serve --allow-host NAME adds a name"
+            raise Refused(400, f"this server is not called {host[:100]!r}", hint=hint)
         if method in READING:
             return
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
         if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            raise CrossOrigin("a page of another site may not do this")
+            raise Refused(403, "a page of another site may not do this")
 
 
 def _without_port(host: str) -> str:

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from regiontalk.errors import RegionTalkError
-from regiontalk.serve.processes import Child, Work, give_way, limit_memory
+from regiontalk.serve.processes import INDEXING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
 TRIES = 3  # processes that may be lost: one after the other continues where the last one was
@@ -60,7 +60,7 @@ def _index(connection: Connection, settings: Settings) -> None:
     from regiontalk.search.build import Progress
     from regiontalk.serve.tasks import Desk
 
-    give_way()
+    give_way(INDEXING)
     index = Desk.of(settings).index
     assert index is not None
     limit_memory()

@@ -13,7 +13,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from regiontalk.errors import ImageError, ImageTooLarge, RegionTalkError, UsageError
+from regiontalk.errors import ImageError, UsageError
+from regiontalk.serve.answers import Refused
 from regiontalk.serve.settings import Settings
 
 Schema = Mapping[str, Any]
@@ -21,27 +22,9 @@ Schemas = Mapping[str, Schema]
 """Name -> JSON schema of a value; `required` says that it must be given."""
 
 MOST_FIELDS = 20
-LARGEST_FIELD = 1 << 20  # bytes; corrected regions are the largest
+LARGEST_FIELD = 1 << 20  # bytes; corrected regions are the largest, in a body of their own or in a form
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 SEND = "multipart/form-data with a file named photo"
-
-
-class BadRequest(UsageError):
-    """Not a request that can be read."""
-
-    http_status = 400
-
-
-class WrongType(UsageError):
-    """A body that is no form."""
-
-    http_status = 415
-
-
-class TooSlow(RegionTalkError):
-    """A body that does not arrive in time."""
-
-    http_status = 408
 
 
 class Upload(NamedTuple):
@@ -107,7 +90,7 @@ class _InMemory(MultiPartParser):
 async def read_form(request: Request, settings: Settings) -> FormData:
     """The fields of a form, within the limits; none where there is no body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = _body(request, settings)
+    body = _body(request, int(settings.megabytes * 1e6))
     if not kind:
         return FormData()
     if kind == "application/json":
@@ -121,13 +104,14 @@ async def read_form(request: Request, settings: Settings) -> FormData:
                 return await FormParser(
                     request.headers, body, max_fields=MOST_FIELDS, max_part_size=LARGEST_FIELD
                 ).parse()
-    raise WrongType(f"a body of the type {kind[:80]!r}", hint=SEND)
+    raise Refused(415, f"a body of the type {kind[:80]!r}", hint=SEND)
 
 
-async def read_body(request: Request, settings: Settings) -> bytes:
+async def read_regions(request: Request, settings: Settings) -> bytes:
+    """A body that is no form."""
     with _arriving(settings):
         async with asyncio.timeout(settings.seconds):
-            return b"".join([part async for part in _body(request, settings)])
+            return b"".join([part async for part in _body(request, LARGEST_FIELD)])
 
 
 @contextmanager
@@ -135,16 +119,15 @@ def _arriving(settings: Settings) -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise TooSlow(f"the request took longer than {settings.seconds:g} seconds to arrive") from error
+        raise Refused(408, f"the request took longer than {settings.seconds:g} seconds to arrive") from error
     except MultiPartException as error:
-        raise BadRequest(f"the form cannot be read: {error.message}") from error
+        raise Refused(400, f"the form cannot be read: {error.message}") from error
     except (LookupError, ValueError) as error:  # an encoding that there is not, bytes that are not of it
-        raise BadRequest(f"the form cannot be read: {error}") from error
+        raise Refused(400, f"the form cannot be read: {error}") from error
 
 
-async def _body(request: Request, settings: Settings) -> AsyncGenerator[bytes, None]:
-    most = int(settings.megabytes * 1e6)
-    too_large = ImageTooLarge(f"the request is larger than {settings.megabytes:g} MB", hint="send a smaller photo")
+async def _body(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+    too_large = Refused(413, f"the request is larger than {most / 1e6:.3g} MB")
     said = request.headers.get("content-length", "")
     if said.isdecimal() and int(said) > most:
         raise too_large
@@ -156,7 +139,7 @@ async def _body(request: Request, settings: Settings) -> AsyncGenerator[bytes, N
                 raise too_large
             yield part
     except ClientDisconnect as error:
-        raise BadRequest("the request ended too early") from error
+        raise Refused(400, "the request ended too early") from error
 
 
 async def read_upload(form: FormData) -> Upload:

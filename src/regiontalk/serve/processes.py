@@ -19,6 +19,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+LOOKING, INDEXING = 10, 15  # niceness: the server, which only passes things on, goes before both
 LARGEST_GROWTH = 2 << 30  # bytes of memory that a process may take beside the loaded model
 
 Work = Callable[[Connection, Settings], None]
@@ -71,7 +72,7 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
-def give_way() -> None:
-    """Lets other processes go first, where the system can do that."""
+def give_way(steps: int) -> None:
+    """Lets processes of a lower niceness go first, where the system can do that."""
     with suppress(AttributeError, OSError):
-        os.nice(10)
+        os.nice(steps)

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import ImageError, ModelError, RegionTalkError, UsageError
-from regiontalk.serve.processes import Child, Work, limit_memory
+from regiontalk.serve.processes import LOOKING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ def _work(connection: Connection, settings: Settings) -> None:
     """A worker's life."""
     from regiontalk.serve import tasks
 
+    give_way(LOOKING)
     desk = tasks.Desk.of(settings)
     connection.send("ready")
     limit_memory()
