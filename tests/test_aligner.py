@@ -13,9 +13,11 @@ from PIL import Image
 
 import regiontalk
 from regiontalk import maxsim
-from regiontalk.aligner import MOST_WORDS, AlignmentHead, piece_fits, read_sentence, region_vectors, word_vectors
+from regiontalk.aligner import MOST_WORDS, AlignmentHead, Evidence, read_sentence, region_vectors, word_vectors
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.model import Model
+from regiontalk.likelihood import word_log_probabilities
+from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.model_folder import AlignmentPredictionConfig
 from regiontalk.nets.alignment import Texts
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.checkpoints import find_checkpoint, load_alignment
@@ -27,6 +29,49 @@ WORDS = Vocabulary(("a", "red", "square"), "karpathy")
 @pytest.fixture(scope="module")
 def model(aligning_model: Path) -> Model:
     return regiontalk.load(aligning_model, threads=1)
+
+
+def weighing(model: Model, **weights: float) -> Model:
+    """The model with other settings of its head `words`."""
+    runtime = copy.copy(model.runtime)
+    head = runtime.head("words")
+    info = replace(head.info, settings={**head.info.settings, **weights})
+    runtime.heads = {**runtime.heads, "words": replace(head, info=info)}
+    return Model(runtime)
+
+
+class TestEvidence:
+    """ "a dog on the grass": two regions that fit alike, of which the language model calls one "dog", one "grass"."""
+
+    evidence = Evidence(
+        fits=np.array([[0, 1.0], [0, 0], [9, 0], [9, 0], [0, 0]]),
+        likelihoods=np.array([[-1, -2], [-1, -4.0], [-3, -1], [-3, -1], [-5, -1.0]]),
+        places=np.log([0.5, 0.25]),
+        known=np.array([True, True, True, True, False]),
+        function=np.array([True, False, True, True, False]),
+    )
+    plain = AlignmentPredictionConfig(0.05, 24, "cosine", place_weight=2.0)
+    weighed = replace(plain, likelihood_weight=3.0, phrase_beta=0.4)
+
+    def test_without_likelihoods_all_known_words_have_a_say(self) -> None:
+        unary = self.evidence.unary(self.plain)
+        expected = self.evidence.fits + 2 * np.log([0.5, 0.25])
+        assert unary == pytest.approx(np.where(self.evidence.known[:, None], expected, 0))
+        assert self.evidence.betas(self.plain).tolist() == [0.05] * 4
+
+    def test_the_unary_term_of_content_words(self) -> None:
+        unary = self.evidence.unary(self.weighed)
+        assert unary[1] == pytest.approx([5 * np.log(0.5) - 3, 5 * np.log(0.25) - 12])
+        assert not unary[[0, 2, 3, 4]].any(), "function words and unknown ones"
+
+    def test_words_hold_together_inside_phrases(self) -> None:
+        assert self.evidence.betas(self.weighed).tolist() == [0.4, 0, 0.4, 0.4]
+        assert self.evidence.betas(self.weighed, 7.0).tolist() == [7.0] * 4, "what is asked for is the paper's"
+
+    def test_function_words_go_with_the_word_after_them(self) -> None:
+        evidence = self.evidence._replace(known=np.ones(5, dtype=bool))
+        assert evidence.align(self.weighed).tolist() == [0, 0, 1, 1, 1]
+        assert evidence.align(self.plain).tolist() == [0, 0, 0, 0, 0]
 
 
 class TestReading:
@@ -104,7 +149,7 @@ class TestAlign:
         codes = model.codes(model.look(scene))
         words = model.runtime.head("words").words
         read = read_sentence("a red square", words)
-        fits = piece_fits(model.runtime, codes.codes, read)
+        fits = word_vectors(model.runtime, read.tokens) @ region_vectors(model.runtime, codes.codes).T
         for beta in (0.0, 0.5, 100.0):
             chosen = maxsim.align_words(fits, beta)
             segments = model.align(scene, "a red square", beta=beta).segments
@@ -116,25 +161,30 @@ class TestAlign:
 
     def test_a_place_that_people_mark_is_preferred(self, model: Model, scene: Image.Image) -> None:
         """With a weight, words choose the region of the higher score."""
-        runtime = copy.copy(model.runtime)
-        head = runtime.head("words")
-        info = replace(head.info, settings={**head.info.settings, "place_weight": 1000.0})
-        runtime.heads = {**runtime.heads, "words": replace(head, info=info)}
-        codes = model.codes(model.look(scene))
-        scores = np.full(len(codes.codes), 0.2)
+        head = AlignmentHead(weighing(model, place_weight=1000.0).runtime)
+        seen = model.candidates(model.look(scene), BEST_REGIONS)
+        scores = np.full(len(seen.scores), 0.2)
         scores[2] = 0.9
-        found = AlignmentHead(runtime).segments(
-            read_sentence("a red square", head.words), codes.codes, codes.boxes_xyxy, scores, 0.0
-        )
-        assert [segment.xyxy for segment in found] == [pytest.approx(codes.boxes_xyxy[2])]
-        prior = AlignmentHead(runtime).place_prior(np.array([0.99, 0.5, 0.25]))
+        found = head.segments(head.read("a red square"), seen._replace(scores=scores), 0.0)
+        assert [segment.xyxy for segment in found] == [pytest.approx(seen.boxes_xyxy[2])]
+        prior = head.place_prior(np.array([0.99, 0.5, 0.25]))
         assert prior.tolist() == pytest.approx([1000 * np.log(0.5), 1000 * np.log(0.5), 1000 * np.log(0.25)])
 
     def test_unknown_words_and_signs_have_no_say(self, model: Model, scene: Image.Image) -> None:
-        codes, words = model.codes(model.look(scene)).codes, model.runtime.head("words").words
-        fits = piece_fits(model.runtime, codes, read_sentence("red zebra --", words))
-        assert fits[0].any()
-        assert not fits[1:].any()
+        head, seen = AlignmentHead(model.runtime), model.candidates(model.look(scene), BEST_REGIONS)
+        unary = head.gather(head.read("red zebra --"), seen).unary(head.settings)
+        assert unary[0].any()
+        assert not unary[1:].any()
+
+    def test_what_the_language_model_calls_a_region_counts(self, model: Model, scene: Image.Image) -> None:
+        """With a large weight, a word goes to the region that it names the likeliest, at a place that people mark."""
+        seen = model.candidates(model.look(scene), BEST_REGIONS)
+        named = word_log_probabilities(model.runtime, seen.state, ["square"])[0]
+        places = AlignmentHead(weighing(model, place_weight=1.0).runtime).place_prior(seen.scores)
+        (found,) = weighing(model, likelihood_weight=1e4).align(scene, "square").segments
+        assert found.xyxy == pytest.approx(seen.boxes_xyxy[(named + places).argmax()])
+        (before,) = model.align(scene, "square").segments
+        assert found.score <= before.score, "a segment's score is how well its words fit, whatever was weighed"
 
     @pytest.mark.parametrize("beta", [-1.0, float("nan"), float("inf")])
     def test_impossible_beta(self, beta: float, model: Model, scene: Image.Image) -> None:

@@ -53,6 +53,16 @@ def test_per_word_divides_by_the_words_and_end() -> None:
     assert likelihood.per_word(np.array([[-6.0, -3.0], [-2.0, -4.0]]), [(4, 5), (7,)]).tolist() == [[-2, -1], [-1, -2]]
 
 
+def test_words_that_begin_a_caption_alone_or_after_an_article(runtime: Runtime) -> None:
+    state, words = made_up_state(runtime, 5), ["red", "square", "never-seen"]
+    tokens, (article,) = runtime.words.encode(words), runtime.words.encode(["a"])
+    assert tokens[-1] == UNKNOWN
+    first, after = runtime.step(np.full(5, runtime.words.start()), state)
+    second, _ = runtime.step(np.full(5, article), after)
+    expected = (np.exp(first[:, tokens]) + np.exp(second[:, tokens])).T / 2
+    assert np.exp(likelihood.word_log_probabilities(runtime, state, words)) == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_caption_is_as_likely_as_it_was_when_it_was_said(runtime: Runtime) -> None:
     from regiontalk.regions import caption
 

@@ -16,21 +16,24 @@ from regiontalk.maxsim import LOWEST, align_words, segments, similarities, word_
 small = st.floats(-3, 3, width=32)
 
 
-def energy(fits: np.ndarray, chosen: np.ndarray, beta: float) -> float:
+def energy(fits: np.ndarray, chosen: np.ndarray, beta: float | np.ndarray) -> float:
     """E(a) of eq. 10."""
     unary = fits[np.arange(len(chosen)), chosen].sum()
-    return float(unary + beta * (chosen[1:] == chosen[:-1]).sum())
+    return float(unary + (beta * (chosen[1:] == chosen[:-1])).sum())
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> tuple[np.ndarray, float]:
+def chains(draw: st.DrawFn) -> tuple[np.ndarray, float | np.ndarray]:
+    """Fits, and a β for all neighbours or one for each two."""
     shape = draw(st.tuples(st.integers(1, 5), st.integers(1, 4)))
-    return draw(arrays(np.float64, shape, elements=small)), draw(st.floats(0, 3, width=32))
+    beta = st.floats(0, 3, width=32)
+    betas = st.one_of(beta, arrays(np.float64, shape[0] - 1, elements=beta))
+    return draw(arrays(np.float64, shape, elements=small)), draw(betas)
 
 
 @given(chains())
 @settings(max_examples=150, deadline=None)
-def test_the_chain_is_the_best_of_all_chains(given_chain: tuple[np.ndarray, float]) -> None:
+def test_the_chain_is_the_best_of_all_chains(given_chain: tuple[np.ndarray, float | np.ndarray]) -> None:
     fits, beta = given_chain
     best = max(
         energy(fits, np.array(chosen), beta) for chosen in itertools.product(range(fits.shape[1]), repeat=len(fits))
@@ -40,7 +43,7 @@ def test_the_chain_is_the_best_of_all_chains(given_chain: tuple[np.ndarray, floa
 
 @given(chains())
 @settings(max_examples=50, deadline=None)
-def test_without_beta_every_word_goes_to_its_best_region(given_chain: tuple[np.ndarray, float]) -> None:
+def test_without_beta_every_word_goes_to_its_best_region(given_chain: tuple[np.ndarray, float | np.ndarray]) -> None:
     fits, _ = given_chain
     chosen = align_words(fits, 0.0)
     np.testing.assert_allclose(fits[np.arange(len(fits)), chosen], fits.max(axis=1), atol=1e-9)

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import maxsim
 from regiontalk.errors import UsageError
+from regiontalk.likelihood import word_log_probabilities
+from regiontalk.model_folder import AlignmentPredictionConfig
+from regiontalk.regions import Candidates
 from regiontalk.runtime import Floats, Runtime
+from regiontalk.typed import to_dataclass
 from regiontalk.types import Segment
-from regiontalk.vocabulary import UNKNOWN, Vocabulary
+from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN, Vocabulary
+
+Logs = NDArray[np.float64]
 
 SMALLEST_SCORE = 1e-4  # so that its logarithm is finite
 HEAD = "words"
@@ -31,6 +38,8 @@ class ReadSentence:
     pieces: tuple[str, ...]
     places: tuple[int, ...]
     """Of the words among the pieces."""
+    words: tuple[str, ...]
+    """As they are in training."""
     tokens: tuple[int, ...]
 
     @property
@@ -41,22 +50,66 @@ class ReadSentence:
         )
 
 
+def split_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
+    """Whatever it says."""
+    pieces = tuple(sentence.split())
+    cleaned = [words.clean(piece) for piece in pieces]
+    said = tuple(clean[0] for clean in cleaned if clean)
+    places = tuple(place for place, clean in enumerate(cleaned) if clean)
+    return ReadSentence(pieces, places, said, tuple(words.encode(said)))
+
+
 def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
     """Fails, in one line, where the model knows no word of it."""
-    pieces = tuple(sentence.split())
-    if len(pieces) > MOST_WORDS:
-        raise UsageError(f"a sentence of {len(pieces)} words; {MOST_WORDS} at most")
-    cleaned = [words.clean(piece) for piece in pieces]
-    places = tuple(place for place, clean in enumerate(cleaned) if clean)
-    tokens = tuple(words.encode(clean[0] for clean in cleaned if clean))
-    read = ReadSentence(pieces, places, tokens)
-    if not tokens:
+    read = split_sentence(sentence, words)
+    if len(read.pieces) > MOST_WORDS:
+        raise UsageError(f"a sentence of {len(read.pieces)} words; {MOST_WORDS} at most")
+    if not read.tokens:
         raise UsageError(f"there is no word of letters or digits in {sentence[:60]!r}")
-    if all(token == UNKNOWN for token in tokens):
+    if all(token == UNKNOWN for token in read.tokens):
         named = ", ".join(repr(word) for word in read.unknown[:NAMED])
         more = f" and {len(read.unknown) - NAMED} more" if len(read.unknown) > NAMED else ""
         raise UsageError(f"the model knows none of the words: {named}{more}", hint="it knows English only")
     return read
+
+
+class Evidence(NamedTuple):
+    """What says which of R regions each of the P pieces of a sentence belongs to, whatever the weights are."""
+
+    fits: Logs
+    """(P, R) vᵢ·sₜ, eq. 11; 0 for pieces that say nothing to the head."""
+    likelihoods: Logs
+    """(P, R) the language model's log p(word | region); 0 for pieces that are no words."""
+    places: Logs
+    """(R,) log s, s being the regions' scores"""
+    known: NDArray[np.bool_]
+    """(P,) which pieces are words that the head knows."""
+    function: NDArray[np.bool_]
+    """(P,) which are function words."""
+
+    def unary(self, settings: AlignmentPredictionConfig) -> Logs:
+        """ψ(j, r) of eq. 10, (P, R): vᵣ·sⱼ + place_weight · log s(r) + likelihood_weight · log [s(r) p(wordⱼ | r)].
+
+        Differs from the paper: eq. 11 has the first term alone. With likelihoods, function words have no say."""
+        weight, has_say = settings.likelihood_weight, self.known
+        total = self.fits + (settings.place_weight + weight) * self.places
+        if weight:
+            total, has_say = total + weight * self.likelihoods, has_say & ~self.function
+        own: Logs = has_say[:, None] * total
+        return own
+
+    def betas(self, settings: AlignmentPredictionConfig, given: float | None = None) -> Logs:
+        """Eq. 12's β between neighbours, (P − 1,); a given one is the same for all.
+
+        Differs from the paper: with likelihoods, it counts inside phrases. A phrase begins where function words do."""
+        if given is not None or not settings.likelihood_weight:
+            return np.full(len(self.known) - 1, settings.beta if given is None else given)
+        begins = self.function[1:] & ~self.function[:-1]
+        return np.where(begins, 0.0, settings.phrase_beta)
+
+    def align(self, settings: AlignmentPredictionConfig, given: float | None = None) -> NDArray[np.intp]:
+        """The region of each piece, (P,): the chain of eq. 10."""
+        return maxsim.align_words(self.unary(settings), self.betas(settings, given))
 
 
 @dataclass(frozen=True)
@@ -65,16 +118,12 @@ class AlignmentHead:
 
     runtime: Runtime
 
+    @property
+    def settings(self) -> AlignmentPredictionConfig:
+        return to_dataclass(AlignmentPredictionConfig, self.runtime.head(HEAD).info.settings, HEAD)
+
     def read(self, sentence: str) -> ReadSentence:
         return read_sentence(sentence, self.runtime.head(HEAD).words)
-
-    def beta(self, given: float | None) -> float:
-        """Eq. 12's β; where none is given, the model's."""
-        if given is None:
-            return float(self.runtime.head(HEAD).info.settings["beta"])
-        if not 0 <= given < np.inf:
-            raise UsageError(f"beta is {given}; it must be 0 or more")
-        return given
 
     def fits(self, sentences: Sequence[str], codes: Floats) -> list[float]:
         """How well each sentence is found among regions with codes (B, D): its words' best fits, on average."""
@@ -85,23 +134,26 @@ class AlignmentHead:
             for one in tokens
         ]
 
-    def segments(
-        self,
-        sentence: ReadSentence,
-        codes: Floats,
-        boxes_xyxy: NDArray[np.float64],
-        scores: NDArray[np.floating],
-        beta: float,
-    ) -> tuple[Segment, ...]:
-        """The sentence laid over regions with codes (B, D), boxes (B, 4) and scores (B,)."""
-        fits = piece_fits(self.runtime, codes, sentence)
-        says = _says(sentence)[:, None]
-        chosen = maxsim.align_words(fits + says * self.place_prior(scores), beta)
-        return tuple(_segments(sentence, boxes_xyxy, fits, chosen))
+    def segments(self, sentence: ReadSentence, seen: Candidates, beta: float | None = None) -> tuple[Segment, ...]:
+        """The sentence laid over regions. `beta`: eq. 12's; where none is given, the model's."""
+        evidence = self.gather(sentence, seen)
+        chosen = evidence.align(self.settings, beta)
+        return tuple(_segments(sentence, seen.boxes_xyxy, evidence, chosen))
 
-    def place_prior(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
-        """What the scores (B,) of regions add to the fits of words, (B,)."""
-        return place_prior(scores, float(self.runtime.head(HEAD).info.settings.get("place_weight", 0.0)))
+    def gather(self, sentence: ReadSentence, seen: Candidates) -> Evidence:
+        assert seen.vectors is not None
+        rows, shape = list(sentence.places), (len(sentence.pieces), len(seen.scores))
+        fits, likelihoods = np.zeros(shape), np.zeros(shape)
+        fits[rows] = maxsim.similarities(seen.vectors[None], word_vectors(self.runtime, sentence.tokens))[0].T
+        likelihoods[rows] = word_log_probabilities(self.runtime, seen.state, sentence.words)
+        known, function = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
+        known[rows] = np.array(sentence.tokens) != UNKNOWN
+        function[rows] = [word in FUNCTION_WORDS for word in sentence.words]
+        return Evidence(fits * known[:, None], likelihoods, place_prior(seen.scores, 1.0), known, function)
+
+    def place_prior(self, scores: NDArray[np.floating]) -> Logs:
+        """What the scores (B,) of regions add to the fits of words, (B,), where nothing else is known of them."""
+        return place_prior(scores, self.settings.place_weight)
 
 
 def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float64]:
@@ -112,18 +164,6 @@ def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float
         logs[..., 0] = np.minimum(logs[..., 0], logs[..., 1:].max(axis=-1))
     logs *= weight
     return logs
-
-
-def piece_fits(runtime: Runtime, codes: Floats, read: ReadSentence) -> NDArray[np.float64]:
-    """How well each piece fits each region, (pieces, B); 0 for pieces that say nothing to the model."""
-    vectors = region_vectors(runtime, codes)
-    words = word_vectors(runtime, read.tokens)
-    fits = np.zeros((len(read.pieces), len(vectors)))
-    fits[list(read.places)] = maxsim.similarities(vectors[None], words)[0].T
-    for place, token in zip(read.places, read.tokens, strict=True):
-        if token == UNKNOWN:
-            fits[place] = 0
-    return fits
 
 
 def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
@@ -156,23 +196,14 @@ def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: i
     return np.asarray(vectors)
 
 
-def _says(read: ReadSentence) -> NDArray[np.bool_]:
-    """Which pieces say something to the model."""
-    says = np.zeros(len(read.pieces), dtype=bool)
-    says[[place for place, token in zip(read.places, read.tokens, strict=True) if token != UNKNOWN]] = True
-    return says
-
-
 def _segments(
-    read: ReadSentence, boxes_xyxy: NDArray[np.float64], fits: NDArray[np.float64], chosen: NDArray[np.integer]
+    read: ReadSentence, boxes_xyxy: NDArray[np.float64], evidence: Evidence, chosen: NDArray[np.integer]
 ) -> list[Segment]:
     """Stretches of pieces with the same region; a stretch's score is the mean fit of its known words."""
-    says = _says(read)
     found = []
     for start, end in maxsim.segments(chosen):
         region = int(chosen[start])
-        scores = fits[start:end, region]
-        known = says[start:end]
+        scores, known = evidence.fits[start:end, region], evidence.known[start:end]
         x0, y0, x1, y1 = boxes_xyxy[region].tolist()
         found.append(
             Segment(

@@ -25,10 +25,9 @@ from regiontalk import boxes as geometry
 from regiontalk import likelihood
 from regiontalk.aligner import HEAD, NAMED, place_prior, word_vectors
 from regiontalk.calibration import Scores, sigmoid
-from regiontalk.decoding import State
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import FindConfig
-from regiontalk.regions import SAME_PLACE
+from regiontalk.regions import SAME_PLACE, Candidates
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN
 
@@ -47,26 +46,6 @@ class Phrase:
     """(W, h), of the words that the alignment head knows; (0, 0) without such a head."""
     unknown: tuple[str, ...]
     """The words that neither of them knows."""
-
-
-class Candidates(NamedTuple):
-    """The regions of a photo among which phrases are looked for."""
-
-    boxes_xyxy: NDArray[np.float64]
-    """(R, 4)"""
-    scores: Scores
-    """(R,) raw."""
-    logits: Floats
-    """(R,) the recognition network's."""
-    state: State
-    """The language model's, before START."""
-    vectors: Floats | None
-    """(R, h); None without an alignment head."""
-
-    def first(self, count: int) -> Candidates:
-        vectors = None if self.vectors is None else self.vectors[:count]
-        parts = (self.boxes_xyxy[:count], self.scores[:count], self.logits[:count])
-        return Candidates(*parts, tuple(part[:count] for part in self.state), vectors)
 
 
 class Evidence(NamedTuple):

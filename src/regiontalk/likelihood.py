@@ -57,6 +57,16 @@ def log_probabilities(runtime: Runtime, state: State, phrases: Sequence[Tokens])
     return _follow(runtime, state, tree, lambda pairs: np.ones(len(pairs.nodes), dtype=bool))[tree.ends]
 
 
+def word_log_probabilities(runtime: Runtime, state: State, words: Sequence[str]) -> LogProbs:
+    """(W, R): log ½ [p(word | START, region) + p(word | START, "a", region)], of a caption that begins with the word,
+    or with "a" and the word. Two steps, however many words there are."""
+    regions, (article,), tokens = len(state[0]), runtime.words.encode(["a"]), runtime.words.encode(words)
+    first, after = runtime.step(np.full(regions, runtime.words.start()), state)
+    second, _ = runtime.step(np.full(regions, article), after)
+    said: LogProbs = np.logaddexp(first[:, tokens], second[:, tokens]).T - np.log(2)
+    return said.astype(np.float64)
+
+
 def best_regions(runtime: Runtime, state: State, phrases: Sequence[Tokens], exact: bool = True) -> Best:
     """The highest of `log_probabilities` for each phrase, and its region, without computing all of them.
 

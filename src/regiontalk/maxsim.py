@@ -39,18 +39,19 @@ def _largest(products: Any) -> Any:
     return products.amax(1) if hasattr(products, "amax") else products.max(axis=1)
 
 
-def align_words(fits: Floats, beta: float) -> NDArray[np.intp]:
+def align_words(fits: Floats, beta: float | Floats) -> NDArray[np.intp]:
     """The region of each word, (W,), from how well each fits, (W, R): the chain that maximises eq. 10, exactly.
 
     E(a) = Σⱼ fits[j, aⱼ] + β Σⱼ [aⱼ = aⱼ₊₁]: with β = 0 every word goes to its best region; the larger β is, the longer
     are the stretches of words that stay together. Of equal chains, the one with the lower region in its last word.
+    β may differ from one pair of neighbours to the next, (W − 1,).
     """
     words, regions = fits.shape
-    stay = beta * np.eye(regions)
+    betas, same = np.broadcast_to(beta, max(words - 1, 0)), np.eye(regions)
     best = fits[0].astype(np.float64) if words else np.zeros(regions)
     came_from = np.zeros((words, regions), dtype=np.intp)
     for word in range(1, words):
-        chains = best[:, None] + stay  # (R before, R now)
+        chains = best[:, None] + betas[word - 1] * same  # (R before, R now)
         came_from[word] = chains.argmax(axis=0)
         best = chains.max(axis=0) + fits[word]
     chosen = np.zeros(words, dtype=np.intp)

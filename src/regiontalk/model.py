@@ -23,10 +23,9 @@ from regiontalk.alt_text import alt_text
 from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.decoding import Caption
 from regiontalk.errors import ModelError, UsageError, check_range
-from regiontalk.finder import Candidates
 from regiontalk.images import Limits, Photo, PhotoSource
 from regiontalk.model_folder import FindConfig
-from regiontalk.regions import Detections, Frame, Rows
+from regiontalk.regions import Candidates, Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
 from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted
 from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
@@ -238,9 +237,9 @@ class Model:
             around,
         )
 
-    def candidates(self, look: Look) -> Candidates:
-        """The whole photo and its best regions, or the given boxes, as phrases are looked for among them."""
-        rows, frame, seen = look.rows[: finder.REGIONS], look.frame, look.detections
+    def candidates(self, look: Look, count: int = finder.REGIONS) -> Candidates:
+        """The whole photo and its `count` best regions, or given boxes, where words and phrases are looked for."""
+        rows, frame, seen = look.rows[:count], look.frame, look.detections
         whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
         vectors = None
         if HEAD in self.runtime.heads:
@@ -342,13 +341,12 @@ class Model:
         Several photos give an iterator. They share one sentence, or each has its own.
         """
         head = AlignmentHead(self.runtime)
-        beta = head.beta(beta)
+        check_range(0, beta=beta)
 
         def align(source: PhotoSource, sentence: str) -> Alignment:
             read = head.read(sentence)
             look = self.look(source)
-            codes = self.codes(look)
-            segments = head.segments(read, codes.codes, codes.boxes_xyxy, codes.scores, beta)
+            segments = head.segments(read, self.candidates(look, BEST_REGIONS), beta)
             return Alignment(_path(source), sentence, segments, read.unknown, look.photo)
 
         if isinstance(sentence, str):

@@ -220,9 +220,15 @@ class AlignmentPredictionConfig:
     place_weight: float = 0.0
     """Not 0: a word belongs to the region where its fit and this times the log of the region's score are the most
     together. Where every region's code knows its surroundings, fits alone often choose a part or a neighbour."""
+    likelihood_weight: float = 0.0
+    """Not 0: `align` adds this times log [score · p(word)], p being the language model's on the region."""
+    phrase_beta: float = 0.0
+    """Then the β between words of a phrase. A phrase goes from function words to the next ones; between phrases it
+    is 0."""
 
     def __post_init__(self) -> None:
-        check_range(0, beta=self.beta, place_weight=self.place_weight)
+        check_range(0, beta=self.beta, phrase_beta=self.phrase_beta)
+        check_range(0, place_weight=self.place_weight, likelihood_weight=self.likelihood_weight)
         check_range(2, MOST_WORDS, longest=self.longest)
 
 

@@ -90,6 +90,26 @@ class Detections(NamedTuple):
         )
 
 
+class Candidates(NamedTuple):
+    """The whole photo (row 0) and its best regions, among which words and phrases are looked for."""
+
+    boxes_xyxy: NDArray[np.float64]
+    """(R, 4)"""
+    scores: Scores
+    """(R,) raw."""
+    logits: Floats
+    """(R,) the recognition network's."""
+    state: State
+    """The language model's, before START."""
+    vectors: Floats | None
+    """(R, h); None without an alignment head."""
+
+    def first(self, count: int) -> Candidates:
+        vectors = None if self.vectors is None else self.vectors[:count]
+        parts = (self.boxes_xyxy[:count], self.scores[:count], self.logits[:count])
+        return Candidates(*parts, tuple(part[:count] for part in self.state), vectors)
+
+
 def detect(runtime: Runtime, proposed: Proposed, frame: Frame, settings: PredictionConfig, limit: int) -> Detections:
     """The `limit` best proposals that survive NMS, recognised."""
     boxes, logits = proposed.boxes_xyxy, proposed.logits

@@ -210,6 +210,42 @@ class TestConfidence:
         assert figures["captions"] == sum(one["captions"] for one in figures["data"].values())
 
 
+class TestAlignment:
+    @pytest.fixture
+    def phrased(self, scenes: Path, tmp_path: Path) -> Path:
+        """Every phrase stands in the scene's sentence."""
+        folder = tmp_path / "phrased"
+        shutil.copytree(scenes, folder)
+        lines = []
+        for record in Dataset(folder):
+            regions = [one | {"sentences": [0], "type": "shape"} for one in record.to_dict()["regions"]]
+            own = record.to_dict() | {"regions": regions, "entity_sentences": list(record.sentences)}
+            lines.append(json.dumps(own) + "\n")
+        (folder / "annotations.jsonl").write_text("".join(lines))
+        return folder
+
+    def test_the_new_folder_aligns_with_what_was_fitted(
+        self, aligning_model: Path, phrased: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        out = tmp_path / "fitted"
+        found = fit(capsys, aligning_model, phrased, "--only", "alignment", "-o", out)["alignment"]
+        old, new = (read_model_folder(folder) for folder in (aligning_model, out))
+        assert new.heads["words"].info.settings == old.heads["words"].info.settings | found["fitted"]
+        assert (new.info.prediction, new.graphs) == (old.info.prediction, old.graphs)
+        truth = ["--truth", str(phrased), "--split", "dev", "--json"]
+        assert run(["evaluate", "grounding", str(aligning_model), *truth]) == 0
+        measured = json.loads(capsys.readouterr().out)
+        assert measured["mentions"] == found["phrases"]
+        assert measured["accuracy"] == pytest.approx(found["before"]["accuracy"])
+        assert measured["chain"]["accuracy"] == pytest.approx(found["before"]["chain"])
+
+    def test_records_without_phrases_in_sentences(
+        self, aligning_model: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["fit", str(aligning_model), str(data), "-q", "--only", "alignment"]) == 4
+        assert "alignment cannot be fitted" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("quick_language")
 def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fit", str(tiny_model), str(data), "--photos", "10", "-o", str(tmp_path / "x")]) == 0

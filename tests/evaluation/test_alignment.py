@@ -37,11 +37,12 @@ def test_sentences_know_their_photos(aligned: AlignedPhotos) -> None:
 
 def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
     record = aligned.dataset[0]
-    boxes, vectors, _ = aligned.regions(record)
-    larger, same, _ = aligned.regions(replace(record, width=3 * record.width))
-    assert boxes[0].tolist() == [0, 0, record.width, record.height]
-    assert larger == pytest.approx(boxes * (3, 1, 3, 1))
-    assert (same == vectors).all()
+    seen, larger = aligned.regions(record), aligned.regions(replace(record, width=3 * record.width))
+    assert seen.boxes_xyxy[0].tolist() == [0, 0, record.width, record.height]
+    assert larger.boxes_xyxy == pytest.approx(seen.boxes_xyxy * (3, 1, 3, 1))
+    assert seen.vectors is not None
+    assert larger.vectors is not None
+    assert (larger.vectors == seen.vectors).all()
 
 
 def test_a_photo_that_cannot_be_read_is_named(aligned: AlignedPhotos, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,13 @@ def test_a_phrase_chooses_together_or_by_the_chain() -> None:
     assert choose_region(fits, (0, 2), None) == 1
     assert choose_region(fits, (0, 3), 0.0) == 0
     assert choose_region(fits, (0, 1), 100.0) == 0, "the whole sentence stays together"
+
+
+def test_the_chain_of_align_is_judged_beside_it() -> None:
+    found = mention([[0, 1, 0], [0, 1, 0], [0, 1, 0]], (50, 40, 100, 80))
+    assert "chain" not in evaluate_grounding([found])
+    result = evaluate_grounding([replace(found, chain=np.array([1, 2, 2])), replace(found, chain=np.array([1, 1, 2]))])
+    assert (result["accuracy"], result["chain"]["accuracy"], result["chain"]["mentions"]) == (0.0, 0.5, 2)
 
 
 def test_right_and_pointed_at() -> None:

@@ -16,9 +16,9 @@ from regiontalk.data.records import Dataset
 from regiontalk.evaluation import retrieval_answers
 from regiontalk.evaluation.retrieval import QuerySet, evaluate_retrieval, sample_queries
 from regiontalk.evaluation.retrieval_answers import answer_queries
-from regiontalk.finder import Candidates
 from regiontalk.model import Model
 from regiontalk.model_folder import FindConfig
+from regiontalk.regions import Candidates
 
 
 @pytest.fixture(scope="module")

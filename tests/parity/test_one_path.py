@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import regiontalk
-from regiontalk.aligner import AlignmentHead
+from regiontalk.aligner import AlignmentHead, region_vectors
 from regiontalk.cli.main import run
 from regiontalk.codes.build import Origin, compute_codes
 from regiontalk.codes.store import CodedPhotos
@@ -25,7 +25,7 @@ from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, Record
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.fitting.photos import look_at
-from regiontalk.model import Model
+from regiontalk.model import BEST_REGIONS, Model
 from regiontalk.sentence_head import SentenceHead, Wanted
 from regiontalk.types import ImageRegions
 
@@ -162,9 +162,13 @@ class TestAlignments:
         sentence = head.read(SENTENCE)
         for record in dataset:
             codes, boxes = of_photo(coded, record)
-            scores = coded.scores[coded.places[record.image], : len(codes)]
-            expected = head.segments(sentence, codes, boxes, scores, head.beta(None))
-            found = model.align(dataset.read_photo(record), SENTENCE).segments
+            scores = coded.scores[coded.places[record.image], : len(codes)].astype(np.float64)
+            photo = dataset.read_photo(record)
+            seen = model.candidates(model.look(photo), BEST_REGIONS)  # for the language model's state
+            vectors = region_vectors(model.runtime, codes)
+            seen = seen._replace(boxes_xyxy=boxes, scores=scores, vectors=vectors)
+            expected = head.segments(sentence, seen)
+            found = model.align(photo, SENTENCE).segments
             assert [one.words for one in found] == [one.words for one in expected]
             for ours, theirs in zip(found, expected, strict=True):
                 assert ours.xyxy == pytest.approx(theirs.xyxy, abs=1e-2)

@@ -175,7 +175,8 @@ def grounding(
         mentions = _load_run(model, coded, measurement).mentions(coded, list(records), place_weight)
         measurement.record.values["settings"] = {"place_weight": place_weight}
     figures = evaluate_grounding(mentions, beta)
-    own = {"aligned region": figures, **figures["baselines"]}
+    chain = {"… without knowing the phrases": figures["chain"]} if "chain" in figures else {}
+    own = {"aligned region": figures, **chain, **figures["baselines"]}
     own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
     rows = [
         [name, f"{100 * one['accuracy']:.1f}", f"{100 * one['pointing']:.1f}", one["mentions"]]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from regiontalk.fitting.photos import SeenPhoto
     from regiontalk.model import Model
 
-PARTS = ("settings", "ranking", "calibration", "confidence", "find", "search")
-ON_THEIR_OWN = ("find", "search")  # parts that look at photos in their own way
+PARTS = ("settings", "ranking", "calibration", "confidence", "find", "alignment", "search")
+ON_THEIR_OWN = ("find", "alignment", "search")  # parts that look at photos in their own way
+OF_WORDS = ("alignment", "search")  # parts for models that align words with regions
 TRIED = ("score", "final_nms", "proposals", "caption_weight")
 FIGURES = ("map", "map_strict", "detection_map")
 SHOWN = 5  # of the settings that were tried
@@ -62,7 +63,7 @@ def command(
 ) -> None:
     """Fit MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Six things, in this order; confidence and search on all DATA, the others on the first:
+    Seven things, in this order; confidence and search on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight: those of best dense mAP
@@ -73,15 +74,17 @@ def command(
                  are shown, and when a shorter caption is said
     find         how likely a region shows a phrase, and below which probability `regiontalk find` says
                  that it is not there
+    alignment    what `regiontalk align` weighs: places, likelihood, and how much words hold together
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
-                 shows nothing; for models that align words with regions
+                 shows nothing
 
-    Each photo is looked at once, and figures are cross-validated. What is fitted anew drops what was fitted after it,
-    unless that is fitted as well. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
+    The last two are for models that align words with regions. Each photo is looked at once, and figures are
+    cross-validated. What is fitted anew drops what was fitted after it, unless that is fitted as well. Dense mAP is
+    that of `regiontalk evaluate dense`, with METEOR.
     """
     parts = tuple(part for part in PARTS if part in (only or PARTS))
     if not only and "words" not in read_model_folder(model).heads:
-        parts = parts[:-1]
+        parts = tuple(part for part in parts if part not in OF_WORDS)
     if output is not None:
         check_free(output)
     if diagram is not None and "calibration" not in parts:
@@ -90,16 +93,16 @@ def command(
     fitter = Fitter(regiontalk.load(model), parts, workers, photos, quiet)
     with _scorer(parts, quiet) as scorer:
         settings, report = fitter.fit(datasets, scorer)
-    search = None
-    if "find" in parts:
-        try:
+    of_words: dict[str, Any] = {}
+    with _skipped(bool(only), quiet):
+        if "find" in parts:
             settings, report["find"] = fitter.fit_find(datasets[0], settings)
-        except DataError as error:
-            if only:
-                raise
-            console.message(error.message, quiet)
+    with _skipped(bool(only), quiet):
+        if "alignment" in parts:
+            of_words, report["alignment"] = fitter.fit_alignment(datasets[0], settings)
     if "search" in parts:
         search, report["search"] = fitter.fit_search(datasets, settings)
+        of_words |= {"search": asdict(search)}
         report["photos"] = max(report["photos"], report["search"]["photos"])
     report = {"model": fitter.model.runtime.info.name, "fitted_on": split} | report
     if diagram is not None:
@@ -109,7 +112,7 @@ def command(
             record.uses("model", model)
             for dataset in datasets:
                 record.uses_data(dataset.folder, split, min(len(dataset), photos or len(dataset)))
-            _write(model, output, settings, search)
+            _write(model, output, settings, of_words)
         console.message(f"{output}: {model}, {', '.join(parts)} fitted on {report['photos']} {split} photos", quiet)
     if as_json:
         console.print_json(report)
@@ -260,6 +263,20 @@ class Fitter:
             report["indexed"] = {"likely": indexed.likely} | evaluate_find(stored, indexed)
         return replace(settings, find=config, find_indexed=indexed), report
 
+    def fit_alignment(self, dataset: Dataset, settings: PredictionConfig) -> tuple[dict[str, float], dict[str, Any]]:
+        """The weights, by name."""
+        from regiontalk.aligner import AlignmentHead
+        from regiontalk.data.dataset_model import DatasetModel
+        from regiontalk.evaluation.alignment import AlignedPhotos
+        from regiontalk.fitting.alignment import fit
+
+        self.model.runtime.info = replace(self.model.runtime.info, prediction=settings)
+        aligned, numbers = AlignedPhotos(self.model, dataset), evenly_spaced(len(dataset), self.photos or len(dataset))
+        found = DatasetModel(self.model, dataset).each(aligned.sentences, numbers, self.workers)
+        photos = list(console.track(found, "Aligning phrases", len(numbers), self.quiet))
+        report = fit(photos, AlignmentHead(self.model.runtime).settings)
+        return report["fitted"], report
+
     def fit_search(
         self, datasets: Sequence[Dataset], settings: PredictionConfig
     ) -> tuple[SearchConfig, dict[str, Any]]:
@@ -295,6 +312,17 @@ def _without(settings: PredictionConfig, parts: tuple[str, ...]) -> PredictionCo
     return replace(settings, **{name: value for name, value in before.items() if name in again})  # type: ignore[arg-type]
 
 
+@contextmanager
+def _skipped(asked: bool, quiet: bool) -> Iterator[None]:
+    """A part that was not asked for by name is left out, with a message, where the records have nothing for it."""
+    try:
+        yield
+    except DataError as error:
+        if asked:
+            raise
+        console.message(error.message, quiet)
+
+
 def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
     """METEOR, for those that need it."""
     if not {"settings", "ranking"} & set(parts):
@@ -316,12 +344,12 @@ def _draw(diagram: Path, report: dict[str, Any]) -> None:
         temporary.write_text(draw_reliability(bins), encoding="utf-8")
 
 
-def _write(model: Path, output: Path, settings: PredictionConfig, search: SearchConfig | None) -> None:
+def _write(model: Path, output: Path, settings: PredictionConfig, of_words: dict[str, Any]) -> None:
     folder = read_model_folder(model)
     info, heads = replace(folder.info, prediction=settings), dict(folder.heads)
-    if search is not None:
+    if of_words:
         head = heads["words"]
-        changed = replace(head.info, settings={**head.info.settings, "search": asdict(search)})
+        changed = replace(head.info, settings=head.info.settings | of_words)
         heads["words"] = replace(head, info=changed)
     write_model_folder(output, info, folder.words, folder.graphs, heads)
 
@@ -353,6 +381,11 @@ def _print(report: dict[str, Any]) -> None:
         rows = [[own["phrases"], *(_share(own[name]) for name in ("accuracy", "found", "not_there"))]]
         columns = ["phrases", "best region right", f"found (≥ {own['likely']:g})", "not there: not found"]
         console.print_table(f"find: {title}", columns, rows)
+    if "alignment" in report:
+        own = report["alignment"]
+        rows = [[name, _share(own[name]["accuracy"]), _share(own[name]["chain"])] for name in ("before", "after")]
+        columns = ["", "phrases on their region", "without knowing the phrases"]
+        console.print_table(f"alignment: {title}, cross-validated", columns, rows)
     if "search" in report:
         own = report["search"]
         names = {

@@ -17,10 +17,10 @@ from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, Record
 from regiontalk.data.region_files import ScoredBoxes, scaled
 from regiontalk.errors import DataError, RegionTalkError
-from regiontalk.finder import Candidates
 from regiontalk.images import Photo, PhotoSource
 from regiontalk.model import Look, Model
 from regiontalk.photos import in_order
+from regiontalk.regions import Candidates
 from regiontalk.types import Description, ImageRegions
 
 Answer = TypeVar("Answer")

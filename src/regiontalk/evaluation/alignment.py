@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from regiontalk import boxes as geometry
 from regiontalk import maxsim
-from regiontalk.aligner import HEAD, AlignmentHead, region_vectors, word_vectors
+from regiontalk.aligner import HEAD, AlignmentHead, Evidence, split_sentence, word_vectors
 from regiontalk.boxes import Floats
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record
-from regiontalk.evaluation.grounding import Mention, true_mentions
+from regiontalk.evaluation.grounding import Mention, TrueMention, true_mentions
 from regiontalk.evaluation.ranking import ScoreMatrix
-from regiontalk.model import Model
+from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.regions import Candidates
+
+
+class AlignedSentence(NamedTuple):
+    """A sentence of a photo, and the true boxes of phrases in it."""
+
+    evidence: Evidence
+    places: tuple[int, ...]
+    """(W,) of the words among the pieces."""
+    boxes_xyxy: Floats
+    """(R, 4)"""
+    truths: tuple[TrueMention, ...]
 
 
 @dataclass(frozen=True)
@@ -32,19 +45,15 @@ class AlignedPhotos:
         tokens = words.encode(words.clean(sentence) or [])
         return word_vectors(runtime, tokens) if tokens else np.zeros((0, 1))
 
-    def regions(self, record: Record) -> tuple[Floats, Floats, Floats]:
-        """Boxes (R, 4), in the record's pixels, vectors (R, h) and scores (R,) of the whole photo and its best regions,
-        eq. 1."""
-        look = DatasetModel(self.model, self.dataset).look(record)
-        codes, (width, height) = self.model.codes(look), look.frame.photo_size
-        boxes = geometry.scale(codes.boxes_xyxy, record.width / width, record.height / height)
-        return boxes, region_vectors(self.model.runtime, codes.codes), codes.scores
+    def regions(self, record: Record) -> Candidates:
+        """The whole photo and its best regions, in the record's pixels."""
+        return DatasetModel(self.model, self.dataset).candidates(record).first(1 + BEST_REGIONS)
 
     def score_matrix(self, records: Iterable[Record]) -> ScoreMatrix:
         """The score of every photo with every sentence (eq. 8). One without words scores 0 everywhere."""
         photos, sentences, owners = [], [], []
         for number, record in enumerate(records):
-            photos.append(self.regions(record)[1])
+            photos.append(np.asarray(self.regions(record).vectors))
             sentences += [self.words(sentence) for sentence in record.sentences]
             owners += [number] * len(record.sentences)
         is_mean = self.model.runtime.head(HEAD).info.settings["score"] == "cosine"
@@ -52,16 +61,25 @@ class AlignedPhotos:
         return ScoreMatrix(scores, np.array(owners, dtype=np.intp))
 
     def mentions(self, records: Iterable[Record]) -> Iterator[Mention]:
-        """Every phrase of the records' sentences, with how well each word fits each region."""
+        """Every phrase of the records' sentences, with what speaks for each word being in each region."""
+        settings = AlignmentHead(self.model.runtime).settings
         for record in records:
-            boxes, vectors, scores = self.regions(record)
-            prior = AlignmentHead(self.model.runtime).place_prior(scores)
-            fits: dict[str, Floats] = {}
-            for truth in true_mentions(record):
-                if truth.sentence not in fits:
-                    found = maxsim.similarities(vectors[None], self.words(truth.sentence))[0].T
-                    fits[truth.sentence] = found + prior
-                yield Mention(truth, boxes, fits[truth.sentence])
+            for one in self.sentences(record):
+                words = list(one.places)
+                unary, chain = one.evidence.unary(settings)[words], one.evidence.align(settings)[words]
+                for truth in one.truths:
+                    yield Mention(truth, one.boxes_xyxy, unary, chain)
+
+    def sentences(self, record: Record) -> list[AlignedSentence]:
+        """Those that have phrases with boxes."""
+        truths, head = defaultdict(list), AlignmentHead(self.model.runtime)
+        for truth in true_mentions(record):
+            truths[truth.sentence].append(truth)
+        seen, aligned = self.regions(record), []
+        for sentence, own in truths.items():
+            read = split_sentence(sentence, self.model.runtime.head(HEAD).words)
+            aligned.append(AlignedSentence(head.gather(read, seen), read.places, seen.boxes_xyxy, tuple(own)))
+        return aligned
 
 
 def sentence_scores(vectors: Floats, sentences: Sequence[Floats], is_mean: bool) -> Floats:

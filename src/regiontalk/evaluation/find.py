@@ -19,9 +19,10 @@ from regiontalk.data.records import Record
 from regiontalk.errors import DataError, UsageError
 from regiontalk.evaluation.grounding import RIGHT
 from regiontalk.evaluation.reliability import Judged, summary
-from regiontalk.finder import Candidates, Evidence, Phrase
+from regiontalk.finder import Evidence, Phrase
 from regiontalk.model import Model
 from regiontalk.model_folder import FindConfig
+from regiontalk.regions import Candidates
 from regiontalk.vocabulary import FUNCTION_WORDS, clean_karpathy
 
 

@@ -44,7 +44,9 @@ class Mention:
 
     truth: TrueMention
     boxes_xyxy: Floats  # (R, 4)
-    fits: Floats  # (W, R)
+    fits: Floats  # (W, R), with all that speaks for a region beside them
+    chain: NDArray[np.intp] | None = None
+    """(W,) the region that `align` gives each word; None for runs, which have no settings for it."""
 
 
 def true_mentions(record: Record) -> Iterator[TrueMention]:
@@ -77,12 +79,18 @@ def choose_region(fits: Floats, words: tuple[int, int], beta: float | None) -> i
     start, end = words
     if beta is None:
         return int(fits[start:end].mean(axis=0).argmax())
-    chosen = align_words(fits, beta)[start:end]
-    return int(np.bincount(chosen).argmax())
+    return most_chosen(align_words(fits, beta), words)
+
+
+def most_chosen(chain: NDArray[np.intp], words: tuple[int, int]) -> int:
+    """The region that most words of a phrase have."""
+    start, end = words
+    return int(np.bincount(chain[start:end]).argmax())
 
 
 def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -> dict[str, Any]:
-    """Shares of mentions: `accuracy` and `pointing` of the model, for phrases of each type, and without a model."""
+    """Shares of mentions: `accuracy` and `pointing` of the model, for phrases of each type, and without a model;
+    `chain`: if `align` is not told what the phrases are."""
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     types: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     chance: list[tuple[float, float]] = []
@@ -98,8 +106,10 @@ def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -
     if not chance:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
     baselines = {"random region": chance} | {name: rows[name] for name in BASELINES}
+    chain = {"chain": _summary(rows["chain"])} if rows["chain"] else {}
     return {
         **_summary(rows["model"]),
+        **chain,
         "baselines": {name: _summary(own) for name, own in baselines.items()},
         "types": {name: _summary(types[name]) for name in sorted(types)},
     }
@@ -110,7 +120,8 @@ def _choices(mention: Mention, beta: float | None) -> dict[str, int]:
     boxes = mention.boxes_xyxy
     areas = geometry.area(boxes)
     areas[0] = -1 if len(boxes) > 1 else areas[0]  # the whole photo is no region, unless it is all there is
-    return {
+    chain = {} if mention.chain is None else {"chain": most_chosen(mention.chain, mention.truth.words)}
+    return chain | {
         "model": choose_region(mention.fits, mention.truth.words, beta),
         "largest region": int(areas.argmax()),
         "whole photo": 0,
@@ -123,7 +134,11 @@ def _verdicts(boxes_xyxy: Floats, truth: BoxXYXY) -> tuple[NDArray[np.bool_], ND
     low, high = np.array(truth[:2]), np.array(truth[2:])
     centres = geometry.xyxy_to_cxcywh(boxes_xyxy)[:, :2]
     pointed = np.logical_and.reduce((low <= centres) & (centres <= high), axis=1)
-    return geometry.iou(boxes_xyxy, [truth])[:, 0] >= RIGHT, pointed
+    return is_right(boxes_xyxy, truth), pointed
+
+
+def is_right(boxes_xyxy: Floats, truth: BoxXYXY) -> NDArray[np.bool_]:
+    return geometry.iou(boxes_xyxy, [truth])[:, 0] >= RIGHT
 
 
 def _summary(outcomes: Sequence[tuple[float, float]]) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from regiontalk import finder, likelihood
 from regiontalk.aligner import AlignmentHead
 from regiontalk.evaluation.retrieval import Answer, Query, QuerySet
-from regiontalk.finder import Candidates, Evidence, Phrase
+from regiontalk.finder import Evidence, Phrase
 from regiontalk.model import Model
 from regiontalk.model_folder import FindConfig
+from regiontalk.regions import Candidates
 
 MEASURES = ("likelihood", "alignment", "both")
 RERANKED = 100  # photos of each query

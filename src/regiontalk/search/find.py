@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk import finder
-from regiontalk.finder import Candidates
 from regiontalk.model_folder import FindConfig
+from regiontalk.regions import Candidates
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.search.store import PhotoFile, Store, StoredPhoto, Where
 from regiontalk.types import Finding

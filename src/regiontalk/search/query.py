@@ -163,9 +163,10 @@ class Searcher:
         return shares / (total or 1)
 
     def _hit(self, id: int, score: float, wanted: Sequence[Phrase]) -> Hit:
-        """Words stay together in regions, and prefer places that people would mark, as in `align` (eq. 12)."""
+        """As `align`, from what is stored: words stay together (eq. 12) and prefer places that people would mark; there
+        are no likelihoods."""
         (photo,), (vectors,), head = self.store.read([id]), self.store.vectors([id]), AlignmentHead(self.runtime)
-        beta, prior = head.beta(None), head.place_prior(np.array(photo.raw_scores))
+        beta, prior = head.settings.beta, head.place_prior(np.array(photo.raw_scores))
         words: list[WordMatch] = []
         found: dict[int, int] = {}  # row -> number among the regions of the hit
         for phrase in wanted:
