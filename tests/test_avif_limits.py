@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageCms
 
 from regiontalk import avif_limits
 from regiontalk.errors import ImageError
@@ -78,3 +78,13 @@ def test_flipped_bytes_are_our_own_errors_at_most(flips: list[tuple[int, int]]) 
     assert avif_limits.exif_bytes(meta) >= 0
     with suppress(ImageError):
         avif_limits.check_sizes(io.BytesIO(data), meta)
+
+
+def test_a_printers_colour_profile_is_no_bomb() -> None:
+    """Half a megabyte of colours is common; as much of anything else that describes a photo is refused."""
+    profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    profile += bytes(600_000)
+    profile[:4] = struct.pack(">I", len(profile))
+    data = encode((64, 48), icc_profile=bytes(profile))
+    assert avif_limits.profile_bytes(meta_of(data)) > 600_000
+    assert open_photo(data).size == (64, 48)

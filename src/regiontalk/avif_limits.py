@@ -34,6 +34,11 @@ def exif_bytes(meta: bytes) -> int:
     return sum(length for item in _items(meta) if item.kind == b"Exif" for _, length in item.extents)
 
 
+def profile_bytes(meta: bytes) -> int:
+    """How long the colour profiles in the `meta` box are; that of a printer has half a megabyte."""
+    return sum(map(len, _properties(meta, b"colr")))
+
+
 def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     """The largest size of a coded photo, (0, 0) where none is found; refuses a file that says another one."""
     said = [struct.unpack(">II", ispe[4:12]) for ispe in _properties(meta, b"ispe") if len(ispe) >= 12]

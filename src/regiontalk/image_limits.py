@@ -30,7 +30,8 @@ MOST_TAG_BYTES = 100_000_000  # texts and blobs of a TIFF's tags together (Photo
 MOST_TILE_PIXELS = 1 << 22  # of a TIFF's tile that is larger than the photo
 MOST_RUN_LENGTH_PIXELS = 10_000_000  # of a run-length BMP, which Pillow decodes in Python
 MOST_EXIF_BYTES = 1 << 20  # Pillow takes 0.1 s for 16,000 fractions in it
-MOST_BOX_BYTES = 1 << 17  # that describe an AVIF or HEIF photo; its decoder looks for each item among all
+MOST_META_BYTES = 1 << 22  # that describe an AVIF or HEIF photo, its colour profile included
+MOST_BOX_BYTES = 1 << 17  # of them without the profile; the decoder looks for each item among all
 
 _SIGNATURES = {
     "JPEG": rb"\xff\xd8\xff",
@@ -292,10 +293,12 @@ def _check_boxes(file: IO[bytes], limits: Limits) -> None:
         length = length if length >= 8 else end - place  # 0: to the end of the file
         boxes += 1
         _at_most(boxes, MOST_METADATA_CHUNKS, "boxes of metadata")
-        if name in (b"meta", b"moov"):
+        if name == b"moov":
             _at_most(length, MOST_BOX_BYTES, "bytes of metadata")
         if name == b"meta":
+            _at_most(length, MOST_META_BYTES, "bytes of metadata")
             meta = file.read(length - 8)
+            _at_most(len(meta) - avif_limits.profile_bytes(meta), MOST_BOX_BYTES, "bytes of metadata")
             _at_most(avif_limits.exif_bytes(meta), MOST_EXIF_BYTES, "bytes of EXIF")
             if any(size := avif_limits.check_sizes(file, meta)):
                 check_pixels(size, limits)

@@ -187,8 +187,8 @@ def make_batches(folder: Path, augmentation: AugmentationConfig = PLAIN, **more)
 class TestStartToken:
     words = Vocabulary(("a", "dog"), styles=("phrase", "name"), lengths=3)
 
-    def starts(self, words: Vocabulary, style: str, count: int) -> Counter[int]:
-        phrase, random = Phrase((0, 0, 9, 9), ("dog",) * count, style), np.random.default_rng(0)
+    def starts(self, words: Vocabulary, style: str, count: int, is_name: bool = False) -> Counter[int]:
+        phrase, random = Phrase((0, 0, 9, 9), ("dog",) * count, style, is_name), np.random.default_rng(0)
         return Counter(start_token(phrase, words, random) for _ in range(400))
 
     def test_the_first_style_is_taught_with_its_own_and_with_the_lengths(self):
@@ -200,6 +200,9 @@ class TestStartToken:
         assert set(self.starts(self.words, "name", 2)) == {self.words.start("name")}
         assert set(self.starts(self.words, "length", 1)) == {self.words.start_of_length(1)}
         assert set(self.starts(self.words, "length", 9)) == {self.words.start_of_length(3)}
+
+    def test_names_are_taught_with_their_style_alone(self):
+        assert set(self.starts(self.words, "phrase", 2, is_name=True)) == {self.words.start("phrase")}
 
     def test_without_lengths_every_style_has_its_own(self):
         plain = Vocabulary(("a", "dog"), styles=("phrase", "name"))

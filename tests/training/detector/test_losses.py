@@ -19,7 +19,7 @@ from regiontalk.training.detector.losses import (
     proposal_losses,
     score_loss,
 )
-from regiontalk.training.detector.targets import Sample, Truths
+from regiontalk.training.detector.targets import CaptionTargets, Sample, Truths
 from regiontalk.training.recipe.detector import LossConfig
 from regiontalk.vocabulary import END, UNKNOWN
 
@@ -106,7 +106,8 @@ TRUTH = (50.0, 40.0, 70.0, 60.0)  # the first anchor, moved right by half its wi
 
 def make_truths() -> Truths:
     zeros = torch.zeros(1, 1, dtype=torch.long)
-    return Truths(torch.tensor([[TRUTH]]), torch.tensor([[True]]), zeros[..., None], zeros)
+    yes = torch.tensor([[True]])
+    return Truths(torch.tensor([[TRUTH]]), yes, zeros[..., None], zeros, torch.ones(1, 1), yes)
 
 
 def make_proposals(transforms: torch.Tensor) -> LearnedProposals:
@@ -168,11 +169,19 @@ def word_logits(*rows: list[float]) -> torch.Tensor:
 
 
 def loss_of(
-    logits: torch.Tensor, words: torch.Tensor, photos: list[int], count: int, config: LossConfig
+    logits: torch.Tensor,
+    words: torch.Tensor,
+    photos: list[int],
+    count: int,
+    config: LossConfig,
+    weights: tuple[float, ...] | None = None,
 ) -> torch.Tensor:
     """The loss of captions whose logits (R, T, V) are all at hand."""
     counted = counted_words(words, config)
-    return caption_loss(logits[counted], words, counted, torch.tensor(photos, dtype=torch.long), count, config)
+    owners = torch.tensor(photos, dtype=torch.long)
+    weighed = torch.ones(len(photos)) if weights is None else torch.tensor(weights)
+    captions = CaptionTargets(owners, owners, owners, words, words, counted, weighed)
+    return caption_loss(logits[counted], captions, count, config)
 
 
 def test_caption_loss_by_hand_ends_with_end():
@@ -205,6 +214,15 @@ def test_captions_are_averaged_over_photos():
     bad = math.log(3 + math.e**5)
     found = loss_of(logits, words, [0, 0, 1], 3, PAPER)
     assert float(found) == pytest.approx((even + (good + bad) / 2 + 0) / 3)
+
+
+def test_a_caption_counts_as_much_as_its_weight():
+    logits = torch.zeros(2, 2, 4)
+    logits[1, :, 3] = 5.0
+    words = torch.tensor([[2, END], [3, END]])
+    first, second = (loss_of(logits[n : n + 1], words[n : n + 1], [0], 1, PAPER) for n in (0, 1))
+    found = loss_of(logits, words, [0, 0], 1, PAPER, (0.5, 3.0))
+    assert float(found) == pytest.approx(float(0.5 * first + 3 * second) / 2)
 
 
 def test_no_captions_no_loss_and_a_gradient_all_the_same():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -38,7 +38,8 @@ def make_truths(*boxes: tuple[float, ...], padding: int = 0) -> Truths:
     corners = torch.zeros(1, count, 4)
     corners[0, : len(boxes)] = torch.tensor(boxes)
     valid = torch.arange(count)[None] < len(boxes)
-    return Truths(corners, valid, torch.zeros(1, count, 2, dtype=torch.long), torch.zeros(1, count, dtype=torch.long))
+    words, starts = torch.zeros(1, count, 2, dtype=torch.long), torch.zeros(1, count, dtype=torch.long)
+    return Truths(corners, valid, words, starts, torch.ones(1, count), valid)
 
 
 def sample(
@@ -214,6 +215,8 @@ def random_photos(count: int) -> tuple[LearnedProposals, Truths, torch.Tensor]:
         torch.ones(count, 3, dtype=torch.bool),
         torch.zeros(count, 3, 2, dtype=torch.long),
         torch.zeros(count, 3, dtype=torch.long),
+        torch.ones(count, 3),
+        torch.ones(count, 3, dtype=torch.bool),
     )
     proposals = LearnedProposals(
         corners, torch.from_numpy(random.normal(size=(count, 60))).float(), corners * 0, anchors
@@ -222,7 +225,7 @@ def random_photos(count: int) -> tuple[LearnedProposals, Truths, torch.Tensor]:
 
 
 def part(truths: Truths, rows: slice) -> Truths:
-    return Truths(truths.boxes_xyxy[rows], truths.valid[rows], truths.tokens[rows], truths.starts[rows])
+    return Truths(*(getattr(truths, field.name)[rows] for field in fields(truths)))
 
 
 @pytest.mark.parametrize("function", [sample_proposals, sample_anchors])

@@ -6,6 +6,7 @@ or processes sees the same photos.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from regiontalk.vocabulary import END, LENGTH_STYLE, Vocabulary
 
 MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos
 MOST_STRETCH = 1.15  # how much the shape of a photo may change so that it fills its batch's
+MOST_WEIGHT = 4.0  # of a rare name's caption; that of a common one is no less than 1 / 4
 WINDOW = 16  # batches whose photos are sorted by shape together, so that little is padding
 
 
@@ -62,6 +64,8 @@ class Phrase:
     xyxy: tuple[float, float, float, float]
     words: tuple[str, ...]
     style: str
+    is_name: bool = False
+    """A bare name that got an article, not what someone wrote of the region."""
 
 
 def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Phrase]:
@@ -79,12 +83,13 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
             continue
         if style in config.without_position_words and text.tells_position(words):
             continue
-        if kind in config.articles:
+        is_name = kind in config.articles
+        if is_name:
             words = text.with_article(words)
         x0, y0, x1, y1 = region.xyxy
         box = (max(x0, 0.0), max(y0, 0.0), min(x1, float(record.width)), min(y1, float(record.height)))
         if box[2] - box[0] >= 1 and box[3] - box[1] >= 1:
-            phrases.append(Phrase(box, tuple(words), style))
+            phrases.append(Phrase(box, tuple(words), style, is_name))
     return phrases
 
 
@@ -93,9 +98,20 @@ def _whole_regions(record: Record) -> tuple[TrueRegion, ...]:
     return tuple(TrueRegion(whole, sentence) for sentence in record.sentences)
 
 
-Item = tuple[View, list[Phrase], int, str]
-"""A photo, with the boxes of its phrases and then those of its proposals; its phrases, the seed of its sampling, and
-its name."""
+@dataclass(frozen=True)
+class Item:
+    """A photo to learn from."""
+
+    view: View  # with the boxes of its phrases, and then those of its proposals
+    phrases: list[Phrase]
+    weights: list[float]  # how much the caption of each phrase counts
+    seed: int  # of its sampling
+    name: str
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which phrases are in the view."""
+        return self.view.kept[: len(self.phrases)]
 
 
 class Source:
@@ -111,6 +127,7 @@ class Source:
         if not len(self.numbers):
             raise DataError(f"{config.path}: no {split} photo with a usable phrase")
         self.shapes = np.array([self._shape(self.dataset[int(n)]) for n in self.numbers])
+        self.name_weights = self._name_weights()
         self.proposals: dict[str, ScoredBoxes] | None = None
         if config.proposals is not None:
             self.proposals = read_region_file(Path(config.proposals), (self.record(n) for n in range(len(self))))
@@ -127,6 +144,22 @@ class Source:
 
     def phrases(self, record: Record) -> list[Phrase]:
         return usable_phrases(record, self.config, self.cleaning)
+
+    def _name_weights(self) -> dict[tuple[str, ...], float]:
+        """How much the caption of each name counts (`data.balance_names`)."""
+        power = self.config.balance_names
+        if not power:
+            return {}
+        phrases = (phrase for number in range(len(self)) for phrase in self.phrases(self.record(number)))
+        counts = Counter(phrase.words for phrase in phrases if phrase.is_name)
+        mean = counts.total() / max(len(counts), 1)
+        return {
+            words: min(max((mean / count) ** power, 1 / MOST_WEIGHT), MOST_WEIGHT) for words, count in counts.items()
+        }
+
+    def weights(self, phrases: Sequence[Phrase]) -> list[float]:
+        """How much the caption of each phrase counts."""
+        return [self.name_weights.get(phrase.words, 1.0) if phrase.is_name else 1.0 for phrase in phrases]
 
     def proposals_xyxy(self, record: Record) -> NDArray[np.float64]:
         """(K, 4) of its file; none where it has no file."""
@@ -297,25 +330,25 @@ class TrainingBatches:
         view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random, size)
         if not view.kept[: len(phrases)].any():
             view = plain_view(photo, boxes, self.long_side)
-        return (view, phrases, example.seed, record.image), sentences
+        return Item(view, phrases, source.weights(phrases), example.seed, record.image), sentences
 
 
 def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:
-    pixels = images.pad_together([view.pixels for view, *_ in items], pad_to)
-    sizes = [[view.pixels.shape[1], view.pixels.shape[0]] for view, *_ in items]
+    pixels = images.pad_together([item.view.pixels for item in items], pad_to)
+    sizes = [[item.view.pixels.shape[1], item.view.pixels.shape[0]] for item in items]
     return Batch(
         images=torch.from_numpy(pixels).permute(0, 3, 1, 2),
         sizes=torch.tensor(sizes, dtype=torch.float32),
         truths=_truths(items, words),
-        seeds=tuple(seed for _, _, seed, _ in items),
-        names=tuple(name for *_, name in items),
+        seeds=tuple(item.seed for item in items),
+        names=tuple(item.name for item in items),
         proposals=_proposals(items),
     )
 
 
 def _proposals(items: Sequence[Item]) -> Proposals | None:
     """The items' proposals; where a photo has fewer than others, some are there more than once."""
-    left = [view.boxes_xyxy[len(phrases) :][view.kept[len(phrases) :]] for view, phrases, *_ in items]
+    left = [item.view.boxes_xyxy[len(item.kept) :][item.view.kept[len(item.kept) :]] for item in items]
     most = max(map(len, left))
     if not most:
         return None
@@ -324,27 +357,34 @@ def _proposals(items: Sequence[Item]) -> Proposals | None:
 
 
 def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
-    most = max(int(view.kept[: len(phrases)].sum()) for view, phrases, *_ in items)
-    longest = max(len(phrase.words) for _, phrases, *_ in items for phrase in phrases) + 1
+    most = max(int(item.kept.sum()) for item in items)
+    longest = max(len(phrase.words) for item in items for phrase in item.phrases) + 1
     boxes = np.zeros((len(items), most, 4), dtype=np.float32)
     valid = np.zeros((len(items), most), dtype=bool)
     tokens = np.full((len(items), most, longest), END, dtype=np.int64)
     starts = np.full((len(items), most), words.start(), dtype=np.int64)
-    for row, (view, phrases, seed, _) in enumerate(items):
-        random = np.random.default_rng([seed, 1])  # not the stream of the photo's augmentation
-        kept = np.flatnonzero(view.kept[: len(phrases)])
-        boxes[row, : len(kept)] = view.boxes_xyxy[kept]
+    weights = np.ones((len(items), most), dtype=np.float32)
+    plain = np.zeros((len(items), most), dtype=bool)
+    for row, item in enumerate(items):
+        random = np.random.default_rng([item.seed, 1])  # not the stream of the photo's augmentation
+        kept = np.flatnonzero(item.kept)
+        boxes[row, : len(kept)] = item.view.boxes_xyxy[kept]
         valid[row, : len(kept)] = True
         for place, number in enumerate(kept):
-            phrase = phrases[int(number)]
+            phrase = item.phrases[int(number)]
             tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
             starts[row, place] = start_token(phrase, words, random)
-    return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts)))
+            weights[row, place] = item.weights[int(number)]
+            plain[row, place] = phrase.style == words.styles[0]
+    return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts, weights, plain)))
 
 
 def start_token(phrase: Phrase, words: Vocabulary, random: np.random.Generator) -> int:
-    """The START token of the phrase's style or of its length; phrases of the first style are taught with both."""
+    """The START token of the phrase's style or of its length.
+
+    Phrases of the first style are taught with both; but not names: asked for two words, one wants more than a name.
+    """
     by_length = phrase.style == LENGTH_STYLE
-    if words.lengths and phrase.style == words.styles[0]:
+    if words.lengths and phrase.style == words.styles[0] and not phrase.is_name:
         by_length = random.random() < 0.5
     return words.start_of_length(len(phrase.words)) if by_length else words.start(phrase.style)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from regiontalk.nets.fcln import Recognized
 from regiontalk.nets.localization import LearnedProposals, box_iou, encode_boxes, gather_boxes, to_cxcywh
-from regiontalk.training.detector.targets import Sample, Truths
+from regiontalk.training.detector.targets import CaptionTargets, Sample, Truths
 from regiontalk.training.recipe.detector import LossConfig
 from regiontalk.vocabulary import END, UNKNOWN
 
@@ -79,20 +79,20 @@ def counted_words(words: Tensor, config: LossConfig) -> Tensor:
     return counted & (words != UNKNOWN) if config.ignore_unknown else counted
 
 
-def caption_loss(
-    word_logits: Tensor, words: Tensor, counted: Tensor, photos: Tensor, count: int, config: LossConfig
-) -> Tensor:
-    """Cross entropy of (W, V) against the `counted` ones of words (R, T); `photos` (R,) says whose each caption is.
+def caption_loss(word_logits: Tensor, captions: CaptionTargets, count: int, config: LossConfig) -> Tensor:
+    """Cross entropy of (W, V) against the counted words of the captions.
 
-    Mean over the words of a caption, then over a photo's captions, then over the `count` photos.
+    Mean over the words of a caption, then over a photo's captions, each as often as its weight says, then over the
+    `count` photos.
     """
+    words, counted, photos = captions.words, captions.counted, captions.photos
     per_word = F.cross_entropy(word_logits.float(), words[counted], reduction="none")
     loss = torch.zeros(words.shape, dtype=per_word.dtype, device=words.device)
     loss = loss.masked_scatter(counted, per_word).sum(dim=1)
     if not config.sum_over_time:
         loss = loss / counted.sum(dim=1).clamp(min=1)
-    captions = torch.zeros(count, device=loss.device).index_add(0, photos, torch.ones_like(loss))
-    return (loss / captions.clamp(min=1)[photos]).sum() / count
+    regions = torch.zeros(count, device=loss.device).index_add(0, photos, torch.ones_like(loss))
+    return (captions.weights * loss / regions.clamp(min=1)[photos]).sum() / count
 
 
 def mean_over_photos(values: Tensor, counted: Tensor) -> Tensor:

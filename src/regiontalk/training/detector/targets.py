@@ -35,6 +35,8 @@ class Truths:
     valid: Tensor  # (N, G) bool
     tokens: Tensor  # (N, G, T) words, then END
     starts: Tensor  # (N, G) START tokens
+    weights: Tensor  # (N, G) how much the caption of each counts
+    plain: Tensor  # (N, G) bool: in the style that captions are asked for in, whatever its START token
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,19 @@ class Sample:
     positive: Tensor  # (N, B) bool
     used: Tensor  # (N, B) bool: positive or negative, not padding
     truth: Tensor  # (N, B) the true region that each overlaps most
+
+
+@dataclass(frozen=True)
+class CaptionTargets:
+    """The captioned regions of a batch."""
+
+    rows: Tensor  # (R,) into the batch's regions, photo after photo
+    photos: Tensor  # (R,)
+    numbers: Tensor  # (R,) the true region of its photo that each shows
+    fed: Tensor  # (R, T) START and words
+    words: Tensor  # (R, T) words and END
+    counted: Tensor  # (R, T) which of the words are targets
+    weights: Tensor  # (R,) how much each counts
 
 
 def random_keys(seeds: Sequence[int], count: int, device: torch.device) -> Tensor:

@@ -21,7 +21,9 @@ from regiontalk.training.detector.batches import Batch, Plan, Source, TrainingBa
 from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
 from regiontalk.training.detector.losses import caption_loss, counted_words, final_losses, proposal_losses
 from regiontalk.training.detector.photo_sentences import SentencePicker, inference_codes, sentence_loss
+from regiontalk.training.detector.self_critical import reward_loss
 from regiontalk.training.detector.targets import (
+    CaptionTargets,
     Sample,
     Truths,
     inference_proposals,
@@ -30,7 +32,7 @@ from regiontalk.training.detector.targets import (
     sample_truths,
 )
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe.detector import FCLNRecipe
+from regiontalk.training.recipe.detector import FCLNRecipe, RewardConfig
 from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
 
@@ -87,7 +89,7 @@ class FCLNTask(Task):
 
     def _learn_from_sentences(self) -> None:
         """Adds the alignment net that the recipe's `[sentences]` need."""
-        if self.recipe.sentences is not None:
+        if self.recipe.sentences is not None and not self.recipe.schedule.language_only:
             datasets = [source.dataset for source in self.sources]
             self.picker = SentencePicker.build(self.recipe.sentences, datasets)
             code = self.recipe.net.recognition.code + self.net.backbone.deep_channels
@@ -142,6 +144,9 @@ class FCLNTask(Task):
         self.net.train()
         for parameter in backbone.parameters():
             parameter.requires_grad_(not waits)
+        if schedule.language_only:
+            for name, parameter in self.net.named_parameters():
+                parameter.requires_grad_(name.startswith("language."))
         if schedule.freeze_first_layers:
             for layer in backbone.first_layers():
                 layer.requires_grad_(False)
@@ -151,7 +156,8 @@ class FCLNTask(Task):
                     module.eval()
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The five losses of a batch, not yet weighted, and a sixth where the recipe has `[sentences]`."""
+        """The five losses of a batch, not yet weighted, and those that `[sentences]` and `[reward]` add; where only the
+        language model learns, those of captions."""
         net, sizes, truths, config = self.net, batch.sizes, batch.truths, self.recipe.losses
         features, deep = net.look(batch.images.float(), sizes)
         proposals = batch.proposals if net.localization is None else net.localization(features)
@@ -160,16 +166,24 @@ class FCLNTask(Task):
         captions = self._captioned(regions, truths)
         seen = net.see(recognized, sizes, regions.boxes_xyxy.detach())
         word_logits = net.language(seen[captions.rows], captions.fed, captions.counted)
-        losses = final_losses(recognized, regions.sample, regions.at_inference, truths, config)
+        losses = {"caption": caption_loss(word_logits, captions, len(batch.names), config)}
+        if self.recipe.reward is not None:
+            losses["reward"] = self._reward_loss(seen, captions, truths, self.recipe.reward)
+        if self.recipe.schedule.language_only:
+            return losses
+        losses |= final_losses(recognized, regions.sample, regions.at_inference, truths, config)
         if isinstance(proposals, LearnedProposals):
             own_sample = self._anchor_sample(proposals, batch) or regions.sample
             losses |= proposal_losses(proposals, own_sample, truths, config)
-        losses["caption"] = caption_loss(
-            word_logits, captions.words, captions.counted, captions.photos, len(batch.names), config
-        )
         if self.picker is not None:
             losses["contrastive"] = self._sentence_loss(deep, recognized, regions, batch)
         return losses
+
+    def _reward_loss(self, seen: Tensor, captions: CaptionTargets, truths: Truths, config: RewardConfig) -> Tensor:
+        longest, shown = self.recipe.prediction.longest, seen[captions.rows]
+        return reward_loss(
+            self.net.language, shown, truths, captions.photos, captions.numbers, self.words, config, longest
+        )
 
     def _sentence_loss(self, deep: Tensor, recognized: Recognized, regions: TrainingRegions, batch: Batch) -> Tensor:
         companion = self.net.get_submodule(COMPANION)
@@ -190,7 +204,7 @@ class FCLNTask(Task):
         parts, at_inference = [sample.boxes_xyxy], None
         if config.add_ground_truth:
             parts.append(batch.truths.boxes_xyxy)
-        if config.inference_proposals and proposals is not None:
+        if config.inference_proposals and proposals is not None and not self.recipe.schedule.language_only:
             at_inference = inference_proposals(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
             parts.append(at_inference.boxes_xyxy)
         return TrainingRegions(torch.cat(parts, dim=1), sample, at_inference)
@@ -213,12 +227,12 @@ class FCLNTask(Task):
             own = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(truths.valid)
             truth = torch.cat([truth, own], dim=1)
         photos, places = positive.nonzero(as_tuple=True)
-        number = truth[photos, places]
-        words = truths.tokens[photos, number]
-        starts = truths.starts[photos, number]
-        fed = torch.cat([starts[:, None], words[:, :-1]], dim=1)
+        numbers = truth[photos, places]
+        words = truths.tokens[photos, numbers]
+        fed = torch.cat([truths.starts[photos, numbers][:, None], words[:, :-1]], dim=1)
         rows = photos * regions.boxes_xyxy.shape[1] + places
-        return CaptionTargets(rows, photos, fed, words, counted_words(words, self.recipe.losses))
+        counted = counted_words(words, self.recipe.losses)
+        return CaptionTargets(rows, photos, numbers, fed, words, counted, truths.weights[photos, numbers])
 
     def evaluate(self, net: FCLN, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
         """Metrics on the first data set's dev photos, and a sheet of pictures."""
@@ -239,14 +253,3 @@ class TrainingRegions:
     boxes_xyxy: Tensor  # (N, B, 4) the sample's, then the true boxes, then the proposals at inference
     sample: Sample
     at_inference: Sample | None
-
-
-@dataclass(frozen=True)
-class CaptionTargets:
-    """The captioned regions of a batch."""
-
-    rows: Tensor  # (R,) into the batch's regions, photo after photo
-    photos: Tensor  # (R,)
-    fed: Tensor  # (R, T) START and words
-    words: Tensor  # (R, T) words and END
-    counted: Tensor  # (R, T) which of the words are targets
