@@ -298,7 +298,7 @@ def test_whole_photos_are_learned_with_their_sentences(quick_recipe, scenes, tmp
     ("change", "said"),
     [
         (("net.crops=32",), "localize"),
-        (("net.localize=false", "net.crops=-16"), "negative"),
+        (("net.localize=false", "net.crops=-16"), "crops is -16; it must be 0 or more"),
         (("data.0.proposals=x.jsonl",), "makes its own"),
         (("net.localize=false", "sampler.inference_proposals=5"), "neither"),
     ],
