@@ -12,7 +12,9 @@ import pytest
 import regiontalk
 from regiontalk import finder
 from regiontalk.aligner import place_prior
-from regiontalk.model import Model
+from regiontalk.data.records import Record, TrueRegion
+from regiontalk.evaluation.find import seek
+from regiontalk.model import BEST_REGIONS, Model
 from regiontalk.model_folder import FindConfig
 from regiontalk.search.index import Index
 from regiontalk.search.store import Where
@@ -41,13 +43,29 @@ def test_findings_are_those_of_the_stored_regions(index: Index, model: Model) ->
     photo, vectors = store.read(ids)[0], store.vectors(ids)[0]
     phrase = finder.read_phrase(model.runtime, "a red square")
     fits = vectors @ phrase.vectors.T
-    places = place_prior(np.array([region.score for region in photo.regions]), 1.0)
+    places = place_prior(np.array(photo.raw_scores), 1.0)
     choices = 7.0 * fits.mean(axis=1) + FindConfig().place * places
     row = int(choices.argmax())
     assert first.regions[0].xyxy == photo.regions[row].xyxy
     assert first.regions[0].caption == photo.regions[row].caption
     assert first.closest == pytest.approx(float(1 / (1 + np.exp(-FindConfig().choice * choices[row]))), abs=1e-4)
     assert first.draw().size == (96, 64)
+
+
+def test_an_index_answers_with_what_the_fit_saw(index: Index, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`regiontalk fit` fits `find_indexed` on looks, an index answers from what it stores: with a model whose scores
+    are calibrated, both give the same probabilities."""
+    config = FindConfig(fit=3.0, likelihood=0.0, place=1.5, photo=2.0, choice=0.5, bias=-0.25)
+    settings = replace(model.runtime.info.prediction, find_indexed=config, calibration=(0.3, 0.1, -2.0))
+    monkeypatch.setattr(model.runtime, "info", replace(model.runtime.info, prediction=settings))
+    index.update(rebuild=True)
+    record = Record("a.png", 96, 64, regions=(TrueRegion((10.0, 10.0, 40.0, 40.0), "a red square"),))
+    seen = model.candidates(model.look(index.root / "a.png")).first(1 + BEST_REGIONS)
+    (fitted,) = seek(model, record, seen, [], by_likelihood=False)
+    (found,), *_ = index.find(["a red square"], threshold=0)
+    assert found.closest == pytest.approx(float(fitted.probabilities(config).max()), abs=1e-3)
+    best = seen.boxes_xyxy[fitted.probabilities(config).argmax()]
+    assert found.regions[0].xyxy == pytest.approx(best.tolist(), abs=0.1)
 
 
 def test_a_folder_of_the_index(index: Index) -> None:

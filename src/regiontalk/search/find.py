@@ -49,8 +49,8 @@ class Sought:
         config = self.runtime.info.prediction.find_indexed or FindConfig(fit=7.0, likelihood=0.0)
         least = config.likely if self.threshold is None else self.threshold
         boxes = np.array([region.xyxy for region in photo.regions], dtype=np.float64)
-        scores = np.array([region.score for region in photo.regions], dtype=np.float64)
-        seen = Candidates(boxes, scores, np.zeros(len(boxes), np.float32), (), vectors)
+        # raw scores, as `Model.candidates` has them, on which `find_indexed` is fitted
+        seen = Candidates(boxes, np.array(photo.raw_scores), np.zeros(len(boxes), np.float32), (), vectors)
         place = (photo.path, *photo.size, self.runtime.info.name)
         for phrase, evidence in zip(phrases, finder.gather(self.runtime, phrases, seen, False), strict=True):
             likely = evidence.probabilities(config)
