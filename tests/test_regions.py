@@ -126,6 +126,9 @@ class Teller(Runtime):
             logprobs[row, following[place]] = np.log(probability)
         return logprobs, start.astype(np.float32), position + 1
 
+    def code_size(self) -> int:
+        raise NotImplementedError
+
     def state(self, regions: int) -> State:
         return tuple(np.zeros(regions, dtype=np.float32) for _ in range(3))
 

@@ -189,3 +189,12 @@ def test_likelihoods_are_those_of_words_that_follow_each_other(model: Model, pho
         expected.append(total / len(tokens))  # END counts, the unknown word does not
     assert {len(scene) for scene in scenes} == {head.scene_size(25)}
     np.testing.assert_allclose(head.likelihoods(sentence, np.stack(scenes), 25), expected, atol=1e-4)
+
+
+def test_gains_are_over_a_photo_that_shows_nothing(model: Model, photos: list[Image.Image]) -> None:
+    head, sentence = SentenceHead(model.runtime), model.describe(photos[0]).sentence
+    every = [model.codes(model.look(photo)) for photo in photos[:2]]
+    nothing = head.scene(np.zeros_like(every[0].codes[:1]), np.array([[0.0, 0.0, 1.0, 1.0]]), 25)
+    scenes = np.stack([nothing, *(head.scene(codes.codes, codes.boxes_xyxy, 25) for codes in every)])
+    likely = head.likelihoods(sentence, scenes, 25)
+    np.testing.assert_allclose(head.gains(sentence, scenes, 25), likely - likely[0], atol=1e-5)

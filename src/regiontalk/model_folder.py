@@ -191,8 +191,9 @@ class SentencePredictionConfig:
 class SearchConfig:
     """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l + bias). f: how well the phrase's
     words fit the photo's regions on average; c: the share of its words in the photo's captions; l: how much likelier
-    the head `sentence` finds it than for other photos. `regiontalk fit` fits it. Without a fit, photos come in the
-    right order and scores mean nothing."""
+    the head `sentence` finds it than for a photo that shows nothing. None of them depends on what other photos there
+    are, so that scores compare. `regiontalk fit` fits it. Without a fit, photos come in the right order and scores mean
+    nothing."""
 
     fit: float = 1.0
     captions: float = 0.0

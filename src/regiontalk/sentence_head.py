@@ -25,6 +25,7 @@ from regiontalk.types import Sentence
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
 SENTENCE = "sentence"  # the head's name
+NOWHERE = np.array([[0.0, 0.0, 1.0, 1.0]])  # the box of a photo that shows nothing
 VIEWS = 3  # a region, its surroundings, its whole photo; a whole photo is all three of them
 
 
@@ -117,6 +118,14 @@ class SentenceHead:
     def scene_size(self, regions: int) -> int:
         """S"""
         return self._from_image + regions * (int(self._net["attention"]) or geometry.PLACE)
+
+    def gains(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
+        """(P,) how much likelier a sentence is for photos with scenes (P, S) of so many regions than for one that shows
+        nothing. Without this, sentences of common words would be likely everywhere."""
+        nothing = self.scene(np.zeros((1, self.runtime.code_size()), np.float32), NOWHERE, regions)
+        found = self.likelihoods(sentence, np.concatenate([nothing[None], scenes]), regions)
+        gains: NDArray[np.float64] = found[1:] - found[0]
+        return gains
 
     def likelihoods(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
         """(P,) log-probability of a sentence for photos with scenes (P, S) of so many regions: the mean over the words

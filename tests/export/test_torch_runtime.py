@@ -82,6 +82,7 @@ def test_graphs_of_heads_give_what_they_give_in_onnxruntime(
             (with_heads, with_heads),
             (regiontalk.load(speaking_model).runtime, regiontalk.load(aligning_model).runtime),
         ):
+            assert spoken.code_size() == 192
             state = spoken.run("sentence_begin", *shown, places)
             stepped = spoken.run("sentence_step", np.arange(rows), *state)
             words = aligned.run("words", tokens, mask)[0][: rows + 3]

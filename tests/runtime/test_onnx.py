@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -117,3 +118,11 @@ def test_importing_the_package_loads_neither_onnxruntime_nor_torch() -> None:
         "sys.exit(bool({'onnxruntime', 'torch'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_onnxruntime_tells_nobody_what_is_run(tiny_model: Path, tmp_path: Path) -> None:
+    """Its telemetry would leave a number of this machine in the user's folder, and send what it notes."""
+    code = "import sys, regiontalk; regiontalk.load(sys.argv[1])"
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "SYSTEMROOT")}
+    subprocess.run([sys.executable, "-c", code, str(tiny_model)], check=True, env={**kept, "HOME": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []

@@ -69,6 +69,18 @@ def shows(model: Model, number: int, phrases: list[str], caption: str = "") -> E
     return replace(entry(number, rows=len(vectors)), vectors=vectors, captions=(caption,), state=state)
 
 
+class Head:
+    """Finds a phrase likelier by as much as a photo's state says."""
+
+    settings = SentencePredictionConfig()
+
+    def __init__(self, runtime: Runtime) -> None: ...
+
+    def gains(self, text: str, scenes: Floats, regions: int) -> Floats:
+        assert text in ("red circle", "a red circle")
+        return scenes[:, 0]
+
+
 def names(found: regiontalk.Hits) -> list[str]:
     return [hit.path for hit in found]
 
@@ -127,17 +139,6 @@ def test_captions_decide_between_equals(model: Model, tmp_path: Path) -> None:
 def test_the_language_model_decides_among_the_best(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Head:
-        """Finds a phrase as likely as a photo's state says."""
-
-        settings = SentencePredictionConfig()
-
-        def __init__(self, runtime: Runtime) -> None: ...
-
-        def likelihoods(self, text: str, scenes: Floats, regions: int) -> Floats:
-            assert (text, regions) == ("red circle", identify(model).regions)
-            return scenes[:, 0]
-
     monkeypatch.setattr(query, "SentenceHead", Head)
     entries = [shows(model, number, ["red circle"]) for number in range(3)]
     vectors, states = [entries[0].vectors, entries[0].vectors, 0.9 * entries[0].vectors], [-4.0, -3.0, -1.0]
@@ -149,8 +150,23 @@ def test_the_language_model_decides_among_the_best(
     found = asked.search("red circle", 5, None, Where())
     assert names(found) == ["0002.jpg", "0001.jpg", "0000.jpg"]
     monkeypatch.setattr(query, "SECOND_LOOK", 2)
-    assert names(asked.search("red circle", 2, None, Where())) == ["0001.jpg", "0000.jpg"]
+    assert names(asked.search("red circle", 3, None, Where())) == ["0001.jpg", "0000.jpg", "0002.jpg"]
     asked.store.close()
+
+
+def test_a_score_does_not_depend_on_other_photos(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query, "SentenceHead", Head)
+    photo = replace(shows(model, 0, ["red circle"], "a circle"), state=np.array([-2.0], np.float32))
+    others = [
+        replace(shows(model, number, ["blue square"], "a red square"), state=np.array([number], np.float32))
+        for number in range(1, 6)
+    ]
+    scores = []
+    for name, entries in (("alone", [photo]), ("among", [photo, *others])):
+        asked = searcher(model, tmp_path / name, entries, state=1, fit=2.0, captions=1.0, likelihood=0.5, bias=-1.0)
+        scores += [hit.score for hit in asked.search("a red circle", 9, 0.0, Where()) if hit.path == photo.file.path]
+        asked.store.close()
+    assert scores[0] == scores[1]
 
 
 def test_words_prefer_places_that_people_would_mark(model: Model, tmp_path: Path) -> None:
@@ -165,9 +181,14 @@ def test_words_prefer_places_that_people_would_mark(model: Model, tmp_path: Path
         asked.store.close()
 
 
-def test_unknown_words_are_named_and_count_nothing(model: Model, tmp_path: Path) -> None:
-    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])])
+def test_unknown_words_are_named_and_count_nothing(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "SentenceHead", Head)
+    photo = replace(shows(model, 0, ["red circle"], "a circle"), state=np.array([0.5], np.float32))
+    asked = searcher(model, tmp_path / "index", [photo], state=1, fit=2.0, captions=1.0, likelihood=0.5)
     found = asked.search("red quokka circle", 5, None, Where())
+    assert found[0].score == asked.search("red circle", 5, None, Where())[0].score
     assert found.unknown == ("quokka",)
     assert [(match.word, match.region is None) for match in found[0].words] == [
         ("red", False),

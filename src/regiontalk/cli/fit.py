@@ -396,8 +396,9 @@ def _print(report: dict[str, Any]) -> None:
             "sentences_right_first": "sentences",
             "sentences_right_first_by_fit_alone": "by vectors alone",
         }
-        rows = [[own["phrases"], *(_share(own[name]) for name in names)]]
-        columns = ["phrases", *names.values()]
+        error = f"{own['expected_calibration_error']:.4f}"
+        rows = [[own["phrases"], *(_share(own[name]) for name in names), error]]
+        columns = ["phrases", *names.values(), "expected error"]
         console.print_table(f"search: {title}", columns, rows)
 
 

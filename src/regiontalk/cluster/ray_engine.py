@@ -81,6 +81,7 @@ def connected(workers: int, address: str | None) -> Iterator[None]:
         _check_address(address)
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_worker_niceness", "0")  # Ray would let all others go first
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is told to its makers
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -88,7 +89,7 @@ def connected(workers: int, address: str | None) -> Iterator[None]:
     try:
         with _no_stderr():
             ray.init(address or "local", **quiet, **({} if address else {"include_dashboard": False, **own}))
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # whatever is wrong: where a node does not start, Ray raises a plain one
         hint = "--address HOST:6379 of a cluster that runs, or none for this machine"
         raise ClusterProblem(f"no Ray cluster: {str(error).splitlines()[0]}", hint=hint) from error
     context = ray.data.DataContext.get_current()

@@ -25,6 +25,7 @@ from regiontalk.calibration import Verdicts, sigmoid
 from regiontalk.data.records import Record, evenly_spaced
 from regiontalk.errors import DataError
 from regiontalk.evaluation.find import content_words, written_words
+from regiontalk.evaluation.reliability import expected_error, reliability
 from regiontalk.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.model import Model
 from regiontalk.model_folder import SearchConfig
@@ -49,7 +50,7 @@ class Asked(NamedTuple):
     """A phrase or sentence asked of photos, of which the P best were looked at twice."""
 
     evidence: NDArray[np.float64]
-    """(3, P): how well it fits, its share in captions, and how much likelier it is than for the others"""
+    """(3, P): how well it fits, its share in captions, and how much likelier it is than for a photo of nothing"""
     right: Verdicts
     """(P,)"""
 
@@ -73,10 +74,9 @@ class Questions(NamedTuple):
 def fit(model: Model, photos: Sequence[tuple[Record, Entry]]) -> tuple[SearchConfig, dict[str, Any]]:
     """What fits photos best, each with its record and what is stored of it; and figures."""
     halves = photos[::2], photos[1::2]
-    asked = Questions([], [], [])
-    for own, other in (halves, halves[::-1]) if len(photos) > 1 else ():
-        for kind, found in zip(asked, _ask(model, own, [record for record, _ in other]), strict=True):
-            kind.extend(found)
+    turns = (halves, halves[::-1]) if len(photos) > 1 else ()
+    parts = [_ask(model, own, [record for record, _ in other]) for own, other in turns]
+    asked = Questions(*([one for part in parts for one in part[kind]] for kind in range(len(Questions._fields))))
     if not asked.elsewhere or not any(one.right.any() for one in asked.there):
         raise DataError("search cannot be fitted: too few phrases in the records", hint="regions with phrases")
     weights = _best_weights(asked)
@@ -87,6 +87,7 @@ def fit(model: Model, photos: Sequence[tuple[Record, Entry]]) -> tuple[SearchCon
     shown = [one.rank(weights) == 1 and _highest(one, config) >= likely for one in asked.there]
     return replace(config, likely=likely), _report(asked, weights, len(photos)) | {
         "likely": likely,
+        "expected_calibration_error": _calibration_error(parts, weights),
         "nothing_found_of_not_there": float(np.mean(np.array(nothing) < likely)),
         "right_first_and_shown": float(np.mean(shown)),
     }
@@ -123,6 +124,17 @@ def _probability(asked: Questions, weights: Weights) -> Probability:
     slope = max(slope, SMALLEST_SLOPE)
     logits = np.where(right, 1, -1) * (slope * scores + bias)
     return Probability(slope, bias, float(np.logaddexp(0, -logits).mean()))
+
+
+def _calibration_error(halves: Sequence[Questions], weights: Weights) -> float:
+    """Of the probabilities that photos of each half show phrases, by what the other half says of them."""
+    likely, right = [], []
+    for own, other in zip(halves, halves[::-1], strict=True):
+        slope, bias, _ = _probability(other, weights)
+        for one in (*own.there, *own.elsewhere):
+            likely.append(sigmoid(slope * one.scores(weights) + bias))
+            right.append(one.right)
+    return expected_error(reliability(np.concatenate(likely), np.concatenate(right)))
 
 
 def _highest(asked: Asked, config: SearchConfig) -> float:

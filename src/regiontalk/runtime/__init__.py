@@ -64,6 +64,10 @@ class Runtime(ABC):
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
         """A graph's outputs, in the order of the table."""
 
+    @abstractmethod
+    def code_size(self) -> int:
+        """D + A: what the head `sentence` reads of a region."""
+
     def head(self, name: str) -> Head:
         """A head of the model; `ModelError` where it has none of that name."""
         if name not in self.heads:

@@ -154,6 +154,7 @@ class TorchRuntime(Runtime):
     ) -> None:
         self.words, self.info = words, info
         self.device = next(net.parameters()).device
+        self._code_size = net.config.recognition.code + net.backbone.deep_channels
         self._stages: dict[str, nn.Module] = {name: STAGES[name](net).eval() for name in DETECTOR}
         own = heads or {}
         for name, one in own.items():
@@ -171,6 +172,9 @@ class TorchRuntime(Runtime):
             output if name in ON_DEVICE else output.cpu().numpy()
             for name, output in zip(GRAPHS[graph].outputs, outputs, strict=True)
         ]
+
+    def code_size(self) -> int:
+        return self._code_size
 
     def nms(self, ranked_xyxy: Floats, threshold: float, limit: int) -> NDArray[np.intp]:
         if self.device.type == "cpu":

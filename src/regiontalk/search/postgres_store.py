@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
 from regiontalk.errors import IndexProblem
@@ -26,7 +27,6 @@ from regiontalk.search.store import (
     Ids,
     IndexedModel,
     PhotoFile,
-    Said,
     Scored,
     Stored,
     StoredPhoto,
@@ -124,9 +124,9 @@ class PostgresStore:
             if searched > EXACT and postgres.has_near(self._connection):
                 near = self._near(words, where, said)
                 if where == Where() or len(near) >= ENOUGH:
-                    return Scored(*self._score(words, "photo = ANY(%s)", [near]), searched, where)
+                    return Scored(*self._score(words, "photo = ANY(%s)", [near]), searched)
             meant = "true" if where == Where() else f"photo IN (SELECT id FROM photos WHERE {conditions})"
-            return Scored(*self._score(words, meant, values), searched, where)
+            return Scored(*self._score(words, meant, values), searched)
 
     def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
         """The photos of the regions nearest to each word, and some whose captions say all words of a phrase."""
@@ -152,14 +152,11 @@ class PostgresStore:
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(words))
         return table[:, 0].astype(np.int64), table[:, 1:].astype(np.float32)
 
-    def said(self, word: str, scored: Scored) -> Said:
-        conditions, values = postgres.conditions(scored.where)
-        says = "words @@ plainto_tsquery('captions', %s)"
+    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
+        query = "SELECT id FROM photos WHERE id = ANY(%s) AND words @@ plainto_tsquery('captions', %s)"
         with self.reading():
-            query = f"SELECT id FROM photos WHERE id = ANY(%s) AND {says}"
-            among = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), word])]
-            count = self._rows(f"SELECT count(*) FROM photos WHERE {says} AND {conditions}", [word, *values])[0][0]
-        return Said(np.isin(scored.ids, np.array(among, dtype=np.int64)), count)
+            found = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), word])]
+        return np.isin(scored.ids, np.array(found, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         with self.reading():

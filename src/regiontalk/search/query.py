@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -54,20 +54,24 @@ def parse(query: str) -> Parsed:
 
 @dataclass(frozen=True)
 class Phrase:
-    """A phrase with the vectors (W, h) of its words that the model knows."""
+    """A phrase of which the words that the model does not know are left out, as if nobody had written them."""
 
     read: ReadSentence
+    words: tuple[str, ...]
+    """(W,)"""
     vectors: Floats
-    content: tuple[str, ...]
-    """Words that stand in captions if the photo shows what they name."""
+    """(W, h)"""
+    content: Mapping[str, float]
+    """Words that stand in captions if the photo shows what they name, and how rare each of them is."""
 
 
 def read_phrase(runtime: Runtime, text: str) -> Phrase:
-    read, words = AlignmentHead(runtime).read(text), runtime.head(HEAD).words
-    known = np.array(read.tokens) != UNKNOWN
-    clean = [clean[0] for piece in read.pieces if (clean := words.clean(piece))]
-    content = dict.fromkeys(word for word in clean if word not in FUNCTION_WORDS)
-    return Phrase(read, word_vectors(runtime, read.tokens)[known], tuple(content))
+    read, vocabulary = AlignmentHead(runtime).read(text), runtime.head(HEAD).words
+    tokens = [token for token in read.tokens if token != UNKNOWN]
+    words = tuple(vocabulary.decode([token]) for token in tokens)
+    # Words are numbered from the most frequent one on: by Zipf's law, -log frequency is the log of the number.
+    content = {word: math.log(token) for word, token in zip(words, tokens, strict=True) if word not in FUNCTION_WORDS}
+    return Phrase(read, words, word_vectors(runtime, tokens), content)
 
 
 def search_config(runtime: Runtime) -> SearchConfig:
@@ -87,7 +91,7 @@ class Evidence(NamedTuple):
     captions: Probabilities
     """(P, phrases) the share of its words in the captions."""
     likelihoods: Probabilities
-    """(P, phrases) how much likelier it is than for the other photos."""
+    """(P, phrases) how much likelier it is than for a photo that shows nothing."""
 
     def probabilities(self, config: SearchConfig) -> Probabilities:
         """(P, phrases) that the photo shows it."""
@@ -127,7 +131,7 @@ class Searcher:
         """The `count` best photos by their vectors and captions; of the `SECOND_LOOK` best, exact vectors and the
         language model's opinion too."""
         phrases = [*wanted, *unwanted]
-        words, said = np.concatenate([phrase.vectors for phrase in phrases]), [phrase.content for phrase in phrases]
+        words, said = np.concatenate([phrase.vectors for phrase in phrases]), [[*phrase.content] for phrase in phrases]
         scored = self.store.word_scores(words, where, said)
         shares = np.stack([self._shares_in_captions(phrase, scored) for phrase in phrases], axis=1)
         first = sigmoid(config.fit * _mean_fits(scored.scores, phrases) + config.captions * shares + config.bias)
@@ -136,31 +140,29 @@ class Searcher:
         scores = scored.scores[best]
         for row, own in enumerate(self.store.vectors(again.tolist())):
             scores[row] = maxsim.word_scores(own[None], words)[0]
-        likelihoods = np.zeros((len(best), len(phrases)))
-        likelihoods[: len(again)] = self._likelihoods(phrases, again)
+        likelihoods = self._likelihoods(phrases, again)
+        if len(best) > len(again):  # the rest are not asked about: they stay behind
+            rest = np.tile(likelihoods.min(axis=0), (len(best) - len(again), 1))
+            likelihoods = np.concatenate([likelihoods, rest])
         return Evidence(scored.searched, scored.ids[best], _mean_fits(scores, phrases), shares[best], likelihoods)
 
     def _likelihoods(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
-        """(P, phrases): how much likelier the language model finds each phrase for a photo than for these photos on
-        average; in log-probability a word. Without the average, phrases of common words would be likely everywhere."""
+        """(P, phrases): how much likelier the language model finds each phrase for a photo than for one that shows
+        nothing; in log-probability a word."""
         found = np.zeros((len(ids), len(phrases)))
         if self.store.model.state and len(ids):
             head, scenes = SentenceHead(self.runtime), self.store.states(ids.tolist())
             for column, phrase in enumerate(phrases):
-                text = " ".join(phrase.read.pieces[: head.settings.longest])
-                found[:, column] = head.likelihoods(text, scenes, self.store.model.regions)
-            found -= found.mean(axis=0)
+                text = " ".join(phrase.words[: head.settings.longest])
+                found[:, column] = head.gains(text, scenes, self.store.model.regions)
         return found
 
     def _shares_in_captions(self, phrase: Phrase, scored: Scored) -> Probabilities:
         """(P,) the share of the phrase's content words in a photo's captions; rare words count for more."""
-        shares, total = np.zeros(len(scored.ids)), 0.0
-        for word in phrase.content:
-            said = self.store.said(word, scored)
-            weight = math.log(1 + scored.searched / (1 + said.photos))
-            shares += weight * said.among
-            total += weight
-        return shares / (total or 1)
+        shares = np.zeros(len(scored.ids))
+        for word, rarity in phrase.content.items():
+            shares += rarity * self.store.said(word, scored)
+        return shares / (sum(phrase.content.values()) or 1)
 
     def _hit(self, id: int, score: float, wanted: Sequence[Phrase]) -> Hit:
         """As `align`, from what is stored: words stay together (eq. 12) and prefer places that people would mark; there

@@ -30,7 +30,6 @@ from regiontalk.search.store import (
     Ids,
     IndexedModel,
     PhotoFile,
-    Said,
     Scored,
     Stored,
     StoredPhoto,
@@ -178,12 +177,11 @@ class SqliteStore:
             every = list(vector_file.blocks(products, wanted))
             for _ in in_order(score, [every[first::cores] for first in range(cores)], cores):
                 pass
-            return Scored(table.ids[rows], best[slots], len(rows), where)
+            return Scored(table.ids[rows], best[slots], len(rows))
 
-    def said(self, word: str, scored: Scored) -> Said:
+    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
         with self.reading():
-            among = np.isin(scored.ids, database.said(self._database, word))
-        return Said(among, int(among.sum()))
+            return np.isin(scored.ids, database.said(self._database, word))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         with self.reading():

@@ -95,16 +95,6 @@ class Scored(NamedTuple):
     """(P, W): of each word, with the photo's best region for it."""
     searched: int
     """Photos that the query is about: P, or more where the store left out those that are far from every word."""
-    where: Where
-
-
-class Said(NamedTuple):
-    """In whose captions a word stands, in any of its forms."""
-
-    among: NDArray[np.bool_]
-    """(P,): the scored photos"""
-    photos: int
-    """How many of all that the query is about."""
 
 
 class StoredPhoto(NamedTuple):
@@ -150,8 +140,8 @@ class Store(Protocol):
         their captions.
         """
 
-    def said(self, word: str, scored: Scored) -> Said:
-        """In which captions a word of letters and digits stands."""
+    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
+        """(P,) in whose captions a word of letters and digits stands, in any of its forms."""
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         """Photos in the order of the given ids."""
