@@ -36,9 +36,9 @@ from regiontalk.search.store import Entry, Where
 
 MOST_PHRASES = 200  # of each kind and half
 NOTHING_SHARE = 0.8  # of the phrases that are not there and should find nothing
-CAPTION_WEIGHTS = (0.0, 0.25, 0.5, 1.0)  # that are tried, in stds; the fit has 1
-LIKELIHOOD_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-ABOUT_BEST = 0.99
+CAPTION_WEIGHTS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0)  # that are tried, in stds; the fit has 1
+LIKELIHOOD_WEIGHTS = (0.0, 0.5, 1.0, 1.25, 1.5, 2.0, 2.5)
+ABOUT_BEST = 0.995
 SMALLEST_SLOPE = 1e-3
 
 Item = TypeVar("Item")
