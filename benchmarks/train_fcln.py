@@ -53,7 +53,6 @@ def made_up_batch(count: int, width: int, height: int, tokens: int) -> Batch:
         words,
         torch.full((count, TRUTHS), tokens),
         torch.ones(count, TRUTHS),
-        torch.ones(count, TRUTHS, dtype=torch.bool),
     )
     images = torch.randint(0, 255, (count, 3, height, width), dtype=torch.uint8)
     sizes = torch.tensor([[width, height]] * count, dtype=torch.float32)

@@ -13,7 +13,7 @@ from regiontalk.data.records import Dataset, TrueRegion
 from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.fitting.photos import SeenPhoto, look_at
-from regiontalk.fitting.settings import settings_to_try, try_settings
+from regiontalk.fitting.settings import NEGLIGIBLE, choose, settings_to_try, try_settings
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.vocabulary import Vocabulary
 
@@ -40,7 +40,7 @@ def photos(tiny_model: Path, untrained_run: Path) -> list[SeenPhoto]:
 
 def test_settings_are_all_different_and_complete() -> None:
     tried = list(settings_to_try(BASE))
-    assert len(set(tried)) == len(tried) == 2 * 4 * 2 * 3
+    assert len(set(tried)) == len(tried) == 2 * 4 * 3 * 3
     assert {settings.longest for settings in tried} == {BASE.longest}
 
 
@@ -56,3 +56,11 @@ def test_the_figures_are_those_of_the_evaluation(photos: list[SeenPhoto], words:
     ((_, result),) = try_settings(photos, words, [BASE], UnigramF1())
     found = [photo.regions(BASE, words) for photo in photos]
     assert result.map == evaluate_dense([photo.record for photo in photos], found, UnigramF1()).map
+
+
+def test_fewer_proposals_are_chosen_where_they_cost_next_to_nothing(photos: list[SeenPhoto], words: Vocabulary) -> None:
+    ((_, result),) = try_settings(photos, words, [BASE], UnigramF1())
+    near, far = (replace(result, ap=result.ap - cost * NEGLIGIBLE) for cost in (0.9, 1.1))
+    fewer, fewest = replace(BASE, proposals=20), replace(BASE, proposals=10)
+    assert choose([(BASE, result), (fewer, near), (fewest, far)]) == fewer
+    assert choose([(BASE, result), (fewest, far)]) == BASE

@@ -102,7 +102,6 @@ def make_batch() -> Batch:
         torch.tensor([[[2, 3, 0], [4, 0, 0]]]),
         torch.tensor([[6, 6]]),
         torch.ones(1, 2),
-        torch.tensor([[True, True]]),
     )
     images = torch.randint(0, 255, (1, 3, 64, 64), dtype=torch.uint8, generator=generator)
     return Batch(images, torch.tensor([[64.0, 64.0]]), truths, (7,), names=("scene",))

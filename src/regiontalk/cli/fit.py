@@ -168,13 +168,13 @@ class Fitter:
     def fit_settings(
         self, seen: list[SeenPhoto], base: PredictionConfig, scorer: SentenceScorer
     ) -> tuple[PredictionConfig, dict[str, Any]]:
-        from regiontalk.fitting.settings import settings_to_try, try_settings
+        from regiontalk.fitting.settings import choose, settings_to_try, try_settings
 
         tried = list(settings_to_try(base))
         watched = console.track(tried, "Comparing settings", len(tried), self.quiet)
         results = try_settings(seen, self.model.runtime.words, watched, scorer)
         rows = [{name: getattr(one, name) for name in TRIED} | _figures(result) for one, result in results]
-        return results[0][0], {"tried": rows}
+        return choose(results), {"tried": rows}
 
     def fit_ranking(
         self, seen: list[SeenPhoto], settings: PredictionConfig, scorer: SentenceScorer

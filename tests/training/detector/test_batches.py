@@ -184,6 +184,38 @@ def make_batches(folder: Path, augmentation: AugmentationConfig = PLAIN, **more)
     return TrainingBatches(plan, words, long_side=64, pad_to=32, augmentation=augmentation, **more)
 
 
+class TestBalancedNames:
+    def source(self, tmp_path: Path, balance: float) -> Source:
+        names = [region("cat", "object", (1 + n, 1, 30, 30)) for n in range(9)] + [
+            region("dog", "object", (0, 0, 20, 20))
+        ]
+        folder = write_dataset(tmp_path / "d", [{"regions": [*names, region("a red sofa", None, (5, 5, 40, 40))]}])
+        config = DataConfig(str(folder), styles={"*": "phrase"}, articles=("object",), balance_names=balance)
+        return Source(config, "train", "densecap")
+
+    def weights(self, source: Source) -> dict[str, float]:
+        phrases = source.phrases(source.record(0))
+        return dict(zip((" ".join(phrase.words) for phrase in phrases), source.weights(phrases), strict=True))
+
+    def test_rare_names_count_more_and_phrases_as_ever(self, tmp_path):
+        found = self.weights(self.source(tmp_path, 0.5))
+        assert found == {"a cat": (5 / 9) ** 0.5, "a dog": 5**0.5, "a red sofa": 1.0}
+
+    def test_no_name_counts_more_than_four_times(self, tmp_path):
+        assert self.weights(self.source(tmp_path, 3.0)) == {"a cat": 0.25, "a dog": 4.0, "a red sofa": 1.0}
+
+    def test_without_it_all_count_the_same(self, tmp_path):
+        assert set(self.weights(self.source(tmp_path, 0.0)).values()) == {1.0}
+
+    def test_the_weights_are_in_the_batch(self, tmp_path):
+        source = self.source(tmp_path, 0.5)
+        plan = Plan([source], steps=1, batch=1, seed=0)
+        words = Vocabulary.build(source.texts(), smallest_count=1)
+        batch = TrainingBatches(plan, words, long_side=64, pad_to=32, augmentation=PLAIN)[0]
+        said = [words.decode(tokens.tolist()) for tokens in batch.truths.tokens[0]]
+        assert dict(zip(said, batch.truths.weights[0].tolist(), strict=True)) == pytest.approx(self.weights(source))
+
+
 class TestStartToken:
     words = Vocabulary(("a", "dog"), styles=("phrase", "name"), lengths=3)
 

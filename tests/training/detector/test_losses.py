@@ -106,8 +106,7 @@ TRUTH = (50.0, 40.0, 70.0, 60.0)  # the first anchor, moved right by half its wi
 
 def make_truths() -> Truths:
     zeros = torch.zeros(1, 1, dtype=torch.long)
-    yes = torch.tensor([[True]])
-    return Truths(torch.tensor([[TRUTH]]), yes, zeros[..., None], zeros, torch.ones(1, 1), yes)
+    return Truths(torch.tensor([[TRUTH]]), torch.tensor([[True]]), zeros[..., None], zeros, torch.ones(1, 1))
 
 
 def make_proposals(transforms: torch.Tensor) -> LearnedProposals:
@@ -180,7 +179,7 @@ def loss_of(
     counted = counted_words(words, config)
     owners = torch.tensor(photos, dtype=torch.long)
     weighed = torch.ones(len(photos)) if weights is None else torch.tensor(weights)
-    captions = CaptionTargets(owners, owners, owners, words, words, counted, weighed)
+    captions = CaptionTargets(owners, owners, words, words, counted, weighed)
     return caption_loss(logits[counted], captions, count, config)
 
 

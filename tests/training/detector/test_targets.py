@@ -39,7 +39,7 @@ def make_truths(*boxes: tuple[float, ...], padding: int = 0) -> Truths:
     corners[0, : len(boxes)] = torch.tensor(boxes)
     valid = torch.arange(count)[None] < len(boxes)
     words, starts = torch.zeros(1, count, 2, dtype=torch.long), torch.zeros(1, count, dtype=torch.long)
-    return Truths(corners, valid, words, starts, torch.ones(1, count), valid)
+    return Truths(corners, valid, words, starts, torch.ones(1, count))
 
 
 def sample(
@@ -216,7 +216,6 @@ def random_photos(count: int) -> tuple[LearnedProposals, Truths, torch.Tensor]:
         torch.zeros(count, 3, 2, dtype=torch.long),
         torch.zeros(count, 3, dtype=torch.long),
         torch.ones(count, 3),
-        torch.ones(count, 3, dtype=torch.bool),
     )
     proposals = LearnedProposals(
         corners, torch.from_numpy(random.normal(size=(count, 60))).float(), corners * 0, anchors

@@ -364,7 +364,6 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
     tokens = np.full((len(items), most, longest), END, dtype=np.int64)
     starts = np.full((len(items), most), words.start(), dtype=np.int64)
     weights = np.ones((len(items), most), dtype=np.float32)
-    plain = np.zeros((len(items), most), dtype=bool)
     for row, item in enumerate(items):
         random = np.random.default_rng([item.seed, 1])  # not the stream of the photo's augmentation
         kept = np.flatnonzero(item.kept)
@@ -375,8 +374,7 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
             tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
             starts[row, place] = start_token(phrase, words, random)
             weights[row, place] = item.weights[int(number)]
-            plain[row, place] = phrase.style == words.styles[0]
-    return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts, weights, plain)))
+    return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts, weights)))
 
 
 def start_token(phrase: Phrase, words: Vocabulary, random: np.random.Generator) -> int:

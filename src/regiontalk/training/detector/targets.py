@@ -36,7 +36,6 @@ class Truths:
     tokens: Tensor  # (N, G, T) words, then END
     starts: Tensor  # (N, G) START tokens
     weights: Tensor  # (N, G) how much the caption of each counts
-    plain: Tensor  # (N, G) bool: in the style that captions are asked for in, whatever its START token
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class CaptionTargets:
 
     rows: Tensor  # (R,) into the batch's regions, photo after photo
     photos: Tensor  # (R,)
-    numbers: Tensor  # (R,) the true region of its photo that each shows
     fed: Tensor  # (R, T) START and words
     words: Tensor  # (R, T) words and END
     counted: Tensor  # (R, T) which of the words are targets

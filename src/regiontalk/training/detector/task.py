@@ -21,7 +21,6 @@ from regiontalk.training.detector.batches import Batch, Plan, Source, TrainingBa
 from regiontalk.training.detector.evaluation import draw_samples, evaluate_net
 from regiontalk.training.detector.losses import caption_loss, counted_words, final_losses, proposal_losses
 from regiontalk.training.detector.photo_sentences import SentencePicker, inference_codes, sentence_loss
-from regiontalk.training.detector.self_critical import reward_loss
 from regiontalk.training.detector.targets import (
     CaptionTargets,
     Sample,
@@ -32,7 +31,7 @@ from regiontalk.training.detector.targets import (
     sample_truths,
 )
 from regiontalk.training.optimizers import build_optimizer
-from regiontalk.training.recipe.detector import FCLNRecipe, RewardConfig
+from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.training.task import Skip, Task
 from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
 
@@ -89,7 +88,7 @@ class FCLNTask(Task):
 
     def _learn_from_sentences(self) -> None:
         """Adds the alignment net that the recipe's `[sentences]` need."""
-        if self.recipe.sentences is not None and not self.recipe.schedule.language_only:
+        if self.recipe.sentences is not None:
             datasets = [source.dataset for source in self.sources]
             self.picker = SentencePicker.build(self.recipe.sentences, datasets)
             code = self.recipe.net.recognition.code + self.net.backbone.deep_channels
@@ -144,9 +143,6 @@ class FCLNTask(Task):
         self.net.train()
         for parameter in backbone.parameters():
             parameter.requires_grad_(not waits)
-        if schedule.language_only:
-            for name, parameter in self.net.named_parameters():
-                parameter.requires_grad_(name.startswith("language."))
         if schedule.freeze_first_layers:
             for layer in backbone.first_layers():
                 layer.requires_grad_(False)
@@ -156,8 +152,7 @@ class FCLNTask(Task):
                     module.eval()
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The five losses of a batch, not yet weighted, and those that `[sentences]` and `[reward]` add; where only the
-        language model learns, those of captions."""
+        """The five losses of a batch, not yet weighted, and a sixth where the recipe has `[sentences]`."""
         net, sizes, truths, config = self.net, batch.sizes, batch.truths, self.recipe.losses
         features, deep = net.look(batch.images.float(), sizes)
         proposals = batch.proposals if net.localization is None else net.localization(features)
@@ -167,10 +162,6 @@ class FCLNTask(Task):
         seen = net.see(recognized, sizes, regions.boxes_xyxy.detach())
         word_logits = net.language(seen[captions.rows], captions.fed, captions.counted)
         losses = {"caption": caption_loss(word_logits, captions, len(batch.names), config)}
-        if self.recipe.reward is not None:
-            losses["reward"] = self._reward_loss(seen, captions, truths, self.recipe.reward)
-        if self.recipe.schedule.language_only:
-            return losses
         losses |= final_losses(recognized, regions.sample, regions.at_inference, truths, config)
         if isinstance(proposals, LearnedProposals):
             own_sample = self._anchor_sample(proposals, batch) or regions.sample
@@ -178,12 +169,6 @@ class FCLNTask(Task):
         if self.picker is not None:
             losses["contrastive"] = self._sentence_loss(deep, recognized, regions, batch)
         return losses
-
-    def _reward_loss(self, seen: Tensor, captions: CaptionTargets, truths: Truths, config: RewardConfig) -> Tensor:
-        longest, shown = self.recipe.prediction.longest, seen[captions.rows]
-        return reward_loss(
-            self.net.language, shown, truths, captions.photos, captions.numbers, self.words, config, longest
-        )
 
     def _sentence_loss(self, deep: Tensor, recognized: Recognized, regions: TrainingRegions, batch: Batch) -> Tensor:
         companion = self.net.get_submodule(COMPANION)
@@ -204,7 +189,7 @@ class FCLNTask(Task):
         parts, at_inference = [sample.boxes_xyxy], None
         if config.add_ground_truth:
             parts.append(batch.truths.boxes_xyxy)
-        if config.inference_proposals and proposals is not None and not self.recipe.schedule.language_only:
+        if config.inference_proposals and proposals is not None:
             at_inference = inference_proposals(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
             parts.append(at_inference.boxes_xyxy)
         return TrainingRegions(torch.cat(parts, dim=1), sample, at_inference)
@@ -232,7 +217,7 @@ class FCLNTask(Task):
         fed = torch.cat([truths.starts[photos, numbers][:, None], words[:, :-1]], dim=1)
         rows = photos * regions.boxes_xyxy.shape[1] + places
         counted = counted_words(words, self.recipe.losses)
-        return CaptionTargets(rows, photos, numbers, fed, words, counted, truths.weights[photos, numbers])
+        return CaptionTargets(rows, photos, fed, words, counted, truths.weights[photos, numbers])
 
     def evaluate(self, net: FCLN, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
         """Metrics on the first data set's dev photos, and a sheet of pictures."""

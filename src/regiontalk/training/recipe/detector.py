@@ -141,8 +141,6 @@ class LossConfig:
     caption: float = 1.0
     contrastive: float = 1.0
     """Of matching photos and sentences; only with `[sentences]`."""
-    reward: float = 1.0
-    """Of captions that the net draws itself; only with `[reward]`."""
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_decay: float = 0.0
@@ -160,30 +158,11 @@ class LossConfig:
 
 
 @dataclass(frozen=True)
-class RewardConfig:
-    """Differs from the paper: the language model also learns from captions that it draws itself, by what they have in
-    common with a region's phrases (self-critical sequence training)."""
-
-    samples: int = 4
-    """Captions drawn for a region, which are compared with each other."""
-    regions: int = 1024
-    """Of a batch, at most."""
-    recall: float = 0.85
-    """METEOR's alpha: the share of recall in the reward. Less of it makes captions shorter and surer."""
-
-    def __post_init__(self) -> None:
-        check_range(1, regions=self.regions)
-        check_range(2, samples=self.samples)
-
-
-@dataclass(frozen=True)
 class FCLNScheduleConfig(ScheduleConfig):
     backbone_from_epoch: float = 0.0
     """The backbone is frozen until this many passes over the first data set are done."""
     freeze_first_layers: bool = False
     freeze_batchnorm: bool = True
-    language_only: bool = False
-    """Only the language model learns; the rest keeps the weights that it starts from."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +191,6 @@ class FCLNRecipe:
     """Differs from the paper: the localization layer learns from a sample of its own, in which anchors, not
     predicted boxes, are compared with the true boxes, so that neighbouring proposals do not all go to one place."""
     sentences: PhotoSentencesConfig | None = None
-    reward: RewardConfig | None = None
     losses: LossConfig = field(default_factory=LossConfig)
     backbone_optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(kind="sgd"))
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
