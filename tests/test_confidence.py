@@ -38,7 +38,7 @@ def test_features_have_the_names_they_say() -> None:
             "agrees": 1,
             "logit": 3.0,
             "score": sigmoid(np.array(3.0)),
-            "own_mean_logprob": -1.0,
+            "own_least_probability": np.exp(-1.0),
         }
     )
     assert (second["words"], second["agrees"], second["logit"]) == (1, 0, -1.0)

@@ -33,7 +33,7 @@ FEATURES = (
     "agrees",  # 1 where it has the head word of the caption that the model chose, else 0
     "logit",  # the recognition network's
     "score",  # the same, as a probability
-    "own_mean_logprob",  # of the caption that the model chose
+    "own_least_probability",  # of the caption that the model chose
 )
 
 
@@ -82,7 +82,7 @@ def features(
             agreeing,
             logit,
             score,
-            chosen.mean_logprob,
+            math.exp(min(chosen.logprobs)),
         )
         for caption, agreeing, logit, score, chosen in zip(
             captions, agrees, logits.tolist(), sigmoid(logits).tolist(), own, strict=True

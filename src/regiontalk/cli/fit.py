@@ -233,7 +233,6 @@ class Fitter:
             first += len(seen)
         every = report(photos, sure, found)
         return replace(settings, confidence=found), {
-            "near": found.near,
             "longer": found.longer,
             "data": figures,
         } | every

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from regiontalk import regions as rules
 from regiontalk.calibration import Scores, Verdicts, terms
-from regiontalk.confidence import FEATURES, LONGER, NEAR, Confidence, Floats, probabilities
+from regiontalk.confidence import FEATURES, LONGER, Confidence, Floats, probabilities
 from regiontalk.data.object_names import singulars
 from regiontalk.data.records import Record
 from regiontalk.decoding import Caption
@@ -32,15 +32,14 @@ from regiontalk.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.model import Model
 from regiontalk.regions import Detections, Rows
 
-LONGEST = 6  # words that are asked for in choosing `near` and `longer`
-NEARS = np.linspace(0.7, 1.0, 7)
-WORSE = 0.01  # the share of right captions that longer ones may cost
+LONGEST = 6  # words that are asked for in choosing `longer`
+SUREST = 1.0  # `near`: longer captions that are less sure are padding
 CUTS = np.linspace(0.3, 0.7, 9)
 RIGHT_SHARE = 0.8  # of the captions that are shown
 LONGERS = np.linspace(0.3, 0.7, 9)
-TRUE_SHARE = 0.5  # of the words that longer captions add; of those that people add to a noun, others write 46 %
+TRUE_SHARE = 0.46  # of the words that longer captions add: of those that people add to a noun, others write so many
 ROUNDS = 2  # what is said depends on the confidence, and that on what is said
-UNFITTED = Confidence((), (), 0.0, likely=float(CUTS[0]), near=NEAR)
+UNFITTED = Confidence((), (), 0.0, likely=float(CUTS[0]), near=SUREST)
 
 
 class JudgedCaptions(NamedTuple):
@@ -107,7 +106,7 @@ def _added(caption: str, own: str, record: Record) -> tuple[int, int]:
 
 
 def fit(photos: Sequence[JudgedCaptions], limits: Confidence = UNFITTED) -> Confidence:
-    """The confidence of highest likelihood, with the `likely`, `near` and `longer` of `limits`."""
+    """The confidence of highest likelihood, with the `likely` and `longer` of `limits`."""
     values = np.concatenate([np.zeros((0, len(FEATURES))), *(photo.features for photo in photos)])
     right = np.concatenate([np.zeros(0, dtype=bool), *(photo.right for photo in photos)])
     if right.all() or not right.any():
@@ -150,7 +149,6 @@ def fit_and_check(photos: Sequence[JudgedCaptions]) -> tuple[Confidence, list[Sc
     """A confidence for all photos, and cross-validated confidences (C,) of the captions of each."""
     limits, sure = UNFITTED, _of_others(photos, UNFITTED)
     for _ in range(ROUNDS):
-        limits = replace(limits, near=_near(photos, sure, limits))
         limits = replace(limits, longer=_longer(photos, sure, limits))
         limits = replace(limits, likely=_likely(*what_is_said(photos, sure, limits)))
         sure = _of_others(photos, limits)
@@ -167,19 +165,6 @@ def _likely(sure: Scores, right: Verdicts) -> float:
     """The lowest cut that leaves `RIGHT_SHARE` of right captions; if none does, the highest."""
     enough = (cut for cut in CUTS if (shown := right[sure >= cut]).any() and shown.mean() >= RIGHT_SHARE)
     return round(float(next(enough, CUTS[-1])), 2)
-
-
-def _near(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence) -> float:
-    """The lowest that does not make captions of up to `LONGEST` words wrong more often than the model's own."""
-    if all(photo.own.all() for photo in photos):
-        return NEAR
-    own = np.mean(np.concatenate([photo.right[photo.own] for photo in photos]))
-
-    def right_at(near: float) -> float:
-        return float(what_is_said(photos, sure, replace(limits, near=near), LONGEST)[1].mean())
-
-    enough = (near for near in NEARS.tolist() if right_at(near) >= own - WORSE)
-    return round(float(next(enough, NEARS[-1])), 2)
 
 
 def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence) -> float:
