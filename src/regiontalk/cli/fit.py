@@ -71,7 +71,7 @@ def command(
     calibration  what turns a score into the probability that a region is right: that it overlaps a
                  true one by an IoU of 0.5
     confidence   how likely a caption names its region correctly, the confidence from which captions
-                 are shown, and when a shorter caption is said
+                 are shown, and when a shorter or longer caption is said
     find         how likely a region shows a phrase, and below which probability `regiontalk find` says
                  that it is not there
     alignment    what `regiontalk align` weighs: places, likelihood, and how much words hold together
