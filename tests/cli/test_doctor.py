@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from click.testing import CliRunner
 
 import regiontalk
 from regiontalk.cli import doctor
+
+ROOT = Path(__file__).parents[2]
 
 
 def report() -> dict[str, object]:
@@ -39,18 +42,13 @@ def test_json_names_versions_and_machine() -> None:
     assert "pytest" not in found  # a developer's tool
 
 
-def test_every_part_of_the_metadata_is_looked_at() -> None:
-    names = {finding.name for finding in doctor.examine()}
-    assert {
-        "click",
-        "numpy",
-        "onnxruntime",
-        "pillow",
-        "rich",
-        "torch",
-        "pycocoevalcap",
-        "pillow-heif",
-    } <= names
+def test_every_extra_is_named_with_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    parts = [f"{part}; extra == '{extra}'" for extra, parts in extras.items() for part in parts]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: parts)
+    named = {finding.purpose.partition(":")[0] for finding in doctor.examine()}
+    assert set(extras) - {"dev"} == set(doctor.EXTRAS) <= named
+    assert "dev" not in named
 
 
 def test_a_missing_part_comes_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,18 @@ from regiontalk.cli import console
 from regiontalk.errors import DataError
 from regiontalk.files import read_json
 
+EXTRAS = {
+    "train": "train, export, --device cuda",
+    "evaluate": "evaluate and fit with METEOR",
+    "heif": "HEIF photos",
+    "serve": "the page and the HTTP API",
+    "edgeboxes": "EdgeBoxes, a source of regions",
+    "parse": "data phrases, dependency trees",
+    "cluster": "--engine ray",
+    "postgres": "index --store, search --store",
+}
+"""What each is for; `dev` are the developers' tools."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -85,10 +97,6 @@ def _embedded_model() -> Finding:
 
 def _parts() -> list[Finding]:
     """The packages that our own metadata asks for, base first, then each extra; not the developers' tools."""
-    purposes = {
-        "pycocoevalcap": "evaluate: METEOR's tables",
-        "pillow-heif": "heif: HEIF photos",
-    }
     findings = []
     for requirement in _requirements():
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
@@ -96,7 +104,7 @@ def _parts() -> list[Finding]:
         if extra == "dev":
             continue
         package = "regiontalk" if extra is None else f"'regiontalk[{extra}]'"
-        purpose = purposes.get(name, extra or "")
+        purpose = "" if extra is None else f"{extra}: {EXTRAS[extra]}"
         findings.append(Finding(name, _version(name), purpose, f"pip install {package}"))
     return findings
 
