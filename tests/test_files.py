@@ -26,6 +26,7 @@ from regiontalk.files import (
     read_lines,
     read_toml,
     replacing,
+    write_json_lines,
 )
 
 
@@ -260,3 +261,13 @@ def test_an_array_with_an_object_a_line_is_read_as_lines(tmp_path: Path) -> None
     path = tmp_path / "x.json"
     path.write_text('[\n{"a": 1},\n{"a": [2]}\n]\n')
     assert list(read_json_lines(path)) == [(f"{path}, line 2", {"a": 1}), (f"{path}, line 3", {"a": [2]})]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+def test_json_lines_are_written_whole_and_come_back(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    assert write_json_lines(path, ({"a": number} for number in range(3))) == 3
+    assert [value for _, value in read_json_lines(path)] == [{"a": 0}, {"a": 1}, {"a": 2}]
+    with pytest.raises(ZeroDivisionError):
+        write_json_lines(path, ({"a": 1 // number} for number in range(3)))
+    assert len(list(read_json_lines(path))) == 3

@@ -15,7 +15,7 @@ import shutil
 import stat
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -114,6 +114,16 @@ def json_line(value: Mapping[str, Any]) -> bytes:
         return (_encode(value) + "\n").encode()
     except UnicodeEncodeError:
         return (_encode_ascii(value) + "\n").encode()
+
+
+def write_json_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> int:
+    """Writes a file of JSON lines, whole or not at all, gzipped if its name ends in `.gz`; how many lines."""
+    count = 0
+    with replacing(path) as partial, (gzip.open if path.suffix == ".gz" else open)(partial, "wb") as file:
+        for value in values:
+            file.write(json_line(value))
+            count += 1
+    return count
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

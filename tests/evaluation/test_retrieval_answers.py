@@ -53,7 +53,7 @@ def directly(model: Model, phrase: str, seen: Candidates, by: str) -> tuple[floa
     return float(np.log(likely.max())), int(likely.argmax())
 
 
-@pytest.mark.parametrize("by", retrieval_answers.MEASURES)
+@pytest.mark.parametrize("by", ["likelihood", "alignment", "both"])
 def test_scores_are_means_over_captions_of_the_best_region(
     model: Model, asked: QuerySet, photos: Mapping[str, Candidates], by: str
 ) -> None:

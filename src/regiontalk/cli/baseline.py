@@ -10,7 +10,7 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.data.records import Dataset
-from regiontalk.files import json_line, replacing
+from regiontalk.files import write_json_lines
 from regiontalk.runs import recording
 
 _shared = options.with_options(
@@ -85,7 +85,5 @@ def region_ranking(
 
 
 def _write(output: Path, lines: Iterable[dict[str, Any]], quiet: bool) -> None:
-    encoded = [json_line(line) for line in lines]
-    with replacing(output) as temporary:
-        temporary.write_bytes(b"".join(encoded))
-    console.message(f"{output}: {console.count(len(encoded), 'photo')}", quiet)
+    count = write_json_lines(output, lines)
+    console.message(f"{output}: {console.count(count, 'photo')}", quiet)

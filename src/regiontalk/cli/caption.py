@@ -68,14 +68,13 @@ def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None,
     show as description, alt text and regions. With --alt, it has no regions. A sidecar that is there is merged.
     """
     wanted = asked.wanted(export)
-    options |= asked.size_option()
     if alt and export not in (None, "csv", "xmp"):
         raise UsageError("--alt gives texts without regions", hint="--json, --format csv, --format xmp")
     if alt or wanted.kind == "sidecars":
         _refuse(
             NOT_WITH_ALT, {"boxes": given_boxes, **options}, f"does not go with {'--alt' if alt else '--format xmp'}"
         )
-        asked.answer(_alt_request(alt, _given(options)), asked.find(wanted), wanted)
+        asked.answer(_alt_request(alt, asked.given(options)), asked.find(wanted), wanted)
         return
     boxes = None
     if given_boxes is not None:
@@ -86,17 +85,13 @@ def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None,
     photos = asked.find(wanted)
     if boxes is not None:
         boxes.check(photos.paths)
-    asked.answer(_caption_request(_given(options), boxes), photos, wanted)
+    asked.answer(_caption_request(asked.given(options), boxes), photos, wanted)
 
 
 def _refuse(names: Sequence[str], options: Mapping[str, Any], reason: str) -> None:
     for name in names:
         if options[name] is not None:
             raise UsageError(f"--{name} {reason}")
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _caption_request(options: dict[str, Any], boxes: GivenBoxes | None) -> Request:

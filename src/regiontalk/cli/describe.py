@@ -38,7 +38,7 @@ def command(*, asked: PhotoOptions, **options: Any) -> None:
     between. If a run with -o is stopped, the same command continues where it stopped.
     """
     wanted = asked.wanted()
-    chosen = {name: value for name, value in options.items() if value is not None} | asked.size_option()
+    chosen = asked.given(options)
     drawing = [name for name in ("temperature", "top_p", "seed") if name in chosen]
     if drawing and not chosen["sample"]:
         raise UsageError(f"--{drawing[0].replace('_', '-')} belongs to --sample")

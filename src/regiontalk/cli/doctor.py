@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import re
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from regiontalk import loading
 from regiontalk.cli import console
 from regiontalk.errors import DataError
 from regiontalk.files import read_json
+from regiontalk.runs import cpu_cores
 
 EXTRAS = {
     "train": "train, export, --device cuda",
@@ -70,18 +70,11 @@ def examine() -> list[Finding]:
         Finding("regiontalk", regiontalk.__version__),
         Finding("python", platform.python_version()),
         Finding("platform", platform.platform()),
-        Finding("cpu_threads", str(_cpu_threads())),
+        Finding("cpu_threads", str(cpu_cores())),
         _embedded_model(),
         *_parts(),
         _cuda(),
     ]
-
-
-def _cpu_threads() -> int:
-    """Those this process may use, which in a container are fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _embedded_model() -> Finding:

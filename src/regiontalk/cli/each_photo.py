@@ -63,8 +63,9 @@ class PhotoOptions:
         options.check_engine(self.engine, self.address)
         return outputs.Wanted(self.output, self.as_json, export, self.force, shards=self.engine == options.RAY)
 
-    def size_option(self) -> dict[str, int]:
-        return {} if self.size is None else {"size": self.size}
+    def given(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """A verb's own options that were given, and the size."""
+        return {name: value for name, value in {**chosen, "size": self.size}.items() if value is not None}
 
     def find(self, wanted: outputs.Wanted) -> Photos:
         """The photos; fails where there is none, and names what was left out."""

@@ -16,6 +16,7 @@ from regiontalk.cli.measurement import (
     Table,
     measured,
     ranking_table,
+    share,
     split_option,
     truth_option,
 )
@@ -178,10 +179,7 @@ def grounding(
     chain = {"… without knowing the phrases": figures["chain"]} if "chain" in figures else {}
     own = {"aligned region": figures, **chain, **figures["baselines"]}
     own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
-    rows = [
-        [name, f"{100 * one['accuracy']:.1f}", f"{100 * one['pointing']:.1f}", one["mentions"]]
-        for name, one in own.items()
-    ]
+    rows = [[name, share(one["accuracy"]), share(one["pointing"]), one["mentions"]] for name, one in own.items()]
     measurement.finish(figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows))
 
 
@@ -212,13 +210,9 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     )
     figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
     names = {"accuracy": "best region right", "found": "said to be there", "not_there": "other photos': not there"}
-    rows = [(text, _share(figures[name])) for name, text in names.items()]
-    rows += [(f"best region right: {name}", _share(one["accuracy"])) for name, one in figures["types"].items()]
+    rows = [(text, share(figures[name])) for name, text in names.items()]
+    rows += [(f"best region right: {name}", share(one["accuracy"])) for name, one in figures["types"].items()]
     measurement.finish(figures, (f"{figures['phrases']} phrases in %", ("", ""), rows))
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
 
 
 @click.command()

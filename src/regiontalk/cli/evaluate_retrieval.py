@@ -18,7 +18,6 @@ from regiontalk.errors import UsageError
 if TYPE_CHECKING:
     from regiontalk.evaluation.retrieval import Answer, QuerySet
 
-MEASURES = ("likelihood", "alignment", "both")
 WHOLE = "whole"
 
 _drawn = options.with_options(
@@ -48,7 +47,11 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
 @click.option("--truth", "--data", "truth", type=options.PLACE, help="For a model: a data set folder.")
 @options.test_split_option
 @click.option(
-    "--by", type=click.Choice(MEASURES), default="likelihood", show_default=True, help="What photos are found by."
+    "--by",
+    type=click.Choice(["likelihood", "alignment", "both"]),
+    default="likelihood",
+    show_default=True,
+    help="What photos are found by.",
 )
 @click.option(
     "--regions",

@@ -8,7 +8,7 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.measurement import Measurement, measured
+from regiontalk.cli.measurement import Measurement, measured, ranking_table
 from regiontalk.cli.options import PLACE, open_split, place_of, test_split_option
 
 
@@ -38,7 +38,5 @@ def search(*, model: Path, truth: Path, split: str, measurement: Measurement) ->
     figures = evaluate_search(
         asked.model, photos, lambda texts: console.track(texts, "sentences", len(texts), measurement.quiet)
     )
-    names = {"search": "text_to_image", "by vectors alone": "by_vectors_alone"}
-    rows = [[name, *(f"{value:.1f}" for value in figures[key].values())] for name, key in names.items()]
-    title = f"{figures['images']} images, {figures['sentences']} sentences"
-    measurement.finish(figures, (title, ("", "R@1", "R@5", "R@10", "median rank"), rows))
+    groups = {"text_to_image": "search", "by_vectors_alone": "by vectors alone"}
+    measurement.finish(figures, ranking_table(figures, groups))

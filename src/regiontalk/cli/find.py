@@ -68,7 +68,7 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again:
     if wanted.kind == "sidecars":
         raise UsageError("--format xmp describes whole photos", hint="regiontalk caption --format xmp")
     photos = asked.find(wanted)
-    chosen = {name: value for name, value in options.items() if value is not None} | asked.size_option()
+    chosen = asked.given(options)
     with outputs.opening(replace(wanted, as_json=False), photos.paths) as put:
         found = _look(asked, photos, phrases, chosen, look_again)
         _show(found, wanted, put)

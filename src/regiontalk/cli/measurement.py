@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Table = tuple[str, Sequence[str], Iterable[Iterable[object]]]  # title, columns, rows
 
+DIRECTIONS = {"image_to_text": "image → sentence", "text_to_image": "sentence → image"}
 INPUT = click.Path(exists=True, path_type=Path)
 split_option = click.option("--split", help="Only the truth's records of this split, such as test.")
 truth_option = click.option(
@@ -179,8 +180,14 @@ def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
     return title, ("", "value"), rows
 
 
-def ranking_table(figures: Mapping[str, Any]) -> Table:
-    directions = {"image → sentence": "image_to_text", "sentence → image": "text_to_image"}
-    rows = [[name, *(f"{value:.1f}" for value in figures[key].values())] for name, key in directions.items()]
-    title = f"{figures['images']} images, {figures['sentences']} sentences, {figures['models']} model(s)"
+def ranking_table(figures: Mapping[str, Any], groups: Mapping[str, str] = DIRECTIONS) -> Table:
+    """R@1/5/10 and median rank; a row for each of the `groups`, whose names are those of figures."""
+    rows = [[title, *(f"{value:.1f}" for value in figures[name].values())] for name, title in groups.items()]
+    models = f", {figures['models']} models" if figures.get("models", 1) > 1 else ""
+    title = f"{figures['images']} images, {figures['sentences']} sentences{models}"
     return title, ("", "R@1", "R@5", "R@10", "median rank"), rows
+
+
+def share(value: float | None) -> str:
+    """In percent."""
+    return "–" if value is None else f"{100 * value:.1f}"

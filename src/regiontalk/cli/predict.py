@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -10,9 +10,9 @@ import click
 from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import edge_model_option, region_source
 from regiontalk.data.dataset_model import DatasetModel, FindRegions
-from regiontalk.data.records import Dataset, Record
+from regiontalk.data.records import Record
 from regiontalk.errors import UsageError
-from regiontalk.files import json_line, replacing
+from regiontalk.files import write_json_lines
 from regiontalk.runs import recording
 from regiontalk.types import Description, ImageRegions
 
@@ -69,23 +69,22 @@ def command(
     if regions != "own" and sentences:
         raise UsageError("--regions is about boxes, --sentences about whole photos: give one")
     dataset = options.open_split(data, split)
+    by_path = sorted(range(len(dataset)), key=lambda number: dataset[number].image)
     boxes, find = {"own": ("own", None), "truth": ("true", None)}.get(regions) or region_source(
         regions, dataset, edge_model
     )
     if options.is_run(model) and _kind(model) in ("sentences", "joint"):
         if find is not None:
             raise UsageError("a run of kind sentences or joint takes --regions own or truth")
-        found = _from_codes(model, dataset, codes, regions == "truth", beam, device)
+        records = [dataset[number] for number in by_path]
+        found = _from_codes(model, records, codes, regions == "truth", beam, device)
     elif codes is not None:
         raise UsageError("--codes is for runs of kind sentences or joint")
     else:
         asked = DatasetModel(options.load_model(model, device, heads=heads), dataset)
-        found = asked.each(_answer(asked, regions, find, sentences, beam), workers=workers)
+        found = asked.each(_answer(asked, regions, find, sentences, beam), by_path, workers)
     settings = {"sentences": True, "beam": beam} if sentences else {"boxes": boxes, "beam": beam}
-    with (
-        recording("predict", output, options.device_name(model, device), **settings) as record,
-        replacing(output) as temporary,
-    ):
+    with recording("predict", output, options.device_name(model, device), **settings) as record:
         record.uses("model", options.model_place(model))
         if find is not None and Path(regions).is_file():
             record.uses("regions", Path(regions))
@@ -93,9 +92,8 @@ def command(
             record.uses("head", options.checkpoint_of(head))
         record.uses_data(data, split, len(dataset))
         watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
-        lines = {photo.path: json_line(photo.to_dict()) for photo in watched}
-        temporary.write_bytes(b"".join(lines[path] for path in sorted(lines)))
-    console.message(f"{output}: {console.count(len(lines), 'photo')}", quiet)
+        count = write_json_lines(output, (photo.to_dict() for photo in watched))
+    console.message(f"{output}: {console.count(count, 'photo')}", quiet)
 
 
 def _answer(
@@ -116,7 +114,7 @@ def _kind(run: Path) -> str:
 
 
 def _from_codes(
-    run: Path, dataset: Dataset, codes: Path | None, on_truths: bool, beam: int | None, device: str
+    run: Path, records: Sequence[Record], codes: Path | None, on_truths: bool, beam: int | None, device: str
 ) -> Iterable[ImageRegions | Description]:
     from regiontalk.training.engine import pick_device
     from regiontalk.training.heads.sentence_decoding import DatasetDescriber
@@ -124,4 +122,4 @@ def _from_codes(
     if codes is None:
         raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")
     describer = DatasetDescriber.load(options.checkpoint_of(run), codes, pick_device(device))
-    return (describer.regions if on_truths else describer.photos)(dataset, beam)
+    return (describer.regions if on_truths else describer.photos)(records, beam)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record
 from regiontalk.data.region_files import ScoredBoxes, region_line
 from regiontalk.errors import UsageError
-from regiontalk.files import json_line, replacing
+from regiontalk.files import write_json_lines
 from regiontalk.photos import in_order
 from regiontalk.runs import recording
 
@@ -51,14 +50,12 @@ def command(
         raise UsageError("--edge-model goes with edgeboxes")
     name, find = _finder(source, dataset, count, edge_model, device)
     gpu = None if source == EDGE_BOXES else options.device_name(Path(source), device)
-    with recording("data proposals", out, gpu, source=name, count=count) as record, replacing(out) as temporary:
+    with recording("data proposals", out, gpu, source=name, count=count) as record:
         if source != EDGE_BOXES:
             record.uses("model", options.model_place(Path(source)))
         record.uses_data(data, split, len(dataset))
-        lines = in_order(lambda number: _line(dataset[number], find, name), range(len(dataset)), workers)
-        with (gzip.open if out.suffix == ".gz" else open)(temporary, "wb") as file:
-            for line in console.track(lines, f"Looking at {data}", len(dataset), quiet):
-                file.write(line)
+        found = in_order(lambda record: region_line(record, find(record), name), dataset, workers)
+        write_json_lines(out, console.track(found, f"Looking at {data}", len(dataset), quiet))
     console.message(f"{out}: {console.count(len(dataset), 'photo')}, {name}", quiet)
 
 
@@ -70,7 +67,3 @@ def _finder(
         return boxes.name, lambda record: boxes(record, dataset.read_photo(record))
     asked = DatasetModel(options.load_model(source, device), dataset)
     return asked.model.runtime.info.name, lambda record: asked.proposals(record, count)
-
-
-def _line(record: Record, find: Callable[[Record], ScoredBoxes], name: str) -> bytes:
-    return json_line(region_line(record, find(record), name))

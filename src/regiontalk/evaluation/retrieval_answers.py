@@ -30,7 +30,6 @@ from regiontalk.model import Model
 from regiontalk.model_folder import FindConfig
 from regiontalk.regions import Candidates
 
-MEASURES = ("likelihood", "alignment", "both")
 RERANKED = 100  # photos of each query
 LATER = 1e6  # taken from the scores of the others, so that they come after those
 

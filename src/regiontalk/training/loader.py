@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from regiontalk.errors import RegionTalkError
+from regiontalk.runs import cpu_cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +88,7 @@ def load_batches(batches: Batches, first_step: int, workers: int) -> Iterator[An
 
 def cores_of_process() -> int:
     """This process's share of the machine's cores; `torchrun` starts several processes on a machine."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return max(1, cpu_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def _start_worker(_worker: int) -> None:

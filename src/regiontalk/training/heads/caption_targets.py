@@ -6,7 +6,7 @@ A file of snippets is JSON lines: {"image": "a.jpg", "snippets": [{"row": 3, "te
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from regiontalk import boxes as geometry
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import DataError
-from regiontalk.files import json_line, read_json_lines, replacing
+from regiontalk.files import read_json_lines, write_json_lines
 from regiontalk.typed import to_dataclass
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
@@ -124,12 +124,13 @@ class _PhotoInFile:
 def write_snippets(path: Path, photos: Iterable[tuple[str, Sequence[Snippet]]]) -> int:
     """Writes the snippets of photos; returns how many."""
     count = 0
-    with replacing(path) as temporary, temporary.open("wb") as file:
+
+    def lines() -> Iterator[dict[str, Any]]:
+        nonlocal count
         for image, snippets in photos:
             count += len(snippets)
-            file.write(json_line({"image": image, "snippets": [_to_dict(one) for one in snippets]}))
+            plain = [asdict(one) | {"weight": round(one.weight, 4)} for one in snippets]
+            yield {"image": image, "snippets": plain}
+
+    write_json_lines(path, lines())
     return count
-
-
-def _to_dict(snippet: Snippet) -> dict[str, Any]:
-    return asdict(snippet) | {"weight": round(snippet.weight, 4)}
