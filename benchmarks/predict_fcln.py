@@ -22,7 +22,7 @@ from caption import Timed
 from regiontalk.model import Model
 from regiontalk.nets.fcln import FCLN
 from regiontalk.runtime.torch import TorchRuntime, model_info
-from regiontalk.training.engine import pick_device
+from regiontalk.training.processes import pick_device
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import Vocabulary
 from train_fcln import WORDS

@@ -30,7 +30,7 @@ from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model import Model
 from regiontalk.nets import fcln
 from regiontalk.runtime.torch import TorchRuntime, model_info
-from regiontalk.training.engine import pick_device
+from regiontalk.training.processes import pick_device
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import Vocabulary
 from train_fcln import WORDS

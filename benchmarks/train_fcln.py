@@ -19,7 +19,8 @@ from regiontalk.nets.fcln import FCLN
 from regiontalk.training.detector.batches import Batch
 from regiontalk.training.detector.targets import Truths
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.engine import Engine, pick_device
+from regiontalk.training.engine import Engine
+from regiontalk.training.processes import pick_device
 from regiontalk.training.recipe import load_recipe
 from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.vocabulary import Vocabulary

@@ -21,8 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from regiontalk.training.engine import Engine, Processes
+from regiontalk.training.engine import Engine
 from regiontalk.training.loader import StepBatch
+from regiontalk.training.processes import Processes
 from regiontalk.training.recipe import load_recipe
 from regiontalk.training.run import TASKS
 from turns import take_turns

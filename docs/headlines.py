@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tables import FORMER, GROUNDED, MAP, STRICT, Column, Run
+from columns import Column, Run
+from tables import FORMER, GROUNDED, MAP, STRICT
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,24 @@ class Headline:
         return self.meaning.format(*(column.cell(run) for column in self.also)) + remark
 
 
+def figure(*keys: str, digits: int = 1) -> Column:
+    """A figure as it is."""
+    return Column("", keys, 1, digits)
+
+
+def percent(*keys: str) -> Column:
+    """A share, in percent."""
+    return Column("", keys, 100, 1)
+
+
 OTHER_PHOTOS = (
     "*Other photos* means: not comparable. Region figures on our data do not compare with Visual Genome's: other "
     "photos, other phrases, fewer regions per photo. *Same photos*: the same test photos and metric, with other image "
     "features (theirs: an R-CNN's crops, or VGG-16)."
 )
+
+SENTENCE_FIRST, PHOTO_FIRST = figure("image_to_text", "r1"), figure("text_to_image", "r1")
+BRNN_SEARCH = ("ranking", "BRNN (K&FF)", PHOTO_FIRST, "BRNN, same photos")
 
 HEADLINES = (
     Headline(
@@ -50,72 +64,72 @@ HEADLINES = (
         "by the others {}",
         published=("dense", "FCLN (DenseCap table 1)", Column("", ("map_true_boxes",)), "FCLN, other photos"),
         also=(
-            Column("", ("reference_scores", "constant", "map"), digits=1),
-            Column("", ("reference_scores", "human", "map"), digits=1),
+            percent("reference_scores", "constant", "map"),
+            percent("reference_scores", "human", "map"),
         ),
     ),
     Headline("… boxes alone, mAP", "vit", Column("", ("detection_map",)), "places alone, whatever is said of them"),
     Headline(
         "Objects named, held-out COCO photos",
         "names-vit-coco",
-        Column("", ("right",), 1, 1),
+        figure("right"),
         "captions of the boxes of COCO's objects that name the object; {} % as a mean over classes",
         " %",
-        also=(Column("", ("class_mean",), 1, 1),),
+        also=(figure("class_mean"),),
     ),
     Headline(
         "Captions right by eye",
         "judged-vit",
-        Column("", ("right",), 1, 1),
+        figure("right"),
         "of what is shown by default on 99 photos; {} % are half right, {} % wrong",
         " %",
-        also=(Column("", ("half",), 1, 1), Column("", ("wrong",), 1, 1)),
+        also=(figure("half"), figure("wrong")),
     ),
     Headline(
         "One sentence a photo, CIDEr",
         "sentences-vit-beam7",
-        Column("", ("cider",), digits=1),
+        percent("cider"),
         "how much of what five people wrote is in the sentence; rare words count more",
-        published=("captions", "K&FF", Column("", ("cider",), digits=1), "K&FF, same photos"),
+        published=("captions", "K&FF", percent("cider"), "K&FF, same photos"),
     ),
     Headline(
         "… BLEU-4",
         "sentences-vit-beam7",
-        Column("", ("bleu4",), digits=1),
+        percent("bleu4"),
         "runs of up to four words that people wrote too",
-        published=("captions", "K&FF", Column("", ("bleu4",), digits=1), "K&FF, same photos, unconfirmed"),
+        published=("captions", "K&FF", percent("bleu4"), "K&FF, same photos, unconfirmed"),
     ),
     Headline(
         "Sentence for a photo, R@1",
         "align-vit",
-        Column("", ("image_to_text", "r1"), 1, 1),
+        SENTENCE_FIRST,
         "one of the photo's own sentences comes first among 5,000",
         " %",
-        ("ranking", "BRNN (K&FF)", Column("", ("image_to_text", "r1"), 1, 1), "BRNN, same photos"),
+        ("ranking", "BRNN (K&FF)", SENTENCE_FIRST, "BRNN, same photos"),
     ),
     Headline(
         "Photo for a sentence, R@1",
         "align-vit",
-        Column("", ("text_to_image", "r1"), 1, 1),
+        PHOTO_FIRST,
         "the right photo comes first among 1,000",
         " %",
-        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+        BRNN_SEARCH,
     ),
     Headline(
         "… as `search` answers, R@1",
         "search-vit",
-        Column("", ("text_to_image", "r1"), 1, 1),
+        PHOTO_FIRST,
         "the same, with captions and the language model's likelihood as a second opinion",
         " %",
-        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+        BRNN_SEARCH,
     ),
     Headline(
         "… with the paper's BRNN, R@1",
         "align-brnn",
-        Column("", ("text_to_image", "r1"), 1, 1),
+        PHOTO_FIRST,
         "the paper's words, score and loss, on codes of a detector that knows COCO's object names alone",
         " %",
-        ("ranking", "BRNN (K&FF)", Column("", ("text_to_image", "r1"), 1, 1), "BRNN, same photos"),
+        BRNN_SEARCH,
     ),
     Headline(
         "Phrases on their regions",
@@ -125,8 +139,8 @@ HEADLINES = (
         "region there is: {} %",
         " %",
         also=(
-            Column("", ("baselines", "largest region", "accuracy"), digits=1),
-            Column("", ("baselines", "best region there is", "accuracy"), digits=1),
+            percent("baselines", "largest region", "accuracy"),
+            percent("baselines", "best region there is", "accuracy"),
         ),
     ),
     Headline(
@@ -136,30 +150,30 @@ HEADLINES = (
         "the best region for a phrase overlaps what people drew by IoU ≥ .5: by likelihood and alignment together. Of "
         "phrases of other photos, {} % are said not to be there",
         " %",
-        also=(Column("", ("not_there",), digits=1),),
+        also=(percent("not_there"),),
     ),
     Headline(
         "Region captions from weak labels, CIDEr",
         "sentences-regions",
-        Column("", ("cider",), digits=1),
+        percent("cider"),
         "learned from sentences of whole photos alone: no net on the way has seen a phrase on a box",
-        published=("regions", "region RNN (K&FF table 3)", Column("", ("cider",), digits=1), "K&FF, other photos"),
+        published=("regions", "region RNN (K&FF table 3)", percent("cider"), "K&FF, other photos"),
     ),
     Headline(
         "Time a photo, two CPU cores",
         "speed-caption-1",
-        Column("", ("milliseconds", "ours", "photo"), 1, 0),
+        figure("milliseconds", "ours", "photo", digits=0),
         "regions and captions of a photo of 640×480 from file to text; the paper's network on the same cores: {} ms",
         " ms",
-        ("speed", "FCLN, 300 proposals, 720×600", Column("", ("ms",), 1, 0), "FCLN on a Titan X"),
-        (Column("", ("milliseconds", "paper", "photo"), 1, 0),),
+        ("speed", "FCLN, 300 proposals, 720×600", figure("ms", digits=0), "FCLN on a Titan X"),
+        (figure("milliseconds", "paper", "photo", digits=0),),
     ),
     Headline(
         "Size of the model",
         "speed-caption-1",
-        Column("", ("model_mb",), 1, 0),
+        figure("model_mb", digits=0),
         "with both heads, inside the package; a captioning process takes {} MB of memory",
         " MB",
-        also=(Column("", ("memory_mb",), 1, 0),),
+        also=(figure("memory_mb", digits=0),),
     ),
 )

@@ -4,8 +4,8 @@ python docs/results.py             write the page and the training curves
 python docs/results.py --check     write nothing; fail where they are not what the runs give
 
 `regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark. Published figures
-are in docs/published.toml, the first screen in docs/headlines.py, the tables in docs/tables.py
-and docs/densecap_table.py.
+are in docs/published.toml, the first screen in docs/headlines.py, the tables in docs/tables.py (of what
+docs/columns.py has) and docs/densecap_table.py.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import densecap_table
+from columns import Column, Section
 from curves import draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
-from tables import DENSECAP, FORMER, PACKAGE, SECTIONS, Column, Section
+from tables import DENSECAP, FORMER, PACKAGE, SECTIONS
 
 from regiontalk.evaluation.reference_scores import label
 from regiontalk.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import densecap_table
-
-Run = dict[str, Any]
-
+from columns import RANKS, Column, Section
 
 PACKAGE = "vit"
 """A part of the names of runs of the model in the package; they come first."""
@@ -29,80 +23,6 @@ FORMER = dict.fromkeys(
     "compact-3, the model in the package up to 0.2.0",
 )
 """Remarks on runs that are older than the model in the package."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A heading, where the figure stands in a run (keys, outermost first), and how it is printed.
-
-    Ours are multiplied by `scale`; published ones are printed as they were. `digits` None: four significant ones.
-    """
-
-    heading: str
-    keys: tuple[str, ...]
-    scale: float = 100
-    digits: int | None = 2
-
-    def cell(self, run: Run) -> str:
-        return self._show(_find(run, self.keys), self.scale)
-
-    def printed(self, row: Run) -> str:
-        """A published row has a list where a run has a group of ranking figures."""
-        value = _find(row, self.keys[:1])
-        if isinstance(value, list):
-            place = RANKS.index(self.keys[1])
-            value = value[place] if place < len(value) else None
-        return self._show(value, 1)
-
-    def _show(self, value: Any, scale: float) -> str:
-        if not isinstance(value, int | float):
-            return "–"
-        return f"{scale * value:.4g}" if self.digits is None else f"{scale * value:.{self.digits}f}"
-
-
-def _find(values: Any, keys: tuple[str, ...]) -> Any:
-    for key in keys:
-        values = values.get(key) if isinstance(values, dict) else None
-    return values
-
-
-@dataclass(frozen=True)
-class Section:
-    """One kind of run."""
-
-    kind: str
-    group: str
-    heading: str
-    intro: str
-    columns: tuple[Column, ...]
-    published: str | None = None
-    """The rows of docs/published.toml that belong here, and their columns where they are others."""
-    published_columns: tuple[Column, ...] = ()
-    true_boxes: bool = False
-    """Only runs on true boxes, or only runs on others."""
-    references: bool = False
-    """With the truth's reference scores."""
-    steps: bool = False
-    """With the steps of training."""
-    hides_dev: bool = True
-    series: str = ""
-    """Only runs whose names begin so; no other section takes them."""
-
-    def takes(self, run: Run) -> bool:
-        if self.kind == "proposals":
-            return "proposal_recall" in run
-        if densecap_table.is_cell(run) or _series(run) != self.series:
-            return False
-        is_true_boxes = run.get("settings", {}).get("boxes") == "true"
-        return bool(run["kind"] == self.kind and (self.kind != "dense" or is_true_boxes == self.true_boxes))
-
-
-def _series(run: Run) -> str:
-    return next((one for one in SERIES if run["name"].startswith(one)), "")
-
-
-SERIES = ("sampling-",)
-RANKS = ("r1", "r5", "r10", "median_rank")
 
 
 def _sentence_columns() -> tuple[Column, ...]:

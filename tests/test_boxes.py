@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from regiontalk import boxes
+from regiontalk.boxes import given_boxes
+from regiontalk.errors import UsageError
 
 coordinates = st.floats(-500, 500, width=32)
 
@@ -196,3 +198,28 @@ def test_merging_order_by_hand() -> None:
 
 def test_merging_counts_a_box_of_no_area() -> None:
     assert boxes.merge_groups([[3, 3, 3, 3], [3, 3, 3, 3]], 0.7) == [[0], [1]]
+
+
+@pytest.mark.parametrize(
+    "given_by_user",
+    [
+        [[1, 2, 3]],
+        [1, 2, 3, 4],
+        [[1, 2, 3, 4], [5, 6]],
+        [["a", "b", "c", "d"]],
+        [[50, 50, 10, 10]],
+        [[9000, 0, 9100, 10]],
+        [[0, 0, float("nan"), 10]],
+    ],
+)
+def test_impossible_boxes_are_refused(given_by_user: object) -> None:
+    with pytest.raises(UsageError, match="box"):
+        given_boxes(given_by_user, (96, 64))
+
+
+def test_boxes_within_0_and_1_are_fractions_of_the_photo() -> None:
+    assert given_boxes([[0.1, 0.25, 0.5, 0.5], [0, 0, 1, 1]], (100, 40)).tolist() == [[10, 10, 50, 20], [0, 0, 100, 40]]
+    assert given_boxes([[-50, -50, 9000, 9000]], (100, 40)).tolist() == [[0, 0, 100, 40]]
+    assert given_boxes([], (100, 40)).shape == (0, 4)
+    with pytest.raises(UsageError, match=r"box 0, .*: fractions of the photo among boxes in pixels"):
+        given_boxes([[0.1, 0.1, 0.5, 0.5], [10, 10, 40, 40]], (100, 40))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from regiontalk.errors import UsageError
+
 Floats = NDArray[np.floating]
 Integers = NDArray[np.intp]
 
@@ -126,6 +128,33 @@ def merge_groups(boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool =
         free[members] = False
         counts -= close[members].sum(axis=0)
     return groups
+
+
+def given_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.float64]:
+    """The user's boxes in pixels, cut to the photo. Boxes that all lie within 0 to 1 are fractions of it."""
+    try:
+        values = np.asarray(boxes, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"boxes must be rows of four numbers: {error}") from error
+    if values.size == 0:
+        return np.zeros((0, 4))
+    if values.ndim != 2 or values.shape[1] != 4:
+        raise UsageError(f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}")
+    fractions = bool(((values >= 0) & (values <= 1)).all())
+    clipped = clip(values * (photo_size * 2) if fractions else values, *photo_size).astype(np.float64)
+    for number, box in enumerate(clipped):
+        if not (box[2] > box[0] and box[3] > box[1]):  # written so that NaN fails too
+            raise UsageError(
+                f"box {number}, {values[number].tolist()}: nothing of it lies in the photo of "
+                f"{photo_size[0]}×{photo_size[1]} pixels",
+                hint="left, top, right, bottom",
+            )
+        if not fractions and (values[number] <= 1).all() and (values[number] >= 0).all():
+            raise UsageError(
+                f"box {number}, {values[number].tolist()}: fractions of the photo among boxes in pixels",
+                hint="give all boxes in pixels, or all as fractions",
+            )
+    return clipped
 
 
 def _as_boxes(boxes: ArrayLike) -> Floats:

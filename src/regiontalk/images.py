@@ -5,21 +5,18 @@ source -> limits (`image_limits`) -> decoder, as small as it may be -> upright s
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import io
-import logging
 import os
 import re
 import stat
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +24,10 @@ from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
 
 from regiontalk import image_limits, webp
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
+from regiontalk.files import kind_of_file
 from regiontalk.image_colours import to_srgb
 from regiontalk.image_limits import Limits as Limits  # noqa: PLC0414  (exported)
+from regiontalk.quiet_pillow import quiet_libtiff, quiet_pillow
 
 Result = TypeVar("Result")
 Work = Callable[[Image.Image, bool], Result]
@@ -54,9 +53,8 @@ SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
 # Larger than what malloc keeps for later (32 MB): the memory of a large photo goes back to the system at once, where
-# every worker would otherwise keep its own. Without a handler Pillow's log goes to stderr.
+# every worker would otherwise keep its own.
 _imaging.set_block_size(1 << 26)
-logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 
 class Resized(NamedTuple):
@@ -214,7 +212,7 @@ def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]
     try:
         status = os.stat(path)  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
         if not stat.S_ISREG(status.st_mode):
-            raise ImageError(f"{name}: {_kind(status.st_mode)}, not a photo")
+            raise ImageError(f"{name}: {kind_of_file(status.st_mode)}, not a photo")
         if status.st_size > limits.file_bytes:
             raise ImageTooLarge(f"{name}: a file of {status.st_size / 1e6:.0f} MB is too large")
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -223,11 +221,6 @@ def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]
         raise ImageError(f"{name}: {error.strerror or error}") from error
     except ValueError as error:  # a NUL or a lone surrogate in the name
         raise ImageError(f"{name}: not a file name: {error}") from error
-
-
-def _kind(mode: int) -> str:
-    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def _read(file: Any, limits: Limits) -> bytes:
@@ -283,7 +276,7 @@ def _array_to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 def _work_on(
     source: bytes | IO[bytes] | Image.Image | NDArray[Any], name: str, limits: Limits, work: Work[Result]
 ) -> Result:
-    with _quiet_pillow:
+    with quiet_pillow:
         try:
             image = _undecoded(source, limits)
             image_limits.check_pixels(image.size, limits)
@@ -312,7 +305,7 @@ def _identify(file: IO[bytes], limits: Limits) -> Image.Image:
     if name == "HEIF":
         formats = ["AVIF", "HEIF"] if _switch_heif_on() else ["AVIF"]
     if name == "TIFF":
-        _quiet_libtiff()
+        quiet_libtiff()
     try:
         return Image.open(file, formats=formats)
     except UnidentifiedImageError as error:
@@ -329,12 +322,6 @@ def _switch_heif_on() -> bool:
 
     pillow_heif.register_heif_opener()
     return True
-
-
-def _quiet_libtiff() -> None:
-    """libtiff writes its errors to stderr by itself. Where its handler cannot be reached, it goes on doing so."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
 
 
 def _decode_if_quick(image: Image.Image, ours: bool) -> None:
@@ -399,39 +386,6 @@ def _short_line(text: str) -> str:
     """Names and messages come from outside: no line breaks, no control characters, not too long."""
     printable = one_line(text)
     return printable if len(printable) <= 300 else printable[:300] + "…"
-
-
-class _QuietPillow:
-    """Drops Pillow's warnings while any thread decodes.
-
-    Counted, because `warnings.catch_warnings` restores the whole list of filters and so mixes it up when
-    two threads overlap.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._rule = ("ignore", None, Warning, re.compile(r"(PIL|pillow_heif)\b"), 0)
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                _warning_rules().insert(0, self._rule)
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                with suppress(ValueError):
-                    _warning_rules().remove(self._rule)
-
-
-def _warning_rules() -> list[Any]:
-    return cast(list[Any], warnings.filters)
-
-
-_quiet_pillow = _QuietPillow()
 
 
 class _Decoding:

@@ -148,7 +148,7 @@ class Model:
         resized = photo.resized(info.input_size if size is None else size)
         height, width = resized.pixels.shape[:2]
         frame = Frame(resized.photo_size, (width, height), resized.scales)
-        given = None if boxes is None else _as_boxes(boxes, frame.photo_size)
+        given = None if boxes is None else geometry.given_boxes(boxes, frame.photo_size)
         proposed = self.runtime.propose(images.to_input(resized.pixels, info.pad_to)[None], frame.size)
         if given is not None:
             detections = rules.detect_given(self.runtime, proposed, frame, given)
@@ -424,30 +424,3 @@ def _path(source: PhotoSource) -> str:
     """The path that was given, or the name of an open file; nothing for pixels and bytes."""
     name = source if isinstance(source, str | Path) else getattr(source, "name", "")
     return str(name) if isinstance(name, str | Path) else ""
-
-
-def _as_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.float64]:
-    """The user's boxes in pixels, cut to the photo. Boxes that all lie within 0 to 1 are fractions of it."""
-    try:
-        values = np.asarray(boxes, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"boxes must be rows of four numbers: {error}") from error
-    if values.size == 0:
-        return np.zeros((0, 4))
-    if values.ndim != 2 or values.shape[1] != 4:
-        raise UsageError(f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}")
-    fractions = bool(((values >= 0) & (values <= 1)).all())
-    clipped = geometry.clip(values * (photo_size * 2) if fractions else values, *photo_size).astype(np.float64)
-    for number, box in enumerate(clipped):
-        if not (box[2] > box[0] and box[3] > box[1]):  # written so that NaN fails too
-            raise UsageError(
-                f"box {number}, {values[number].tolist()}: nothing of it lies in the photo of "
-                f"{photo_size[0]}×{photo_size[1]} pixels",
-                hint="left, top, right, bottom",
-            )
-        if not fractions and (values[number] <= 1).all() and (values[number] >= 0).all():
-            raise UsageError(
-                f"box {number}, {values[number].tolist()}: fractions of the photo among boxes in pixels",
-                hint="give all boxes in pixels, or all as fractions",
-            )
-    return clipped

@@ -14,7 +14,7 @@ from regiontalk.cli.main import run
 from regiontalk.cli.options import is_run, load_model
 from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.runtime.torch import TorchRuntime
-from regiontalk.training import engine
+from regiontalk.training import processes
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def cpu_for_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """The way of `--device cuda` on a machine without a GPU."""
-    monkeypatch.setattr(engine, "pick_device", lambda _: torch.device("cpu"))
+    monkeypatch.setattr(processes, "pick_device", lambda _: torch.device("cpu"))
 
 
 def test_a_run_a_checkpoint_and_what_is_neither(untrained_run: Path, shaken_checkpoint: Path, tiny_model: Path) -> None:

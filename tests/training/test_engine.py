@@ -13,20 +13,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.training.checkpoints import latest_checkpoint, load_fcln, read_state, read_tensors
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.engine import (
-    Engine,
-    Processes,
-    TrainingDiverged,
-    check_same_recipe,
-    noted_interrupts,
-    pick_device,
-)
+from regiontalk.training.engine import Engine, TrainingDiverged, check_same_recipe
 from regiontalk.training.optimizers import rate_factor
+from regiontalk.training.processes import Processes
 from regiontalk.training.recipe import to_dict
 
 CPU = torch.device("cpu")
@@ -222,13 +215,6 @@ class TestStops:
         resumed.train()
         whole.train()
         assert same(weights(resumed), weights(whole))
-
-    def test_told_twice_it_breaks_off(self):
-        with noted_interrupts() as noted:
-            os.kill(os.getpid(), signal.SIGINT)
-            assert noted == [signal.SIGINT]
-            with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGTERM)
 
     def test_an_error_on_the_way_is_not_hidden(self, make_engine):
         def fail(step: int) -> None:
@@ -439,28 +425,10 @@ def test_evaluating_does_not_disturb_training(make_engine):
     assert same(weights(plain), weights(watched))
 
 
-class TestProcesses:
-    def test_alone_nothing_is_shared(self, monkeypatch):
-        monkeypatch.delenv("WORLD_SIZE", raising=False)
-        with Processes.join(CPU) as processes:
-            assert processes == Processes(0, 1)
-            assert processes.is_first
-            assert processes.any_of(True, CPU)
-            assert not processes.any_of(False, CPU)
-            processes.average_gradients(nn.Linear(2, 2))
-
-    def test_only_the_first_one_writes(self, quick_recipe, tmp_path):
-        engine = Engine(FCLNTask.begin(quick_recipe()), tmp_path, CPU, Onlooker(), Processes(1, 2))
-        engine.save()
-        assert not list(tmp_path.iterdir())
-
-
-def test_devices():
-    assert pick_device("cpu") == CPU
-    if not torch.cuda.is_available():
-        assert pick_device("auto") == CPU
-        with pytest.raises(UsageError, match="no CUDA device"):
-            pick_device("cuda")
+def test_only_the_first_process_writes(quick_recipe, tmp_path):
+    engine = Engine(FCLNTask.begin(quick_recipe()), tmp_path, CPU, Onlooker(), Processes(1, 2))
+    engine.save()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_recipe_is_kept_in_plain_values(make_engine):

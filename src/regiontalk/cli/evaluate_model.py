@@ -132,8 +132,8 @@ def alignment(
         scores = iter([_aligned(model, dataset, measurement).score_matrix(records)])
     else:
         from regiontalk.training.checkpoints import best_checkpoints
-        from regiontalk.training.engine import pick_device
         from regiontalk.training.heads.alignment_model import score_matrices
+        from regiontalk.training.processes import pick_device
 
         coded = _load_codes(codes, measurement)
         for checkpoint in best_checkpoints(model):

@@ -190,7 +190,7 @@ def _load_in_torch(place: str | Path | None, device: str, heads: tuple[Path, ...
     console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
     from regiontalk.export.torch_runtime import open_torch_runtime
     from regiontalk.model import Model
-    from regiontalk.training.engine import pick_device
+    from regiontalk.training.processes import pick_device
 
     folder = loading.EMBEDDED if place is None else Path(place)
     return Model(open_torch_runtime(folder, pick_device(device), heads))

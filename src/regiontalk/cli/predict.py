@@ -116,8 +116,8 @@ def _kind(run: Path) -> str:
 def _from_codes(
     run: Path, records: Sequence[Record], codes: Path | None, on_truths: bool, beam: int | None, device: str
 ) -> Iterable[ImageRegions | Description]:
-    from regiontalk.training.engine import pick_device
     from regiontalk.training.heads.sentence_decoding import DatasetDescriber
+    from regiontalk.training.processes import pick_device
 
     if codes is None:
         raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")

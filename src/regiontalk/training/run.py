@@ -13,11 +13,12 @@ from regiontalk.errors import RegionTalkError, UsageError
 from regiontalk.model_folder import SUMS
 from regiontalk.training.checkpoints import find_checkpoint
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.engine import Engine, Processes, Watcher, pick_device
+from regiontalk.training.engine import Engine, Watcher
 from regiontalk.training.heads.alignment import AlignmentTask
 from regiontalk.training.heads.joint import JointTask
 from regiontalk.training.heads.sentences import SentencesTask
 from regiontalk.training.malloc import keep_freed_memory
+from regiontalk.training.processes import Processes, pick_device
 from regiontalk.training.recipe import load_recipe, to_dict
 
 TASKS: dict[str, Any] = {
