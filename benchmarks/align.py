@@ -8,10 +8,8 @@ python benchmarks/align.py --model my-model --json
 
 from __future__ import annotations
 
-import argparse
-import json
-
 import regiontalk
+from report import options_of, report
 from turns import photo_bytes, take_turns
 
 SHORT = "a cup of coffee stands on a wooden table"
@@ -19,11 +17,10 @@ LONG = " and ".join([SHORT] * 6)  # several windows of 24 words
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--model", help="a model folder with a words head; default: the package's own")
     parser.add_argument("--threads", type=int, help="cores; default: all")
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     model, photo = regiontalk.load(arguments.model, threads=arguments.threads), photo_bytes()
     times = take_turns(
@@ -36,7 +33,7 @@ def main() -> None:
     )
     out = {f"{name}_ms": round(value, 2) for name, value in times.items()}
     out |= {f"{name}_over_caption": round(times[name] / times["caption"], 3) for name in ("align", "align_long")}
-    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+    report(out, arguments.json)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ python benchmarks/caption.py --model my-model --json
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -33,6 +31,7 @@ from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.runtime.torch import model_info
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import Vocabulary
+from report import options_of, report
 from turns import photo_bytes
 
 ROOT = Path(__file__).parents[1]
@@ -157,19 +156,15 @@ def measure(model: Path, repeats: int, threads: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument(
         "--model", type=Path, default=regiontalk.EMBEDDED, help="a model folder; default: the package's"
     )
     parser.add_argument("--repeats", type=int, default=9, help="timed turns")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", action="store_true", help="print the JSON object alone")
     options = parser.parse_args()
     result = measure(options.model, options.repeats, options.threads)
-    if not options.json:
-        for key, value in result.items():
-            print(f"{key}: {value}")
-    print(json.dumps(result))
+    report(result, options.json)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ python benchmarks/cluster.py --photos 2000 --json
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
 import statistics
@@ -20,15 +18,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from report import options_of, report
+
 PHOTOS = sorted((Path(__file__).parents[1] / "docs" / "gallery" / "photos").glob("*.jpg"))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--photos", type=int, default=100)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     times: dict[str, list[float]] = {name: [] for name in ("plain", "ray", "plain start", "ray start")}
     with tempfile.TemporaryDirectory() as name:
@@ -59,7 +58,7 @@ def main() -> None:
         "rate_over_plain_once_started": round((plain - plain_start) / (ray - ray_start), 3),
         "same_results": True,
     }
-    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+    report(out, arguments.json)
 
 
 def copy_photos(folder: Path, count: int) -> None:

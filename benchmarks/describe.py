@@ -8,13 +8,12 @@ python benchmarks/describe.py --model my-model --json
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
 
 import regiontalk
 from regiontalk import images
 from regiontalk.model import Model
+from report import options_of, report
 from turns import photo_bytes, take_turns
 
 
@@ -26,11 +25,10 @@ def backbone_pass(model: Model, photo: bytes) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--model", help="a model folder with a sentence head; default: the package's own")
     parser.add_argument("--threads", type=int, help="cores; default: all")
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     model, photo = regiontalk.load(arguments.model, threads=arguments.threads), photo_bytes()
     works: dict[str, Callable[[], object]] = {
@@ -41,7 +39,7 @@ def main() -> None:
     times = take_turns(works, arguments.repeats)
     out = {f"{name}_ms": round(value, 2) for name, value in times.items()}
     out |= {f"{name}_over_backbone": round(times[name] / times["backbone"], 3) for name in ("beam_1", "beam_7")}
-    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+    report(out, arguments.json)
 
 
 if __name__ == "__main__":

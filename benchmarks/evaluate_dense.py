@@ -23,6 +23,7 @@ import numpy as np
 
 from jar import JarMeteor
 from regiontalk.evaluation.meteor import Meteor
+from report import options_of
 
 WIDTH, HEIGHT = 640, 480
 WORDS = {
@@ -155,7 +156,7 @@ def measure_peer(truth: Path, found: Path, count: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--predictions", type=int, default=300)
     parser.add_argument("--truths", type=int, default=40)
@@ -163,7 +164,6 @@ def main() -> None:
         "--distinct", type=int, default=60, help="captions said of one image; trained models repeat more"
     )
     parser.add_argument("--peer-images", type=int, default=4)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         truth, found = write_files(options, Path(folder))

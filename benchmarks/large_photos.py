@@ -8,10 +8,8 @@ python benchmarks/large_photos.py --json
 
 from __future__ import annotations
 
-import argparse
 import io
 import itertools
-import json
 import subprocess
 import sys
 import tempfile
@@ -27,6 +25,7 @@ from regiontalk.boxes import iou
 from regiontalk.images import open_photo, resize
 from regiontalk.model import Model
 from regiontalk.types import ImageRegions
+from report import options_of, report
 from turns import PHOTO, SIZE, take_turns
 
 PHONE = (4032, 3024)
@@ -104,11 +103,10 @@ def memory(workers: int, files: Sequence[tuple[str, bytes]]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--model", help="a model folder; default: the package's own")
     parser.add_argument("--threads", type=int, help="cores; default: all")
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--json", action="store_true", help="print the JSON object alone")
     options = parser.parse_args()
     model = regiontalk.load(options.model, threads=options.threads)
     photos = {"small": encode(SIZE), "large": encode(PHONE), "progressive": encode(PHONE, progressive=True)}
@@ -119,9 +117,7 @@ def main() -> None:
     files = [(name, encode(LARGEST, kind, **more)) for name, kind, more in LARGE_FILES]
     for name, given in {**{name: [(name, data)] for name, data in files}, "mixed": files}.items():
         out[f"memory_50_megapixels_{name}_j2_mb"] = round(memory(2, given))
-    if not options.json:
-        print("\n".join(f"{name}: {value}" for name, value in out.items()))
-    print(json.dumps(out))
+    report(out, options.json)
 
 
 if __name__ == "__main__":

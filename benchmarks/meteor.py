@@ -32,6 +32,7 @@ from jar import JarMeteor
 from regiontalk.evaluation import scoring_pool
 from regiontalk.evaluation.meteor import Meteor
 from regiontalk.evaluation.scoring_pool import MeteorWorkers
+from report import options_of
 
 Pair = tuple[str, list[str]]
 Compose = Callable[[random.Random], str]
@@ -140,10 +141,9 @@ def compare(pairs: Sequence[Pair], java: JarMeteor) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__)
     parser.add_argument("--pairs", type=int, default=5000, help="cases of each kind of work")
     parser.add_argument("--sentences", type=Path, help="a text file, a phrase or sentence a line")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     scoring_pool.FEW = 0  # what is measured here would be too little to start processes for
     start = time.perf_counter()

@@ -6,7 +6,6 @@ and on one thread, as numpy uses. Needs `regiontalk[train]` for the package onnx
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from regiontalk import boxes
+from report import options_of
 
 WIDTH, HEIGHT, STRIDE = 720, 540, 16
 # DenseCap's anchors, width × height
@@ -34,10 +34,9 @@ Floats = NDArray[np.float32]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("--threshold", type=float, default=0.7, help="IoU above which a box goes")
     parser.add_argument("--repeats", type=int, default=30, help="timed calls of each")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     result = compare(options.threshold, options.repeats)
     if options.json:

@@ -5,9 +5,7 @@ The photos are sheets of four example photos, 1280×960: about 200 kB each, as p
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import statistics
 import sys
 import tempfile
@@ -18,6 +16,7 @@ from PIL import Image
 from regiontalk.images import Photo
 from regiontalk.page import writing_page
 from regiontalk.types import ImageRegions, Region
+from report import options_of, report
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -72,17 +71,16 @@ def measure(address: str, profile: Path, repeats: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("--photos", type=int, default=330)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         write_page(page, asked.photos)
         result = {"photos": asked.photos, "megabytes": round(page.stat().st_size / 1e6, 1)}
         result |= measure(page.as_uri(), Path(folder) / "profile", asked.repeats)
-    print(json.dumps(result) if asked.json else "\n".join(f"{name:15}{value}" for name, value in result.items()))
+    report(result, asked.json)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import statistics
 import tempfile
 import time
@@ -33,6 +32,7 @@ from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import Entry, Floats, PhotoFile, StoredPhoto, Where
 from regiontalk.types import Hits
+from report import options_of, report
 
 ROOT = Path(__file__).parents[1]
 BEST = 10
@@ -41,12 +41,11 @@ NOISE = 0.3  # of a vector's length
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--photos", type=int, default=5000, help="made-up photos")
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--index", type=Path, help="the folder of an index with real photos")
     parser.add_argument("--store", help="the address of a data base; default: pgserver's, thrown away")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     model = regiontalk.load()
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +56,7 @@ def main() -> None:
             photos.update()
         address = arguments.store or start_server(Path(folder) / "postgres")
         out = measure(model, place, address, arguments)
-    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+    report(out, arguments.json)
 
 
 def start_server(folder: Path) -> str:

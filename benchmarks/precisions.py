@@ -26,6 +26,7 @@ from regiontalk.model import Model
 from regiontalk.model_folder import PRECISIONS
 from regiontalk.runtime.onnx import OnnxRuntime
 from regiontalk.training.checkpoints import find_checkpoint
+from report import options_of
 from turns import photo_bytes
 
 
@@ -59,13 +60,12 @@ def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: P
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--photos", type=int, default=200, help="dev photos for mAP, evenly spaced")
     parser.add_argument("--repeats", type=int, default=9, help="timed turns")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", action="store_true", help="print the JSON object alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         result = measure(find_checkpoint(options.checkpoint), options.data, options, Path(folder))

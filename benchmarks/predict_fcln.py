@@ -7,8 +7,6 @@ python benchmarks/predict_fcln.py recipes/fcln-paper.toml --size 720 600 --json
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -25,6 +23,7 @@ from regiontalk.runtime.torch import TorchRuntime, model_info
 from regiontalk.training.processes import pick_device
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import Vocabulary
+from report import options_of, report
 from train_fcln import WORDS
 
 
@@ -54,13 +53,12 @@ def measure(model: Model, net: FCLN, size: tuple[int, int], device: torch.device
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("recipe", type=Path)
     parser.add_argument("--size", type=int, nargs=2, default=(720, 600), metavar=("WIDTH", "HEIGHT"))
     parser.add_argument("--proposals", type=int)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     device, recipe = pick_device(options.device), load_recipe(options.recipe)
     settings = recipe.prediction
@@ -76,10 +74,7 @@ def main() -> None:
         "proposals": settings.proposals,
         **measure(model, net, tuple(options.size), device, options.repeats),
     }
-    if not options.json:
-        for key, value in result.items():
-            print(f"{key}: {value}")
-    print(json.dumps(result))
+    report(result, options.json)
 
 
 if __name__ == "__main__":

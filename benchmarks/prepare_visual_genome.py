@@ -17,15 +17,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from report import options_of
+
 IMAGES = 108_077
 FEWEST, MOST = 30, 70  # regions of an image: 50 on average
 WORDS = ["a", "the", "man", "woman", "red", "blue", "standing", "wearing", "sign", "street", "on", "with"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("--images", type=int, default=IMAGES, help="how many images to generate")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--run", choices=["regiontalk", "plain"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -16,7 +16,6 @@ python benchmarks/search.py --json
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import resource
@@ -37,6 +36,7 @@ from regiontalk.search.build import identify
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import Entry, Floats, IndexedModel, PhotoFile, Where
 from regiontalk.types import Region
+from report import options_of, report
 from turns import take_turns
 
 TOGETHER = 500  # photos in a transaction: nobody looks at them
@@ -46,14 +46,13 @@ CHUNK = 8  # photos that are captioned, then indexed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--counts", type=int, nargs="*", default=[10_000, 30_000, 100_000], help="made-up photos")
     parser.add_argument("--words", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--unchanged", type=int, default=10_000, help="photos of the second run; 0: none")
     parser.add_argument("--photos", type=Path, help="a folder with photos, to be indexed elsewhere")
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     model, out = regiontalk.load(), dict[str, Any]()
     out["points"] = [measure_queries(identify(model), count, arguments) for count in arguments.counts]
@@ -63,7 +62,7 @@ def main() -> None:
         out |= measure_unchanged(model, arguments.unchanged)
     if arguments.photos is not None:
         out |= measure_indexing(model, arguments.photos) | measure_kills(arguments.photos, arguments.kills)
-    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+    report(out, arguments.json)
 
 
 def measure_queries(indexed: IndexedModel, count: int, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import io
-import json
 import multiprocessing
 import os
 import random
@@ -32,18 +31,18 @@ from typing import Any
 from PIL import Image
 
 import regiontalk
+from report import options_of, report
 from turns import PHOTO, take_turns
 
 SIZE = (4000, 3000)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     body = to_form(large_photo())
     command = [sys.executable, "-m", "regiontalk", "serve", "--no-open", "--port", "0", "-j", str(arguments.workers)]
@@ -57,7 +56,7 @@ def main() -> None:
             server.terminate()
             server.wait()
     out |= {"seconds_to_end": round(time.perf_counter() - began, 2), "exit_code": server.returncode}
-    print(json.dumps(out) if arguments.json else "\n".join(f"{name}: {value}" for name, value in out.items()))
+    report(out, arguments.json)
 
 
 def large_photo() -> bytes:

@@ -10,7 +10,6 @@ python benchmarks/suppression.py data/flickr8k_entities --photos 300
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -35,6 +34,7 @@ from regiontalk.model import Model
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence, Floats, features
 from regiontalk.vocabulary import Vocabulary
+from report import options_of
 
 THRESHOLDS = (0.4, 0.5, 0.6)
 LOOSE = (0.6, 0.7)  # NMS before the learned suppression
@@ -129,11 +129,10 @@ def compare(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", help="a model folder; default: the package's own")
     parser.add_argument("--photos", type=int, default=300, help="dev photos, evenly spaced")
-    parser.add_argument("--json", action="store_true", help="print the JSON object alone")
     options = parser.parse_args()
     model = regiontalk.load(options.model)
     fitted = model.runtime.info.prediction

@@ -10,7 +10,6 @@ python benchmarks/table1.py --json
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import statistics
@@ -33,6 +32,7 @@ from regiontalk.runtime.torch import TorchRuntime, model_info
 from regiontalk.training.processes import pick_device
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import Vocabulary
+from report import options_of
 from train_fcln import WORDS
 from turns import PHOTO
 
@@ -131,13 +131,12 @@ def measure(systems: dict[str, System], photo: Image.Image, counts: tuple[int, .
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--runs", type=Path, help="a folder with trained runs table1-…")
     parser.add_argument("--proposals", type=int, nargs="+", default=[300, 100])
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), help="fcln must be among them")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     device = pick_device(options.device)
     torch.manual_seed(0)

@@ -5,8 +5,6 @@ python benchmarks/train_fcln.py recipes/compact.toml --batch 32 --json
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +22,7 @@ from regiontalk.training.processes import pick_device
 from regiontalk.training.recipe import load_recipe
 from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.vocabulary import Vocabulary
+from report import options_of, report
 
 WORDS = 2900
 TRUTHS = 12
@@ -106,12 +105,11 @@ def measure(recipe: FCLNRecipe, device: torch.device, repeats: int) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("recipe", type=Path)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     device = pick_device(options.device)
     recipe = load_recipe(options.recipe)
@@ -126,10 +124,7 @@ def main() -> None:
     result = measure(recipe, device, options.repeats)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     result_with_place = {"recipe": str(options.recipe), "device": name, "batch": recipe.run.batch, **result}
-    if not options.json:
-        for key, value in result_with_place.items():
-            print(f"{key:28s} {value}")
-    print(json.dumps(result_with_place))
+    report(result_with_place, options.json)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ torchrun --nproc-per-node 2 benchmarks/train_processes.py --recipe recipes/tiny.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -26,6 +25,7 @@ from regiontalk.training.loader import StepBatch
 from regiontalk.training.processes import Processes
 from regiontalk.training.recipe import load_recipe
 from regiontalk.training.run import TASKS
+from report import options_of
 from turns import take_turns
 
 CPU = torch.device("cpu")
@@ -49,11 +49,10 @@ class Loss(nn.Module):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of(__doc__)
     parser.add_argument("--recipe", type=Path, required=True)
     parser.add_argument("--set", dest="changes", action="append", default=[])
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     recipe = load_recipe(arguments.recipe, tuple(arguments.changes))
     with Processes.join(CPU) as processes, tempfile.TemporaryDirectory() as folder:
