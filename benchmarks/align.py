@@ -9,19 +9,15 @@ python benchmarks/align.py --model my-model --json
 from __future__ import annotations
 
 import regiontalk
-from report import options_of, report
-from turns import photo_bytes, take_turns
+from report import report
+from turns import photo_bytes, read_options, take_turns
 
 SHORT = "a cup of coffee stands on a wooden table"
 LONG = " and ".join([SHORT] * 6)  # several windows of 24 words
 
 
 def main() -> None:
-    parser = options_of(__doc__)
-    parser.add_argument("--model", help="a model folder with a words head; default: the package's own")
-    parser.add_argument("--threads", type=int, help="cores; default: all")
-    parser.add_argument("--repeats", type=int, default=15)
-    arguments = parser.parse_args()
+    arguments = read_options(__doc__)
     model, photo = regiontalk.load(arguments.model, threads=arguments.threads), photo_bytes()
     times = take_turns(
         {

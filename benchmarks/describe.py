@@ -13,8 +13,8 @@ from collections.abc import Callable
 import regiontalk
 from regiontalk import images
 from regiontalk.model import Model
-from report import options_of, report
-from turns import photo_bytes, take_turns
+from report import report
+from turns import photo_bytes, read_options, take_turns
 
 
 def backbone_pass(model: Model, photo: bytes) -> None:
@@ -25,11 +25,7 @@ def backbone_pass(model: Model, photo: bytes) -> None:
 
 
 def main() -> None:
-    parser = options_of(__doc__)
-    parser.add_argument("--model", help="a model folder with a sentence head; default: the package's own")
-    parser.add_argument("--threads", type=int, help="cores; default: all")
-    parser.add_argument("--repeats", type=int, default=15)
-    arguments = parser.parse_args()
+    arguments = read_options(__doc__)
     model, photo = regiontalk.load(arguments.model, threads=arguments.threads), photo_bytes()
     works: dict[str, Callable[[], object]] = {
         "backbone": lambda: backbone_pass(model, photo),

@@ -25,8 +25,8 @@ from regiontalk.boxes import iou
 from regiontalk.images import open_photo, resize
 from regiontalk.model import Model
 from regiontalk.types import ImageRegions
-from report import options_of, report
-from turns import PHOTO, SIZE, take_turns
+from report import report
+from turns import PHOTO, SIZE, read_options, take_turns
 
 PHONE = (4032, 3024)
 LARGEST = (8160, 6120)
@@ -103,11 +103,7 @@ def memory(workers: int, files: Sequence[tuple[str, bytes]]) -> float:
 
 
 def main() -> None:
-    parser = options_of(__doc__)
-    parser.add_argument("--model", help="a model folder; default: the package's own")
-    parser.add_argument("--threads", type=int, help="cores; default: all")
-    parser.add_argument("--repeats", type=int, default=15)
-    options = parser.parse_args()
+    options = read_options(__doc__)
     model = regiontalk.load(options.model, threads=options.threads)
     photos = {"small": encode(SIZE), "large": encode(PHONE), "progressive": encode(PHONE, progressive=True)}
     times = take_turns({name: lambda data=data: model(data) for name, data in photos.items()}, options.repeats)

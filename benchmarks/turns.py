@@ -1,7 +1,8 @@
-"""What benchmarks of one photo share: the photo, and works that take turns."""
+"""What benchmarks of one photo share: options, the photo, and works that take turns."""
 
 from __future__ import annotations
 
+import argparse
 import io
 import statistics
 import time
@@ -10,8 +11,18 @@ from pathlib import Path
 
 from PIL import Image
 
+from report import options_of
+
 PHOTO = Path(__file__).parents[1] / "examples" / "photos" / "coffee.jpg"
 SIZE = (640, 480)
+
+
+def read_options(description: str | None) -> argparse.Namespace:
+    parser = options_of(description)
+    parser.add_argument("--model", help="a model folder; default: the package's own")
+    parser.add_argument("--threads", type=int, help="cores; default: all")
+    parser.add_argument("--repeats", type=int, default=15)
+    return parser.parse_args()
 
 
 def photo_bytes() -> bytes:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regiontalk.data.sources import NO_SPLIT, Source, as_size, read_split_file, reading, split_of, xywh_box
+from regiontalk.data.sources import NO_SPLIT, Source, read_split_file, split_of
 from regiontalk.errors import DataError
 
 
@@ -39,22 +39,3 @@ def test_a_wrong_split_file_is_named(tmp_path, content, problem):
 @pytest.mark.parametrize(("name", "ours"), [("val", "dev"), ("restval", "train"), (" Test ", "test")])
 def test_splits_get_our_names(name, ours):
     assert split_of(name, "here") == ours
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [(KeyError("url"), "f, item 3: there is no 'url'"), (TypeError("not text"), "f, item 3: not text")],
-)
-def test_a_missing_or_mistyped_field_is_named_with_its_place(error, message):
-    with pytest.raises(DataError) as caught, reading("f, item 3"):
-        raise error
-    assert caught.value.message == message
-
-
-def test_sums_are_rounded():
-    assert xywh_box(255.11, 1, 36.72, 2) == (255.11, 1, 291.83, 3)
-
-
-def test_an_image_has_pixels():
-    with pytest.raises(ValueError, match="0×5"):
-        as_size(0, 5)

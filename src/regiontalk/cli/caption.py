@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from regiontalk.cli import outputs
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
-from regiontalk.cli.each_photo import PhotoOptions, Request, photo_options
+from regiontalk.cli.each_photo import PhotoOptions, Request, format_option, photo_options
 from regiontalk.cli.options import finite
 from regiontalk.errors import UsageError
 from regiontalk.photos import STDIN
@@ -46,9 +45,7 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 @click.option(
     "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes: pixels, or fractions."
 )
-@click.option(
-    "--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format; yolo needs -o FOLDER."
-)
+@format_option
 @click.option(
     "--alt", is_flag=True, help="An alt text for each photo: a sentence if it is sure, else the sure regions."
 )

@@ -94,6 +94,11 @@ class PhotoOptions:
         return {"model": [_fingerprint(place) for place in places], "device": self.device, "mp": self.max_megapixels}
 
 
+format_option = click.option(
+    "--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format; yolo needs -o FOLDER."
+)
+
+
 def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost decorator."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regiontalk.cli import console, outputs, render
-from regiontalk.cli.each_photo import PhotoOptions, photo_options, put_all
+from regiontalk.cli.each_photo import PhotoOptions, format_option, photo_options, put_all
 from regiontalk.cli.options import finite, heads_option
 from regiontalk.errors import IndexProblem, ModelError, SkippedInputs, UsageError
 from regiontalk.images import Limits, Photo
@@ -35,9 +35,7 @@ MOST_PHRASES = 100
     callback=finite,
     help="Leave out regions less likely than this; default: the model's. 0 shows the nearest whatever they are.",
 )
-@click.option(
-    "--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format; yolo needs -o FOLDER."
-)
+@format_option
 @click.option(
     "--look-again", is_flag=True, help="Look at photos also where an index knows them: slower, more often right."
 )

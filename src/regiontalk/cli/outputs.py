@@ -15,7 +15,7 @@ from PIL import ExifTags, Image
 
 from regiontalk.cli import console, render
 from regiontalk.data import exports, xmp
-from regiontalk.data.sources import reading
+from regiontalk.data.fields import reading
 from regiontalk.errors import DiskFull, InputError, OutputError, UsageError
 from regiontalk.files import FreeNames, json_line, open_file, read_file, replacing
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits

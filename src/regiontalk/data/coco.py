@@ -18,22 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regiontalk import __version__
+from regiontalk.data.fields import Scores, as_object, as_size, as_text, box_xywh, reading, scores_of, xywh_box
 from regiontalk.data.json_stream import stream_members
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import (
-    Format,
-    Item,
-    Scores,
-    Source,
-    as_object,
-    as_size,
-    as_text,
-    box_xywh,
-    reading,
-    scores_of,
-    split_of,
-    xywh_box,
-)
+from regiontalk.data.sources import Format, Item, Source, split_of
 from regiontalk.errors import DataError
 from regiontalk.types import BoxXYXY, ImageRegions
 

@@ -13,19 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from regiontalk.data.fields import SCORES, as_size, reading, scores_of, xywh_box
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import (
-    SCORES,
-    Format,
-    Item,
-    Source,
-    as_size,
-    read_text,
-    reading,
-    scores_of,
-    split_of,
-    xywh_box,
-)
+from regiontalk.data.sources import Format, Item, Source, read_text, split_of
 from regiontalk.errors import DataError
 from regiontalk.types import AltText, BoxXYXY, Description, ImageRegions
 

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
+from regiontalk.data.fields import as_size, reading
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.region_boxes import union
-from regiontalk.data.sources import Format, Item, Source, as_size, read_lines, read_split_lists, reading
+from regiontalk.data.sources import Format, Item, Source, read_lines, read_split_lists
 from regiontalk.errors import DataError
 from regiontalk.files import read_file
 from regiontalk.types import BoxXYXY

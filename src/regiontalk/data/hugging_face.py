@@ -10,20 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from regiontalk.data.fields import SCORES, as_object, as_size, as_text, box_xywh, reading, scores_of, xywh_box
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import (
-    SCORES,
-    Format,
-    Item,
-    Source,
-    as_object,
-    as_size,
-    as_text,
-    box_xywh,
-    reading,
-    scores_of,
-    xywh_box,
-)
+from regiontalk.data.sources import Format, Item, Source
 from regiontalk.files import read_json_lines
 from regiontalk.types import ImageRegions
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from regiontalk.data.fields import as_object, as_size, reading, xywh_box
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, annotations_path
-from regiontalk.data.sources import Format, Item, Source, as_object, as_size, reading, split_of, xywh_box
+from regiontalk.data.sources import Format, Item, Source, split_of
 from regiontalk.files import open_file, read_json_lines
 from regiontalk.typed import to_dataclass
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.data import flickr8k, flickr30k_entities
+from regiontalk.data.fields import as_object, as_text, reading
 from regiontalk.data.json_stream import stream_members
 from regiontalk.data.records import Record
-from regiontalk.data.sources import Format, Item, Source, as_object, as_text, reading, split_of
+from regiontalk.data.sources import Format, Item, Source, split_of
 from regiontalk.errors import DataError
 
 

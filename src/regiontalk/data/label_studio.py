@@ -16,20 +16,10 @@ from statistics import fmean
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from regiontalk.data.fields import Scores, as_object, as_size, as_text, box_xywh, reading, scores_of
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import (
-    Format,
-    Item,
-    Scores,
-    Source,
-    as_object,
-    as_size,
-    as_text,
-    box_xywh,
-    reading,
-    scores_of,
-)
+from regiontalk.data.sources import Format, Item, Source
 from regiontalk.types import BoxXYXY, ImageRegions
 
 LABEL = "region"

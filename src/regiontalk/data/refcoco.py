@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.data.coco import Photo, photo_of, take_entries
+from regiontalk.data.fields import xywh_box
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Source, split_of, xywh_box
+from regiontalk.data.sources import Format, Item, Source, split_of
 from regiontalk.errors import DataError
 from regiontalk.files import read_file, read_json
 from regiontalk.typed import WithMore, to_dataclass

@@ -21,19 +21,10 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from regiontalk.data.fields import as_object, as_size, as_text, box_xywh, reading, scores_of
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import (
-    Format,
-    Item,
-    Source,
-    as_object,
-    as_size,
-    as_text,
-    box_xywh,
-    reading,
-    scores_of,
-)
+from regiontalk.data.sources import Format, Item, Source
 from regiontalk.errors import DataError
 from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import LONGEST_PHRASE, clean_densecap

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree as ET
 
+from regiontalk.data.fields import reading
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Skipped, Source, reading
+from regiontalk.data.sources import Format, Item, Skipped, Source
 from regiontalk.errors import ImageError, RegionTalkError
 from regiontalk.files import LONGEST_LINE, read_file
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits

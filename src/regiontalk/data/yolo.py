@@ -18,19 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from regiontalk.data.fields import SCORES, Scores, reading, scores_of
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import (
-    SCORES,
-    SPLIT_NAMES,
-    Format,
-    Item,
-    Scores,
-    Source,
-    read_lines,
-    read_text,
-    reading,
-    scores_of,
-)
+from regiontalk.data.sources import SPLIT_NAMES, Format, Item, Source, read_lines, read_text
 from regiontalk.errors import DataError, InputError
 from regiontalk.files import FreeNames, new_folder
 from regiontalk.photos import find_photos
