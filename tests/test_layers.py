@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -82,7 +83,8 @@ FILES = module_files()
 
 
 def imports(path: Path) -> set[str]:
-    """What a file imports, anywhere in it: our modules without the package's name, others' packages by theirs."""
+    """What a file imports, anywhere in it: our modules without the package's name, others' packages by theirs, nothing
+    of the standard library."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -90,7 +92,7 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: write imports out"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {_module(name) for name in found}
+    return {_module(name) for name in found if name.partition(".")[0] not in sys.stdlib_module_names}  # "types" is ours
 
 
 def _module(name: str) -> str:
