@@ -57,8 +57,8 @@ def test_snippets_of_a_data_set(
     photos = lines("out.jsonl")
     assert len(photos) == 10
     assert found["snippets"] == sum(len(photo["snippets"]) for photo in photos) > 0
-    speaker = ["--speaker", str(sentences_run / "run"), "--split", "dev"]
-    assert run([*asked, "--alignment", str(alignment_run), *speaker, "-q"]) == 0
+    sentence_net = ["--sentence-net", str(sentences_run / "run"), "--split", "dev"]
+    assert run([*asked, "--alignment", str(alignment_run), *sentence_net, "-q"]) == 0
     weights = [one["weight"] for photo in lines("out.jsonl") for one in photo["snippets"]]
     assert all(0.1 <= weight <= 1 for weight in weights)
     assert run([*asked, "--alignment", "nowhere"]) == 6

@@ -285,7 +285,7 @@ def codes(
 @click.option("--alignment", type=options.PLACE, required=True, help="The run of an alignment net, on the same codes.")
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer are the snippets.")
 @options.place_weight_option
-@click.option("--speaker", type=options.PLACE, help="A run on such snippets: regions are weighed by it as well.")
+@click.option("--sentence-net", type=options.PLACE, help="A run on such snippets, which weighs the regions as well.")
 @options.one_split_option
 @options.json_option
 @options.quiet_option
@@ -297,7 +297,7 @@ def snippets(
     alignment: Path,
     beta: float,
     place_weight: float,
-    speaker: Path | None,
+    sentence_net: Path | None,
     split: str | None,
     as_json: bool,
     quiet: bool,
@@ -312,7 +312,7 @@ def snippets(
     from regiontalk.training.heads.snippets import find_snippets
 
     records = Dataset(dataset, split)
-    found = find_snippets(records, codes, alignment, beta, place_weight, speaker)
+    found = find_snippets(records, codes, alignment, beta, place_weight, sentence_net)
     count = write_snippets(out, console.track(found, f"Aligning {dataset}", len(records), quiet))
     _print_description(str(out), {"photos": len(records), "snippets": count}, as_json)
 
