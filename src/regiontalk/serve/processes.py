@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-LOOKING, INDEXING = 10, 15  # niceness: the server, which only passes things on, goes before both
+LOOKING, INDEXING = 5, 10  # niceness: the server, which only passes things on, goes before both
 LARGEST_GROWTH = 2 << 30  # bytes of memory that a process may take beside the loaded model
 
 Work = Callable[[Connection, Settings], None]
