@@ -11,7 +11,10 @@ import pytest
 import misbehaving
 from conftest import draw_scene
 from http_server import serving
+from postgres_server import Server
+from regiontalk.cli.main import run
 from regiontalk.errors import IndexProblem
+from regiontalk.loading import load
 from regiontalk.search.index import Index
 from regiontalk.serve.indexing import Indexing
 from regiontalk.serve.settings import Settings
@@ -67,3 +70,54 @@ def test_a_folder_without_photos_and_one_that_cannot_be_written_now_are_served(
     (index.place / "index.sqlite").write_bytes(b"no database" * 1000)
     with pytest.raises(IndexProblem):
         len(index)
+
+
+def test_servers_share_an_index_in_a_data_base(aligning_model: Path, tmp_path: Path, postgres: Server) -> None:
+    """What one of them says of a photo, the other one says too; photos of other folders are not theirs to show."""
+    own, foreign = tmp_path / "own", tmp_path / "foreign"
+    for folder, size in ((own, (64, 48)), (own / "trip", (72, 48)), (foreign, (48, 64))):
+        folder.mkdir()
+        draw_scene(size).save(folder / "a.png")
+    (own / "link.png").symlink_to(foreign / "a.png")
+    options = ("--store", postgres.address, "--model", str(aligning_model))
+    for folder, more in ((own, ["--rebuild"]), (foreign, [])):
+        assert run(["index", str(folder), *options, "-q", *more]) == 0
+    index = Index.open(foreign, model=load(aligning_model), store=postgres.address)
+    (other,) = index.photos()
+    index.close()
+    with serving(own, *options, "--workers", "1") as one, serving(own, *options, "--workers", "1") as two:
+        health = one.get("/api/health").json
+        assert (health["photos"], health["indexing"]) == (3, None)
+        found = one.get("/api/search?q=circle").json
+        assert found == two.get("/api/search?q=circle").json
+        assert [hit["path"] for hit in one.get("/api/search?q=circle&folder=trip").json["hits"]] == ["trip/a.png"]
+        ids = {photo["path"]: photo["id"] for photo in one.get("/api/photos").json["photos"]}
+        assert sorted(ids) == ["a.png", "link.png", "trip/a.png"]
+        assert two.get(f"/api/photos/{ids['a.png']}/image").status == 200
+        for hidden in (ids["link.png"], other.id):
+            assert two.get(f"/api/photos/{hidden}/image").status == 404
+        assert two.get(f"/api/photos/{other.id}").status == 404
+        regions = [{"xyxy": [1, 2, 30, 40], "caption": "a ball"}]
+        assert one.put(f"/api/photos/{ids['a.png']}/regions", {"regions": regions}).status == 200
+        assert two.get(f"/api/photos/{ids['a.png']}").json["corrected"]
+        draw_scene((80, 48)).save(own / "new.png")
+        assert run(["index", str(own), *options, "-q"]) == 0
+        assert two.get("/api/photos").json["total"] == two.get("/api/health").json["photos"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["DIR", "--store", "postgresql://me:secret@127.0.0.1:1/photos"], 5),
+        (["DIR", "--store", "postgresql://here/photos", "--index", "DIR"], 2),
+        (["--store", "postgresql://here/photos"], 2),
+    ],
+)
+def test_a_store_that_cannot_be_served_is_said(
+    arguments: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(tmp_path) if one == "DIR" else one for one in arguments]
+    assert run(["serve", "--port", "0", "--no-open", *given]) == code
+    said = capsys.readouterr().err
+    assert said.startswith("regiontalk: ")
+    assert "secret" not in said

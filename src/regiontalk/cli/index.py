@@ -40,6 +40,11 @@ def check_store(address: str | None) -> str | None:
     return address
 
 
+def check_one_place(place: Path | None, store: str | None) -> None:
+    if store is not None and place is not None:
+        raise UsageError("--index and --store are two places for the index: give one")
+
+
 @click.command()
 @click.argument("folder", type=options.PLACE, metavar="DIR")
 @place_option
@@ -82,8 +87,7 @@ def command(
     from regiontalk.search.index import Index
 
     options.check_engine(engine, address)
-    if store is not None and place is not None:
-        raise UsageError("--index and --store are two places for the index: give one")
+    check_one_place(place, store)
     source = _remote_source(folder) if engine == options.RAY and store is not None else None
     if source is None:
         options.check_folder(folder)

@@ -10,7 +10,7 @@ import click
 
 from regiontalk.cli import console, outputs
 from regiontalk.cli.boxes_option import read_boxes
-from regiontalk.cli.index import place_option, store_option
+from regiontalk.cli.index import check_one_place, place_option, store_option
 from regiontalk.cli.options import PLACE, completes, device_option, finite, load_model, model_option
 from regiontalk.errors import UsageError
 from regiontalk.types import Hit, Hits
@@ -107,11 +107,9 @@ def _find_index(
     from regiontalk.search.index import Index
 
     loaded = load_model(model, device)
-    if store is not None and place is not None:
-        raise UsageError("--index and --store are two places for the index: give one")
+    check_one_place(place, store)
     if store is not None:
-        index = Index.open(folder, model=loaded, store=store)
-        return index, index.below if folder else ""
+        return Index.open(folder or "/", model=loaded, store=store), ""
     if place is not None:
         return Index.open(folder or ".", model=loaded, place=place), ""
     return Index.around(folder or ".", model=loaded)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.index import place_option
-from regiontalk.cli.options import check_folder, completes, finite, max_megapixels_option
+from regiontalk.cli.index import check_one_place, place_option, store_option
+from regiontalk.cli.options import Decorated, check_folder, completes, finite, max_megapixels_option
+from regiontalk.errors import UsageError
+
+
+def _limit_option(name: str, most: float, default: float, help: str) -> Callable[[Decorated], Decorated]:
+    kind = click.FloatRange(0, most, min_open=True)
+    return click.option(name, type=kind, callback=finite, default=default, show_default=True, help=help)
 
 
 @click.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
 @place_option
+@store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Another name that people call it by.")
@@ -29,28 +37,15 @@ from regiontalk.cli.options import check_folder, completes, finite, max_megapixe
     "-j", "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that look at photos."
 )
 @max_megapixels_option
-@click.option(
-    "--max-megabytes",
-    type=click.FloatRange(0, 1000, min_open=True),
-    callback=finite,
-    default=25.0,
-    show_default=True,
-    help="Refuse larger uploads.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0, 3600, min_open=True),
-    callback=finite,
-    default=20.0,
-    show_default=True,
-    help="Seconds that an upload may take, and a look at a photo.",
-)
+@_limit_option("--max-megabytes", 1000, 25.0, "Refuse larger uploads.")
+@_limit_option("--timeout", 3600, 20.0, "Seconds that an upload may take, and a look at a photo.")
 @click.option("--open/--no-open", "show", default=True, help="Whether to show the page in a browser.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes.")
 def command(
     *,
     folder: Path | None,
     place: Path | None,
+    store: str | None,
     host: str,
     port: int,
     allowed: tuple[str, ...],
@@ -64,12 +59,18 @@ def command(
 ) -> None:
     """Serve the page and the HTTP API; with DIR, also a search over the photos in it.
 
-    Only this machine can reach it, unless --host says otherwise.
+    The server keeps the index of DIR up to date. With --store, `regiontalk index DIR --store` does that, and any number
+    of servers search it. Only this machine can reach the server, unless --host says otherwise.
     """
     console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run
     from regiontalk.serve.settings import Settings
 
+    check_one_place(place, store)
+    if store is not None:
+        console.need("postgres", "an index in PostgreSQL", "psycopg", "pgvector")
+        if folder is None:
+            raise UsageError("--store without a folder", hint="name the one whose photos are served: DIR")
     if folder is not None:
         check_folder(folder)
 
@@ -80,4 +81,5 @@ def command(
         if show:
             webbrowser.open(address)
 
-    run(Settings(folder, place, model, host, port, allowed, workers, max_megapixels, max_megabytes, timeout), ready)
+    limits = (workers, max_megapixels, max_megabytes, timeout)
+    run(Settings(folder, place, store, model, host, port, allowed, *limits), ready)

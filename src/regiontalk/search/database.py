@@ -22,7 +22,7 @@ import numpy as np
 
 from regiontalk.errors import IndexProblem
 from regiontalk.files import FULL, open_file
-from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, StoredPhoto, Where
+from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, StoredPhoto, Where, conditions
 from regiontalk.types import Region
 
 FOLDER = ".regiontalk"
@@ -97,9 +97,9 @@ def busy(folder: Path) -> IndexProblem:
     return IndexProblem(f"{folder}: another process is writing the index", hint="wait until it has finished")
 
 
-def take_lock(folder: Path) -> sqlite3.Connection:
+def take_lock(folder: Path, wait: float = 0) -> sqlite3.Connection:
     """Held as long as the connection is open; it ends with its process, whatever kills that."""
-    lock = _open(folder / LOCK, "rwc", wait=0)
+    lock = _open(folder / LOCK, "rwc", wait)
     try:
         lock.execute("BEGIN EXCLUSIVE")
     except BaseException:
@@ -264,31 +264,20 @@ def _read_checked(database: sqlite3.Connection, condition: str, value: object) -
 
 def files(database: sqlite3.Connection, folder: str) -> list[Any]:
     """Path, size, time of change and digest of the photos below a folder."""
-    conditions, values = _conditions(Where(folder))
-    return database.execute(f"SELECT path, bytes, modified, digest FROM photos WHERE {conditions}", values).fetchall()
+    meant, values = conditions(Where(folder), "?")
+    return database.execute(f"SELECT path, bytes, modified, digest FROM photos WHERE {meant}", values).fetchall()
+
+
+def count(database: sqlite3.Connection, folder: str) -> int:
+    meant, values = conditions(Where(folder), "?")
+    return int(database.execute(f"SELECT count(*) FROM photos WHERE {meant}", values).fetchone()[0])
 
 
 def ids(database: sqlite3.Connection, where: Where, order: str = "id", limit: int = -1, offset: int = 0) -> Ids:
     """The photos that are meant, by rising id or in another order."""
-    conditions, values = _conditions(where)
-    query = f"SELECT id FROM photos WHERE {conditions} ORDER BY {order} LIMIT ? OFFSET ?"
+    meant, values = conditions(where, "?")
+    query = f"SELECT id FROM photos WHERE {meant} ORDER BY {order} LIMIT ? OFFSET ?"
     return _ids(database, query, [*values, limit, offset])
-
-
-def _conditions(where: Where) -> tuple[str, list[Any]]:
-    conditions: list[str] = ["1"]
-    values: list[Any] = []
-    if where.folder:
-        below = os.fsencode(where.folder)
-        conditions.append("path >= ? AND path < ?")
-        values += [below + b"/", below + b"0"]  # 0 is the sign after the slash
-    if where.since:
-        conditions.append("taken >= ?")
-        values.append(where.since)
-    if where.until:
-        conditions.append("substr(taken, 1, ?) <= ?")
-        values += [len(where.until), where.until]
-    return " AND ".join(conditions), values
 
 
 def said(database: sqlite3.Connection, word: str) -> Ids:

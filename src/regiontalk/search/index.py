@@ -39,7 +39,7 @@ class Index:
     address: str | None = None
     """Of the data base."""
     below: str = ""
-    """The folder in `root` that `update` looks at."""
+    """The folder in `root` that it is about, where a data base holds the photos of others too."""
     _store: Store | None = field(default=None, repr=False)
 
     @classmethod
@@ -55,14 +55,14 @@ class Index:
 
         `model`: the one that looks at photos and reads queries (default: the package's own). `place`: the folder of the
         index (default: `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL data base in
-        its place, which many folders share: "postgresql://user@host/photos".
+        its place, which many folders share: "postgresql://user@host/photos"; all that it holds is below "/".
         """
         root = Path(folder).expanduser()
         own = root / database.FOLDER if place is None else Path(place).expanduser()
         if store is None:
             return cls(root, own, model)
         whole = root.resolve()
-        return cls(Path(whole.anchor), own, model, store, whole.relative_to(whole.anchor).as_posix())
+        return cls(Path(whole.anchor), own, model, store, _inside(whole, Path(whole.anchor)))
 
     @classmethod
     def around(cls, folder: str | Path, *, model: Model | None = None) -> tuple[Index, str]:
@@ -71,8 +71,13 @@ class Index:
         for levels, above in enumerate((start.resolve(), *start.resolve().parents)):
             if (above / database.FOLDER / database.NAME).exists():
                 root = Path(os.path.normpath(start.joinpath(*[".."] * levels))) if levels else start
-                return cls.open(root, model=model), start.resolve().relative_to(above).as_posix().removeprefix(".")
+                return cls.open(root, model=model), _inside(start.resolve(), above)
         return cls.open(start, model=model), ""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the photos that it is about."""
+        return self.root / self.below
 
     def update(
         self,
@@ -92,8 +97,8 @@ class Index:
         another thread.
         """
         self.model = model or self._model()
-        if not (self.root / self.below).is_dir():
-            raise InputError(f"{self.root / self.below}: no such folder")
+        if not self.folder.is_dir():
+            raise InputError(f"{self.folder}: no such folder")
         if rebuild:
             self.close()
         with self.writing(rebuild) as store:
@@ -139,7 +144,7 @@ class Index:
         """
         if threshold is not None and not 0 <= threshold <= 1:
             raise UsageError(f"threshold is {threshold}; it is a probability from 0 to 1")
-        where, searcher = _where(top, folder, since, until), Searcher(self._opened(), self._model().runtime)
+        where, searcher = self._where(top, folder, since, until), Searcher(self._opened(), self._model().runtime)
         return self._placed(searcher.search(query, top, threshold, where))
 
     def find(
@@ -149,7 +154,7 @@ class Index:
         without looking at photos again. Photos that have changed since are left out; the likeliest come first."""
         model, found = self._model(), []
         sought = Sought(model.runtime, phrases, threshold, top)
-        for file, own in sought.find_in(self._opened(), Where(folder.strip("/"))):
+        for file, own in sought.find_in(self._opened(), self._where(folder=folder)):
             path = self.root / file.path
             if _is_as_it_was(path, file):
                 opens = Photo(str(path), model.limits)
@@ -168,7 +173,7 @@ class Index:
     ) -> Hits:
         """The photos with a region most like a box of a photo (default: like the whole photo), by cosine. The photo
         itself is left out. Options as in `search`."""
-        where, model = _where(top, folder, since, until), self._model()
+        where, model = self._where(top, folder, since, until), self._model()
         store = self._opened()
         boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
         vectors = region_vectors(model.runtime, model.codes(model.look(photo, boxes=boxes)).codes)
@@ -177,14 +182,14 @@ class Index:
         return replace(found, hits=tuple(others[:top]))
 
     def __len__(self) -> int:
-        return self._opened().count()
+        return self._opened().count(self.below)
 
     def photos(
         self, *, offset: int = 0, limit: int = 50, folder: str = "", since: str = "", until: str = ""
     ) -> list[IndexedPhoto]:
         """Photos with their regions, the newest first: `limit` of them, after the first `offset`. Options as in
         `search`."""
-        where, store = _where(limit, folder, since, until), self._opened()
+        where, store = self._where(limit, folder, since, until), self._opened()
         with store.reading():
             return [self._photo(one) for one in store.read(store.newest(where, offset, limit).tolist())]
 
@@ -193,7 +198,8 @@ class Index:
         store = self._opened()
         with store.reading():
             found = store.find_key(id)
-            return None if found is None else self._photo(store.read([found])[0])
+            photo = None if found is None else self._photo(store.read([found])[0])
+            return photo if photo is not None and self._is_below(photo.path) else None
 
     def _photo(self, stored: StoredPhoto) -> IndexedPhoto:
         boxes, captions = [region.xyxy for region in stored.regions], [region.caption for region in stored.regions]
@@ -243,6 +249,17 @@ class Index:
                 hint="--model names the other one; regiontalk index with --rebuild makes it anew",
             )
 
+    def _where(self, top: int = 1, folder: str = "", since: str = "", until: str = "") -> Where:
+        if top < 1:
+            raise UsageError(f"top is {top}; it must be at least 1")
+        for date in (since, until):
+            if date and not DATE.fullmatch(date):
+                raise UsageError(f"{date!r} is not a date", hint="a year, month or day: 2021, 2021-05, 2021-05-30")
+        return Where("/".join(filter(None, (self.below, folder.strip("/")))), since, until)
+
+    def _is_below(self, path: str) -> bool:
+        return not self.below or path.startswith(f"{self.folder}/")
+
     def _path(self, stored: str) -> str:
         return stored if "://" in stored else str(self.root / stored)
 
@@ -255,13 +272,8 @@ class Index:
         return replace(found, hits=tuple(hits))
 
 
-def _where(top: int, folder: str, since: str, until: str) -> Where:
-    if top < 1:
-        raise UsageError(f"top is {top}; it must be at least 1")
-    for date in (since, until):
-        if date and not DATE.fullmatch(date):
-            raise UsageError(f"{date!r} is not a date", hint="a year, month or day: 2021, 2021-05, 2021-05-30")
-    return Where(folder.strip("/"), since, until)
+def _inside(folder: Path, above: Path) -> str:
+    return "" if folder == above else folder.relative_to(above).as_posix()
 
 
 def _is_as_it_was(path: Path, file: PhotoFile) -> bool:

@@ -5,7 +5,6 @@ All of it is in the schema `regiontalk` of a data base; pgvector gives the type 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +15,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from regiontalk.errors import IndexProblem
-from regiontalk.search.store import IndexedModel, Where
+from regiontalk.search.store import IndexedModel
 
 SCHEMA = "regiontalk"
 NEAR = "regions_near"  # pgvector's index
@@ -171,22 +170,6 @@ def make_near(connection: Connection) -> None:
     finally:
         if not connection.closed:
             connection.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
-
-
-def conditions(where: Where) -> tuple[str, list[Any]]:
-    """What holds for the photos that are meant, and the values in it."""
-    found, values = ["true"], list[Any]()
-    if where.folder:
-        below = os.fsencode(where.folder)
-        found.append("path >= %s AND path < %s")
-        values += [below + b"/", below + b"0"]  # 0 is the sign after the slash
-    if where.since:
-        found.append("taken >= %s")
-        values.append(where.since)
-    if where.until:
-        found.append("left(taken, %s) <= %s")
-        values += [len(where.until), where.until]
-    return " AND ".join(found), values
 
 
 def _one(connection: Connection, query: str, *values: object) -> Any:

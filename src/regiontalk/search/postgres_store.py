@@ -31,6 +31,8 @@ from regiontalk.search.store import (
     Stored,
     StoredPhoto,
     Where,
+    conditions,
+    to_files,
 )
 from regiontalk.types import Region
 
@@ -62,11 +64,9 @@ class PostgresStore:
     # What is kept of files
 
     def files(self, folder: str = "") -> dict[str, Stored]:
-        conditions, values = postgres.conditions(Where(folder))
+        those, values = conditions(Where(folder), "%s")
         with self.reading():
-            rows = self._rows(f"SELECT path, bytes, modified, digest FROM photos WHERE {conditions}", values)
-        files = [(PhotoFile(os.fsdecode(path), size, modified), digest) for path, size, modified, digest in rows]
-        return {file.path: Stored(file, digest) for file, digest in files}
+            return to_files(self._rows(f"SELECT path, bytes, modified, digest FROM photos WHERE {those}", values))
 
     def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -118,28 +118,28 @@ class PostgresStore:
     # Queries
 
     def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
-        conditions, values = postgres.conditions(where)
+        those, values = conditions(where, "%s")
         with self.reading():
-            searched = self._rows(f"SELECT count(*) FROM photos WHERE {conditions}", values)[0][0]
+            searched = self._rows(f"SELECT count(*) FROM photos WHERE {those}", values)[0][0]
             if searched > EXACT and postgres.has_near(self._connection):
                 near = self._near(words, where, said)
                 if where == Where() or len(near) >= ENOUGH:
                     return Scored(*self._score(words, "photo = ANY(%s)", [near]), searched)
-            meant = "true" if where == Where() else f"photo IN (SELECT id FROM photos WHERE {conditions})"
+            meant = "true" if where == Where() else f"photo IN (SELECT id FROM photos WHERE {those})"
             return Scored(*self._score(words, meant, values), searched)
 
     def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
         """The photos of the regions nearest to each word, and some whose captions say all words of a phrase."""
-        conditions, values = postgres.conditions(where)
+        those, values = conditions(where, "%s")
         found = set[int]()
         for setting in (f"hnsw.ef_search = {NEAREST}", "enable_seqscan = off"):
             self._connection.execute(f"SET LOCAL {setting}")
         nearest = "SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"
         for word in words:
-            query = f"SELECT DISTINCT photo FROM ({nearest}) near JOIN photos ON id = photo WHERE {conditions}"
+            query = f"SELECT DISTINCT photo FROM ({nearest}) near JOIN photos ON id = photo WHERE {those}"
             found.update(photo for (photo,) in self._rows(query, [word, NEAREST, *values]))
         for phrase in filter(None, said):
-            query = f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {conditions} LIMIT %s"
+            query = f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} LIMIT %s"
             found.update(photo for (photo,) in self._rows(query, [" ".join(phrase), *values, NEAREST]))
         return sorted(found)
 
@@ -183,13 +183,14 @@ class PostgresStore:
         states = [np.frombuffer(found[one], STATE).astype(np.float32) for one in chosen]
         return np.stack(states) if states else np.zeros((0, self.model.state), np.float32)
 
-    def count(self) -> int:
+    def count(self, folder: str = "") -> int:
+        those, values = conditions(Where(folder), "%s")
         with self.reading():
-            return int(self._rows("SELECT count(*) FROM photos", [])[0][0])
+            return int(self._rows(f"SELECT count(*) FROM photos WHERE {those}", values)[0][0])
 
     def newest(self, where: Where, offset: int, limit: int) -> Ids:
-        conditions, values = postgres.conditions(where)
-        query = f"SELECT id FROM photos WHERE {conditions} ORDER BY taken DESC, id DESC LIMIT %s OFFSET %s"
+        those, values = conditions(where, "%s")
+        query = f"SELECT id FROM photos WHERE {those} ORDER BY taken DESC, id DESC LIMIT %s OFFSET %s"
         with self.reading():
             return np.array([one for (one,) in self._rows(query, [*values, limit, offset])], dtype=np.int64)
 

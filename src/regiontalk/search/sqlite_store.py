@@ -34,6 +34,7 @@ from regiontalk.search.store import (
     Stored,
     StoredPhoto,
     Where,
+    to_files,
 )
 from regiontalk.search.vector_file import SlotFile
 
@@ -109,9 +110,7 @@ class SqliteStore:
 
     def files(self, folder: str = "") -> dict[str, Stored]:
         with self.reading():
-            rows = database.files(self._database, folder)
-            files = [(PhotoFile(os.fsdecode(path), size, modified), digest) for path, size, modified, digest in rows]
-        return {file.path: Stored(file, digest) for file, digest in files}
+            return to_files(database.files(self._database, folder))
 
     def put(self, entries: Sequence[Entry]) -> None:
         with self._writing():
@@ -210,9 +209,9 @@ class SqliteStore:
             raise sqlite3.DatabaseError("details are not as they were stored")
         return details
 
-    def count(self) -> int:
+    def count(self, folder: str = "") -> int:
         with self.reading():
-            return int(self._one("SELECT count(*) FROM photos"))
+            return database.count(self._database, folder)
 
     def newest(self, where: Where, offset: int, limit: int) -> Ids:
         with self.reading():

@@ -7,10 +7,11 @@ Letters as in `maxsim`: P photos, R regions of each, W words, h the size of a ve
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,28 @@ class Where(NamedTuple):
     """Photos taken then or earlier, the whole year, month or day included."""
 
 
+def conditions(where: Where, mark: str) -> tuple[str, list[Any]]:
+    """What holds in SQL for the photos that are meant, with a `mark` for each value, and the values."""
+    found, values = ["true"], list[Any]()
+    if where.folder:
+        below = os.fsencode(where.folder)
+        found.append(f"path >= {mark} AND path < {mark}")
+        values += [below + b"/", below + b"0"]  # 0 is the sign after the slash
+    if where.since:
+        found.append(f"taken >= {mark}")
+        values.append(where.since)
+    if where.until:
+        found.append(f"substr(taken, 1, {mark}) <= {mark}")
+        values += [len(where.until), where.until]
+    return " AND ".join(found), values
+
+
+def to_files(rows: Iterable[tuple[bytes, int, int, bytes]]) -> dict[str, Stored]:
+    """Of path, size, time of change and digest, as they are in a data base: a file name need not be text."""
+    files = [(PhotoFile(os.fsdecode(path), size, modified), digest) for path, size, modified, digest in rows]
+    return {file.path: Stored(file, digest) for file, digest in files}
+
+
 class Scored(NamedTuple):
     """How well photos fit words."""
 
@@ -152,8 +175,8 @@ class Store(Protocol):
     def states(self, ids: Iterable[int]) -> Floats:
         """(P, S), in the order of the given ids; to 8 bits or more."""
 
-    def count(self) -> int:
-        """How many photos there are."""
+    def count(self, folder: str = "") -> int:
+        """How many photos there are, or are below a folder."""
 
     def newest(self, where: Where, offset: int, limit: int) -> Ids:
         """Photos in the order in which they were taken, the newest first."""

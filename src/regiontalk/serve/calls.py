@@ -176,7 +176,9 @@ async def search(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 
 async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
-    return await server.workers.ask("photos", **{"offset": 0, "limit": 50, **values})
+    found = await server.workers.ask("photos", **{"offset": 0, "limit": 50, **values})
+    server.indexing.photos = found["total"]  # other processes may write the index
+    return found
 
 
 async def photo(server: Server, request: Request, _: object) -> Any:

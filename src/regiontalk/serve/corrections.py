@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from regiontalk.data.records import ANNOTATIONS, Record, TrueRegion, annotations
 from regiontalk.errors import DataError, UsageError
 from regiontalk.files import json_line, replacing
 from regiontalk.image_limits import HEADER_BYTES, format_of
+from regiontalk.search import database
 from regiontalk.typed import to_dataclass
 from regiontalk.types import BoxXYXY
 
@@ -48,7 +51,7 @@ class Correction:
 
 
 class Corrections:
-    """The data set in a folder. Used by one process; threads wait for each other."""
+    """The data set in a folder. Whoever writes it waits for the others: threads, and other servers of these photos."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._lock = folder, threading.Lock()
@@ -68,7 +71,7 @@ class Corrections:
         for number, region in enumerate(regions, start=1):
             for problem in region_problems(region, record):
                 raise UsageError(f"region {number}: {problem}")
-        with self._lock:
+        with self._lock, closing(self._take_lock()):
             records = {**self._records(), image: record}
             with replacing(self._folder / ANNOTATIONS[0]) as partial:
                 partial.write_bytes(b"".join(json_line(one.to_dict()) for one in records.values()))
@@ -82,6 +85,11 @@ class Corrections:
             with replacing(path) as partial:
                 partial.write_bytes(photo)
         return self.place_of(path)
+
+    def _take_lock(self) -> sqlite3.Connection:
+        with database.explaining(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            return database.take_lock(self._folder, database.WAIT)
 
     def _records(self) -> dict[str, Record]:
         try:

@@ -20,9 +20,9 @@ class Indexing:
 
     def __init__(self, settings: Settings, photos: int, work: Work | None = None) -> None:
         self.photos, self.problem = photos, ""
-        self.progress: dict[str, Any] | None = None if settings.folder is None else _progress(0, 0, 0, None)
+        self.progress: dict[str, Any] | None = _progress(0, 0, 0, None) if settings.updates_index else None
         self._settings, self._work, self._closed = settings, work or _index, False
-        if settings.folder is not None:
+        if settings.updates_index:
             self._child = Child(self._work, settings)
             threading.Thread(target=self._follow, daemon=True).start()
 
@@ -46,7 +46,7 @@ class Indexing:
 
     def close(self) -> None:
         self._closed = True
-        if self._settings.folder is not None:
+        if self._settings.updates_index:
             self._child.end()
 
 

@@ -15,6 +15,8 @@ class Settings:
     folder: Path | None = None
     place: Path | None = None
     """Where the index is; None: in the folder of the photos."""
+    store: str | None = None
+    """The data base that holds the index in its place; other processes bring that up to date."""
     model: Path | None = None
     host: str = "127.0.0.1"
     port: int = 8765
@@ -26,6 +28,10 @@ class Settings:
     megabytes: float = 25.0
     seconds: float = 20.0
     """That one task may take, and a request's body to arrive."""
+
+    @property
+    def updates_index(self) -> bool:
+        return self.folder is not None and self.store is None
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -44,7 +44,7 @@ class Desk:
         model = replace(load(settings.model), limits=Limits(settings.megapixels, settings.megabytes))
         if settings.folder is None:
             return cls(model, None)
-        return cls(model, Index.open(settings.folder, model=model, place=settings.place))
+        return cls(model, Index.open(settings.folder, model=model, place=settings.place, store=settings.store))
 
     def searched(self) -> Index:
         if self.index is None:
@@ -61,18 +61,18 @@ class Desk:
         """What the model takes. A link that leads out of the folder is not followed."""
         if isinstance(photo, bytes):
             return photo
-        path, root = Path(self.photo(photo).path).resolve(), self.searched().root.resolve()
+        path, root = Path(self.photo(photo).path).resolve(), self.searched().folder.resolve()
         if not (path.is_relative_to(root) and path.is_file()):
             raise NotFound("this photo is not in the folder any more")
         return path
 
     def relative(self, path: str) -> str:
         """As it is told to strangers, who need not know where the folder is."""
-        return path if self.index is None else path.removeprefix(f"{self.index.root}/")
+        return path if self.index is None else path.removeprefix(f"{self.index.folder}/")
 
 
 def about(desk: Desk) -> Answer:
-    """What does not change while the server runs; makes an index where there is none."""
+    """What does not change while the server runs; makes an index where there is none, unless others make it."""
     photos = 0 if desk.index is None else _count(desk.index)
     shown = {"threshold": Shown.threshold, "confidence": desk.model.likely}
     return {"model": desk.model.runtime.info.name, "photos": photos, **shown}
@@ -80,6 +80,8 @@ def about(desk: Desk) -> Answer:
 
 def _count(index: Index) -> int:
     """One that cannot be written, or that another process writes just now, is searched as it is."""
+    if index.address is not None:
+        return len(index)
     try:
         index.make()
     except IndexProblem as problem:
