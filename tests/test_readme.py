@@ -75,7 +75,7 @@ def test_there_are_two_set_up_commands() -> None:
         assert command.startswith("python3 -m venv .venv && . .venv/bin/activate && pip install ")
         assert "://" not in command, "no registry is named"
     assert use.endswith("&& regiontalk doctor && regiontalk caption examples/photos -o page.html")
-    assert "pip install -c constraints.txt -e '.[train,evaluate,heif,serve,postgres,dev]'" in develop
+    assert "pip install -c constraints.txt -e '.[train,evaluate,heif,serve,postgres,cluster,dev]'" in develop
     assert develop.endswith("&& ruff check && ruff format --check && mypy && pytest")
 
 
