@@ -18,7 +18,6 @@ FITTED: dict[str, Any] = {
     "weights": tuple(float(place) for place in range(len(FEATURES))),
     "bias": 0.5,
     "likely": 0.4,
-    "near": 0.9,
 }
 
 
@@ -65,7 +64,7 @@ def test_where_nothing_was_fitted_the_mean_of_the_words_stands_in() -> None:
         ({"weights": (1.0,)}, f"1 weights for {len(FEATURES)} features"),
         ({"bias": float("nan")}, "not a finite number"),
         ({"likely": 1.5}, "likely is 1.5"),
-        ({"near": float("nan")}, "near is nan"),
+        ({"longer": float("nan")}, "longer is nan"),
         ({"longer": -0.1}, "longer is -0.1"),
     ],
 )

@@ -128,7 +128,7 @@ class TestWords:
 
 class TestConfidence:
     # Sure of short captions.
-    fitted = Confidence(OF_WORDS, tuple(-1.0 * (name == "words") for name in OF_WORDS), 3.5, likely=0.5, near=0.9)
+    fitted = Confidence(OF_WORDS, tuple(-1.0 * (name == "words") for name in OF_WORDS), 3.5, likely=0.5)
 
     def test_unsure_captions_are_left_out_where_it_is_asked_for(self, runtime: OnnxRuntime, examples: Path) -> None:
         model, photo = Model(with_settings(runtime, confidence=self.fitted)), examples / "photos" / "astronaut.jpg"

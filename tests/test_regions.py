@@ -144,7 +144,6 @@ BY_WORDS = Confidence(
     tuple(5.0 * (name == "mean_logprob") + 3.0 * (name == "agrees") for name in FEATURES_OF_WORDS),
     -1.0,
     likely=0.5,
-    near=0.8,
 )
 LONG = {
     None: ("a dog", 0.8),

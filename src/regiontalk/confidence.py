@@ -20,8 +20,7 @@ from regiontalk.decoding import Caption
 from regiontalk.errors import UsageError
 
 Floats = NDArray[np.float64]
-NEAR = 0.8  # `Confidence.near` where nothing was fitted
-LONGER = 0.55  # and `Confidence.longer`
+LONGER = 0.55  # `Confidence.longer` where nothing was fitted
 
 FEATURES = (
     "mean_logprob",  # of the words and END
@@ -49,8 +48,6 @@ class Confidence:
     """b"""
     likely: float
     """Captions that are less likely right are not shown unless asked for."""
-    near: float
-    """Of several captions of a region the longest is said whose confidence is at least this share of the best one's."""
     longer: float = LONGER
     """A caption longer than the model's own is said only if the geometric mean of its words' probabilities is at least
     this: the rest would be padding."""
@@ -62,7 +59,7 @@ class Confidence:
             raise UsageError(f"{len(self.weights)} weights for {len(self.features)} features")
         if not all(type(number) is float and math.isfinite(number) for number in (*self.weights, self.bias)):
             raise UsageError("a weight is not a finite number")
-        for name in ("likely", "near", "longer"):
+        for name in ("likely", "longer"):
             if not 0 <= getattr(self, name) <= 1:  # written so that NaN fails too
                 raise UsageError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from regiontalk import boxes as geometry
 from regiontalk import confidence, decoding, ranking
 from regiontalk.calibration import Scores, calibrated, sigmoid
-from regiontalk.confidence import LONGER, NEAR, Confidence
+from regiontalk.confidence import LONGER, Confidence
 from regiontalk.model_folder import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.runtime import Floats, Proposed, Runtime, State
@@ -287,13 +287,13 @@ def choose(rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None
     """(R,) the place of the caption that is said of each region. Captions (C,) are given by their region, features
     (C, F) and confidence, the model's own of all regions first.
 
-    The longest is said that is about as sure as the surest: of those with `words` words at most, or, without `words`,
+    The surest is said, and of equally sure ones the longest: of those with `words` words at most, or, without `words`,
     of the model's own and shorter ones where that is unsure. All are about what the model's own is about, and those
     that are longer must be likely, word by word.
     """
     count = rows.max(initial=-1) + 1
     lengths, agrees = confidence.column(features, "words"), confidence.column(features, "agrees") > 0
-    likely, near, longer = (0.0, NEAR, LONGER) if fitted is None else (fitted.likely, fitted.near, fitted.longer)
+    likely, longer = (0.0, LONGER) if fitted is None else (fitted.likely, fitted.longer)
     own_lengths, unsure = lengths[:count][rows], (sure[:count] < likely)[rows]
     if words is None:
         allowed = (lengths < own_lengths) & unsure
@@ -302,17 +302,7 @@ def choose(rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None
         is_likely = np.exp(confidence.column(features, "mean_logprob")) >= longer
         allowed = (lengths <= words) & ((lengths <= own_lengths) | is_likely)
     places = np.flatnonzero(allowed & agrees)
-    chosen: Rows = places[longest_sure(rows[places], lengths[places], sure[places], near)]
-    return chosen
-
-
-def longest_sure(rows: Rows, lengths: Scores, sure: Scores, near: float) -> Rows:
-    """(R,) the place of each region's longest caption whose confidence is at least `near` times that of its surest
-    one; of equally long ones the surer. Captions (C,) are given by their region, length and confidence."""
-    surest = np.zeros(rows.max(initial=-1) + 1)  # (R,)
-    np.maximum.at(surest, rows, sure)
-    places = np.flatnonzero(sure >= near * surest[rows])
-    ranked = places[np.lexsort((-sure[places], -lengths[places], rows[places]))]
+    ranked = places[np.lexsort((-lengths[places], -sure[places].round(9), rows[places]))]
     chosen: Rows = ranked[np.unique(rows[ranked], return_index=True)[1]]
     return chosen
 

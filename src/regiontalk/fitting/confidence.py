@@ -33,13 +33,12 @@ from regiontalk.model import Model
 from regiontalk.regions import Detections, Rows
 
 LONGEST = 6  # words that are asked for in choosing `longer`
-SUREST = 1.0  # `near`: longer captions that are less sure are padding
 CUTS = np.linspace(0.3, 0.7, 9)
 RIGHT_SHARE = 0.8  # of the captions that are shown
 LONGERS = np.linspace(0.3, 0.7, 9)
 TRUE_SHARE = 0.46  # of the words that longer captions add: of those that people add to a noun, others write so many
 ROUNDS = 2  # what is said depends on the confidence, and that on what is said
-UNFITTED = Confidence((), (), 0.0, likely=float(CUTS[0]), near=SUREST)
+UNFITTED = Confidence((), (), 0.0, likely=float(CUTS[0]))
 
 
 class JudgedCaptions(NamedTuple):
