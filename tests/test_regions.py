@@ -196,6 +196,11 @@ class TestWords:
         sure = Teller({None: ("a brown dog", 0.9)}, BY_WORDS)
         assert sure.say() == ["a brown dog"]
 
+    def test_but_not_a_bare_word(self) -> None:
+        unsure = {None: ("a brown dog", 0.3), 1: ("dog", 0.99), 2: ("a dog", 0.9)}
+        assert Teller(unsure, BY_WORDS).say() == ["a dog"]
+        assert Teller({None: ("a dog", 0.3), 1: ("dog", 0.99)}, BY_WORDS).say() == ["a dog"]
+
     def test_confidence_is_that_of_what_is_said(self) -> None:
         teller = Teller(LONG, BY_WORDS)
         state, logits = teller.state(2), np.zeros(2, dtype=np.float32)

@@ -29,6 +29,7 @@ from regiontalk.vocabulary import END, Vocabulary, head_place
 
 SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
 ARTICLES = ("a", "an", "the")
+SHORTEST = 2  # words of a caption that takes the place of an unsure one: "a dog", not "dog"
 LEAST_END = 0.2  # probability of END after a caption that is complete
 ROWS_AT_ONCE = 300  # that are recognised or captioned; bounds the memory that thousands of given boxes take
 
@@ -267,7 +268,8 @@ def say(
 ) -> Said:
     """What is said of R regions, with states and logits (R,), whose own `captions` are of the model's choice.
 
-    With `words`, a caption of so many words at most; without, a shorter one where the model's own is unsure.
+    With `words`, a caption of so many words at most; without, a shorter one where the model's own is unsure, of
+    `SHORTEST` words at least.
     """
     fitted, known = runtime.info.prediction.confidence, runtime.words.lengths
     lengths: list[Iterable[int]] = [()] * len(captions)
@@ -276,7 +278,8 @@ def say(
     elif fitted is not None and known:
         own = choices(runtime, state, logits, captions, lengths)
         unsure = confidence.probabilities(own.features, fitted) < fitted.likely
-        lengths = [range(1, len(one.tokens) if less else 1) for one, less in zip(captions, unsure, strict=True)]
+        ends = (len(one.tokens) if less else 0 for one, less in zip(captions, unsure, strict=True))
+        lengths = [range(SHORTEST, end) for end in ends]
     found = choices(runtime, state, logits, captions, lengths, beam)
     sure = confidence.probabilities(found.features, fitted)
     chosen = choose(found.rows, found.features, sure, fitted, words)
@@ -296,7 +299,7 @@ def choose(rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None
     likely, longer = (0.0, LONGER) if fitted is None else (fitted.likely, fitted.longer)
     own_lengths, unsure = lengths[:count][rows], (sure[:count] < likely)[rows]
     if words is None:
-        allowed = (lengths < own_lengths) & unsure
+        allowed = (lengths < own_lengths) & (lengths >= SHORTEST) & unsure
         allowed[:count] = True
     else:
         is_likely = np.exp(confidence.column(features, "mean_logprob")) >= longer
