@@ -135,7 +135,7 @@ def test_the_manual_shows_what_is_written(name: str, tmp_path: Path) -> None:
     kind = "csv" if name == "csv" else "json"
     (shown,) = re.findall(f"<!-- {name} -->\n```{kind}\n(.*?)\n```", MANUAL, re.DOTALL)
     region = Region((100.0, 50.0, 300.0, 150.0), 0.91, "a red mug on a table", -6.2)
-    photo = ImageRegions("/photos/a.jpg", 400, 200, "vit-2", (region,))
+    photo = ImageRegions("/photos/a.jpg", 400, 200, "vit-3", (region,))
     written = json.dumps(photo.to_dict()) if name == "json" else export(name, [photo], tmp_path).read_text()
     shown = re.sub(r"regiontalk \d+\.\d+\.\d+", f"regiontalk {regiontalk.__version__}", shown)
     shown = (
