@@ -21,6 +21,9 @@ FORMER = dict.fromkeys(
         "speed-describe",
     ),
     "compact-3, the model in the package up to 0.2.0",
+) | dict.fromkeys(
+    ("retrieval-vit-alignment", "retrieval-vit-both", "find-vit", "search-vit"),
+    "vit-2, the model in the package in 0.3.0 and 0.4.0",
 )
 """Remarks on runs that are older than the model in the package."""
 
