@@ -81,7 +81,7 @@ HEADLINES = (
         "Captions right by eye",
         "judged-vit",
         figure("right"),
-        "of what is shown by default on 99 photos; {} % are half right, {} % wrong",
+        "of what is shown by default on 100 photos; {} % are half right, {} % wrong",
         " %",
         also=(figure("half"), figure("wrong")),
     ),

@@ -16,9 +16,6 @@ FORMER = dict.fromkeys(
         "names-package",
         "sentences-attention-beam1",
         "sentences-attention-beam7",
-        *(f"speed-caption-{number}" for number in (2, 3)),
-        "speed-align",
-        "speed-describe",
     ),
     "compact-3, the model in the package up to 0.2.0",
 ) | dict.fromkeys(
