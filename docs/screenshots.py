@@ -111,13 +111,13 @@ def take_serve(browser: Browser, folder: Path) -> None:
         shutil.copy(file, photos)
     with serving(str(photos)) as address:
         take = taking(browser, address, "docs/serve")
-        searching = "?q=a woman hugs a big dog on the grass"
+        searching = "?q=a woman hugging a dog"
         take("start", "", LAPTOP, lambda: browser.wait_for(CARDS))
         take("start-wide", "", WIDE, lambda: browser.wait_for(CARDS))
         take("search", searching, {"width": 1000, "height": 640}, lambda: browser.wait_for(CARDS))
         take(
             "search-dark",
-            "?q=a building under a blue sky",
+            "?q=a cup of coffee",
             {**LAPTOP, "height": 600, "dark": True},
             lambda: browser.wait_for(CARDS),
         )
