@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 
 import pytest
 import torch
@@ -122,11 +123,13 @@ def test_proposal_losses_by_hand():
     assert float(found["proposal_box"]) == pytest.approx(smooth_l1(0.5 - 0.1), rel=1e-5)
 
 
-def test_the_release_pulls_transforms_to_zero():
+def test_the_release_pulls_all_transforms_to_zero_sampled_or_not():
     transforms = torch.tensor([[[0.5, 0, 0, 0], [1.0, 2, 0, 0]]])
-    config = LossConfig(transform_decay=5e-5)
-    found = proposal_losses(make_proposals(transforms), make_sample([[True, False]]), make_truths(), config)
-    assert float(found["transform_decay"]) == pytest.approx((0.25 + 5) / 2)
+    config, whole = LossConfig(transform_decay=5e-5), make_sample([[True, False]])
+    first = Sample(*(getattr(whole, field.name)[:, :1] for field in fields(Sample)))
+    for sample in (whole, first):
+        found = proposal_losses(make_proposals(transforms), sample, make_truths(), config)
+        assert float(found["transform_decay"]) == pytest.approx((0.25 + 5) / 2)
 
 
 def test_final_losses_by_hand():

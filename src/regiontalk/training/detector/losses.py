@@ -29,7 +29,7 @@ def proposal_losses(
         "proposal_box": box_loss(transforms, encode_boxes(anchors, true_boxes), sample.positive, config),
     }
     if config.transform_decay:
-        losses["transform_decay"] = transforms.square().sum(dim=2).mean()
+        losses["transform_decay"] = proposals.transforms.float().square().sum(dim=(1, 2)).mean() / 2
     return losses
 
 

@@ -144,7 +144,8 @@ class LossConfig:
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_decay: float = 0.0
-    """The release: weight of the proposals' squared transforms, which pulls them towards zero."""
+    """The release (5e-5): weight of half the sum of all squared transforms of a photo. Without it, proposals that
+    nothing else holds drift away with the gradient through their boxes."""
     separate_means: bool = False
     """The release: mean over positives + mean over negatives instead of one mean."""
     largest_target: float | None = None
