@@ -10,11 +10,11 @@ python benchmarks/table1.py --json
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from PIL import Image
 
 from caption import Timed
 from regiontalk.data.region_files import ScoredBoxes
+from regiontalk.errors import MissingExtra
 from regiontalk.export.torch_runtime import open_torch_runtime
 from regiontalk.model import Model
 from regiontalk.nets import fcln
@@ -103,7 +104,7 @@ def load(name: str, crops_at_once: int, runs: Path | None, device: torch.device)
 
 def boxes_of(photo: Image.Image) -> tuple[str, Callable[[int], ScoredBoxes]]:
     """EdgeBoxes of the photo, or made-up ones."""
-    if importlib.util.find_spec("cv2") is not None:
+    with suppress(ImportError, MissingExtra):
         from regiontalk.data.edge_boxes import EdgeBoxes
 
         return EdgeBoxes().name, lambda count: ScoredBoxes(*(part[:count] for part in EdgeBoxes(count).find(photo)))

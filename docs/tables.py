@@ -314,6 +314,77 @@ SECTIONS = (
         _milliseconds(caption_ms="captioning it", align_ms="aligning", align_long_ms="a sentence of several windows"),
     ),
     Section(
+        "large-photos",
+        SPEED,
+        "Large photos",
+        "`benchmarks/large_photos.py`: a JPEG of 12 megapixels against the same photo at 640×480, in turns, "
+        "milliseconds; the most memory of eight photos of 50 megapixels with `-j 2`. “Boxes within 1 %”: of the ten "
+        "best boxes, how many lie where a full decode has them, against how many do when a single value of a single "
+        "pixel is changed by one: in 8 bits, boxes are no more certain than that.",
+        (
+            *_milliseconds(small_ms="640×480", large_ms="12 megapixels", progressive_ms="progressive"),
+            Column("times the small one", ("large_over_small",), 1, 2),
+            Column("boxes within 1 %", ("reduced_boxes_within_1_percent",), digits=0),
+            Column("one value changed", ("one_value_changed_boxes_within_1_percent",), digits=0),
+            *(
+                Column(f"MB, {heading}", (f"memory_50_megapixels_{name}_j2_mb",), 1, 0)
+                for name, heading in (("jpg", "JPEG"), ("png", "PNG"), ("webp", "WebP"), ("mixed", "mixed"))
+            ),
+        ),
+    ),
+    Section(
+        "speed-search",
+        SPEED,
+        "Indexing and search",
+        "`benchmarks/search.py`, 100,000 made-up photos of 20 regions: milliseconds of a query's scan, against the "
+        "bare matrix product over the same vectors in memory; seconds of `regiontalk search` from start to answer "
+        "with nothing in the disk's cache; the share of the ten best photos found, and of photos as good as the tenth "
+        "to the 12 bits that are kept of a number; and, on real photos, how fast they are indexed against captioned. "
+        "“Equal”: an index made by runs that were killed is that of one that was not.",
+        (
+            Column("query ms", ("points", "100000", "query_ms"), 1, 0),
+            Column("times the product", ("points", "100000", "query_over_product"), 1, 2),
+            Column("command s", ("points", "100000", "search_command_s"), 1, 2),
+            Column("recall@10", ("points", "100000", "recall_at_10"), 1, 3),
+            Column("with ties", ("points", "100000", "recall_at_10_with_ties"), 1, 3),
+            Column("kB a photo", ("points", "100000", "kilobytes_a_photo"), 1, 1),
+            Column("second run over 10,000, s", ("second_run_s",), 1, 2),
+            Column("photos a second", ("photos_a_second",), 1, 1),
+            Column("times captioning's rate", ("rate_over_caption",), 1, 2),
+            Column("kills", ("killed",), 1, 0),
+            Column("equal", ("equal_after_kills",), 1, 0),
+        ),
+    ),
+    Section(
+        "speed-serve",
+        SPEED,
+        "The server",
+        "`benchmarks/serve.py`: milliseconds of a photo of 12 megapixels sent to an idle server, against captioning "
+        "it; then 200 clients that send it all at once for a minute, and how long health takes meanwhile.",
+        (
+            *_milliseconds(caption_ms="captioned", serve_ms="sent"),
+            Column("times captioning", ("slower_than_caption",), 1, 2),
+            Column("answered a second", ("answered_per_second",), 1, 1),
+            *_milliseconds(health_ms_median="health, median", health_ms_most="health, most"),
+            Column("MB, first half", ("memory_mb_first_half",), 1, 0),
+            Column("MB, second half", ("memory_mb_second_half",), 1, 0),
+        ),
+    ),
+    Section(
+        "speed-cluster",
+        SPEED,
+        "Ray against threads",
+        "`benchmarks/cluster.py`: `caption --engine ray` with two workers against `caption -j 2`, the same bytes out. "
+        "Seconds from start to end.",
+        (
+            Column("photos", ("photos",), 1, 0),
+            Column("threads s", ("plain_s",), 1, 1),
+            Column("Ray s", ("ray_s",), 1, 1),
+            Column("Ray's rate over threads'", ("rate_over_plain",), 1, 2),
+            Column("once started", ("rate_over_plain_once_started",), 1, 2),
+        ),
+    ),
+    Section(
         "precision",
         SPEED,
         "Precision of the weights",

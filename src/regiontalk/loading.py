@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 EMBEDDED = Path(__file__).parent / "weights"
 
 
-def load(folder: str | Path | None = None, *, threads: int | None = None) -> Model:
+def load(folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False) -> Model:
     """A model that captions photos: that of a model folder, or the one inside the package.
 
-    `threads`: how many cores it may use (default: the environment's REGIONTALK_THREADS, else all).
+    `threads`: how many cores it may use (default: the environment's REGIONTALK_THREADS, else all). `lazily`: graphs are
+    opened when they are first run, so that a search, which looks at no photo, starts sooner.
     """
     from regiontalk.model import Model
     from regiontalk.runtime.onnx import OnnxRuntime
@@ -26,4 +27,4 @@ def load(folder: str | Path | None = None, *, threads: int | None = None) -> Mod
             "this regiontalk carries no model of its own",
             hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
         )
-    return Model(OnnxRuntime(EMBEDDED if folder is None else Path(folder), threads))
+    return Model(OnnxRuntime(EMBEDDED if folder is None else Path(folder), threads, lazily))

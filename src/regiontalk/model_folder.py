@@ -66,8 +66,11 @@ LARGEST_SIDE = 10_000  # in pixels, of a network's input
 LARGEST_GRAPH = (1 << 31) - 1  # bytes: ONNX allows no more
 MOST_WORDS = 1_000  # of a caption or sentence
 
-# The entry that names a tensor's file, `key: "location"`: tag and length in any encoding that protobuf allows.
-_EXTERNAL_DATA = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
+# The entry that names a tensor's file, `key: "location"`. The word is looked for first, because that is quick; tag and
+# length stand before it, in any encoding that protobuf allows.
+_LOCATION = re.compile(rb"location")
+_TAG_AND_LENGTH = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)\Z")
+_LONGEST_TAG_AND_LENGTH = 20  # bytes: two numbers of protobuf
 _AGAIN = "get the folder again, or write it again with regiontalk export"
 
 
@@ -283,13 +286,18 @@ def read_model_folder(path: Path) -> ModelFolder:
         wrong = sorted(set(files) ^ wanted)[0]
         raise ModelError(f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}", hint=_AGAIN)
     for name in files:
-        if name.endswith(".onnx") and _EXTERNAL_DATA.search(files[name]):
+        if name.endswith(".onnx") and _has_external_data(files[name]):
             raise ModelError(f"{path / name}: has weights in another file (ONNX external data)", hint=_AGAIN)
     graphs = {name: files[f"{name}.onnx"] for name in DETECTOR}
     heads = {name: _read_head(path, name, info, files) for name in info.heads}
     for name, read in heads.items():
         check_head(name, read.info, graphs, str(path))
     return ModelFolder(path, info, _read_words(path / WORDS, files[WORDS]), graphs, heads)
+
+
+def _has_external_data(graph: bytes) -> bool:
+    places = (found.start() for found in _LOCATION.finditer(graph))
+    return any(_TAG_AND_LENGTH.search(graph, max(0, place - _LONGEST_TAG_AND_LENGTH), place) for place in places)
 
 
 def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: str) -> None:

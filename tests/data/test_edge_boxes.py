@@ -9,10 +9,11 @@ import pytest
 from PIL import Image, ImageDraw
 
 from regiontalk import boxes
-from regiontalk.errors import UsageError
+from regiontalk.errors import MissingExtra, UsageError
 
 pytest.importorskip("cv2")
 
+from regiontalk.data import edge_boxes
 from regiontalk.data.edge_boxes import EdgeBoxes, gradient_edges
 
 
@@ -22,6 +23,12 @@ def scene() -> Image.Image:
     draw.ellipse((40, 60, 140, 180), fill=(220, 60, 40))
     draw.rectangle((200, 100, 280, 160), fill=(240, 230, 80))
     return photo
+
+
+def test_an_opencv_without_edge_boxes_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(edge_boxes.cv2, "ximgproc")
+    with pytest.raises(MissingExtra, match="contrib"):
+        EdgeBoxes()
 
 
 def test_things_are_found_in_the_photos_pixels() -> None:

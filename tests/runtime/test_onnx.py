@@ -91,6 +91,15 @@ def test_graphs_and_words_must_agree(model: Path) -> None:
         OnnxRuntime(model)
 
 
+def test_lazily_the_detector_is_opened_and_checked_when_it_is_first_run(model: Path) -> None:
+    (model / "vocabulary.json").write_text((model / "vocabulary.json").read_text().replace('"red"', '"red",\n"mauve"'))
+    sign_again(model)
+    runtime = OnnxRuntime(model, lazily=True)
+    assert "mauve" in runtime.words.words
+    with pytest.raises(ModelError, match="tokens"):
+        runtime.propose(photo(64, 96), (90, 50))
+
+
 def test_threads_come_from_the_argument_or_the_environment(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[int] = []
     session = onnxruntime.InferenceSession

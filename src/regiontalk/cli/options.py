@@ -175,14 +175,18 @@ def device_name(place: Path, device: str) -> str | None:
 
 
 def load_model(
-    place: str | Path | None, device: str, megapixels: float = Limits().megapixels, heads: tuple[Path, ...] = ()
+    place: str | Path | None,
+    device: str,
+    megapixels: float = Limits().megapixels,
+    heads: tuple[Path, ...] = (),
+    lazily: bool = False,
 ) -> Model:
     """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA or with `heads` in torch; a
-    run always in torch."""
+    run always in torch. `lazily`: see `regiontalk.load`."""
     if device == "cuda" or heads or (place is not None and is_run(Path(place))):
         model = _load_in_torch(place, device, heads)
     else:
-        model = regiontalk.load(place)
+        model = regiontalk.load(place, lazily=lazily)
     return replace(model, limits=Limits(megapixels=megapixels))
 
 

@@ -106,7 +106,7 @@ def _find_index(
     """The index, and where in it the folder is."""
     from regiontalk.search.index import Index
 
-    loaded = load_model(model, device)
+    loaded = load_model(model, device, lazily=True)
     check_one_place(place, store)
     if store is not None:
         return Index.open(folder or "/", model=loaded, store=store), ""

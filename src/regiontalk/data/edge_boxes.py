@@ -16,7 +16,7 @@ from PIL import Image
 
 from regiontalk import boxes
 from regiontalk.data.region_files import ScoredBoxes, scaled
-from regiontalk.errors import UsageError
+from regiontalk.errors import MissingExtra, UsageError
 
 LONG_SIDE = 160  # of the photo that gradients are taken of: small textures are no contours, and it is quick
 BLUR = 1.5  # σ in those pixels
@@ -29,6 +29,8 @@ class EdgeBoxes:
 
     def __init__(self, limit: int = 300, edge_model: Path | None = None) -> None:
         self.detector: Any = None
+        if not hasattr(cv2, "ximgproc"):  # opencv-python lacks it, and hides opencv-contrib-python where both are
+            raise MissingExtra("EdgeBoxes need OpenCV with its contrib modules; this one has none", extra="edgeboxes")
         if edge_model is None:
             self.name = "EdgeBoxes on gradient edges"
             self.finder: Any = cv2.ximgproc.createEdgeBoxes(maxBoxes=limit, edgeMinMag=0.15, minBoxArea=130)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.model_folder import GRAPHS, ModelFolder, read_model_folder
+from regiontalk.model_folder import DETECTOR, GRAPHS, ModelFolder, read_model_folder
 from regiontalk.runtime import Runtime
 
 THREADS = "REGIONTALK_THREADS"
@@ -36,19 +36,30 @@ class OnnxGraphs:
 
 
 class OnnxRuntime(Runtime):
-    """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS, else all)."""
+    """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS, else all).
 
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
+    `lazily`: the detector's graphs are opened when they are first run, like the heads', for those who need none.
+    """
+
+    def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
         model = read_model_folder(folder)  # before onnxruntime sees a byte
         self.info, self.words, self.heads = model.info, model.words, model.heads
         self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
+        self._folder, self._is_checked = folder, False
+        if not lazily:
+            self._open_detector()
+
+    def _open_detector(self) -> None:
         for name in ("propose", "recognize", "step"):
             self._graphs.open(name)
         tokens = self._graphs.open("step").get_outputs()[0].shape[1]
         if tokens != len(self.words):
-            raise ModelError(f"{folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
+            raise ModelError(f"{self._folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
+        self._is_checked = True
 
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        if graph in DETECTOR and not self._is_checked:
+            self._open_detector()
         return self._graphs.run(graph, *inputs)
 
     def code_size(self) -> int:
