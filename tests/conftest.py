@@ -158,7 +158,7 @@ class StandIn:
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """What `regiontalk.load` gives, whatever it is asked for."""
     model = StandIn()
-    monkeypatch.setattr("regiontalk.load", lambda folder: model)
+    monkeypatch.setattr("regiontalk.load", lambda folder, **_: model)
     return model
 
 

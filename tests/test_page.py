@@ -273,6 +273,16 @@ def test_chromium_shows_how_likely_the_words_are_where_that_is_known(browse: Bro
     assert browser.ask(SHOWN) == ["a red mug", "foam"]
 
 
+def test_chromium_shows_the_likeliest_region_at_first_where_none_is_likely(browse: Browse, scene: Image.Image) -> None:
+    mug = two_photos(scene)[0]
+    unsure = tuple(replace(one, confidence=value) for one, value in zip(mug.regions, (0.2, 0.45, 0.4), strict=True))
+    browser = browse([replace(mug, regions=unsure, shown=Shown(confidence=0.5))])
+    assert browser.ask(SHOWN) == ["foam"], "its place is less sure than the mug's, its words are surer"
+    assert browser.ask("document.querySelectorAll('.region:not([hidden])').length") == 1
+    browser.ask("sliders.confidence.value = 90; sliders.confidence.dispatchEvent(new Event('input'))")
+    assert browser.ask(SHOWN) == []
+
+
 def test_chromium_goes_from_photo_to_photo(browse: Browse, scene: Image.Image) -> None:
     browser = browse(two_photos(scene))
     browser.click("#cards li:nth-child(2) a")

@@ -106,7 +106,7 @@ class Teller(Runtime):
     """Says of every region, after a START token, the words it was given, each with the same probability."""
 
     def __init__(self, said: dict[int | None, tuple[str, float]], fitted: Confidence | None = None) -> None:
-        """`said`: by length that was asked for, None for the model's choice."""
+        """`said`: by length that was asked for, None for the model's choice. Of other lengths it knows nothing."""
         settings = PredictionConfig(longest=6, confidence=fitted)
         self.info, self.words, self.heads = ModelInfo("teller", "fcln", "float32", 64, 16, settings, {}), WORDS, {}
         self.said = {
@@ -121,7 +121,7 @@ class Teller(Runtime):
         start = np.where(position == 0, tokens, start)
         logprobs = np.full((len(tokens), len(WORDS)), -20.0)
         for row, (first, place) in enumerate(zip(start.tolist(), position.astype(int).tolist(), strict=True)):
-            text, probability = self.said[first]
+            text, probability = self.said.get(first, ("", 0.01))
             following = [*WORDS.encode(text.split()), END, END, END]
             logprobs[row, following[place]] = np.log(probability)
         return logprobs, start.astype(np.float32), position + 1
@@ -193,7 +193,7 @@ class TestWords:
         unsure = {None: ("a brown dog", 0.3), 2: ("a dog", 0.9)}
         assert Teller(unsure, BY_WORDS).say() == ["a dog"]
         assert Teller(unsure).say() == ["a brown dog"], "nothing tells that it is unsure"
-        sure = Teller({None: ("a brown dog", 0.9)}, BY_WORDS)
+        sure = Teller({None: ("a brown dog", 0.9), 2: ("a dog", 0.99)}, BY_WORDS)
         assert sure.say() == ["a brown dog"]
 
     def test_but_not_a_bare_word(self) -> None:
@@ -201,11 +201,24 @@ class TestWords:
         assert Teller(unsure, BY_WORDS).say() == ["a dog"]
         assert Teller({None: ("a dog", 0.3), 1: ("dog", 0.99)}, BY_WORDS).say() == ["a dog"]
 
+    def test_up_to_two_words_more_where_they_are_likely(self) -> None:
+        assert Teller(LONG, BY_WORDS).say() == ["a dog in hat"]
+        assert Teller(LONG | {4: ("a dog in hat", 0.5)}, BY_WORDS).say() == ["a brown dog"]
+        assert Teller(LONG | {4: ("a cat in hat", 0.99)}, BY_WORDS).say() == ["a brown dog"], "another thing"
+        assert Teller(LONG).say() == ["a dog"], "nothing tells what is likely"
+
+    def test_but_no_more_where_that_makes_a_sure_caption_unsure(self) -> None:
+        strict = replace(BY_WORDS, likely=0.65, longer=0.5)
+        assert Teller({None: ("a dog", 0.8), 3: ("a brown dog", 0.6)}, strict).say() == ["a dog"]
+        assert Teller({None: ("a dog", 0.6), 3: ("a brown dog", 0.6)}, strict).say() == ["a brown dog"]
+
     def test_confidence_is_that_of_what_is_said(self) -> None:
-        teller = Teller(LONG, BY_WORDS)
+        teller = Teller({None: ("a dog", 0.8), 3: ("a brown dog", 0.9)}, replace(BY_WORDS, longer=0.95))
         state, logits = teller.state(2), np.zeros(2, dtype=np.float32)
         captions = rules.caption(teller, state)
-        own, longer = (rules.say(teller, state, logits, captions, words).confidences for words in (None, 3))
+        own = rules.say(teller, state, logits, captions).confidences
+        teller.info = replace(teller.info, prediction=PredictionConfig(longest=6, confidence=BY_WORDS))
+        longer = rules.say(teller, state, logits, captions, 3).confidences
         assert own is not None
         assert longer is not None
         assert own.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.8) + 2))] * 2)

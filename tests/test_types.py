@@ -124,6 +124,9 @@ def test_pictures_show_what_is_likely_unless_asked_for_more(scene: Image.Image) 
     assert drawn(photo.draw(threshold=0)) == {0, 1, 2}
     assert drawn(photo.draw(threshold=0, top=1)) == {0}
     assert drawn(dataclasses.replace(photo, shown=Shown(0.0, None)).draw()) == {0, 1, 2}
+    unlikely = dataclasses.replace(photo, shown=Shown(0.95))
+    assert drawn(unlikely.draw()) == {0}, "the likeliest: a picture is not bare"
+    assert drawn(unlikely.draw(threshold=0.95)) == set(), "unless that is asked for"
     assert photo.draw(scores=True).tobytes() != photo.draw().tobytes()
 
 

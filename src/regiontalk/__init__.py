@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from regiontalk.model import Model
     from regiontalk.search.index import Index
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 __all__ = [
     "EMBEDDED",
     "Alignment",

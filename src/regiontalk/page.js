@@ -21,8 +21,16 @@ function source(number) {
 // --- what is likely, and what is searched for
 
 const likely = (region) => Object.keys(least).every((key) => (region[key] ?? 1) >= least[key]);
+const isFirst = () => Object.keys(least).every((key) => least[key] === first[key]);
+
+/** The regions of a photo that are shown: at first one at least, later those that are asked for. */
+function shownRegions({ regions }) {
+  const found = regions.filter(likely);
+  return found.length || !isFirst() ? found : likeliest(regions);
+}
+
 const hasSentence = (photo) => photo.sentence !== undefined;
-const captions = (photo) => photo.regions.filter(likely).map((region) => region.caption);
+const captions = (photo) => shownRegions(photo).map((region) => region.caption);
 const texts = (photo) => hasSentence(photo) ? [photo.sentence] : [...new Set(captions(photo))];
 const describe = (photo) => texts(photo).join(", ") || "Nothing likely was found in this photo";
 const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
@@ -131,15 +139,14 @@ function filterRegions() {
   }
   find("photo").alt = describe(photo);
   if (hasSentence(photo)) return;
-  const shown = photo.regions.map(likely);
+  const chosen = shownRegions(photo), shown = photo.regions.map((region) => chosen.includes(region));
   shown.forEach((show, number) => {
     overlay.boxes[number].hidden = overlay.words[number].element.parentElement.hidden = !show;
   });
-  const count = shown.filter(Boolean).length;
+  const count = chosen.length;
   find("count").textContent = `${count} of ${plural(shown.length, "region")}`;
-  const changed = Object.keys(least).some((key) => least[key] !== first[key]);
   find("all").textContent = count < shown.length ? "Show all" : "Show likely";
-  find("all").hidden = count === shown.length && !changed;
+  find("all").hidden = count === shown.length && isFirst();
   find("columns").hidden = count === 0;
 }
 

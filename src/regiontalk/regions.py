@@ -30,6 +30,7 @@ from regiontalk.vocabulary import END, Vocabulary, head_place
 SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
 ARTICLES = ("a", "an", "the")
 SHORTEST = 2  # words of a caption that takes the place of an unsure one: "a dog", not "dog"
+MORE = 2  # words that a caption may have in addition to those of the model's own: "a woman in jeans", not "a woman"
 LEAST_END = 0.2  # probability of END after a caption that is complete
 ROWS_AT_ONCE = 300  # that are recognised or captioned; bounds the memory that thousands of given boxes take
 
@@ -268,8 +269,8 @@ def say(
 ) -> Said:
     """What is said of R regions, with states and logits (R,), whose own `captions` are of the model's choice.
 
-    With `words`, a caption of so many words at most; without, a shorter one where the model's own is unsure, of
-    `SHORTEST` words at least.
+    With `words`, a caption of so many words at most; without, one of up to `MORE` words more than the model's own where
+    that is likely, or a shorter one where the own is unsure, of `SHORTEST` words at least.
     """
     fitted, known = runtime.info.prediction.confidence, runtime.words.lengths
     lengths: list[Iterable[int]] = [()] * len(captions)
@@ -278,8 +279,11 @@ def say(
     elif fitted is not None and known:
         own = choices(runtime, state, logits, captions, lengths)
         unsure = confidence.probabilities(own.features, fitted) < fitted.likely
-        ends = (len(one.tokens) if less else 0 for one, less in zip(captions, unsure, strict=True))
-        lengths = [range(SHORTEST, end) for end in ends]
+        own_lengths = [len(one.tokens) for one in captions]
+        lengths = [
+            (*range(SHORTEST, length if less else 0), *range(max(length + 1, SHORTEST), length + MORE + 1))
+            for length, less in zip(own_lengths, unsure.tolist(), strict=True)
+        ]
     found = choices(runtime, state, logits, captions, lengths, beam)
     sure = confidence.probabilities(found.features, fitted)
     chosen = choose(found.rows, found.features, sure, fitted, words)
@@ -290,22 +294,26 @@ def choose(rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None
     """(R,) the place of the caption that is said of each region. Captions (C,) are given by their region, features
     (C, F) and confidence, the model's own of all regions first.
 
-    The surest is said, and of equally sure ones the longest: of those with `words` words at most, or, without `words`,
-    of the model's own and shorter ones where that is unsure. All are about what the model's own is about, and those
-    that are longer must be likely, word by word.
+    With `words`: the surest of those with so many words at most; of equally sure ones the longest. Without: the longest
+    of those that are longer than the model's own by up to `MORE` words, if it is not unsure where that is sure; else
+    the surest of the own one and, where that is unsure, shorter ones. All are about what the model's own is about, and
+    those that are longer must be likely, word by word.
     """
     count = rows.max(initial=-1) + 1
     lengths, agrees = confidence.column(features, "words"), confidence.column(features, "agrees") > 0
     likely, longer = (0.0, LONGER) if fitted is None else (fitted.likely, fitted.longer)
     own_lengths, unsure = lengths[:count][rows], (sure[:count] < likely)[rows]
+    is_likely = np.exp(confidence.column(features, "mean_logprob")) >= longer
+    more = np.zeros(len(rows))
     if words is None:
-        allowed = (lengths < own_lengths) & (lengths >= SHORTEST) & unsure
+        is_more = (lengths > own_lengths) & (lengths <= own_lengths + MORE) & is_likely & ((sure >= likely) | unsure)
+        more = lengths * is_more
+        allowed = is_more | ((lengths < own_lengths) & (lengths >= SHORTEST) & unsure)
         allowed[:count] = True
     else:
-        is_likely = np.exp(confidence.column(features, "mean_logprob")) >= longer
         allowed = (lengths <= words) & ((lengths <= own_lengths) | is_likely)
     places = np.flatnonzero(allowed & agrees)
-    ranked = places[np.lexsort((-lengths[places], -sure[places].round(9), rows[places]))]
+    ranked = places[np.lexsort((-lengths[places], -sure[places].round(9), -more[places], rows[places]))]
     chosen: Rows = ranked[np.unique(rows[ranked], return_index=True)[1]]
     return chosen
 

@@ -46,8 +46,8 @@ class Region:
 
 @dataclass(frozen=True)
 class Shown:
-    """Which regions pictures and pages show at first: those that score at least `threshold` and whose words are right
-    with at least `confidence`, `top` at most."""
+    """Which regions are shown: those that score at least `threshold` and whose words are right with at least
+    `confidence`, `top` at most."""
 
     threshold: float = 0.3
     top: int | None = 12
@@ -56,6 +56,15 @@ class Shown:
     def choose(self, regions: Sequence[Region]) -> list[Region]:
         likely = (one for one in regions if one.confidence is None or one.confidence >= self.confidence)
         return [region for region in likely if region.score >= self.threshold][: self.top]
+
+    def at_first(self, regions: Sequence[Region]) -> list[Region]:
+        """What is shown before anybody asks for more or less: where none is likely enough, the likeliest one."""
+        return self.choose(regions) or sorted(regions, key=_likelihood, reverse=True)[:1]
+
+
+def _likelihood(region: Region) -> float:
+    """That both place and words are right."""
+    return region.score * (1.0 if region.confidence is None else region.confidence)
 
 
 def _figures(region: Region) -> str:
@@ -118,7 +127,8 @@ class ImageRegions(Picture):
     ) -> Image.Image:
         """The photo with its regions and captions drawn on it: the `top` best (default 12) of those that score at
         least `threshold` (default 0.3) and have at least `confidence` (default: the model's), or as many as the model
-        was asked for. `scores`: with their confidence, where it is known, and the place's score.
+        was asked for; where none does, the likeliest, unless one of the two is given. `scores`: with their confidence,
+        where it is known, and the place's score.
         """
         from regiontalk import drawing
 
@@ -127,12 +137,13 @@ class ImageRegions(Picture):
             top or self.shown.top,
             self.shown.confidence if confidence is None else confidence,
         )
-        chosen = shown.choose(self.regions)
+        is_asked = threshold is not None or confidence is not None
+        chosen = shown.choose(self.regions) if is_asked else shown.at_first(self.regions)
         labels = [region.caption + (_figures(region) if scores else "") for region in chosen]
         return drawing.draw_regions(_photo_of(self), [region.xyxy for region in chosen], labels)
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(region.caption, f"{region.score:.2f}") for region in self.shown.choose(self.regions)]
+        return [(region.caption, f"{region.score:.2f}") for region in self.shown.at_first(self.regions)]
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each region."""

@@ -95,7 +95,7 @@ def test_people_get_twelve_regions_and_programs_all(
 
 def test_the_model_folder_is_asked_for(desk: Path, monkeypatch: pytest.MonkeyPatch, stand_in: Any) -> None:
     asked = []
-    monkeypatch.setattr(regiontalk, "load", lambda folder: asked.append(folder) or stand_in)
+    monkeypatch.setattr(regiontalk, "load", lambda folder, **_: asked.append(folder) or stand_in)
     assert run(["caption", "a.jpg", "-q"]) == 0
     assert run(["caption", "a.jpg", "-q", "--model", "mine"]) == 0
     assert asked == [None, "mine"]

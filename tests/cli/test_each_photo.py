@@ -27,7 +27,7 @@ def test_finding_c13_photos_that_cannot_be_opened_need_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("regiontalk.load", lambda *_: pytest.fail("a model was loaded"))
+    monkeypatch.setattr("regiontalk.load", lambda *_, **__: pytest.fail("a model was loaded"))
     Path("text.jpg").write_text("no photo")
     for verb in ("caption", "describe"):
         assert run([verb, "text.jpg"]) == 4

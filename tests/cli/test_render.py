@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from regiontalk.cli import render
@@ -38,14 +40,34 @@ def test_each_region_has_its_own_colour_on_a_terminal(
 
 def test_what_is_less_likely_right_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     box = (0.0, 0.0, 9.0, 9.0)
-    regions = (Region(box, 0.9, "a dog", -1.0, 0.8), Region(box, 0.8, "a cat", -1.0, 0.2))
+    regions = (
+        Region(box, 0.9, "a dog", -1.0, 0.8),
+        Region(box, 0.8, "a cat", -1.0, 0.2),
+        Region(box, 0.1, "it", -1, 1),
+    )
     found = ImageRegions("a.jpg", 10, 10, "m", regions, shown=Shown(confidence=0.5))
     render.print_result(found)
     _, dog, rest = capsys.readouterr().out.splitlines()
     assert dog.split() == ["■", "0.90", "a", "dog", "0.80", "0,0,9,9"]
-    assert rest == "  1 more, less likely right: --confidence 0 shows all"
+    assert rest == "  2 more, less likely: --confidence 0 shows all"
     render.print_lines(found)
     assert capsys.readouterr().out == "a.jpg\t0.90\ta dog\t0,0,9,9\t0.80\n"
+
+
+def test_the_likeliest_region_is_printed_where_none_is_likely_and_all_where_words_may_be_anything(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    box = (0.0, 0.0, 9.0, 9.0)
+    regions = (
+        Region(box, 0.9, "a dog", -1.0, 0.1),
+        Region(box, 0.5, "a cat", -1.0, 0.3),
+        Region(box, 0.1, "it", -1, 0.9),
+    )
+    found = ImageRegions("a.jpg", 10, 10, "m", regions, shown=Shown(confidence=0.5))
+    render.print_lines(found)
+    assert capsys.readouterr().out == "a.jpg\t0.50\ta cat\t0,0,9,9\t0.30\n"
+    render.print_lines(replace(found, shown=Shown(confidence=0.0)))
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:

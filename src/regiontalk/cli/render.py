@@ -65,8 +65,9 @@ def print_findings(found: Sequence[Finding]) -> None:
 
 
 def _likely(photo: ImageRegions) -> list[Region]:
-    """Those whose words are likely right: how many regions there are was said when the model was asked."""
-    return replace(photo.shown, threshold=0.0, top=None).choose(photo.regions)
+    """As in pictures; all that the model was asked for if words may be anything."""
+    threshold = photo.shown.threshold if photo.shown.confidence else 0.0
+    return replace(photo.shown, threshold=threshold, top=None).at_first(photo.regions)
 
 
 def _confidence(region: Region) -> list[str]:
@@ -108,4 +109,4 @@ def _print_regions(photo: ImageRegions) -> None:
     if not photo.regions:
         console.out().print(Text("  nothing found", style="dim"))
     if hidden := len(photo.regions) - len(shown):
-        console.out().print(Text(f"  {hidden} more, less likely right: --confidence 0 shows all", style="dim"))
+        console.out().print(Text(f"  {hidden} more, less likely: --confidence 0 shows all", style="dim"))

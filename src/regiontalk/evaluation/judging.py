@@ -101,14 +101,15 @@ def _is_side(value: Any) -> TypeGuard[int]:
 
 
 def choose(photos: Iterable[ImageRegions], count: int, shown: Shown, seed: int = 0) -> list[ImageRegions]:
-    """A random sample of the photos, with the regions of each that are shown. Photos without any are left out."""
+    """A random sample of the photos, with the regions of each that are shown at first. Photos without any are left
+    out."""
     able = []
     for photo in sorted(photos, key=lambda photo: photo.path):
-        regions = shown.choose(sorted(photo.regions, key=lambda region: -region.score))
+        regions = shown.at_first(sorted(photo.regions, key=lambda region: -region.score))
         if regions:
             able.append(replace(photo, regions=tuple(regions)))
     if not able:
-        raise DataError("no caption to judge", hint="a lower --threshold or --confidence shows more")
+        raise DataError("no caption to judge")
     return [able[number] for number in np.random.default_rng(seed).permutation(len(able))[:count]]
 
 

@@ -33,7 +33,7 @@ from regiontalk.model import Model
 from regiontalk.regions import Detections, Rows
 
 LONGEST = 6  # words that are asked for in choosing `longer`
-CUTS = np.linspace(0.3, 0.7, 9)
+CUTS = np.linspace(0.3, 0.7, 41)
 RIGHT_SHARE = 0.8  # of the captions that are shown
 LONGERS = np.linspace(0.3, 0.7, 9)
 TRUE_SHARE = 0.46  # of the words that longer captions add: of those that people add to a noun, others write so many

@@ -2,7 +2,9 @@
 
 import * as api from "./api.js";
 import * as editor from "./editor.js";
-import { baseName, colour, element, find, makeSegment, Overlay, percent, plural, readAlignment } from "./regions.js";
+import {
+  baseName, colour, element, find, likeliest, makeSegment, Overlay, percent, plural, readAlignment,
+} from "./regions.js";
 import { complain, forgive, say, server } from "./status.js";
 
 const stage = find("stage"), picture = find("photo"), slider = find("threshold");
@@ -96,7 +98,13 @@ function fill() {
 /** Whether a region is shown. Words that are less likely right are, once the slider asks for more than at first. */
 const likely = ({ score, confidence }) => (score ?? 1) >= slider.value / 100
   && ((confidence ?? 1) >= server.confidence || slider.value < 100 * server.threshold);
-const shownRegions = () => photo.regions.filter(likely);
+
+/** At first one at least, later those that are asked for. */
+function shownRegions() {
+  const found = photo.regions.filter(likely), isFirst = Number(slider.value) === Math.round(100 * server.threshold);
+  return found.length || !isFirst ? found : likeliest(photo.regions);
+}
+
 const shownCaptions = () => [...new Set(shownRegions().map(({ caption }) => caption))];
 
 function showCaptions() {

@@ -19,6 +19,12 @@ export function element(kind, text = "", className = "") {
   return made;
 }
 
+/** The one region, if there is any, that is shown where none is likely enough: most likely right in place and words. */
+export function likeliest(regions) {
+  const likelihood = ({ score, confidence }) => (score ?? 1) * (confidence ?? 1);
+  return [...regions].sort((a, b) => likelihood(b) - likelihood(a)).slice(0, 1);
+}
+
 const area = ({ xyxy: [x0, y0, x1, y1] }) => (x1 - x0) * (y1 - y0);
 
 /** The numbers of regions with the largest first: the smallest lie on top, so that each can be pointed at. */
