@@ -29,7 +29,8 @@ HEAD = """# Gallery
 
 What the model in the package (`{model}`) says of {count} freely licensed photos: its {shown} best regions of each,
 however unsure, with the [score](your-photos.md#scores) of the place and the confidence of the words. **Bold** ones
-are likely enough that pictures and pages show them unless told otherwise; the pictures here have only these. The
+are shown by pictures and pages unless these are told otherwise: likely enough ones, or the likeliest of a photo; the
+pictures here have only these. The
 first eight are the photos of the README's first command. No photo was left out because of what was said of it.
 [model-card.md](model-card.md) says what the model does not know. Made by `python docs/gallery/make.py`.
 
@@ -79,7 +80,7 @@ def entry(photo: dict[str, Any], found: ImageRegions, judged: bool) -> str:
     """The drawn photo, the captions with their figures, and the verdict."""
     picture = HERE / f"{name(photo)}.jpg"
     found.draw().save(picture, quality=78, optimize=True)
-    shown = found.shown.choose(found.regions)
+    shown = found.shown.at_first(found.regions)
     said = "".join(f"- {line(region, region in shown)}\n" for region in found.regions)
     verdict = f"\n{photo['verdict']}\n" if judged else ""
     return f"## {name(photo)}\n\n![{name(photo)}, drawn on](gallery/{picture.name})\n\n{said}{verdict}\n"
