@@ -208,17 +208,15 @@ class TestWords:
         assert Teller(LONG).say() == ["a dog"], "nothing tells what is likely"
 
     def test_but_no_more_where_that_makes_a_sure_caption_unsure(self) -> None:
-        strict = replace(BY_WORDS, likely=0.65, longer=0.5)
-        assert Teller({None: ("a dog", 0.8), 3: ("a brown dog", 0.6)}, strict).say() == ["a dog"]
-        assert Teller({None: ("a dog", 0.6), 3: ("a brown dog", 0.6)}, strict).say() == ["a brown dog"]
+        strict = replace(BY_WORDS, likely=0.65)
+        assert Teller({None: ("a dog", 0.8), 3: ("a brown dog", 0.7)}, strict).say() == ["a dog"]
+        assert Teller({None: ("a dog", 0.7), 3: ("a brown dog", 0.7)}, strict).say() == ["a brown dog"]
 
     def test_confidence_is_that_of_what_is_said(self) -> None:
-        teller = Teller({None: ("a dog", 0.8), 3: ("a brown dog", 0.9)}, replace(BY_WORDS, longer=0.95))
+        teller = Teller({None: ("a dog", 0.8), 2: ("a dog", 0.9)}, BY_WORDS)
         state, logits = teller.state(2), np.zeros(2, dtype=np.float32)
         captions = rules.caption(teller, state)
-        own = rules.say(teller, state, logits, captions).confidences
-        teller.info = replace(teller.info, prediction=PredictionConfig(longest=6, confidence=BY_WORDS))
-        longer = rules.say(teller, state, logits, captions, 3).confidences
+        own, longer = (rules.say(teller, state, logits, captions, words).confidences for words in (None, 2))
         assert own is not None
         assert longer is not None
         assert own.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.8) + 2))] * 2)

@@ -30,9 +30,9 @@ HEAD = """# Gallery
 What the model in the package (`{model}`) says of {count} freely licensed photos: its {shown} best regions of each,
 however unsure, with the [score](your-photos.md#scores) of the place and the confidence of the words. **Bold** ones
 are shown by pictures and pages unless these are told otherwise: likely enough ones, or the likeliest of a photo; the
-pictures here have only these. The
-first eight are the photos of the README's first command. No photo was left out because of what was said of it.
-[model-card.md](model-card.md) says what the model does not know. Made by `python docs/gallery/make.py`.
+pictures here have only these. The first eight are the photos of the README's first command. No photo was left out
+because of what was said of it. [model-card.md](model-card.md) says what the model does not know. Made by
+`python docs/gallery/make.py`.
 
 """
 SENTENCES_HEAD = """# Gallery of sentences

@@ -30,7 +30,8 @@ from regiontalk.vocabulary import END, Vocabulary, head_place
 SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
 ARTICLES = ("a", "an", "the")
 SHORTEST = 2  # words of a caption that takes the place of an unsure one: "a dog", not "dog"
-MORE = 2  # words that a caption may have in addition to those of the model's own: "a woman in jeans", not "a woman"
+MORE = 2  # words that a caption may have in addition to those of the model's own: "a field of grass", not "a field"
+MORE_LIKELY = 0.65  # how likely its words are then, on average; of less likely ones, most were not quite right by eye
 LEAST_END = 0.2  # probability of END after a caption that is complete
 ROWS_AT_ONCE = 300  # that are recognised or captioned; bounds the memory that thousands of given boxes take
 
@@ -303,15 +304,16 @@ def choose(rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None
     lengths, agrees = confidence.column(features, "words"), confidence.column(features, "agrees") > 0
     likely, longer = (0.0, LONGER) if fitted is None else (fitted.likely, fitted.longer)
     own_lengths, unsure = lengths[:count][rows], (sure[:count] < likely)[rows]
-    is_likely = np.exp(confidence.column(features, "mean_logprob")) >= longer
+    probability = np.exp(confidence.column(features, "mean_logprob"))
     more = np.zeros(len(rows))
     if words is None:
-        is_more = (lengths > own_lengths) & (lengths <= own_lengths + MORE) & is_likely & ((sure >= likely) | unsure)
+        is_likely = (probability >= MORE_LIKELY) & ((sure >= likely) | unsure)
+        is_more = (lengths > own_lengths) & (lengths <= own_lengths + MORE) & is_likely
         more = lengths * is_more
         allowed = is_more | ((lengths < own_lengths) & (lengths >= SHORTEST) & unsure)
         allowed[:count] = True
     else:
-        allowed = (lengths <= words) & ((lengths <= own_lengths) | is_likely)
+        allowed = (lengths <= words) & ((lengths <= own_lengths) | (probability >= longer))
     places = np.flatnonzero(allowed & agrees)
     ranked = places[np.lexsort((-lengths[places], -sure[places].round(9), -more[places], rows[places]))]
     chosen: Rows = ranked[np.unique(rows[ranked], return_index=True)[1]]
