@@ -282,7 +282,7 @@ def say(
         unsure = confidence.probabilities(own.features, fitted) < fitted.likely
         own_lengths = [len(one.tokens) for one in captions]
         lengths = [
-            (*range(SHORTEST, length if less else 0), *range(max(length + 1, SHORTEST), length + MORE + 1))
+            (*range(SHORTEST, length if less else 0), *range(length + 1, length + MORE + 1))
             for length, less in zip(own_lengths, unsure.tolist(), strict=True)
         ]
     found = choices(runtime, state, logits, captions, lengths, beam)

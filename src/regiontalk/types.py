@@ -46,8 +46,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Shown:
-    """Which regions are shown: those that score at least `threshold` and whose words are right with at least
-    `confidence`, `top` at most."""
+    """Which regions are shown: those of at least this score (`threshold`) and `confidence`, `top` at most."""
 
     threshold: float = 0.3
     top: int | None = 12
@@ -59,12 +58,8 @@ class Shown:
 
     def at_first(self, regions: Sequence[Region]) -> list[Region]:
         """What is shown before anybody asks for more or less: where none is likely enough, the likeliest one."""
-        return self.choose(regions) or sorted(regions, key=_likelihood, reverse=True)[:1]
-
-
-def _likelihood(region: Region) -> float:
-    """That both place and words are right."""
-    return region.score * (1.0 if region.confidence is None else region.confidence)
+        by_likelihood = sorted(regions, key=lambda one: -one.score * (1 if one.confidence is None else one.confidence))
+        return self.choose(regions) or by_likelihood[:1]
 
 
 def _figures(region: Region) -> str:
@@ -127,8 +122,7 @@ class ImageRegions(Picture):
     ) -> Image.Image:
         """The photo with its regions and captions drawn on it: the `top` best (default 12) of those that score at
         least `threshold` (default 0.3) and have at least `confidence` (default: the model's), or as many as the model
-        was asked for; where none does, the likeliest, unless one of the two is given. `scores`: with their confidence,
-        where it is known, and the place's score.
+        was asked for; where none does, the likeliest, unless one of the two is given. `scores`: with these figures.
         """
         from regiontalk import drawing
 
