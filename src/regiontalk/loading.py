@@ -1,4 +1,4 @@
-"""The model of a folder, or the one inside the package."""
+"""The model of a folder, or one of those inside the package."""
 
 from __future__ import annotations
 
@@ -11,10 +11,18 @@ if TYPE_CHECKING:
     from regiontalk.model import Model
 
 EMBEDDED = Path(__file__).parent / "weights"
+FAST = Path(__file__).parent / "weights-fast"
+NAMES = {"embedded": EMBEDDED, "fast": FAST}
+"""The package's own models: the strong one, and one that is twice as fast and knows fewer things by name."""
+
+
+def place_of(model: str | Path | None) -> Path:
+    """A model folder by its path, or the package's by name; None: the strong one. `./fast` is a folder."""
+    return EMBEDDED if model is None else NAMES.get(str(model), Path(model))
 
 
 def load(folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False) -> Model:
-    """A model that captions photos: that of a model folder, or the one inside the package.
+    """A model that captions photos: that of a model folder, or the package's own; `"fast"` is its fast one.
 
     `threads`: how many cores it may use (default: the environment's REGIONTALK_THREADS, else all). `lazily`: graphs are
     opened when they are first run, so that a search, which looks at no photo, starts sooner.
@@ -22,9 +30,10 @@ def load(folder: str | Path | None = None, *, threads: int | None = None, lazily
     from regiontalk.model import Model
     from regiontalk.runtime.onnx import OnnxRuntime
 
-    if folder is None and not EMBEDDED.is_dir():
+    place = place_of(folder)
+    if place in NAMES.values() and not place.is_dir():
         raise ModelError(
-            "this regiontalk carries no model of its own",
+            f"this regiontalk carries no model of its own{'' if folder is None else f' called {folder}'}",
             hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
         )
-    return Model(OnnxRuntime(EMBEDDED if folder is None else Path(folder), threads, lazily))
+    return Model(OnnxRuntime(place, threads, lazily))

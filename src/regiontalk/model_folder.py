@@ -6,6 +6,9 @@ vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
 HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
 SHA256SUMS                               of all of these, as `sha256sum` writes them
+
+Files that a model shares with another one need not be there twice: SHA256SUMS may name them in a folder beside this
+one (`../weights/step.onnx`).
 """
 
 from __future__ import annotations
@@ -71,6 +74,7 @@ MOST_WORDS = 1_000  # of a caption or sentence
 _LOCATION = re.compile(rb"location")
 _TAG_AND_LENGTH = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)\Z")
 _LONGEST_TAG_AND_LENGTH = 20  # bytes: two numbers of protobuf
+_SHARED = re.compile(r"\.\./[\w-]+/(?P<name>[^/]+)")
 _AGAIN = "get the folder again, or write it again with regiontalk export"
 
 
@@ -333,9 +337,12 @@ def write_model_folder(
     words: Vocabulary,
     graphs: Mapping[str, bytes],
     heads: Mapping[str, Head] | None = None,
+    share: Path | None = None,
 ) -> None:
-    """Writes the folder, whole or not at all."""
+    """Writes the folder, whole or not at all. Files that the model folder `share`, beside it, has as well are named in
+    SHA256SUMS and not written again."""
     check_free(path)
+    there = {} if share is None else _sums_beside(path, share)
     heads = heads or {}
     files = {f"{name}.onnx": graph for name, graph in graphs.items()}
     described = asdict(info) | {"heads": {name: asdict(head.info) for name, head in heads.items()}}
@@ -349,10 +356,21 @@ def write_model_folder(
     for name, head in heads.items():
         files |= {f"{graph}.onnx": data for graph, data in head.graphs.items()}
         files[_head_words(name)] = json_file(head.words.to_dict())
-    files[SUMS] = "".join(f"{_digest(files[name])}  {name}\n" for name in sorted(files)).encode()
+    digests = {name: _digest(files[name]) for name in sorted(files)}
+    shared = {name: there[name] for name in files if name in there and there[name].digest == digests[name]}
+    files = {name: data for name, data in files.items() if name not in shared}
+    places = {name: shared[name].place if name in shared else name for name in digests}
+    files[SUMS] = "".join(f"{digest}  {places[name]}\n" for name, digest in digests.items()).encode()
     with new_folder(path) as partial:
         for name, data in files.items():
             (partial / name).write_bytes(data)
+
+
+def _sums_beside(path: Path, share: Path) -> dict[str, _Sum]:
+    if share.resolve().parent != path.resolve().parent or not _SHARED.fullmatch(f"../{share.name}/x"):
+        raise UsageError(f"{share}: is not beside {path}")
+    own = {name: one for name, one in _read_sums(share / SUMS).items() if one.place == name}
+    return {name: _Sum(one.digest, f"../{share.name}/{name}") for name, one in own.items()}
 
 
 def check_free(path: Path) -> None:
@@ -367,27 +385,36 @@ def _read_checked(path: Path) -> dict[str, bytes]:
         problem = "not a model folder" if path.exists() else "no such model folder"
         raise ModelError(f"{path}: {problem}", hint="regiontalk export makes one from a checkpoint")
     sums = _read_sums(path / SUMS)
-    known = {SUMS, *sums, *RUN_FILES}
+    known = {SUMS, *(name for name, one in sums.items() if one.place == name), *RUN_FILES}
     extra = sorted(item.name for item in path.iterdir() if item.name not in known and item.name[0] != ".")
     if extra:
         raise ModelError(f"{path / extra[0]}: not named in {SUMS}", hint=_AGAIN)
-    files = {name: _read(path / name) for name in sums}
+    files = {name: _read(path / one.place) for name, one in sums.items()}
     for name, data in files.items():
-        if _digest(data) != sums[name]:
-            raise ModelError(f"{path / name}: damaged, or of another model (its SHA-256 is wrong)", hint=_AGAIN)
+        if _digest(data) != sums[name].digest:
+            place = path / sums[name].place
+            raise ModelError(f"{place}: damaged, or of another model (its SHA-256 is wrong)", hint=_AGAIN)
     if INFO not in files:
         raise ModelError(f"{path / SUMS}: does not name {INFO}", hint=_AGAIN)
     return files
 
 
-def _read_sums(path: Path) -> dict[str, str]:
-    """File name -> SHA-256, from lines of `digest  name`."""
-    sums: dict[str, str] = {}
+class _Sum(NamedTuple):
+    digest: str
+    place: str
+    """The file's name, or `../FOLDER/NAME`."""
+
+
+def _read_sums(path: Path) -> dict[str, _Sum]:
+    """File name -> its SHA-256 and where it is, from lines of `digest  place`."""
+    sums: dict[str, _Sum] = {}
     for number, line in enumerate(_read(path, LONGEST_LINE).decode("utf-8", "replace").splitlines(), start=1):
-        digest, _, name = line.partition("  ")
+        digest, _, place = line.partition("  ")
+        shared = _SHARED.fullmatch(place)
+        name = shared["name"] if shared else place
         if len(digest) != 64 or not name or name != os.path.basename(name) or name in sums:  # noqa: PTH119
             raise ModelError(f"{path}, line {number}: not a SHA-256 and a file name", hint=_AGAIN)
-        sums[name] = digest
+        sums[name] = _Sum(digest, place)
     return sums
 
 

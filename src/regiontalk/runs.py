@@ -310,8 +310,8 @@ def command_line() -> str:
 
 
 def shown(path: Path) -> str:
-    """As it was given; the model in the package is `embedded`."""
-    return "embedded" if path.resolve() == loading.EMBEDDED.resolve() else str(path)
+    """As it was given; the models in the package have names."""
+    return next((name for name, own in loading.NAMES.items() if path.resolve() == own.resolve()), str(path))
 
 
 def program() -> Values:

@@ -42,7 +42,7 @@ def command(
     photo: str,
     sentence: str,
     beta: float | None,
-    model: str | None,
+    model: Path | None,
     heads: tuple[Path, ...],
     device: str,
     output: Path | None,

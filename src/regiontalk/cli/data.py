@@ -242,7 +242,7 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @command.command()
 @click.argument("dataset", type=options.PLACE)
 @click.argument("out", type=options.FILE)
-@click.option("--model", type=options.PLACE, required=True, help="The model folder whose regions and codes they are.")
+@click.option("--model", type=options.MODEL, required=True, help="The model folder whose regions and codes they are.")
 @click.option("--surroundings", is_flag=True, help="Also the codes of the boxes made twice as wide and high.")
 @click.option("--on-truths", is_flag=True, help="Of the data set's own boxes instead of the best regions.")
 @options.one_split_option

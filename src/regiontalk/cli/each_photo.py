@@ -46,7 +46,7 @@ class PhotoOptions:
     paths: tuple[str, ...]
     output: Path | None
     size: int | None
-    model: str | None
+    model: Path | None
     device: str
     workers: int
     as_json: bool
@@ -90,7 +90,7 @@ class PhotoOptions:
 
     def identity(self) -> dict[str, Any]:
         """What the answers depend on beside what is asked: the model's files, and how it runs."""
-        places = [loading.EMBEDDED if self.model is None else Path(self.model), *self.heads]
+        places = [loading.place_of(self.model), *self.heads]
         return {"model": [_fingerprint(place) for place in places], "device": self.device, "mp": self.max_megapixels}
 
 

@@ -40,7 +40,7 @@ _on_data = options.with_options(
 @truth_option
 @split_option
 @click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, JSON lines…")
-@click.option("--model", type=options.PLACE, help="…or the model that says them; `embedded`: the package's.")
+@click.option("--model", type=options.MODEL, help="…or the model that says them; `embedded`: the package's.")
 @options.device_option
 @click.option(
     "--smallest",
@@ -96,14 +96,13 @@ def _said_of_objects(
 
     if not truth.is_dir():
         raise UsageError("a model looks at photos: --truth must be a data set folder")
-    place = options.place_of(place)
     asked = DatasetModel(options.load_model(place, device), Dataset(truth))
     measurement.record.uses("model", options.model_place(place))
     return caption_objects(asked, console.track(records, "photos", len(records), measurement.quiet), smallest)
 
 
 @click.command()
-@click.argument("model", type=options.PLACE)
+@click.argument("model", type=options.MODEL)
 @_on_data
 @click.option("--first", type=click.IntRange(min=1), help="Only the first photos of the split and their sentences.")
 @options.device_option
@@ -144,7 +143,7 @@ def alignment(
 
 
 @click.command()
-@click.argument("model", type=options.PLACE)
+@click.argument("model", type=options.MODEL)
 @_on_data
 @click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12 with this β.")
 @options.place_weight_option
@@ -184,7 +183,7 @@ def grounding(
 
 
 @click.command()
-@click.argument("model", type=options.PLACE)
+@click.argument("model", type=options.MODEL)
 @truth_option
 @options.test_split_option
 @options.device_option
@@ -199,9 +198,9 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.model_folder import FindConfig
 
-    dataset, place = options.open_split(truth, split), options.place_of(model)
-    asked = DatasetModel(options.load_model(place, device), dataset)
-    measurement.record.uses("model", options.model_place(place))
+    dataset = options.open_split(truth, split)
+    asked = DatasetModel(options.load_model(model, device), dataset)
+    measurement.record.uses("model", options.model_place(model))
     absent = phrases_of_others(list(dataset))
     sought = (
         one
@@ -252,9 +251,8 @@ def _aligned(model: Path, dataset: Dataset, measurement: Measurement) -> Aligned
     import regiontalk
     from regiontalk.evaluation.alignment import AlignedPhotos
 
-    folder = options.place_of(model)
-    aligned = AlignedPhotos(regiontalk.load(folder), dataset)
-    measurement.record.uses("model", folder)
+    aligned = AlignedPhotos(regiontalk.load(model), dataset)
+    measurement.record.uses("model", model)
     return aligned
 
 

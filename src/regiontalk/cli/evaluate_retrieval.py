@@ -43,7 +43,7 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
 @click.command()
 @click.option("--queries", "asked_in", type=INPUT, help="A file of `evaluate queries`; default: drawn from the truth.")
 @click.option("--predictions", type=INPUT, help="Answers of any system, JSON lines…")
-@click.option("--model", type=options.PLACE, help="…or the model that answers; `embedded`: the package's.")
+@click.option("--model", type=options.MODEL, help="…or the model that answers; `embedded`: the package's.")
 @click.option("--truth", "--data", "truth", type=options.PLACE, help="For a model: a data set folder.")
 @options.test_split_option
 @click.option(
@@ -116,11 +116,11 @@ def _ask(
 
     if truth is None:
         raise UsageError("a model looks at photos: --truth DATA")
-    dataset, place = options.open_split(truth, split), options.place_of(model)
+    dataset = options.open_split(truth, split)
     source, find = (regions, None) if regions in ("own", WHOLE) else region_source(regions, dataset, edge_model)
     asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
-    loaded = options.load_model(place, device, heads=heads)
-    measurement.record.uses("model", options.model_place(place))
+    loaded = options.load_model(model, device, heads=heads)
+    measurement.record.uses("model", options.model_place(model))
     measurement.record.values["settings"] = {"by": by, "boxes": source}
     looking, begun = DatasetModel(loaded, dataset), time.perf_counter()
     wanted = set(asked.images)

@@ -9,11 +9,11 @@ import click
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Measurement, measured, ranking_table
-from regiontalk.cli.options import PLACE, open_split, place_of, test_split_option
+from regiontalk.cli.options import MODEL, PLACE, open_split, test_split_option
 
 
 @click.command()
-@click.argument("model", type=PLACE)
+@click.argument("model", type=MODEL)
 @click.option("--truth", type=PLACE, required=True, help="A data set folder.")
 @test_split_option
 @measured("search")
@@ -28,9 +28,9 @@ def search(*, model: Path, truth: Path, split: str, measurement: Measurement) ->
     from regiontalk.search.build import to_entry
     from regiontalk.search.store import PhotoFile
 
-    dataset, folder = open_split(truth, split), place_of(model)
-    asked = DatasetModel(regiontalk.load(folder), dataset)
-    measurement.record.uses("model", folder)
+    dataset = open_split(truth, split)
+    asked = DatasetModel(regiontalk.load(model), dataset)
+    measurement.record.uses("model", model)
     photos = [
         (record, to_entry(asked.model, asked.look(record), PhotoFile(record.image, 0, 0), b""))
         for record in measurement.photos(dataset)

@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.options import PLACE, quiet_option
+from regiontalk.cli.options import MODEL, PLACE, quiet_option
 from regiontalk.errors import UsageError
 from regiontalk.model_folder import INFO, PRECISIONS, check_free, read_model_folder
 from regiontalk.runs import recording
 
 
 @click.command()
-@click.argument("checkpoint", type=PLACE)
+@click.argument("checkpoint", type=MODEL)
 @click.argument("out", type=PLACE)
 @click.option("--name", help="What the model calls itself in results; OUT's name if not given.")
 @click.option(
@@ -32,6 +32,18 @@ from regiontalk.runs import recording
     help="A head's checkpoint, trained on this network's region codes; may be given more than once.",
 )
 @click.option(
+    "--teacher",
+    type=MODEL,
+    metavar="MODEL",
+    help="For a student: its teacher's model folder, from which all but the backbone is taken.",
+)
+@click.option(
+    "--share",
+    type=MODEL,
+    metavar="MODEL",
+    help="For a copy: a model folder beside OUT, whose files are not written again.",
+)
+@click.option(
     "--beta",
     type=click.FloatRange(min=0),
     help="Eq. 12's β of an alignment net: larger values align longer runs of words with one region.",
@@ -44,6 +56,8 @@ def command(
     name: str | None,
     precision: str | None,
     heads: tuple[Path, ...],
+    teacher: Path | None,
+    share: Path | None,
     beta: float | None,
     quiet: bool,
 ) -> None:
@@ -53,10 +67,12 @@ def command(
     step-… folder. Its prediction settings are the recipe's; `regiontalk fit` finds good ones.
 
     CHECKPOINT may also be a model folder: OUT is then a copy of it with the heads that --add names.
+
+    Of a student (a run whose recipe names a teacher), --teacher takes the heads along: they can read its codes.
     """
     console.need("train", "exporting", "torch", "safetensors", "onnx", "onnxscript")
     check_free(out)
-    from regiontalk.export.detector import add_heads, export_model
+    from regiontalk.export.detector import add_heads, export_model, export_student
     from regiontalk.export.heads import load_heads
     from regiontalk.training.checkpoints import find_checkpoint
 
@@ -64,6 +80,10 @@ def command(
     is_folder = (checkpoint / INFO).is_file()
     if is_folder and precision is not None:
         raise UsageError(f"{checkpoint}: a model folder, whose precision stays as it is")
+    if teacher is not None and (is_folder or heads or precision):
+        raise UsageError("--teacher is for a checkpoint, and goes with neither --add nor --precision")
+    if share is not None and not is_folder:
+        raise UsageError("--share is for a copy of a model folder")
     found = checkpoint if is_folder else find_checkpoint(checkpoint)
     with recording("export", out) as record:
         record.uses("model", found)
@@ -71,7 +91,11 @@ def command(
             record.uses("head", find_checkpoint(head))
         if is_folder:
             precision = read_model_folder(checkpoint).info.precision
-            add_heads(found, out, name, load_heads(heads, precision, beta))
+            add_heads(found, out, name, load_heads(heads, precision, beta), share)
+        elif teacher is not None:
+            record.uses("teacher", teacher)
+            precision = read_model_folder(teacher).info.precision
+            export_student(found, out, name, teacher)
         else:
             precision = precision or PRECISIONS[0]
             export_model(found, out, name, precision, load_heads(heads, precision, beta))

@@ -14,7 +14,7 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.options import FILE, PLACE, json_option, open_split, quiet_option, workers_option
+from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, open_split, quiet_option, workers_option
 from regiontalk.data.records import Dataset, Record, evenly_spaced
 from regiontalk.errors import DataError
 from regiontalk.files import replacing
@@ -36,7 +36,7 @@ SHOWN = 5  # of the settings that were tried
 
 
 @click.command()
-@click.argument("model", type=PLACE)
+@click.argument("model", type=MODEL)
 @click.argument("data", type=PLACE, nargs=-1, required=True)
 @click.option("-o", "--output", type=PLACE, help="The fitted model's new folder.")
 @click.option("--only", type=click.Choice(PARTS), multiple=True, help="Fit this alone; may be given more than once.")

@@ -65,7 +65,7 @@ def command(
     folder: Path,
     place: Path | None,
     store: str | None,
-    model: str | None,
+    model: Path | None,
     device: str,
     workers: int,
     engine: str,

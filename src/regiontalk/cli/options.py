@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 PLACE = click.Path(path_type=Path)
+
+
+class ModelPath(click.Path):
+    """A model folder or a run; `embedded` and `fast` are the package's own."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        return super().convert(loading.NAMES.get(str(value), value), parameter, context)
+
+
+MODEL = ModelPath(path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -64,9 +74,9 @@ test_split_option = click.option("--split", type=click.Choice(SPLITS), default="
 
 model_option = click.option(
     "--model",
-    metavar="DIR",
-    shell_complete=completes("dir"),
-    help="A model folder, or a training run; default: the package's own.",
+    type=MODEL,
+    metavar="DIR|fast",
+    help="A model folder, or a training run; fast: the package's fast model; default: its strong one.",
 )
 
 heads_option = click.option(
@@ -155,11 +165,6 @@ def checkpoint_of(run: Path) -> Path:
     return find_checkpoint(run)
 
 
-def place_of(model: Path) -> Path:
-    """`embedded` is the model in the package."""
-    return loading.EMBEDDED if str(model) == "embedded" else model
-
-
 def model_place(model: Path) -> Path:
     """What is recorded of a model or run: its folder, or its checkpoint."""
     return checkpoint_of(model) if is_run(model) else model
@@ -175,7 +180,7 @@ def device_name(place: Path, device: str) -> str | None:
 
 
 def load_model(
-    place: str | Path | None,
+    place: Path | None,
     device: str,
     megapixels: float = Limits().megapixels,
     heads: tuple[Path, ...] = (),
@@ -183,18 +188,17 @@ def load_model(
 ) -> Model:
     """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA or with `heads` in torch; a
     run always in torch. `lazily`: see `regiontalk.load`."""
-    if device == "cuda" or heads or (place is not None and is_run(Path(place))):
+    if device == "cuda" or heads or (place is not None and is_run(place)):
         model = _load_in_torch(place, device, heads)
     else:
         model = regiontalk.load(place, lazily=lazily)
     return replace(model, limits=Limits(megapixels=megapixels))
 
 
-def _load_in_torch(place: str | Path | None, device: str, heads: tuple[Path, ...]) -> Model:
+def _load_in_torch(place: Path | None, device: str, heads: tuple[Path, ...]) -> Model:
     console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
     from regiontalk.export.torch_runtime import open_torch_runtime
     from regiontalk.model import Model
     from regiontalk.training.processes import pick_device
 
-    folder = loading.EMBEDDED if place is None else Path(place)
-    return Model(open_torch_runtime(folder, pick_device(device), heads))
+    return Model(open_torch_runtime(loading.place_of(place), pick_device(device), heads))

@@ -18,7 +18,7 @@ from regiontalk.types import Description, ImageRegions
 
 
 @click.command()
-@click.argument("model", type=options.PLACE)
+@click.argument("model", type=options.MODEL)
 @click.argument("data", type=options.PLACE)
 @click.option("-o", "--output", type=options.FILE, required=True, help="JSON lines, one photo a line.")
 @options.test_split_option

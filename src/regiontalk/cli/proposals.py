@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from regiontalk import loading
 from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import EDGE_BOXES, MOST_BOXES, EdgeBoxesSource, edge_model_option
 from regiontalk.data.dataset_model import DatasetModel
@@ -49,10 +50,10 @@ def command(
     if source != EDGE_BOXES and edge_model is not None:
         raise UsageError("--edge-model goes with edgeboxes")
     name, find = _finder(source, dataset, count, edge_model, device)
-    gpu = None if source == EDGE_BOXES else options.device_name(Path(source), device)
+    gpu = None if source == EDGE_BOXES else options.device_name(loading.place_of(source), device)
     with recording("data proposals", out, gpu, source=name, count=count) as record:
         if source != EDGE_BOXES:
-            record.uses("model", options.model_place(Path(source)))
+            record.uses("model", options.model_place(loading.place_of(source)))
         record.uses_data(data, split, len(dataset))
         found = in_order(lambda record: region_line(record, find(record), name), dataset, workers)
         write_json_lines(out, console.track(found, f"Looking at {data}", len(dataset), quiet))
@@ -65,5 +66,5 @@ def _finder(
     if source == EDGE_BOXES:
         boxes = EdgeBoxesSource(edge_model, count)
         return boxes.name, lambda record: boxes(record, dataset.read_photo(record))
-    asked = DatasetModel(options.load_model(source, device), dataset)
+    asked = DatasetModel(options.load_model(loading.place_of(source), device), dataset)
     return asked.model.runtime.info.name, lambda record: asked.proposals(record, count)

@@ -47,7 +47,7 @@ def command(
     box: str | None,
     place: Path | None,
     store: str | None,
-    model: str | None,
+    model: Path | None,
     device: str,
     output: Path | None,
     force: bool,
@@ -101,7 +101,7 @@ def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[s
 
 
 def _find_index(
-    folder: str, place: Path | None, store: str | None, model: str | None, device: str
+    folder: str, place: Path | None, store: str | None, model: Path | None, device: str
 ) -> tuple[Index, str]:
     """The index, and where in it the folder is."""
     from regiontalk.search.index import Index

@@ -10,7 +10,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.index import check_one_place, place_option, store_option
-from regiontalk.cli.options import Decorated, check_folder, completes, finite, max_megapixels_option
+from regiontalk.cli.options import MODEL, Decorated, check_folder, finite, max_megapixels_option
 from regiontalk.errors import UsageError
 
 
@@ -28,10 +28,9 @@ def _limit_option(name: str, most: float, default: float, help: str) -> Callable
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Another name that people call it by.")
 @click.option(
     "--model",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    shell_complete=completes("dir"),
-    help="A model folder; default: the package's own.",
+    type=MODEL,
+    metavar="DIR|fast",
+    help="A model folder; fast: the package's fast model; default: its strong one.",
 )
 @click.option(
     "-j", "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that look at photos."

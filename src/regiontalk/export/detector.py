@@ -6,18 +6,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import torch
 
 from regiontalk.errors import UsageError
 from regiontalk.export.graphs import serialize, to_onnx
-from regiontalk.model_folder import GRAPHS, Head, check_free, check_head, read_model_folder, write_model_folder
+from regiontalk.export.pretrained import stored_weights
+from regiontalk.model_folder import (
+    GRAPHS,
+    Head,
+    ModelFolder,
+    check_free,
+    check_head,
+    detector_fingerprint,
+    read_model_folder,
+    write_model_folder,
+)
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.layers import STRIDE
 from regiontalk.runtime.torch import Appear, Propose, Recognize, Step, model_info
 from regiontalk.training.checkpoints import load_fcln
 
 CELLS = (6, 8)  # h × w of the feature map that the stages are traced with; any other works as well
+MOST_ROUNDING = 0.01  # of a layer's largest weight: 8 bits leave half of that
 
 
 def export_model(
@@ -42,14 +54,43 @@ def export_model(
     write_model_folder(out, info, trained.words, graphs, heads)
 
 
-def add_heads(folder: Path, out: Path, name: str, heads: Mapping[str, Head]) -> None:
-    """Writes a copy of the model `folder` with `heads` beside those it has, or in their place."""
+def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> None:
+    """Writes the model folder `out` of a student: the graph of its own backbone, and all else as in its `teacher`'s
+    folder. What was fitted to the teacher's answers is not taken along."""
+    check_free(out)
+    trained, model = load_fcln(checkpoint), read_model_folder(teacher)
+    if trained.recipe.teacher is None:
+        raise UsageError(f"{checkpoint}: not a student: its recipe names no teacher")
+    _check_same_layers(trained.net, model)
+    precision = model.info.precision
+    graphs = dict(model.graphs) | serialize({"propose": trace(trained.net)["propose"]}, precision)
+    training = {"step": trained.state["step"], "teacher": model.info.name}
+    info = model_info(trained.net, trained.recipe.prediction, name, precision, training)
+    detector = detector_fingerprint(graphs)
+    heads = {one: replace(head, info=replace(head.info, detector=detector)) for one, head in model.heads.items()}
+    write_model_folder(out, info, trained.words, graphs, heads)
+
+
+def _check_same_layers(student: FCLN, teacher: ModelFolder) -> None:
+    """But for the backbone, the student's weights are the teacher's, as far as those are stored."""
+    stored = stored_weights(teacher.graphs)
+    for name, value in student.state_dict().items():
+        if name.startswith("backbone.") or name not in stored:
+            continue
+        own, other = value.numpy(), stored[name]
+        if own.shape != other.shape or np.abs(own - other).max() > MOST_ROUNDING * np.abs(own).max():
+            raise UsageError(f"{teacher.path}: not the student's teacher: {name} is another")
+
+
+def add_heads(folder: Path, out: Path, name: str, heads: Mapping[str, Head], share: Path | None = None) -> None:
+    """Writes a copy of the model `folder` with `heads` beside those it has, or in their place. Files that the model
+    folder `share` has as well are not written again."""
     check_free(out)
     model = read_model_folder(folder)
     for head, added in heads.items():
         check_head(head, added.info, model.graphs, str(folder))
     info = replace(model.info, name=name)
-    write_model_folder(out, info, model.words, model.graphs, {**model.heads, **heads})
+    write_model_folder(out, info, model.words, model.graphs, {**model.heads, **heads}, share)
 
 
 def trace(net: FCLN) -> dict[str, onnx.ModelProto]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -31,7 +30,6 @@ from regiontalk.training.recipe import from_stored
 from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.vocabulary import SPECIAL, Vocabulary
 
-PACKAGE = "embedded"  # what the model inside the package is called in recipes
 PREFIX = "net."  # of the net's weights in the graphs
 
 
@@ -72,12 +70,12 @@ class Pretrained:
 
 
 def load_pretrained(place: str) -> Pretrained:
-    """`embedded`, a model folder, or a run's folder or checkpoint."""
-    path = loading.EMBEDDED if place == PACKAGE else Path(place)
-    if place == PACKAGE or (path / INFO).exists():
+    """`embedded` or `fast`, a model folder, or a run's folder or checkpoint."""
+    path = loading.place_of(place)
+    if place in loading.NAMES or (path / INFO).exists():
         return _from_model_folder(read_model_folder(path))
     if not path.is_dir():
-        raise ModelError(f"{path}: no such model folder or run", hint=f"{PACKAGE!r} is the package's own model")
+        raise ModelError(f"{path}: no such model folder or run", hint="'embedded' is the package's own model")
     trained = load_fcln(find_checkpoint(path))
     return Pretrained(trained.net, trained.words, folded=False)
 

@@ -112,8 +112,9 @@ class EfficientNetLite(nn.Module):
 
     pad_to = 32
 
-    def __init__(self, size: int, channels: int, skip: float = 0.0) -> None:
-        """`skip` is the last stage's; those before it skip less, in a straight line."""
+    def __init__(self, size: int, channels: int, skip: float = 0.0, deep_channels: int = 0) -> None:
+        """`skip` is the last stage's; those before it skip less, in a straight line. `deep_channels`: of the deep map,
+        by a linear layer; 0: as many as there are."""
         super().__init__()
         self.channels = channels
         self.normalize = Normalize((127.0, 127.0, 127.0), (128.0, 128.0, 128.0))
@@ -135,7 +136,9 @@ class EfficientNetLite(nn.Module):
             width = out
             if number in TAPS:
                 tapped.append(out)
-        self.deep_channels = tapped[1] + tapped[2]
+        deep = tapped[1] + tapped[2]
+        self.deep_channels = deep_channels or deep
+        self.deep = SameConv(deep, deep_channels, 1, active=False) if deep_channels else nn.Identity()
         self.fine = SameConv(tapped[0], channels, 3, stride=2, active=False)
         self.middle = SameConv(tapped[1], channels, 1, active=False)
         self.coarse = SameConv(tapped[2], channels, 1, active=False)
@@ -146,7 +149,7 @@ class EfficientNetLite(nn.Module):
         return [self.stem, self.stages[0]]
 
     def forward(self, images: Tensor, _sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The feature map (N, C, h, w), and strides 16 and 32 as they are, side by side (N, A, h, w)."""
+        """The feature map (N, C, h, w), and strides 16 and 32 side by side (N, A, h, w)."""
         x = self.stem(self.normalize(images))  # (N, 32, H/2, W/2)
         taps = []
         for number, stage in enumerate(self.stages):
@@ -154,7 +157,7 @@ class EfficientNetLite(nn.Module):
             if number in TAPS:
                 taps.append(x)
         eighth, sixteenth, thirtysecond = taps
-        deep = torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1)
+        deep = self.deep(torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1))
         coarse = _twice_as_large(self.coarse(thirtysecond))
         return self.fuse(self.fine(eighth) + self.middle(sixteenth) + coarse), deep
 
@@ -198,15 +201,16 @@ Backbone = VGG16 | EfficientNetLite | TinyNet | ViT
 BackboneName = Literal["tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "vit-s"]
 
 
-def build_backbone(name: BackboneName, channels: int, skip: float = 0.0) -> Backbone:
-    """VGG-16 has 512 channels, the others have `channels`; those of many blocks may `skip` some."""
+def build_backbone(name: BackboneName, channels: int, skip: float = 0.0, deep_channels: int = 0) -> Backbone:
+    """VGG-16 has 512 channels, the others have `channels`; those of many blocks may `skip` some. EfficientNet-lite may
+    have any number of `deep_channels`."""
     if name == "vgg16":
         return VGG16()
     if name == "tiny":
         return TinyNet(channels)
     if name == "vit-s":
         return ViT(channels, skip)
-    return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels, skip)
+    return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels, skip, deep_channels)
 
 
 def _round_channels(channels: float) -> int:

@@ -37,6 +37,8 @@ class FCLNConfig:
     skip: float = 0.0
     """Differs from the paper where it is not 0: stochastic depth. How often a photo skips the backbone's last blocks in
     training (those before them less often), against overfitting. EfficientNet-lite and ViT only."""
+    deep_channels: int = 0
+    """Not 0: channels of an EfficientNet-lite's deep map, so that a student's is like its teacher's."""
     input_size: int = 720
     """The photo's long side in pixels."""
     initialization: Literal["gaussian", "released", "he"] = "gaussian"
@@ -79,7 +81,7 @@ class FCLN(nn.Module):
     def __init__(self, config: FCLNConfig, tokens: int, starts: int) -> None:
         super().__init__()
         self.config = config
-        self.backbone = build_backbone(config.backbone, config.channels, config.skip)
+        self.backbone = build_backbone(config.backbone, config.channels, config.skip, config.deep_channels)
         if config.crops % self.pad_to:
             raise UsageError(f"crops is {config.crops}; for this backbone it must be a multiple of {self.pad_to}")
         channels = self.backbone.channels

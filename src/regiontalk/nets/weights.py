@@ -62,7 +62,7 @@ def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
 
 def _is_fusion(key: str) -> bool:
     """The layers on top of the pretrained ones, which start from scratch."""
-    return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse", *ViT.new_layers)
+    return key.split(".", 1)[0] in ("fine", "middle", "coarse", "fuse", "deep", *ViT.new_layers)
 
 
 def _package_file(name: str) -> Path:

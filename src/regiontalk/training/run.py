@@ -79,9 +79,9 @@ def _begin_record(
         for role in ("codes", "snippets"):
             if getattr(data, role, None):
                 record.uses(role, Path(getattr(data, role)))
-    init_from = getattr(recipe, "init_from", None)
-    if init_from is not None:
-        record.uses("model", _model_place(init_from))
+    for role in ("init_from", "teacher"):
+        if getattr(recipe, role, None):
+            record.uses("model", _model_place(getattr(recipe, role)))
     earlier = runs.find_record(folder) if resumed else None
     if earlier is not None:
         record.resumes(earlier)
@@ -89,9 +89,9 @@ def _begin_record(
     return record
 
 
-def _model_place(init_from: str) -> Path:
+def _model_place(model: str) -> Path:
     """A model folder, or the checkpoint of a run."""
-    folder = loading.EMBEDDED if init_from == "embedded" else Path(init_from)
+    folder = loading.place_of(model)
     return folder if (folder / SUMS).is_file() else find_checkpoint(folder)
 
 

@@ -30,6 +30,7 @@ from regiontalk.training.detector.targets import (
     sample_proposals,
     sample_truths,
 )
+from regiontalk.training.detector.teacher import Answers, Teacher, freeze_all_but_backbone, imitation_losses
 from regiontalk.training.optimizers import build_optimizer
 from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.training.task import Skip, Task
@@ -49,6 +50,7 @@ class FCLNTask(Task):
     net: FCLN
     sources: list[Source]
     picker: SentencePicker | None = None
+    teacher: Teacher | None = None
 
     @classmethod
     def begin(cls, recipe: FCLNRecipe) -> FCLNTask:
@@ -67,6 +69,8 @@ class FCLNTask(Task):
         torch.manual_seed(recipe.run.seed)
         if recipe.init_from is not None:
             task = cls._fine_tune(recipe, recipe.init_from, words, sources)
+        elif recipe.teacher is not None:
+            task = cls._learn_from_teacher(recipe, recipe.teacher, sources)
         else:
             net = FCLN(recipe.net, len(words), words.starts)
             if recipe.backbone_weights is not None:
@@ -85,6 +89,15 @@ class FCLNTask(Task):
         net = FCLN(recipe.net, len(words), words.starts)
         pretrained.fill(net, words)
         return cls(recipe, words, net, sources)
+
+    @classmethod
+    def _learn_from_teacher(cls, recipe: FCLNRecipe, model: str, sources: list[Source]) -> FCLNTask:
+        """A new run of a student: the words and all layers but the backbone are its teacher's."""
+        teacher = Teacher.load(model, recipe)
+        recipe, net = teacher.student(recipe)
+        if recipe.backbone_weights is not None:
+            load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
+        return cls(recipe, teacher.words, net, sources, teacher=teacher)
 
     def _learn_from_sentences(self) -> None:
         """Adds the alignment net that the recipe's `[sentences]` need."""
@@ -129,10 +142,10 @@ class FCLNTask(Task):
         groups = self.parameter_groups()
         backbone = self.net.backbone
         depth = (lambda name: backbone.depth(name.removeprefix("backbone."))) if isinstance(backbone, ViT) else None
-        return {
-            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer, depth),
-            "rest": build_optimizer(groups["rest"], self.recipe.optimizer),
-        }
+        optimizers = {"backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer, depth)}
+        if self.teacher is None:  # else there is nothing but the backbone to learn
+            optimizers["rest"] = build_optimizer(groups["rest"], self.recipe.optimizer)
+        return optimizers
 
     def backbone_from(self) -> int:
         """The step from which on the backbone learns."""
@@ -150,11 +163,14 @@ class FCLNTask(Task):
             for module in backbone.modules():
                 if isinstance(module, nn.BatchNorm2d):
                     module.eval()
+        if self.teacher is not None:
+            freeze_all_but_backbone(self.net)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The five losses of a batch, not yet weighted, and a sixth where the recipe has `[sentences]`."""
+        """The five losses of a batch, not yet weighted, and those of the recipe's `[sentences]` or `teacher`."""
         net, sizes, truths, config = self.net, batch.sizes, batch.truths, self.recipe.losses
-        features, deep = net.look(batch.images.float(), sizes)
+        images = batch.images.float()
+        features, deep = net.look(images, sizes)
         proposals = batch.proposals if net.localization is None else net.localization(features)
         regions = self._choose(proposals, batch)
         recognized = net.recognize(features, sizes, regions.boxes_xyxy)
@@ -168,6 +184,10 @@ class FCLNTask(Task):
             losses |= proposal_losses(proposals, own_sample, truths, config)
         if self.picker is not None:
             losses["contrastive"] = self._sentence_loss(deep, recognized, regions, batch)
+        if self.teacher is not None:
+            own = Answers(features, deep, recognized.codes, word_logits)
+            told = self.teacher.answer(images, sizes, regions.boxes_xyxy.detach(), captions)
+            losses |= imitation_losses(own, told, sizes)
         return losses
 
     def _sentence_loss(self, deep: Tensor, recognized: Recognized, regions: TrainingRegions, batch: Batch) -> Tensor:

