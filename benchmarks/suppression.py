@@ -31,7 +31,7 @@ from regiontalk.fitting.cross_validation import cross_validated
 from regiontalk.fitting.photos import SeenPhoto, look_at
 from regiontalk.fitting.ranking import RankedPhoto, fit_layers, fit_photos, judge, targets, to_ranked
 from regiontalk.model import Model
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import Evidence, Floats, features
 from regiontalk.vocabulary import Vocabulary
 from report import options_of

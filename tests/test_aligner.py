@@ -17,7 +17,7 @@ from regiontalk.aligner import MOST_WORDS, AlignmentHead, Evidence, read_sentenc
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.likelihood import word_log_probabilities
 from regiontalk.model import BEST_REGIONS, Model
-from regiontalk.model_folder import AlignmentPredictionConfig
+from regiontalk.model_settings import AlignmentPredictionConfig
 from regiontalk.nets.alignment import Texts
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.checkpoints import find_checkpoint, load_alignment

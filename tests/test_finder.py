@@ -15,7 +15,7 @@ from regiontalk.calibration import sigmoid
 from regiontalk.errors import UsageError
 from regiontalk.finder import Evidence
 from regiontalk.model import Model
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 
 CONFIG = FindConfig(2.0, 3.0, 1.5, 4.0, 0.5, -1.0, 0.4)
 

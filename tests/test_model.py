@@ -27,7 +27,7 @@ from regiontalk.confidence import Confidence
 from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
 from regiontalk.images import Limits, Photo
 from regiontalk.model import BEST_REGIONS, Model
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.regions import SAME_PLACE
 from regiontalk.runtime.onnx import OnnxRuntime

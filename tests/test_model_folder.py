@@ -22,11 +22,11 @@ from regiontalk.model_folder import (
     Head,
     HeadInfo,
     ModelInfo,
-    PredictionConfig,
     detector_fingerprint,
     read_model_folder,
     write_model_folder,
 )
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.vocabulary import Vocabulary
 
@@ -42,6 +42,7 @@ SETTINGS = PredictionConfig(
 )
 INFO = ModelInfo("small", "fcln", "float16", 448, 32, SETTINGS, {"backbone": "tiny"}, {"step": 5})
 RANKING = Ranking(FEATURES, ((0.5,) * len(FEATURES), (-1e-07,) * len(FEATURES)), (0.25, 0.0), (1.5, -2.0), -3.0)
+PLACES = ("../secret", "/etc/passwd", "../../a/step.onnx", "../../step.onnx", "../a/../b/step.onnx")
 VOCABULARY = Vocabulary(("a", "dog", "café"), styles=("phrase", "object"))
 
 
@@ -142,7 +143,39 @@ def test_what_a_file_manager_leaves_behind_does_no_harm(folder: Path) -> None:
     assert read_model_folder(folder).info == INFO
 
 
-@pytest.mark.parametrize("line", ["", "abc  step.onnx", "0" * 64 + "  ../secret", "0" * 64 + "  /etc/passwd"])
+class TestSharedFiles:
+    """A folder beside another one names the files that both have, and does not have them itself."""
+
+    @pytest.fixture
+    def sharing(self, folder: Path) -> Path:
+        graphs = dict(read_model_folder(folder).graphs) | {"propose": b"another backbone"}
+        path = folder.parent / "fast"
+        write_model_folder(path, replace(INFO, name="fast"), VOCABULARY, graphs, share=folder)
+        return path
+
+    def test_only_what_differs_is_written(self, sharing: Path) -> None:
+        assert {item.name for item in sharing.iterdir()} == {SUMS, "model.json", "propose.onnx"}
+
+    def test_it_is_read_whole(self, sharing: Path, folder: Path) -> None:
+        model, other = read_model_folder(sharing), read_model_folder(folder)
+        assert (model.info.name, model.graphs["propose"]) == ("fast", b"another backbone")
+        assert (model.words, model.graphs["step"]) == (other.words, other.graphs["step"])
+
+    def test_sha256sum_can_check_it(self, sharing: Path) -> None:
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", SUMS], cwd=sharing, check=True)
+
+    def test_a_shared_file_that_is_another_by_now_is_named(self, sharing: Path, folder: Path) -> None:
+        (folder / "step.onnx").write_bytes(b"of a later version")
+        assert "model/step.onnx: damaged, or of another model" in refusal(sharing).message
+        (folder / "step.onnx").unlink()
+        assert "step.onnx" in refusal(sharing).message
+
+    def test_the_other_folder_must_be_beside_it(self, folder: Path, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="is not beside"):
+            write_model_folder(tmp_path / "deep" / "fast", INFO, VOCABULARY, {}, share=folder)
+
+
+@pytest.mark.parametrize("line", ["", "abc  step.onnx", *("0" * 64 + f"  {place}" for place in PLACES)])
 def test_broken_sums_are_refused(folder: Path, line: str) -> None:
     with (folder / SUMS).open("a") as file:
         file.write(line + "\n")

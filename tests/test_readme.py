@@ -213,7 +213,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def recipe_tables() -> dict[str, type]:
     """The heading of every table of keys in a recipe, and the configuration it explains."""
-    from regiontalk import model_folder
+    from regiontalk import model_settings
     from regiontalk.nets import fcln, language, localization, recognition
     from regiontalk.training.recipe import detector, shared
 
@@ -230,7 +230,7 @@ def recipe_tables() -> dict[str, type]:
         "### `[losses]`": detector.LossConfig,
         "### `[backbone_optimizer]` and `[optimizer]`": shared.OptimizerConfig,
         "### `[schedule]`": detector.FCLNScheduleConfig,
-        "### `[prediction]`": model_folder.PredictionConfig,
+        "### `[prediction]`": model_settings.PredictionConfig,
     }
 
 
@@ -276,7 +276,7 @@ def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> Non
 
 
 def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
-    from regiontalk.model_folder import SentencePredictionConfig
+    from regiontalk.model_settings import SentencePredictionConfig
     from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
     from regiontalk.training.recipe import heads
 

@@ -14,7 +14,8 @@ from regiontalk.calibration import calibrated, sigmoid
 from regiontalk.confidence import FEATURES as FEATURES_OF_WORDS
 from regiontalk.confidence import Confidence
 from regiontalk.decoding import Caption
-from regiontalk.model_folder import ModelInfo, PredictionConfig
+from regiontalk.model_folder import ModelInfo
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.regions import Detections, Frame
 from regiontalk.runtime import Runtime, State

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from regiontalk import maxsim
 from regiontalk.errors import UsageError
 from regiontalk.likelihood import word_log_probabilities
-from regiontalk.model_folder import AlignmentPredictionConfig
+from regiontalk.model_settings import AlignmentPredictionConfig
 from regiontalk.regions import Candidates
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.typed import to_dataclass

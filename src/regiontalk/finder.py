@@ -26,7 +26,7 @@ from regiontalk import likelihood
 from regiontalk.aligner import HEAD, NAMED, place_prior, word_vectors
 from regiontalk.calibration import Scores, sigmoid
 from regiontalk.errors import UsageError
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 from regiontalk.regions import SAME_PLACE, Candidates
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN

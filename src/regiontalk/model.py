@@ -24,7 +24,7 @@ from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.decoding import Caption
 from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.images import Limits, Photo, PhotoSource
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 from regiontalk.regions import Candidates, Detections, Frame, Rows
 from regiontalk.runtime import Floats, Proposed, Runtime
 from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted

@@ -21,7 +21,7 @@ from regiontalk import boxes as geometry
 from regiontalk import confidence, decoding, ranking
 from regiontalk.calibration import Scores, calibrated, sigmoid
 from regiontalk.confidence import LONGER, Confidence
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.runtime import Floats, Proposed, Runtime, State
 from regiontalk.types import Region

@@ -18,7 +18,7 @@ from regiontalk.aligner import AlignmentHead
 from regiontalk.decoding import Caption
 from regiontalk.errors import UsageError, check_range
 from regiontalk.maxsim import LOWEST
-from regiontalk.model_folder import WIDEST_BEAM, SentencePredictionConfig
+from regiontalk.model_settings import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.typed import to_dataclass
 from regiontalk.types import Sentence

@@ -14,7 +14,7 @@ from regiontalk.data.records import Dataset, Record, TrueRegion
 from regiontalk.errors import DataError
 from regiontalk.evaluation.find import Sought, content_words, evaluate_find, phrases_of_others, seek, written_words
 from regiontalk.finder import Evidence
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 
 
 def evidence(*choices: float) -> Evidence:

@@ -17,7 +17,7 @@ from regiontalk.evaluation import retrieval_answers
 from regiontalk.evaluation.retrieval import QuerySet, evaluate_retrieval, sample_queries
 from regiontalk.evaluation.retrieval_answers import answer_queries
 from regiontalk.model import Model
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 from regiontalk.regions import Candidates
 
 

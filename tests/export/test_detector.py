@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
+from regiontalk import loading
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.export import detector
-from regiontalk.export.detector import export_model
+from regiontalk.export.detector import export_model, export_student
 from regiontalk.export.graphs import LINEAR
 from regiontalk.export.torch_runtime import open_torch_runtime
-from regiontalk.model_folder import read_model_folder
+from regiontalk.model_folder import detector_fingerprint, read_model_folder
 from regiontalk.runtime.onnx import OnnxRuntime
-from regiontalk.training.checkpoints import load_fcln
+from regiontalk.training.checkpoints import load_fcln, save_checkpoint
+from regiontalk.training.detector.task import FCLNTask
 
 
 def size_of(folder: Path) -> int:
@@ -76,3 +80,36 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="not a checkpoint"):
         export_model(tmp_path / "nowhere", tmp_path / "out", "name")
     assert list(tmp_path.iterdir()) == []
+
+
+class TestStudent:
+    @pytest.fixture
+    def student(self, quick_recipe: Callable[..., Any], tiny_model: Path, tmp_path: Path) -> Path:
+        task = FCLNTask.begin(quick_recipe(f"teacher={tiny_model}"))
+        state = {"best": [], "optimizer": {}, **task.description()}
+        return save_checkpoint(tmp_path / "run", 3, {"model": task.net.state_dict()}, state)
+
+    def test_all_but_its_backbone_is_the_teachers(self, student: Path, tiny_model: Path, tmp_path: Path) -> None:
+        export_student(student, tmp_path / "fast", "fast", tiny_model)
+        own, teacher = read_model_folder(tmp_path / "fast"), read_model_folder(tiny_model)
+        assert {name for name in own.graphs if own.graphs[name] != teacher.graphs[name]} == {"propose"}
+        assert own.info.training == {"step": 3, "teacher": "tiny"}
+        whole, exported = open_torch_runtime(student), OnnxRuntime(tmp_path / "fast", threads=1)
+        image = np.random.default_rng(0).uniform(0, 255, (1, 3, 96, 64)).astype(np.float32)
+        expected, found = whole.propose(image, (60, 90)), exported.propose(image, (60, 90))
+        np.testing.assert_allclose(found.logits, expected.logits, atol=1e-4 * expected.logits.std())
+
+    def test_it_takes_the_heads_along(self, student: Path, tmp_path: Path, aligning_model: Path) -> None:
+        export_student(student, tmp_path / "fast", "fast", aligning_model)
+        own, teacher = read_model_folder(tmp_path / "fast"), read_model_folder(aligning_model)
+        assert own.heads["words"].graphs == teacher.heads["words"].graphs
+        assert own.heads["words"].info.detector == detector_fingerprint(own.graphs)
+
+    def test_other_checkpoints_and_other_teachers_are_refused(
+        self, student: Path, shaken_checkpoint: Path, tiny_model: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(UsageError, match="names no teacher"):
+            export_student(shaken_checkpoint, tmp_path / "fast", "fast", tiny_model)
+        with pytest.raises(UsageError, match="not the student's teacher"):
+            export_student(student, tmp_path / "fast", "fast", loading.EMBEDDED)
+        assert not (tmp_path / "fast").exists()

@@ -21,7 +21,8 @@ from regiontalk.errors import ModelError
 from regiontalk.export import detector
 from regiontalk.export.graphs import serialize
 from regiontalk.export.pretrained import load_pretrained
-from regiontalk.model_folder import ModelInfo, PredictionConfig, read_model_folder, write_model_folder
+from regiontalk.model_folder import ModelInfo, read_model_folder, write_model_folder
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.nets.fcln import FCLN, FCLNConfig
 from regiontalk.nets.language import LanguageConfig
 from regiontalk.nets.localization import LocalizationConfig

@@ -10,7 +10,7 @@ from regiontalk.errors import DataError
 from regiontalk.evaluation.alignment import AlignedSentence
 from regiontalk.evaluation.grounding import TrueMention
 from regiontalk.fitting.alignment import fit
-from regiontalk.model_folder import AlignmentPredictionConfig
+from regiontalk.model_settings import AlignmentPredictionConfig
 
 UNFITTED = AlignmentPredictionConfig(0.05, 24, "cosine")
 REGIONS = 6

@@ -15,7 +15,8 @@ from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset
 from regiontalk.fitting.photos import look_at
 from regiontalk.model import Model
-from regiontalk.model_folder import PredictionConfig, read_model_folder, write_model_folder
+from regiontalk.model_folder import read_model_folder, write_model_folder
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import FEATURES, Ranking
 
 LARGE_FIRST = Ranking(FEATURES, (tuple(float(name == "area") for name in FEATURES),), (0.0,), (1.0,), 0.0)

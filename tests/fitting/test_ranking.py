@@ -14,7 +14,7 @@ from regiontalk.evaluation.language import UnigramF1
 from regiontalk.fitting import ranking
 from regiontalk.fitting.cross_validation import cross_validated
 from regiontalk.fitting.ranking import RankedPhoto, fit, fit_photos, judge, targets
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import FEATURES, Evidence, features, scores
 from regiontalk.vocabulary import Vocabulary
 

@@ -14,7 +14,7 @@ from regiontalk.evaluation.dense_ap import evaluate_dense
 from regiontalk.evaluation.language import UnigramF1
 from regiontalk.fitting.photos import SeenPhoto, look_at
 from regiontalk.fitting.settings import NEGLIGIBLE, choose, settings_to_try, try_settings
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.vocabulary import Vocabulary
 
 BASE = PredictionConfig(proposals=60, final_nms=0.5)

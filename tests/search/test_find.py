@@ -15,7 +15,7 @@ from regiontalk.aligner import place_prior
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.evaluation.find import seek
 from regiontalk.model import BEST_REGIONS, Model
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 from regiontalk.search.index import Index
 from regiontalk.search.store import Where
 

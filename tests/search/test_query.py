@@ -12,7 +12,7 @@ from made_up_entries import entry
 from regiontalk.aligner import HEAD
 from regiontalk.errors import UsageError
 from regiontalk.model import Model
-from regiontalk.model_folder import SentencePredictionConfig
+from regiontalk.model_settings import SentencePredictionConfig
 from regiontalk.runtime import Runtime
 from regiontalk.search import query
 from regiontalk.search.build import identify

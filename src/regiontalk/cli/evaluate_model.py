@@ -196,7 +196,7 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     """
     from regiontalk.data.dataset_model import DatasetModel
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
-    from regiontalk.model_folder import FindConfig
+    from regiontalk.model_settings import FindConfig
 
     dataset = options.open_split(truth, split)
     asked = DatasetModel(options.load_model(model, device), dataset)

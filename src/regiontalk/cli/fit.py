@@ -18,7 +18,8 @@ from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, open_split, 
 from regiontalk.data.records import Dataset, Record, evenly_spaced
 from regiontalk.errors import DataError
 from regiontalk.files import replacing
-from regiontalk.model_folder import PredictionConfig, SearchConfig, check_free, read_model_folder, write_model_folder
+from regiontalk.model_folder import check_free, read_model_folder, write_model_folder
+from regiontalk.model_settings import PredictionConfig, SearchConfig
 from regiontalk.runs import recording
 
 if TYPE_CHECKING:

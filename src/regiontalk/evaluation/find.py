@@ -21,7 +21,7 @@ from regiontalk.evaluation.grounding import RIGHT
 from regiontalk.evaluation.reliability import Judged, summary
 from regiontalk.finder import Evidence, Phrase
 from regiontalk.model import Model
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 from regiontalk.regions import Candidates
 from regiontalk.vocabulary import FUNCTION_WORDS, clean_karpathy
 

@@ -27,7 +27,7 @@ from regiontalk.aligner import AlignmentHead
 from regiontalk.evaluation.retrieval import Answer, Query, QuerySet
 from regiontalk.finder import Evidence, Phrase
 from regiontalk.model import Model
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 from regiontalk.regions import Candidates
 
 RERANKED = 100  # photos of each query

@@ -20,7 +20,7 @@ from regiontalk.evaluation.alignment import AlignedSentence
 from regiontalk.evaluation.grounding import choose_region, is_right, most_chosen
 from regiontalk.fitting.cross_validation import cross_validated
 from regiontalk.fitting.regression import rounded
-from regiontalk.model_folder import AlignmentPredictionConfig
+from regiontalk.model_settings import AlignmentPredictionConfig
 
 Counts = NDArray[np.intp]
 

@@ -20,7 +20,7 @@ from regiontalk.evaluation.find import Sought
 from regiontalk.finder import Evidence
 from regiontalk.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.fitting.search import NOTHING_SHARE
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 
 ROUNDS = 50
 LAST_STEP = 1e-6

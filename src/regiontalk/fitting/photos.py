@@ -17,7 +17,7 @@ from regiontalk.decoding import Caption
 from regiontalk.fitting.confidence import JudgedCaptions, judge_captions
 from regiontalk.images import PhotoSource
 from regiontalk.model import Model
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.regions import Detections, Frame
 from regiontalk.types import ImageRegions

@@ -26,7 +26,7 @@ from regiontalk.evaluation.language import SentenceScorer, score_once
 from regiontalk.evaluation.matching import best_truths
 from regiontalk.fitting.photos import SeenPhoto, to_image
 from regiontalk.fitting.regression import rounded
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import FEATURES, Evidence, Floats, Ranking, features
 from regiontalk.vocabulary import Vocabulary
 

@@ -28,7 +28,7 @@ from regiontalk.evaluation.find import content_words, written_words
 from regiontalk.evaluation.reliability import expected_error, reliability
 from regiontalk.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.model import Model
-from regiontalk.model_folder import SearchConfig
+from regiontalk.model_settings import SearchConfig
 from regiontalk.search.build import identify
 from regiontalk.search.query import SECOND_LOOK, Searcher, read_phrase
 from regiontalk.search.sqlite_store import SqliteStore

@@ -9,7 +9,7 @@ from dataclasses import replace
 from regiontalk.evaluation.dense_ap import DenseResult, evaluate_dense
 from regiontalk.evaluation.language import SentenceScorer
 from regiontalk.fitting.photos import SeenPhoto
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.vocabulary import Vocabulary
 
 SCORES = ("final", "product")

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regiontalk.model_folder import DETECTOR, GRAPHS, HEADS, Head, ModelFolder, ModelInfo, PredictionConfig
+from regiontalk.model_folder import DETECTOR, GRAPHS, HEADS, Head, ModelFolder, ModelInfo
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.fcln import FCLN
 from regiontalk.nets.localization import Suppression, clip_boxes

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk import finder
-from regiontalk.model_folder import FindConfig
+from regiontalk.model_settings import FindConfig
 from regiontalk.regions import Candidates
 from regiontalk.runtime import Floats, Runtime
 from regiontalk.search.store import PhotoFile, Store, StoredPhoto, Where

@@ -2,7 +2,7 @@
 
 A query is one or more phrases with ";" between them, all of which a photo should show, and phrases after "-" that it
 should not: `a dog; a red ball -beach -"tennis court"`. A photo's score is the probability that it shows what is asked:
-that of each phrase (`model_folder.SearchConfig`), all multiplied, those of unwanted ones taken from 1.
+that of each phrase (`model_settings.SearchConfig`), all multiplied, those of unwanted ones taken from 1.
 
 Vectors and captions choose the best photos out of all; the language model gives a second opinion on those.
 """
@@ -22,7 +22,7 @@ from regiontalk import maxsim
 from regiontalk.aligner import HEAD, AlignmentHead, ReadSentence, word_vectors
 from regiontalk.calibration import sigmoid
 from regiontalk.errors import UsageError
-from regiontalk.model_folder import AlignmentPredictionConfig, SearchConfig
+from regiontalk.model_settings import AlignmentPredictionConfig, SearchConfig
 from regiontalk.runtime import Runtime
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
 from regiontalk.sentence_head import SentenceHead

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from regiontalk import boxes as geometry
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.nets.localization import LearnedProposals, to_cxcywh
 from regiontalk.training.detector.targets import (
     Sample,

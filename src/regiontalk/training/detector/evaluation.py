@@ -16,7 +16,7 @@ from regiontalk.evaluation.language import UnigramF1
 from regiontalk.evaluation.proposals import proposal_recall
 from regiontalk.files import replacing
 from regiontalk.model import Model
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.nets.fcln import FCLN
 from regiontalk.runtime.torch import TorchRuntime, model_info
 from regiontalk.training.task import Skip

@@ -13,7 +13,7 @@ from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
 from regiontalk.errors import ModelError
 from regiontalk.evaluation.captions import evaluate_captions
-from regiontalk.model_folder import SentencePredictionConfig
+from regiontalk.model_settings import SentencePredictionConfig
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, State
 from regiontalk.sentence_head import sentence_rules
 from regiontalk.training.checkpoints import load_sentence_net

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from regiontalk.errors import UsageError, check_range
-from regiontalk.model_folder import PredictionConfig
+from regiontalk.model_settings import PredictionConfig
 from regiontalk.nets.alignment import AlignmentConfig
 from regiontalk.nets.fcln import FCLNConfig
 from regiontalk.training.recipe.shared import OptimizerConfig, RunConfig, ScheduleConfig

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from regiontalk.errors import UsageError, check_range
-from regiontalk.model_folder import SentencePredictionConfig
+from regiontalk.model_settings import SentencePredictionConfig
 from regiontalk.nets.alignment import AlignmentConfig
 from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
 from regiontalk.training.recipe.shared import OptimizerConfig, RunConfig, ScheduleConfig
