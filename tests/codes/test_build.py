@@ -147,5 +147,5 @@ def test_a_broken_photo_is_named(tiny_model: Path, tmp_path: Path) -> None:
 def test_refusals(data: Path, tiny_model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"end in \.npz"):
         compute(data, tiny_model, tmp_path / "codes")
-    with pytest.raises(DataError, match="no photo in split test"):
+    with pytest.raises(DataError, match="no image in split test"):
         compute_codes(Origin(tiny_model, data, "test"), tmp_path / "codes.npz", 1, plainly)

@@ -162,5 +162,5 @@ def test_where_label_studio_has_its_photos_from(address: str, name: str) -> None
 )
 def test_bad_input_is_named_with_its_task(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
     rectangle = results()[0] | change
-    with pytest.raises(DataError, match=f"export.json, task 2: .*({problem})"):
+    with pytest.raises(DataError, match=f"export.json, item 2: .*({problem})"):
         make(tmp_path, corrected(annotation(results())), corrected(annotation([rectangle]), image="b.jpg"))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from regiontalk.cli import console, options
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, open_split
 from regiontalk.files import write_json_lines
 from regiontalk.runs import recording
 
@@ -34,7 +34,7 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
     from regiontalk.baselines.nearest_neighbour import transferred_sentences
     from regiontalk.codes.store import CodedPhotos
 
-    records = list(options.open_split(dataset, split))
+    records = list(open_split(dataset, split))
     with recording("baseline nearest-neighbour", output) as record:
         record.uses("codes", codes)
         record.uses_data(dataset, split, len(records))
@@ -70,7 +70,7 @@ def region_ranking(
     from regiontalk.training.heads.alignment_model import AlignmentModel
     from regiontalk.training.heads.snippets import Snippets
 
-    records = list(options.open_split(dataset, split))
+    records = list(open_split(dataset, split))
     coded = CodedPhotos.load(codes)
     aligner = AlignmentModel.load(alignment, coded)
     with recording("baseline region-ranking", output, beta=beta, place_weight=place_weight, boxes="true") as record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
     track = functools.partial(console.track, description=f"Checking {dataset}", quiet=quiet)
     problems = list(checker.problems(track))
     if as_json:
-        found = [problem.to_dict() for problem in problems]
+        found = [asdict(problem) for problem in problems]
         console.print_json({"records": checker.records, "broken": _broken(problems), "problems": found})
     else:
         for problem in problems:

@@ -20,7 +20,7 @@ from regiontalk.cli.measurement import (
     split_option,
     truth_option,
 )
-from regiontalk.data.records import Dataset, Record
+from regiontalk.data.records import Dataset, Record, open_split
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
 
@@ -125,7 +125,7 @@ def alignment(
     """
     from regiontalk.evaluation.ranking import evaluate_ranking
 
-    dataset = options.open_split(truth, split)
+    dataset = open_split(truth, split)
     records = itertools.islice(measurement.photos(dataset), first)
     if not options.is_run(model):
         scores = iter([_aligned(model, dataset, measurement).score_matrix(records)])
@@ -166,7 +166,7 @@ def grounding(
     """
     from regiontalk.evaluation.grounding import evaluate_grounding
 
-    dataset = options.open_split(truth, split)
+    dataset = open_split(truth, split)
     records = measurement.photos(dataset)
     if not options.is_run(model):
         mentions: Iterable[Any] = _aligned(model, dataset, measurement).mentions(records)
@@ -198,7 +198,7 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.model_settings import FindConfig
 
-    dataset = options.open_split(truth, split)
+    dataset = open_split(truth, split)
     asked = DatasetModel(options.load_model(model, device), dataset)
     measurement.record.uses("model", options.model_place(model))
     absent = phrases_of_others(list(dataset))
@@ -230,7 +230,7 @@ def vector_lengths(
 
     coded = _load_codes(codes, measurement)
     net = _load_run(run, coded, measurement)
-    records = list(measurement.photos(options.open_split(truth, split)))
+    records = list(measurement.photos(open_split(truth, split)))
     words = net.word_lengths(records)
     figures = vector_lengths(words, net.region_lengths(coded, records))
     if output is not None:

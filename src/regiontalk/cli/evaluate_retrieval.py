@@ -13,6 +13,7 @@ import click
 from regiontalk.cli import console, options
 from regiontalk.cli.measurement import INPUT, Measurement, figures_table, measured, split_option, truth_option
 from regiontalk.cli.region_sources import edge_model_option, region_source
+from regiontalk.data.records import open_split
 from regiontalk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _ask(
 
     if truth is None:
         raise UsageError("a model looks at photos: --truth DATA")
-    dataset = options.open_split(truth, split)
+    dataset = open_split(truth, split)
     source, find = (regions, None) if regions in ("own", WHOLE) else region_source(regions, dataset, edge_model)
     asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
     loaded = options.load_model(model, device, heads=heads)

@@ -9,7 +9,8 @@ import click
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Measurement, measured, ranking_table
-from regiontalk.cli.options import MODEL, PLACE, open_split, test_split_option
+from regiontalk.cli.options import MODEL, PLACE, test_split_option
+from regiontalk.data.records import open_split
 
 
 @click.command()

@@ -14,8 +14,8 @@ import click
 
 import regiontalk
 from regiontalk.cli import console
-from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, open_split, quiet_option, workers_option
-from regiontalk.data.records import Dataset, Record, evenly_spaced
+from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, quiet_option, workers_option
+from regiontalk.data.records import Dataset, Record, evenly_spaced, open_split
 from regiontalk.errors import DataError
 from regiontalk.files import replacing
 from regiontalk.model_folder import check_free, read_model_folder, write_model_folder

@@ -14,8 +14,8 @@ from click.shell_completion import CompletionItem
 import regiontalk
 from regiontalk import loading
 from regiontalk.cli import console
-from regiontalk.data.records import SPLITS, Dataset
-from regiontalk.errors import DataError, InputError, UsageError
+from regiontalk.data.records import SPLITS
+from regiontalk.errors import InputError, UsageError
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 
 if TYPE_CHECKING:
@@ -132,15 +132,6 @@ max_megapixels_option = click.option(
     show_default=True,
     help="Refuse larger photos.",
 )
-
-
-def open_split(data: Path, split: str | None) -> Dataset:
-    """The photos of one split, or all; fails where there is none."""
-    dataset = Dataset(data, split)
-    if not len(dataset):
-        where = f"no image in split {split}" if split else "no image"
-        raise DataError(f"{data}: {where}", hint="--split names another; data stats counts them" if split else None)
-    return dataset
 
 
 place_weight_option = click.option(

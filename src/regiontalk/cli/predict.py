@@ -10,7 +10,7 @@ import click
 from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import edge_model_option, region_source
 from regiontalk.data.dataset_model import DatasetModel, FindRegions
-from regiontalk.data.records import Record
+from regiontalk.data.records import Record, open_split
 from regiontalk.errors import UsageError
 from regiontalk.files import write_json_lines
 from regiontalk.runs import recording
@@ -68,7 +68,7 @@ def command(
     """
     if regions != "own" and sentences:
         raise UsageError("--regions is about boxes, --sentences about whole photos: give one")
-    dataset = options.open_split(data, split)
+    dataset = open_split(data, split)
     by_path = sorted(range(len(dataset)), key=lambda number: dataset[number].image)
     boxes, find = {"own": ("own", None), "truth": ("true", None)}.get(regions) or region_source(
         regions, dataset, edge_model

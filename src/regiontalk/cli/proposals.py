@@ -11,7 +11,7 @@ from regiontalk import loading
 from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import EDGE_BOXES, MOST_BOXES, EdgeBoxesSource, edge_model_option
 from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.records import Dataset, Record
+from regiontalk.data.records import Dataset, Record, open_split
 from regiontalk.data.region_files import ScoredBoxes, region_line
 from regiontalk.errors import UsageError
 from regiontalk.files import write_json_lines
@@ -46,7 +46,7 @@ def command(
     They are EdgeBoxes, or a model's best proposals as its recognition network refines and scores them. OUT is a file of
     JSON lines, a line for each photo of DATA; gzipped if its name ends with .gz.
     """
-    dataset = options.open_split(data, split)
+    dataset = open_split(data, split)
     if source != EDGE_BOXES and edge_model is not None:
         raise UsageError("--edge-model goes with edgeboxes")
     name, find = _finder(source, dataset, count, edge_model, device)

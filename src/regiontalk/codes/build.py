@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.merged_truth import true_boxes
-from regiontalk.data.records import Dataset
+from regiontalk.data.records import Dataset, open_split
 from regiontalk.errors import DataError, UsageError
 from regiontalk.files import replacing
 from regiontalk.model import BEST_REGIONS, Codes, Model
@@ -52,9 +52,7 @@ def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> Code
     if out.suffix != ".npz":
         raise UsageError(f"{out}: the name must end in .npz")
     detector = detector_fingerprint(read_model_folder(origin.model).graphs)
-    dataset = Dataset(origin.dataset, origin.split)
-    if not len(dataset):
-        raise DataError(f"{origin.dataset}: no photo" + (f" in split {origin.split}" if origin.split else ""))
+    dataset = open_split(origin.dataset, origin.split)
     names = [record.image for record in dataset]
     if len(set(names)) < len(names):
         raise DataError(f"{origin.dataset}: two photos of one name, which codes are found by")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from regiontalk import images
 from regiontalk.data.records import SPLITS, Record, TarShards, TrueRegion, annotations_path, parse_record
@@ -29,9 +28,6 @@ class Problem:
     def __str__(self) -> str:
         named = self.image is None or self.image in self.problem
         return f"line {self.line}: " + (self.problem if named else f"{self.image}: {self.problem}")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"line": self.line, "image": self.image, "problem": self.problem}
 
 
 @dataclass

@@ -6,6 +6,7 @@ Boxes are in the pixels of the records, which need not be those of the photos.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -37,44 +38,36 @@ class DatasetModel:
 
     def regions(self, record: Record, beam: int = 1) -> ImageRegions:
         """The regions of a photo."""
-        return self.ask(record, lambda photo: in_record(self.model(photo, beam=beam), record))
+        with self.open(record) as photo:
+            return in_record(self.model(photo, beam=beam), record)
 
     def regions_among(self, record: Record, find: FindRegions, beam: int = 1) -> ImageRegions:
         """The regions of a photo among those that `find` finds, which take the place of the model's own proposals."""
-
         look = self.look_among(record, find)
         regions = tuple(self.model.regions(look, beam))
         return in_record(ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record)
 
     def look_among(self, record: Record, find: FindRegions) -> Look:
-        def look(photo: PhotoSource) -> Look:
+        with self.open(record) as photo:
             found = find(record, photo)
             boxes = self._in_photo(found.boxes_xyxy, record, photo).astype(np.float64)
             return self.model.look(photo, candidates=(boxes, found.scores))
 
-        return self.ask(record, look)
-
     def proposals(self, record: Record, count: int) -> ScoredBoxes:
         """The `count` best proposals, refined and scored by the recognition network, best first; no words."""
-
-        def propose(photo: PhotoSource) -> ScoredBoxes:
+        with self.open(record) as photo:
             look = self.model.look(photo, proposals=count)
-            width, height = look.frame.photo_size
-            scores = rules.raw_scores(look.detections, self.model.runtime.info.prediction)
-            order = np.argsort(-scores, kind="stable")
-            boxes = look.frame.to_photo(look.detections.boxes_xyxy[order])
-            return scaled(ScoredBoxes(boxes, scores[order]), record.width / width, record.height / height)
-
-        return self.ask(record, propose)
+        width, height = look.frame.photo_size
+        scores = rules.raw_scores(look.detections, self.model.runtime.info.prediction)
+        order = np.argsort(-scores, kind="stable")
+        boxes = look.frame.to_photo(look.detections.boxes_xyxy[order])
+        return scaled(ScoredBoxes(boxes, scores[order]), record.width / width, record.height / height)
 
     def captions(self, record: Record, boxes_xyxy: geometry.Floats, beam: int = 1) -> ImageRegions:
         """Captions of given boxes (N, 4), in the record's pixels and in their order."""
-
-        def caption(photo: PhotoSource) -> ImageRegions:
+        with self.open(record) as photo:
             boxes = self._in_photo(boxes_xyxy, record, photo)
             return in_record(self.model(photo, boxes=boxes, beam=beam), record)
-
-        return self.ask(record, caption)
 
     def true_regions(self, record: Record, beam: int = 1) -> ImageRegions:
         """Captions of the true boxes (`merged_truth.true_boxes`), by falling score."""
@@ -83,17 +76,15 @@ class DatasetModel:
 
     def sentence(self, record: Record, beam: int | None = None) -> Description:
         """One sentence for the whole photo."""
-        found = self.ask(record, lambda photo: self.model.describe(photo, beam=beam))
+        with self.open(record) as photo:
+            found = self.model.describe(photo, beam=beam)
         return replace(found, path=record.image, width=record.width, height=record.height, photo=None)
 
     def look(self, record: Record, on_truths: bool = False, size: int | None = None) -> Look:
         """What codes are read off: the best regions, or the true boxes."""
-
-        def look(photo: PhotoSource) -> Look:
+        with self.open(record) as photo:
             boxes = self._in_photo(true_boxes(record), record, photo) if on_truths else None
             return self.model.look(photo, boxes=boxes, size=size)
-
-        return self.ask(record, look)
 
     def candidates(self, record: Record, find: FindRegions | None = None) -> Candidates:
         """Among what phrases are looked for: the whole photo and its best regions, or those among what `find` finds."""
@@ -102,10 +93,11 @@ class DatasetModel:
         boxes = geometry.scale(seen.boxes_xyxy, record.width / width, record.height / height)
         return seen._replace(boxes_xyxy=boxes.astype(np.float64))
 
-    def ask(self, record: Record, question: Callable[[PhotoSource], Answer]) -> Answer:
-        """Asks about a record's photo; an error names the record."""
+    @contextmanager
+    def open(self, record: Record) -> Iterator[bytes]:
+        """The photo of a record, to ask the model about it; an error names the record."""
         try:
-            return question(self.dataset.read_photo(record))
+            yield self.dataset.read_photo(record)
         except RegionTalkError as error:
             raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}", hint=error.hint) from error
 

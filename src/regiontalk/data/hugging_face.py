@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from regiontalk.data.fields import SCORES, as_object, as_size, as_text, box_xywh, reading, scores_of, xywh_box
+from regiontalk.data.fields import SCORES, as_object, as_size, as_text, box_xywh, scores_of, xywh_box
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Source
+from regiontalk.data.sources import Format, Item, Source, read_entries
 from regiontalk.files import read_json_lines
 from regiontalk.types import ImageRegions
 
@@ -35,10 +35,7 @@ def to_hugging_face(photo: ImageRegions) -> dict[str, Any]:
 
 def read(source: Source) -> Iterator[Item]:
     path = source.path / METADATA if source.path.is_dir() else source.path
-    for place, entry in read_json_lines(path):
-        with reading(place):
-            record = _record(entry, source)
-        yield Item(place, record)
+    return read_entries(read_json_lines(path), lambda entry, _: _record(entry, source))
 
 
 FORMAT = Format(read)

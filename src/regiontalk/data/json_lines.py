@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regiontalk.data.fields import as_object, as_size, reading, xywh_box
+from regiontalk.data.fields import as_object, as_size, xywh_box
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, annotations_path
-from regiontalk.data.sources import Format, Item, Source, split_of
+from regiontalk.data.sources import Format, Item, Source, read_entries, split_of
 from regiontalk.files import open_file, read_json_lines
 from regiontalk.typed import to_dataclass
 
@@ -26,10 +26,8 @@ _OF_PREDICTED_REGIONS = {"id", "logprob"}
 
 def read(source: Source) -> Iterator[Item]:
     path = annotations_path(source.path) if source.path.is_dir() else source.path
-    for place, entry in _read_array(path) if path.suffix == ".json" else read_json_lines(path):
-        with reading(place):
-            plain = _plain(as_object(entry))
-        yield Item(place, _completed(to_dataclass(Record, plain, place), source, place))
+    entries = _read_array(path) if path.suffix == ".json" else read_json_lines(path)
+    return read_entries(entries, lambda entry, place: _record(_plain(entry), source, place))
 
 
 FORMAT = Format(read, own=True)
@@ -41,7 +39,7 @@ def _read_array(path: Path) -> Iterator[tuple[str, Any]]:
         start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start.startswith(b"["):
         return read_json_lines(path)
-    return ((f"{path}, item {number}", item) for number, item in enumerate(stream_array(path), start=1))
+    return stream_array(path)
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,8 +64,9 @@ def _plain_region(entry: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _completed(record: Record, source: Source, place: str) -> Record:
-    """The record with our name of its split, and its shard found from anywhere."""
+def _record(plain: dict[str, Any], source: Source, place: str) -> Record:
+    """A record with our name of its split, and its shard found from anywhere."""
+    record = to_dataclass(Record, plain, place)
     split = source.split_for(record.image, default=split_of(record.split, place))
     shard = None if record.shard is None else str((source.folder / record.shard).absolute())
     return replace(record, split=split, shard=shard)

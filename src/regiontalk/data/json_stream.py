@@ -22,9 +22,9 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _CUT_TOKEN = 16  # characters: an error nearer to the window's end may be a token cut in two
 
 
-def stream_array(path: Path) -> Iterator[Any]:
-    """The items of a file that is one JSON array."""
-    return _stream(path, _Window.array)
+def stream_array(path: Path) -> Iterator[tuple[str, Any]]:
+    """The items of a file that is one JSON array, each with its place ("FILE, item 3")."""
+    return ((f"{path}, item {number}", item) for number, item in enumerate(_stream(path, _Window.array), start=1))
 
 
 def stream_members(path: Path) -> Iterator[tuple[str, Any]]:

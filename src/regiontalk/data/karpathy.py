@@ -10,23 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.data import flickr8k, flickr30k_entities
-from regiontalk.data.fields import as_object, as_text, reading
+from regiontalk.data.fields import as_text
 from regiontalk.data.json_stream import stream_members
 from regiontalk.data.records import Record
-from regiontalk.data.sources import Format, Item, Source, split_of
+from regiontalk.data.sources import Format, Item, Source, read_entries, split_of
 from regiontalk.errors import DataError
 
 
 def read(source: Source) -> Iterator[Item]:
     path = source.path if source.path.is_file() else _only_file(source.path)
-    number = 0
-    for key, entry in stream_members(path):
-        if key == "images":
-            number += 1
-            place = f"{path}, image {number}"
-            with reading(place):
-                item = _item(as_object(entry), source, place)
-            yield item
+    images = (entry for key, entry in stream_members(path) if key == "images")
+    places = ((f"{path}, image {number}", entry) for number, entry in enumerate(images, start=1))
+    return read_entries(places, lambda entry, place: _record(entry, source, place))
 
 
 FORMAT = Format(read, (*flickr8k.PHOTO_FOLDERS, *flickr30k_entities.PHOTO_FOLDERS[1:]))
@@ -40,10 +35,10 @@ def _only_file(folder: Path) -> Path:
     return files[0]
 
 
-def _item(entry: Mapping[str, Any], source: Source, place: str) -> Item:
+def _record(entry: Mapping[str, Any], source: Source, place: str) -> Record:
     name = as_text(entry["filename"], "filename")
     sentences = (as_text(sentence["raw"], "raw").strip() for sentence in entry["sentences"])
-    record = Record(
+    return Record(
         f"{entry['filepath']}/{name}" if entry.get("filepath") else name,
         0,
         0,
@@ -51,4 +46,3 @@ def _item(entry: Mapping[str, Any], source: Source, place: str) -> Item:
         sentences=tuple(sentence for sentence in sentences if sentence),
         id=str(entry["cocoid"]) if "cocoid" in entry else flickr8k.flickr_id(name),
     )
-    return Item(place, record)

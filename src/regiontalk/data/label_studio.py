@@ -16,10 +16,10 @@ from statistics import fmean
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from regiontalk.data.fields import Scores, as_object, as_size, as_text, box_xywh, reading, scores_of
+from regiontalk.data.fields import Scores, as_object, as_size, as_text, box_xywh, scores_of
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Source
+from regiontalk.data.sources import Format, Item, Source, read_entries
 from regiontalk.types import BoxXYXY, ImageRegions
 
 LABEL = "region"
@@ -58,11 +58,7 @@ def _parts(photo: ImageRegions, region: Mapping[str, Any]) -> list[dict[str, Any
 
 
 def read(source: Source) -> Iterator[Item]:
-    for number, task in enumerate(stream_array(source.path), start=1):
-        place = f"{source.path}, task {number}"
-        with reading(place):
-            record = _record(as_object(task), source)
-        yield Item(place, record)
+    return read_entries(stream_array(source.path), lambda task, _: _record(task, source))
 
 
 FORMAT = Format(read, ("", "images"))

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk import boxes
-from regiontalk.data.photo_paths import join_paths
-from regiontalk.data.records import Record, TrueRegion, stream_records
+from regiontalk.data.records import Record, TrueRegion, join_paths, stream_records
 from regiontalk.data.writing import write_dataset
 from regiontalk.errors import UsageError
 
@@ -63,7 +62,6 @@ def merge_dataset(
 
 def in_place(record: Record, folder: Path) -> Record:
     """The record of a data set with its photo (or shard) named so that it is found from any other folder."""
-    root = str(folder.absolute())
     if record.shard is None:
-        return replace(record, image=join_paths(root, record.image))
-    return replace(record, shard=join_paths(root, record.shard))
+        return replace(record, image=join_paths(folder, record.image))
+    return replace(record, shard=join_paths(folder, record.shard))

@@ -23,7 +23,6 @@ from regiontalk.data import (
     yolo,
 )
 from regiontalk.data.packing import packing
-from regiontalk.data.photo_paths import PhotoFinder
 from regiontalk.data.records import Record, TarShards, TrueRegion, checked
 from regiontalk.data.region_boxes import Unusable, clamp_region, scale_region
 from regiontalk.data.sources import NO_SPLIT, Format, Item, Skipped, Source, read_split_file
@@ -127,7 +126,6 @@ class RecordMaker:
     report: Report
 
     def __post_init__(self) -> None:
-        self._finder = PhotoFinder(self.source.image_folder, self.form.photo_folders, not self.form.own)
         self._places: dict[tuple[str | None, str], str] = {}
 
     def records(self, items: Iterable[Item | Skipped], packed: Callable[[Record], Record]) -> Iterator[Record]:
@@ -148,7 +146,7 @@ class RecordMaker:
         if record.split == NO_SPLIT:
             self.report.left_out["in no split"] += 1
             return None
-        image, there = self._finder.locate(record.image) if record.shard is None else (record.image, True)
+        image, there = self.source.locate(record.image, self.form) if record.shard is None else (record.image, True)
         if not record.width and not there:
             self._skip(item, "photo not found", f"photo not found: {image}")
             return None

@@ -7,6 +7,7 @@ its member).
 
 from __future__ import annotations
 
+import os
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -146,6 +147,15 @@ class Dataset:
         return parse_record(line, f"{self._path}, line {number}")
 
 
+def open_split(folder: Path, split: str | None) -> Dataset:
+    """The photos of one split, or all; fails where there is none."""
+    dataset = Dataset(folder, split)
+    if not len(dataset):
+        where = f"no image in split {split}" if split else "no image"
+        raise DataError(f"{folder}: {where}", hint="regiontalk data stats counts the images of each split")
+    return dataset
+
+
 class TarShards:
     """Random access to the members of a data set's tar files, each indexed once."""
 
@@ -202,6 +212,11 @@ def checked(record: Record, place: str) -> Record:
     if len(record.regions) > MOST_REGIONS:
         raise DataError(f"{place}: {len(record.regions)} regions, and at most {MOST_REGIONS} can be used")
     return record
+
+
+def join_paths(folder: Path, *parts: str) -> str:
+    """An absolute path; as text, because a data set has a hundred thousand of them."""
+    return os.path.normpath(os.path.join(folder.absolute(), *parts))  # noqa: PTH118
 
 
 def annotations_path(folder: Path) -> Path:

@@ -7,8 +7,7 @@ from pathlib import Path
 from PIL.Image import Image
 
 from regiontalk import drawing, images
-from regiontalk.data.records import Dataset, Record, TarShards, evenly_spaced
-from regiontalk.errors import DataError
+from regiontalk.data.records import Record, TarShards, evenly_spaced, open_split
 
 SAMPLES, COLUMNS = 12, 4
 MOST_REGIONS = 10  # drawn on one photo: more cannot be read
@@ -16,9 +15,7 @@ MOST_REGIONS = 10  # drawn on one photo: more cannot be read
 
 def sample_sheet(folder: Path, split: str | None = None) -> Image:
     """Records from all over the data set, evenly spaced."""
-    dataset, shards = Dataset(folder, split), TarShards(folder)
-    if not len(dataset):
-        raise DataError(f"{folder}: no image" + (f" in split {split}" if split else ""))
+    dataset, shards = open_split(folder, split), TarShards(folder)
     records = [dataset[number] for number in evenly_spaced(len(dataset), SAMPLES)]
     pictures = [draw_record(record, images.open_photo(shards.photo(record))) for record in records]
     return drawing.contact_sheet(pictures, [_title(record) for record in records], COLUMNS)

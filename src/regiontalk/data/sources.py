@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from regiontalk.data.records import SPLITS, Record, TrueRegion
+from regiontalk.data.fields import as_object, reading
+from regiontalk.data.records import SPLITS, Record, TrueRegion, join_paths
 from regiontalk.errors import DataError
 from regiontalk.files import read_file, read_json
 
@@ -46,6 +49,17 @@ class Source:
     def with_lists(self, splits: Mapping[str, str]) -> Source:
         """The source with the split lists of its download, unless there are none or a split file was given."""
         return replace(self, splits=splits) if splits and self.splits is None else self
+
+    def locate(self, image: str, form: Format) -> tuple[str, bool]:
+        """A photo's absolute path and whether it is there; a missing one gets the first place looked at.
+
+        It is looked for in the usual folders of the format, also by its name alone: all of COCO's photos may lie in
+        one folder. Of a format that people write by hand, names are taken as they are.
+        """
+        names = dict.fromkeys((image, image if form.own else PurePosixPath(image).name))
+        places = [join_paths(self.image_folder, folder, name) for folder in form.photo_folders for name in names]
+        found = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
+        return found or places[0], found is not None
 
     def split_for(self, *names: str, default: str) -> str:
         """The split of an image of these names (or paths); `NO_SPLIT` if the split file does not have it."""
@@ -96,6 +110,16 @@ class Format:
     max_regions: int | None = None
     own: bool = False
     drops: Callable[[TrueRegion], str | None] = lambda region: None  # noqa: ARG005
+
+
+def read_entries(
+    entries: Iterable[tuple[str, Any]], to_record: Callable[[Mapping[str, Any], str], Record]
+) -> Iterator[Item]:
+    """An item for each JSON object, from the object and its place, which also names what is wrong with it."""
+    for place, entry in entries:
+        with reading(place):
+            record = to_record(as_object(entry), place)
+        yield Item(place, record)
 
 
 def split_of(name: str, place: str) -> str:

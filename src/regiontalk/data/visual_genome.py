@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from regiontalk.data.fields import as_object, as_size, as_text, box_xywh, reading, scores_of
 from regiontalk.data.json_stream import stream_array
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.sources import Format, Item, Source
+from regiontalk.data.sources import Format, Item, Source, read_entries
 from regiontalk.errors import DataError
 from regiontalk.types import ImageRegions
 from regiontalk.vocabulary import LONGEST_PHRASE, clean_densecap
@@ -32,8 +31,7 @@ from regiontalk.vocabulary import LONGEST_PHRASE, clean_densecap
 REGIONS, IMAGES = "region_descriptions.json", "image_data.json"
 
 
-@dataclass(frozen=True)
-class _Photo:
+class _Photo(NamedTuple):
     name: str
     width: int
     height: int
@@ -43,9 +41,7 @@ class _Photo:
 def read(source: Source, of_coco: bool = False) -> Iterator[Item]:
     """Every photo; with `of_coco` those that are COCO's, under its ids."""
     photos = _read_images(source)
-    path = source.folder / REGIONS
-    for number, entry in enumerate(stream_array(path), start=1):
-        place = f"{path}, item {number}"
+    for place, entry in stream_array(source.folder / REGIONS):
         with reading(place):
             identity = _identity(as_object(entry))
             if identity not in photos:
@@ -59,14 +55,13 @@ def read(source: Source, of_coco: bool = False) -> Iterator[Item]:
 
 
 def read_with_paths(source: Source) -> Iterator[Item]:
-    for number, entry in enumerate(stream_array(source.path), start=1):
-        place = f"{source.path}, item {number}"
-        with reading(place):
-            name = as_text(as_object(entry)["path"], "path")
-            split = source.split_for(name, default="train")
-            regions = tuple(_region(region) for region in entry["regions"])
-            record = Record(name, *as_size(entry["width"], entry["height"]), split, regions=regions)
-        yield Item(place, record)
+    def to_record(entry: Mapping[str, Any], _: str) -> Record:
+        name = as_text(entry["path"], "path")
+        split = source.split_for(name, default="train")
+        regions = tuple(_region(region) for region in entry["regions"])
+        return Record(name, *as_size(entry["width"], entry["height"]), split, regions=regions)
+
+    return read_entries(stream_array(source.path), to_record)
 
 
 def to_visual_genome(photos: Sequence[ImageRegions]) -> list[dict[str, Any]]:
@@ -101,10 +96,9 @@ FORMAT_ON_COCO = Format(partial(read, of_coco=True), ("", "images"), drops=too_l
 
 
 def _read_images(source: Source) -> dict[int, _Photo]:
-    path = source.folder / IMAGES
     photos = {}
-    for number, entry in enumerate(stream_array(path), start=1):
-        with reading(f"{path}, item {number}"):
+    for place, entry in stream_array(source.folder / IMAGES):
+        with reading(place):
             identity = _identity(as_object(entry))
             url = PurePosixPath(as_text(entry["url"], "url"))
             width, height = as_size(entry["width"], entry["height"])

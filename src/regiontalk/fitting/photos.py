@@ -15,8 +15,6 @@ from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Record
 from regiontalk.decoding import Caption
 from regiontalk.fitting.confidence import JudgedCaptions, judge_captions
-from regiontalk.images import PhotoSource
-from regiontalk.model import Model
 from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import Evidence
 from regiontalk.regions import Detections, Frame
@@ -67,13 +65,9 @@ def look_at(
     asked: DatasetModel, record: Record, tried: Sequence[PredictionConfig], judge_words: bool = False
 ) -> SeenPhoto:
     """One photo, with captions for whatever one of the settings `tried` keeps; `judge_words`: and whether right."""
-    return asked.ask(record, lambda photo: _look(asked.model, photo, record, tried, judge_words))
-
-
-def _look(
-    model: Model, photo: PhotoSource, record: Record, tried: Sequence[PredictionConfig], judge_words: bool
-) -> SeenPhoto:
-    look = model.look(photo, proposals=max(settings.proposals for settings in tried))
+    model = asked.model
+    with asked.open(record) as photo:
+        look = model.look(photo, proposals=max(settings.proposals for settings in tried))
     choices = {(settings.proposals, settings.score, settings.final_nms): settings for settings in tried}
     kept = [rules.survivors(look.detections.first(one.proposals), one) for one in choices.values()]
     rows = np.unique(np.concatenate(kept))
