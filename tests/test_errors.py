@@ -19,7 +19,7 @@ def every_error() -> list[type[errors.RegionTalkError]]:
         (errors.RegionTalkError, 1, 500),
         (errors.UsageError, 2, 422),
         (errors.OutputError, 2, 507),
-        (errors.DiskFull, 4, 507),
+        (errors.DiskFull, 5, 507),
         (errors.SkippedInputs, 3, 422),
         (errors.InputError, 4, 422),
         (errors.ImageError, 4, 422),

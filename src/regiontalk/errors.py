@@ -47,7 +47,7 @@ class OutputError(UsageError):
 class DiskFull(OutputError):
     """There is no room left for a result."""
 
-    exit_code = 4
+    exit_code = 5
 
 
 class SkippedInputs(RegionTalkError):

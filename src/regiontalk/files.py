@@ -56,7 +56,7 @@ def cache_folder() -> Path:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new file beside `path` that takes its place when the block ends well, and goes when not."""
-    with _writing(path):
+    with writing(path):
         if path.exists() and not path.is_file():
             raise OutputError(f"{path}: cannot be written: not a file")
         with _partial(path, _create_file) as partial:
@@ -72,7 +72,7 @@ def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     A folder that is there already is replaced if it is empty, or if `replace` says so and it is still as it was at the
     beginning. One that appears in the meantime is never replaced.
     """
-    with _writing(path):
+    with writing(path):
         _restore(path)
         before = _state(path)
         if before is not None and not replace:
@@ -131,7 +131,7 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Says which file could not be written, whatever the reason. A closed pipe is somebody else's."""
     try:
         yield
@@ -141,10 +141,11 @@ def _writing(path: Path) -> Iterator[None]:
         raise output_error(path, error) from error
 
 
-def output_error(place: object, error: OSError) -> OutputError:
+def output_error(place: object, error: OSError, hint: str | None = None) -> OutputError:
     """The error to raise where something cannot be written; a full disk is the same one everywhere."""
-    kind = DiskFull if error.errno in FULL else OutputError
-    return kind(f"{place}: cannot be written: {error.strerror or error}")
+    if error.errno is not None and error.errno in FULL:
+        return DiskFull(f"{place}: cannot be written: {os.strerror(error.errno)}", hint=hint)
+    return OutputError(f"{place}: cannot be written: {error.strerror or error}", hint=hint)
 
 
 @contextmanager

@@ -124,7 +124,7 @@ def test_a_report_is_written_whole_or_not_at_all(truth: Path, tmp_path: Path, mo
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", fail)
-        assert run(options) == 4
+        assert run(options) == 5
     assert report.read_text() == "old"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["p.jsonl", "queries.json", "report.html", "t.jsonl"]
     assert run(options) == 0

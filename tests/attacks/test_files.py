@@ -220,10 +220,10 @@ class TestC11:
     """Whole or nothing, and one exit code for a full disk."""
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-    def test_a_full_disk_exits_with_4(self, number: int, tmp_path: Path) -> None:
+    def test_a_full_disk_exits_with_5(self, number: int, tmp_path: Path) -> None:
         with pytest.raises(DiskFull, match="x: cannot be written") as caught, replacing(tmp_path / "x"):
             raise OSError(number, os.strerror(number))
-        assert caught.value.exit_code == 4
+        assert caught.value.exit_code == 5
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -239,21 +239,26 @@ class TestC11:
                 text=True,
                 check=False,
             )
-        assert done.returncode == 4
+        assert done.returncode == 5
         assert done.stderr.splitlines() == ["regiontalk: standard output: cannot be written: No space left on device"]
 
     def test_so_does_every_verb(self, tmp_path: Path, scene_path: Path) -> None:
         """A limit on file size takes the place of a full disk."""
         (tmp_path / "data").mkdir()
         (tmp_path / "data" / "annotations.jsonl").write_bytes(RECORD * 2)
-        out = tmp_path / "out"
+        out, two = tmp_path / "out", tmp_path / "two"
+        two.mkdir()
+        for name in ("a.png", "b.png"):
+            (two / name).write_bytes(scene_path.read_bytes())
         commands = [
             *(f"caption {scene_path} -o {out}/x{end}" for end in (".jsonl", ".html", ".png", "")),
+            *(f"caption {two} -o {out}/y{end}" for end in (".jsonl", ".html", ".json", "")),  # with a journal
+            f"index {two} --index {tmp_path}/index",
             f"data draw {out}/drawn --train 2 --dev 0",
             f"data prepare jsonl {tmp_path}/data/annotations.jsonl {out}/prepared --images {scene_path.parent}",
             f"data merge {tmp_path}/data {out}/merged",
         ]
         command = [sys.executable, "-c", FULL_DISK]
         done = subprocess.run(command, input="\n".join(commands), capture_output=True, text=True, check=False)
-        assert done.stdout == f"{[4] * len(commands)}\n", done.stderr
+        assert done.stdout == f"{[5] * len(commands)}\n", done.stderr
         assert not [path for path in out.rglob("*") if path.is_file()]

@@ -249,7 +249,7 @@ def test_finding_c12_tables_take_no_markup_and_no_control_characters(capsys: pyt
 def test_finding_c11_a_full_disk_is_one_line_and_one_exit_code(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (5, 1)
     assert "No space left on device" in done.stderr
     with Path("/dev/full").open("wb") as full:
         assert subprocess.run([*PROGRAM, "nonsense"], stderr=full, check=False).returncode == 2

@@ -151,9 +151,9 @@ def test_what_cannot_be_written_is_said(
 
     monkeypatch.setattr(Image.Image, "save", fail)
     before = files(desk)
-    assert run(["caption", "one", "-o", "out"]) == 4
+    assert run(["caption", "one", "-o", "out"]) == 5
     assert capsys.readouterr().err == "regiontalk: out/x.jpg: cannot be written: No space left on device\n"
-    assert run(["caption", "one", "-o", "page.html"]) == 4
+    assert run(["caption", "one", "-o", "page.html"]) == 5
     assert files(desk) == before
 
 

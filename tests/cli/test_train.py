@@ -148,7 +148,7 @@ def test_a_checkpoint_of_another_architecture(train, tmp_path):
 
 def test_a_folder_that_cannot_be_made(train, tmp_path):
     (tmp_path / "file").write_text("")
-    refused(train("-o", "file/run"), 2, "file/run", "cannot be made")
+    refused(train("-o", "file/run"), 2, "file/run", "cannot be written")
 
 
 def no_space(*_: object) -> None:
@@ -159,14 +159,14 @@ def test_a_log_that_cannot_be_written(train, monkeypatch):
     from regiontalk.training.runlog import RunLog
 
     monkeypatch.setattr(RunLog, "_write", no_space)
-    refused(train("-q", "-o", "run"), 1, "No space left on device", "checkpoint is whole")
+    refused(train("-q", "-o", "run"), 5, "No space left on device", "checkpoint is whole")
 
 
 def test_a_checkpoint_that_cannot_be_written(train, tmp_path, monkeypatch):
     from regiontalk.training import checkpoints
 
     monkeypatch.setattr(checkpoints, "save_file", no_space)
-    refused(train("-q", "-o", "run"), 4, "cannot be written: No space left on device")
+    refused(train("-q", "-o", "run"), 5, "cannot be written: No space left on device")
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
 
 

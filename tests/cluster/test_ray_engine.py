@@ -11,6 +11,7 @@ import sys
 import tarfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -134,3 +135,14 @@ def test_what_makes_no_sense_is_refused(photos: Path, tmp_path: Path, capsys: py
         assert run([*ray, *options]) == 2
     assert run(["caption", str(photos), "--address", "auto"]) == 2
     assert "--engine ray" in capsys.readouterr().err
+
+
+def test_no_room_for_rays_own_files_is_said(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert run(["caption", str(photos), "-o", str(tmp_path / "x"), "--engine", "ray"]) == 5
+    err = capsys.readouterr().err
+    assert err.startswith(f"regiontalk: {tmp_path}: no space left on device")
+    assert err.count("\n") == 1

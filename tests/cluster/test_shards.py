@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,38 @@ def test_an_address_is_a_place_too(tmp_path: Path) -> None:
     shards.write(["a"], [result("a")], {})
     assert shards.begin({}) == {"a"}
     assert [one["path"] for one in lines(tmp_path / "out", "part-*")] == ["a"]
+
+
+FULL_DISK = """
+import resource, sys
+from regiontalk.cluster.shards import Shards
+from regiontalk.errors import DiskFull
+shards = Shards(sys.argv[1])
+shards.begin({})
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    shards.write(["a"], [{"path": "a", "words": "x" * 100}], {})
+except DiskFull as error:
+    sys.exit(error.message)
+"""
+
+
+@pytest.mark.parametrize("name", ["out", "out.parquet"])
+def test_a_full_disk_leaves_no_half_of_a_shard(tmp_path: Path, name: str) -> None:
+    """A limit on file size takes the place of a full disk."""
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == f"{tmp_path / name}: cannot be written: File too large\n"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["_regiontalk.json"]
+
+
+def test_what_a_killed_process_left_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "_regiontalk.json.partial").write_text('{"as')
+    shards = Shards(str(tmp_path))
+    assert shards.begin({}) == set()
+    shards.write(["a"], [result("a")], {})
+    for name in ("part-x.jsonl", "_done/x.jsonl"):
+        (tmp_path / f"{name}.partial").write_text('{"path":"b"')
+    assert shards.begin({}) == {"a"}
+    assert [one["path"] for one in lines(tmp_path, "part-*")] == ["a"]
+    assert not list(tmp_path.rglob("*.partial"))

@@ -94,7 +94,7 @@ def test_a_disk_that_is_really_full(tmp_path):
         "except OutputError as error: print(error.message); sys.exit(error.exit_code)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 4, done.stderr
+    assert done.returncode == 5, done.stderr
     assert "cannot be written" in done.stdout
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.errors import DiskFull, RegionTalkError, UsageError
 from regiontalk.runs import find_record, fingerprint, recipe_fingerprint
 from regiontalk.training.detector.task import FCLNTask
 from regiontalk.training.engine import Engine
@@ -84,9 +84,8 @@ def test_a_run_from_a_model_names_it(begin, tiny_model, tmp_path):
 
 def test_no_room_is_noticed_before_the_first_step(begin, tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(UsageError, match="no room") as caught:
+    with pytest.raises(DiskFull, match="no room"):
         begin()
-    assert caught.value.exit_code == 2
     assert not (tmp_path / "run" / "log.jsonl").exists()
 
 
@@ -96,7 +95,7 @@ def test_a_run_that_goes_on_needs_room_for_what_is_missing_only(begin, quick_rec
     room = SimpleNamespace(free=3.5 * engine.checkpoint_bytes())
     begin(minutes=0)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: room)
-    with pytest.raises(UsageError, match="no room"):
+    with pytest.raises(DiskFull, match="no room"):
         begin(folder=tmp_path / "fresh")
     begin(resume=True)
 
@@ -105,13 +104,13 @@ def test_a_log_that_cannot_be_written_is_one_line(begin, tmp_path):
     (tmp_path / "run" / "log.jsonl").mkdir(parents=True)
     with pytest.raises(RegionTalkError) as caught:
         begin()
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == 2
     assert str(tmp_path / "run") in caught.value.message
 
 
 def test_a_folder_that_cannot_be_made(begin, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"):
+    with pytest.raises(UsageError, match="cannot be written"):
         begin(folder=tmp_path / "file" / "run")
 
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.errors import DataError, UsageError
-from regiontalk.files import json_line, parse_object, read_lines
+from regiontalk.files import json_line, parse_object, read_lines, writing
 from regiontalk.typed import to_dataclass
 from regiontalk.types import AltText, Description, ImageRegions, Region, Sentence, Shown
 
@@ -45,10 +45,11 @@ class Journal:
         state = _state(photo)
         if self.place is None or photo in self.finished or not state:  # stdin has none
             return
-        if self._file is None:
-            self._file = self._open(self.place)
-        self._file.write(json_line({"photo": photo, **state, "result": _plain(result)}))
-        self._file.flush()
+        with writing(self.place):
+            if self._file is None:
+                self._file = self._open(self.place)
+            self._file.write(json_line({"photo": photo, **state, "result": _plain(result)}))
+            self._file.flush()
         self.added += 1
 
     def _open(self, place: Path) -> BinaryIO:
@@ -59,9 +60,14 @@ class Journal:
             file.write(self.header)
         return file
 
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self.place is not None and self._file is not None:
+            with writing(self.place):  # tries once more what a full disk did not take
+                self._file.close()
 
 
 @contextmanager
@@ -79,6 +85,8 @@ def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Itera
         if kept := len(journal.finished) + journal.added:
             text = f"{console.count(kept, 'finished photo')} kept in {place}: the same command continues there"
             console.message(text, quiet and not journal.added)
+        elif journal.is_open:  # there was no room for a single photo
+            place.unlink(missing_ok=True)
         raise
     else:
         place.unlink(missing_ok=True)

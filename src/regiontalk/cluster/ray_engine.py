@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import ray
@@ -25,6 +27,7 @@ Result = TypeVar("Result")
 
 WORKER_CORES = 0.9  # below 1: workers on every core would leave Ray none for its own tasks, and it would wait for ever
 OBJECT_STORE = 256 << 20  # bytes of shared memory on this machine: only paths and counts go through it
+OWN_FILES = 16 << 20  # bytes that Ray's sockets, ports and logs may take in the folder for temporary files
 PATIENCE = 5.0  # seconds for the head of a cluster to answer
 
 
@@ -77,7 +80,9 @@ def run(
 @contextmanager
 def connected(workers: int, address: str | None) -> Iterator[None]:
     """With a cluster: the one at an address, or one of this machine alone, for as long as the block lasts."""
-    if address is not None:
+    if address is None:
+        _check_room()
+    else:
         _check_address(address)
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_worker_niceness", "0")  # Ray would let all others go first
@@ -112,6 +117,14 @@ def _no_stderr() -> Iterator[None]:
         os.dup2(before, 2)
         os.close(before)
         os.close(nowhere)
+
+
+def _check_room() -> None:
+    """Without room for its own files, Ray waits for half a minute and does not say why."""
+    place = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")  # as Ray chooses it
+    if place.is_dir() and shutil.disk_usage(place).free < OWN_FILES:
+        hint = f"make {OWN_FILES >> 20} MiB free there, or let RAY_TMPDIR name a folder elsewhere"
+        raise ClusterProblem(f"{place}: no space left on device for Ray's own files", hint=hint)
 
 
 def _check_address(address: str) -> None:

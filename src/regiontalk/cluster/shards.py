@@ -15,15 +15,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from regiontalk.errors import DataError, DiskFull, OutputError, UsageError
-from regiontalk.files import FULL, json_line, parse_object
+from regiontalk.errors import DataError, OutputError, UsageError
+from regiontalk.files import json_line, output_error, parse_object
 
-DONE, ABOUT = "_done", "_regiontalk.json"
+DONE, ABOUT, PARTIAL = "_done", "_regiontalk.json", ".partial"
 NUMBER = pa.float64()
 REGION = pa.struct(
     {"id": pa.int64(), "xyxy": pa.list_(NUMBER), "score": NUMBER, "caption": pa.string()}
@@ -53,6 +54,9 @@ class Shards:
             system, folder = self._system()
             system.create_dir(f"{folder}/{DONE}", recursive=True)
             self._check_same(system, folder, json_line(asked))
+            for info in system.get_file_info(fs.FileSelector(folder, recursive=True)):
+                if info.base_name.endswith(PARTIAL):  # of a process that was killed
+                    system.delete_file(info.path)
             done, names = set[str](), set[str]()
             for info in system.get_file_info(fs.FileSelector(f"{folder}/{DONE}")):
                 lines = [parse_object(line, info.path) for line in self._read(system, info.path).splitlines()]
@@ -70,7 +74,8 @@ class Shards:
             if self._read(system, about) != asked:
                 raise UsageError(f"{self.place}: holds results of another command, model or version", hint="-o FOLDER")
             return
-        if len(system.get_file_info(fs.FileSelector(folder))) > 1:
+        names = {info.base_name for info in system.get_file_info(fs.FileSelector(folder))}
+        if names - {DONE, ABOUT + PARTIAL}:
             raise UsageError(f"{self.place}: is there already and is not ours", hint="-o names another folder")
         self._write(system, about, asked)
 
@@ -103,19 +108,24 @@ class Shards:
 
     def _write(self, system: fs.FileSystem, path: str, data: bytes) -> None:
         """Whole or not at all: an object store does so by itself, on a disk the file gets its name last."""
-        local = isinstance(system, fs.LocalFileSystem)
-        partial = f"{path}.partial" if local else path
-        with system.open_output_stream(partial, compression=None) as stream:
-            stream.write(data)
-        if local:
-            system.move(partial, path)
+        if not isinstance(system, fs.LocalFileSystem):
+            with system.open_output_stream(path, compression=None) as stream:
+                stream.write(data)
+            return
+        partial = Path(path + PARTIAL)
+        try:
+            partial.write_bytes(data)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, pa.ArrowException) as error:
-            kind = DiskFull if getattr(error, "errno", None) in FULL else OutputError
-            raise kind(f"{self.place}: cannot be written: {error}") from error
+        except OSError as error:
+            raise output_error(self.place, error) from error
+        except pa.ArrowException as error:
+            raise OutputError(f"{self.place}: cannot be written: {error}") from error
         except (DataError, json.JSONDecodeError, LookupError) as error:
             raise UsageError(f"{self.place}: its lists of finished photos are damaged: {error}") from error

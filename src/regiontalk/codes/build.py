@@ -21,7 +21,7 @@ from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.merged_truth import true_boxes
 from regiontalk.data.records import Dataset, open_split
 from regiontalk.errors import DataError, UsageError
-from regiontalk.files import replacing
+from regiontalk.files import replacing, writing
 from regiontalk.model import BEST_REGIONS, Codes, Model
 from regiontalk.model_folder import detector_fingerprint, read_model_folder
 from regiontalk.photos import in_order
@@ -110,11 +110,9 @@ def _open_parts(out: Path, made_from: dict[str, Any]) -> Path:
     text = json.dumps(made_from)
     if parts.is_dir() and not (label.is_file() and label.read_text(encoding="utf-8") == text):
         shutil.rmtree(parts)
-    try:
+    with writing(parts):
         parts.mkdir(parents=True, exist_ok=True)
         label.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{parts}: cannot be made: {error.strerror or error}") from error
     return parts
 
 

@@ -122,7 +122,11 @@ def connect(folder: Path, writing: bool) -> sqlite3.Connection:
 
 
 def _check_length(path: Path) -> None:
-    """SQLite only notices that a file was cut off when it comes to what is missing."""
+    """SQLite only notices that a file was cut off when it comes to what is missing. Where a full disk stopped it, what
+    is missing is in its log."""
+    log = path.with_name(f"{NAME}-wal")
+    if log.is_file() and log.stat().st_size:
+        return
     with open_file(path) as file:
         header = file.read(32)
     page, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])

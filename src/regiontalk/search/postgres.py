@@ -81,8 +81,8 @@ def explaining(name: str) -> Iterator[None]:
         raise IndexProblem(f"{name}: {_line(error)}") from error
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _line(error: psycopg.Error) -> str:
+    return " ".join((error.diag.message_primary or str(error)).split())
 
 
 def missing(name: str) -> IndexProblem:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from regiontalk import loading, runs
-from regiontalk.errors import RegionTalkError, UsageError
+from regiontalk.errors import DiskFull
+from regiontalk.files import output_error, writing
 from regiontalk.model_folder import SUMS
 from regiontalk.training.checkpoints import find_checkpoint
 from regiontalk.training.detector.task import FCLNTask
@@ -45,7 +46,8 @@ def start_run(
     device = pick_device(device_name)
     if device.type == "cpu":
         keep_freed_memory()
-    _make_folder(folder)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with Processes.join(device) as processes:
         task = TASKS[recipe.kind].begin(recipe)
         engine = Engine(task, folder, device, watcher, processes, strict)
@@ -58,7 +60,7 @@ def start_run(
         try:
             engine.train(None if minutes is None else minutes * 60)
         except OSError as error:  # the log or a picture; checkpoints and data have errors of their own
-            raise RegionTalkError(f"{folder}: {error}", hint="the last checkpoint is whole") from error
+            raise output_error(folder, error, "the last checkpoint is whole") from error
         if skipped := len(engine.skipped):
             watcher.say(f"{skipped} {'photo' if skipped == 1 else 'photos'} that cannot be read, skipped")
         if record is not None:
@@ -95,20 +97,13 @@ def _model_place(model: str) -> Path:
     return folder if (folder / SUMS).is_file() else find_checkpoint(folder)
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror or error}") from error
-
-
 def _check_space(engine: Engine) -> None:
     """Better now than at the first checkpoint: room for those that are kept, the best, and one being written."""
     there = len(list(engine.checkpoint_folder.glob("step-*")))
     needed = engine.checkpoint_bytes() * max(engine.recipe.run.keep + engine.recipe.run.keep_best + 1 - there, 1)
     free = shutil.disk_usage(engine.folder).free
     if needed > free:
-        raise UsageError(
+        raise DiskFull(
             f"{engine.folder}: no room: checkpoints will need {needed / 1e9:.2f} GB, {free / 1e9:.2f} GB are free",
             hint="-o names a folder elsewhere, --set run.keep=1 keeps fewer",
         )
