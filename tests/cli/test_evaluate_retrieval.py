@@ -37,6 +37,15 @@ def test_a_model_answers(
     assert {one["role"] for one in stored["record"]["inputs"]} == {"queries", "model"}
 
 
+def test_the_gpu_that_answers_is_recorded(
+    aligning_model: Path, scenes: Path, queries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regiontalk.cli.options.device_name", lambda *_: "a large GPU")
+    given = ["--queries", str(queries), "--truth", str(scenes), "--split", "train", "--record", str(tmp_path)]
+    assert run(["evaluate", "retrieval", "--model", str(aligning_model), *given, "--regions", "whole"]) == 0
+    assert json.loads((tmp_path / "metrics.json").read_text())["device"] == "a large GPU"
+
+
 def test_regions_from_elsewhere(
     aligning_model: Path, scenes: Path, queries: Path, tmp_path: Path, capsys: Captured
 ) -> None:

@@ -106,6 +106,8 @@ def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(region_
         means = [score * np.exp(region.logprob / count) for count in (words, words + 1)]  # without END, and with it
         assert np.isclose(region.score, means, rtol=1e-4).any()
     assert asked.true_regions(record).regions
+    nowhere = asked.candidates(record, lambda *_: ScoredBoxes(np.zeros((0, 4)), np.zeros(0)))
+    assert nowhere.boxes_xyxy.tolist() == [[0, 0, record.width, record.height]]  # the whole photo always is one
     with pytest.raises(DataError, match="finds no regions itself"):
         asked.regions(record)
 

@@ -97,7 +97,7 @@ def _said_of_objects(
     if not truth.is_dir():
         raise UsageError("a model looks at photos: --truth must be a data set folder")
     asked = DatasetModel(options.load_model(place, device), Dataset(truth))
-    measurement.record.uses("model", options.model_place(place))
+    measurement.uses_model(place, device)
     return caption_objects(asked, console.track(records, "photos", len(records), measurement.quiet), smallest)
 
 
@@ -136,7 +136,7 @@ def alignment(
 
         coded = _load_codes(codes, measurement)
         for checkpoint in best_checkpoints(model):
-            measurement.record.uses("model", checkpoint)
+            measurement.uses_model(checkpoint, device)
         scores = score_matrices(model, coded, list(records), pick_device(device))
     figures = evaluate_ranking(scores)
     measurement.finish(figures, ranking_table(figures))
@@ -200,7 +200,7 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
 
     dataset = open_split(truth, split)
     asked = DatasetModel(options.load_model(model, device), dataset)
-    measurement.record.uses("model", options.model_place(model))
+    measurement.uses_model(model, device)
     absent = phrases_of_others(list(dataset))
     sought = (
         one

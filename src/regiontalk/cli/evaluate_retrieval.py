@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from regiontalk.cli import console, options
 from regiontalk.cli.measurement import INPUT, Measurement, figures_table, measured, split_option, truth_option
 from regiontalk.cli.region_sources import edge_model_option, region_source
-from regiontalk.data.records import open_split
+from regiontalk.data.dataset_model import FindRegions
+from regiontalk.data.records import Dataset, open_split
+from regiontalk.data.region_files import ScoredBoxes
 from regiontalk.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,10 +121,10 @@ def _ask(
     if truth is None:
         raise UsageError("a model looks at photos: --truth DATA")
     dataset = open_split(truth, split)
-    source, find = (regions, None) if regions in ("own", WHOLE) else region_source(regions, dataset, edge_model)
+    source, find = _source(regions, dataset, edge_model)
     asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
     loaded = options.load_model(model, device, heads=heads)
-    measurement.record.uses("model", options.model_place(model))
+    measurement.uses_model(model, device)
     measurement.record.values["settings"] = {"by": by, "boxes": source}
     looking, begun = DatasetModel(loaded, dataset), time.perf_counter()
     wanted = set(asked.images)
@@ -132,8 +135,15 @@ def _ask(
     }
     if missing := wanted - set(photos):
         raise UsageError(f"{truth}: no photo {sorted(missing)[0]!r} in its split {split}, which the queries ask for")
-    if regions == WHOLE:
-        photos = {image: seen.first(1) for image, seen in photos.items()}
     seen_at = time.perf_counter()
     answers = answer_queries(loaded, asked, photos, by, grounded=regions != WHOLE)
     return asked, answers, {"looking": seen_at - begun, "answering": time.perf_counter() - seen_at}
+
+
+def _source(regions: str, dataset: Dataset, edge_model: Path | None) -> tuple[str, FindRegions | None]:
+    """The name of where a model looks, and what finds it, if it is not the model itself."""
+    if regions == "own":
+        return regions, None
+    if regions == WHOLE:  # no region at all: the whole photo is always a candidate
+        return regions, lambda *_: ScoredBoxes(np.zeros((0, 4)), np.zeros(0))
+    return region_source(regions, dataset, edge_model)

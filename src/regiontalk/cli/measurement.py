@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from regiontalk.cli import console
+from regiontalk.cli import console, options
 from regiontalk.cli.options import json_option, quiet_option, with_options
 from regiontalk.errors import SkippedInputs
 
@@ -44,7 +44,7 @@ compared = with_options(truth_option, predictions_option, split_option)
 
 def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a verb the options of every measurement, and in place of them a `measurement`; to be the innermost."""
-    options = with_options(
+    shared = with_options(
         json_option,
         click.option("--strict", is_flag=True, help="Fail (exit 3) when anything in the input is wrong."),
         quiet_option,
@@ -58,7 +58,7 @@ def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     )
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @options
+        @shared
         @wraps(command)
         def measuring(
             *, as_json: bool, strict: bool, quiet: bool, keep_in: Path | None, note: str, **others: Any
@@ -112,6 +112,12 @@ class Measurement:
             self.images += 1
             self.splits.add(record.split)
             yield record
+
+    def uses_model(self, model: Path, device: str) -> None:
+        """A model folder, run or checkpoint that answers on a device."""
+        self.record.uses("model", options.model_place(model))
+        if gpu := options.device_name(model, device):
+            self.record.values["device"] = gpu
 
     def predictions(self, path: Path, sizes: Mapping[str, tuple[int, int]]) -> Iterator[ImageRegions]:
         """The predicted regions of the truth's images, of such sizes."""
