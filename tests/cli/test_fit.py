@@ -252,9 +252,9 @@ def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest
     said = capsys.readouterr()
     wanted = (
         "settings, best first: tiny, 10 dev photos",
-        "ranking: tiny",
-        "calibration: tiny",
-        "confidence: tiny",
+        "ranking, cross-validated: tiny",
+        "calibration, cross-validated: tiny",
+        "confidence, cross-validated: tiny",
         "cross-validated",
     )
     assert [text for text in wanted if text not in said.out] == []
