@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import regiontalk
+from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError
 from regiontalk.evaluation.alignment import AlignedPhotos, sentence_scores
@@ -25,18 +26,18 @@ def test_every_word_takes_its_best_region() -> None:
 
 @pytest.fixture
 def aligned(aligning_model: Path, untrained_run: Path) -> AlignedPhotos:
-    return AlignedPhotos(regiontalk.load(aligning_model), Dataset(untrained_run / "data", "dev"))
+    return AlignedPhotos(DatasetModel(regiontalk.load(aligning_model), Dataset(untrained_run / "data", "dev")))
 
 
 def test_sentences_know_their_photos(aligned: AlignedPhotos) -> None:
-    records = list(aligned.dataset)
+    records = list(aligned.asked.dataset)
     matrix = aligned.score_matrix(records)
     assert matrix.scores.shape == (len(records), sum(len(record.sentences) for record in records))
     assert matrix.owners.tolist() == [n for n, record in enumerate(records) for _ in record.sentences]
 
 
 def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
-    record = aligned.dataset[0]
+    record = aligned.asked.dataset[0]
     seen, larger = aligned.regions(record), aligned.regions(replace(record, width=3 * record.width))
     assert seen.boxes_xyxy[0].tolist() == [0, 0, record.width, record.height]
     assert larger.boxes_xyxy == pytest.approx(seen.boxes_xyxy * (3, 1, 3, 1))
@@ -46,7 +47,7 @@ def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
 
 
 def test_a_photo_that_cannot_be_read_is_named(aligned: AlignedPhotos, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = aligned.dataset[0]
+    record = aligned.asked.dataset[0]
     monkeypatch.setattr(Dataset, "read_photo", lambda *_: b"no photo")
     with pytest.raises(DataError, match=record.image):
         aligned.regions(record)

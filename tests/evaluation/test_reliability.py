@@ -12,6 +12,7 @@ from regiontalk.evaluation.reliability import (
     Bin,
     draw_reliability,
     expected_error,
+    joined,
     judge,
     judge_words,
     reliability,
@@ -31,13 +32,13 @@ def regions(*boxes: tuple[float, float, float, float], width: int = 100) -> Imag
 
 def test_right_is_half_an_overlap_with_any_truth() -> None:
     truth = record((0, 0, 10, 10), (50, 50, 90, 90))
-    judged = judge([(regions((0, 0, 10, 5), (0, 0, 10, 4.9), (50, 50, 90, 90), (52, 50, 90, 90)), truth)])
+    judged = judge(regions((0, 0, 10, 5), (0, 0, 10, 4.9), (50, 50, 90, 90), (52, 50, 90, 90)), truth)
     assert judged.right.tolist() == [True, False, True, True]
     assert judged.scores.tolist() == pytest.approx([0.9, 0.8, 0.7, 0.6])
 
 
 def test_photos_without_truths_or_regions_count() -> None:
-    judged = judge([(regions((0, 0, 10, 10)), record()), (regions(), record((0, 0, 10, 10)))])
+    judged = joined([judge(regions((0, 0, 10, 10)), record()), judge(regions(), record((0, 0, 10, 10)))])
     assert (judged.right.tolist(), judged.photos) == ([False], 2)
 
 
@@ -50,14 +51,14 @@ def test_words_are_judged_where_people_said_what_there_is() -> None:
         Region(off, 0.7, "a dog", confidence=0.9),  # nobody said what is there
         Region(near, 0.6, "a dog"),  # the model does not know
     )
-    judged = judge_words([(ImageRegions("", 100, 100, "model", found), truth)])
+    judged = judge_words(ImageRegions("", 100, 100, "model", found), truth)
     assert (judged.scores.tolist(), judged.right.tolist(), judged.photos) == ([0.7, 0.4], [True, False], 1)
-    nothing = judge_words([])
+    nothing = joined([])
     assert (len(nothing.scores), nothing.photos) == (0, 0)
 
 
 def test_a_photo_may_have_other_pixels_than_its_record() -> None:
-    judged = judge([(regions((100, 100, 180, 180), width=200), record((50, 50, 90, 90)))])
+    judged = judge(regions((100, 100, 180, 180), width=200), record((50, 50, 90, 90)))
     assert judged.right.tolist() == [True]
 
 
@@ -71,7 +72,7 @@ def test_bins_and_the_expected_error() -> None:
 
 
 def test_the_summary_says_what_a_threshold_leaves() -> None:
-    judged = judge([(regions((0, 0, 10, 10), (50, 0, 60, 10), (0, 50, 9, 60)), record((0, 0, 10, 10)))] * 2)
+    judged = joined([judge(regions((0, 0, 10, 10), (50, 0, 60, 10), (0, 50, 9, 60)), record((0, 0, 10, 10)))] * 2)
     figures = summary(judged, judged.scores, threshold=0.75)
     assert (figures["regions_per_photo"], figures["right"]) == (2.0, 0.5)
     assert summary(judged, judged.scores, threshold=0.95)["right"] is None

@@ -145,12 +145,13 @@ def regions(
 @measured("calibration")
 def calibration(*, truth: Path, predictions: Path, split: str | None, measurement: Measurement) -> None:
     """How far scores (of the place) and confidences (of the words) are from the shares of right regions."""
-    from regiontalk.evaluation.reliability import judge, judge_words, summary
+    from regiontalk.evaluation.reliability import joined, judge, judge_words, summary
 
     records = {record.image: record for record in measurement.records(truth, split)}
     found = measurement.predictions(predictions, {name: (one.width, one.height) for name, one in records.items()})
     pairs = [(photo, records[photo.path]) for photo in found]
-    judged = {"score": judge(pairs), "confidence": judge_words(pairs)}
+    ways = {"score": judge, "confidence": judge_words}
+    judged = {name: joined([way(*pair) for pair in pairs]) for name, way in ways.items()}
     figures = {name: {"regions": len(one.scores)} | summary(one, one.scores) for name, one in judged.items()}
     measurement.finish(
         figures, *(figures_table(name, {**one, "bins": len(one["bins"])}) for name, one in figures.items())

@@ -20,14 +20,12 @@ from regiontalk.cli.measurement import (
     split_option,
     truth_option,
 )
-from regiontalk.data.records import Dataset, Record, open_split
+from regiontalk.data.records import Dataset, open_split
 from regiontalk.errors import UsageError
 from regiontalk.files import replacing
 
 if TYPE_CHECKING:
     from regiontalk.codes.store import CodedPhotos
-    from regiontalk.evaluation.alignment import AlignedPhotos
-    from regiontalk.types import ImageRegions
 
 _on_data = options.with_options(
     click.option("--codes", type=options.PLACE, help="For a run: what `data codes` wrote."),
@@ -64,17 +62,20 @@ def names(
     measurement: Measurement,
 ) -> None:
     """Captions of true boxes: how many name the object in them (docs/phrases.md)."""
-    from regiontalk.evaluation.names import evaluate_names
+    from regiontalk.evaluation.names import caption_objects, evaluate_names
 
     if (predictions is None) == (model is None):
         raise UsageError("give either --predictions or --model")
     records = list(measurement.records(truth, split))
     measurement.record.values["settings"] = {"boxes": "true", "smallest": smallest}
-    found = (
-        measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
-        if predictions is not None
-        else _said_of_objects(Path(str(model)), device, truth, records, smallest, measurement)
-    )
+    if predictions is not None:
+        found = measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
+    else:
+        if not truth.is_dir():
+            raise UsageError("a model looks at photos: --truth must be a data set folder")
+        asked = measurement.model(Path(str(model)), Dataset(truth), device)
+        watched = console.track(records, "photos", len(records), measurement.quiet)
+        found = caption_objects(asked, watched, smallest)
     figures = evaluate_names(records, found, smallest)
     if figures["missing"]:
         measurement.problems.add(
@@ -86,19 +87,6 @@ def names(
         by_class = [(name, f"{one['right']:.2f}", one["objects"]) for name, one in figures["classes"].items()]
         tables.append(("", ("class", "right", "objects"), by_class))
     measurement.finish(figures, *tables)
-
-
-def _said_of_objects(
-    place: Path, device: str, truth: Path, records: list[Record], smallest: float, measurement: Measurement
-) -> Iterable[ImageRegions]:
-    from regiontalk.data.dataset_model import DatasetModel
-    from regiontalk.evaluation.names import caption_objects
-
-    if not truth.is_dir():
-        raise UsageError("a model looks at photos: --truth must be a data set folder")
-    asked = DatasetModel(options.load_model(place, device), Dataset(truth))
-    measurement.uses_model(place, device)
-    return caption_objects(asked, console.track(records, "photos", len(records), measurement.quiet), smallest)
 
 
 @click.command()
@@ -123,12 +111,13 @@ def alignment(
     or an alignment run, which needs --codes: then the figures are the mean over the best checkpoints that it kept, as
     in the paper (`run.keep_best`); or one step-… folder of it. --device is for runs.
     """
+    from regiontalk.evaluation.alignment import AlignedPhotos
     from regiontalk.evaluation.ranking import evaluate_ranking
 
     dataset = open_split(truth, split)
     records = itertools.islice(measurement.photos(dataset), first)
     if not options.is_run(model):
-        scores = iter([_aligned(model, dataset, measurement).score_matrix(records)])
+        scores = iter([AlignedPhotos(measurement.model(model, dataset)).score_matrix(records)])
     else:
         from regiontalk.training.checkpoints import best_checkpoints
         from regiontalk.training.heads.alignment_model import score_matrices
@@ -164,12 +153,13 @@ def grounding(
     which need --codes. Without --beta the words of a phrase choose together. --place-weight is for runs: a model folder
     has its own.
     """
+    from regiontalk.evaluation.alignment import AlignedPhotos
     from regiontalk.evaluation.grounding import evaluate_grounding
 
     dataset = open_split(truth, split)
     records = measurement.photos(dataset)
     if not options.is_run(model):
-        mentions: Iterable[Any] = _aligned(model, dataset, measurement).mentions(records)
+        mentions: Iterable[Any] = AlignedPhotos(measurement.model(model, dataset)).mentions(records)
     else:
         coded = _load_codes(codes, measurement)
         mentions = _load_run(model, coded, measurement).mentions(coded, list(records), place_weight)
@@ -194,13 +184,11 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. As many phrases of other photos
     are looked for: those without a word in common with what people wrote about the photo should not be found.
     """
-    from regiontalk.data.dataset_model import DatasetModel
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.model_settings import FindConfig
 
     dataset = open_split(truth, split)
-    asked = DatasetModel(options.load_model(model, device), dataset)
-    measurement.uses_model(model, device)
+    asked = measurement.model(model, dataset, device)
     absent = phrases_of_others(list(dataset))
     sought = (
         one
@@ -245,15 +233,6 @@ def vector_lengths(
         for name in ("regions_by_score", "regions_by_area")
     ]
     measurement.finish(figures, *ends, *bands)
-
-
-def _aligned(model: Path, dataset: Dataset, measurement: Measurement) -> AlignedPhotos:
-    import regiontalk
-    from regiontalk.evaluation.alignment import AlignedPhotos
-
-    aligned = AlignedPhotos(regiontalk.load(model), dataset)
-    measurement.record.uses("model", model)
-    return aligned
 
 
 def _load_codes(codes: Path | None, measurement: Measurement) -> CodedPhotos:

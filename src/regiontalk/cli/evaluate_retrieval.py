@@ -114,7 +114,6 @@ def _ask(
     device: str,
 ) -> tuple[QuerySet, Mapping[str, Answer], dict[str, float]]:
     """The queries, a model's answers, and how long it took to look at photos and to answer."""
-    from regiontalk.data.dataset_model import DatasetModel
     from regiontalk.evaluation.retrieval import read_queries, sample_queries
     from regiontalk.evaluation.retrieval_answers import answer_queries
 
@@ -123,10 +122,8 @@ def _ask(
     dataset = open_split(truth, split)
     source, find = _source(regions, dataset, edge_model)
     asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
-    loaded = options.load_model(model, device, heads=heads)
-    measurement.uses_model(model, device)
+    looking, begun = measurement.model(model, dataset, device, heads), time.perf_counter()
     measurement.record.values["settings"] = {"by": by, "boxes": source}
-    looking, begun = DatasetModel(loaded, dataset), time.perf_counter()
     wanted = set(asked.images)
     photos = {
         record.image: looking.candidates(record, find)
@@ -136,7 +133,7 @@ def _ask(
     if missing := wanted - set(photos):
         raise UsageError(f"{truth}: no photo {sorted(missing)[0]!r} in its split {split}, which the queries ask for")
     seen_at = time.perf_counter()
-    answers = answer_queries(loaded, asked, photos, by, grounded=regions != WHOLE)
+    answers = answer_queries(looking.model, asked, photos, by, grounded=regions != WHOLE)
     return asked, answers, {"looking": seen_at - begun, "answering": time.perf_counter() - seen_at}
 
 

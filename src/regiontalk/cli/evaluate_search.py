@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Measurement, measured, ranking_table
 from regiontalk.cli.options import MODEL, PLACE, test_split_option
@@ -24,14 +23,12 @@ def search(*, model: Path, truth: Path, split: str, measurement: Measurement) ->
     MODEL is a model folder (`embedded`: the one in the package). The figures are those of `regiontalk search`, with
     captions and likelihood, and those of vectors alone.
     """
-    from regiontalk.data.dataset_model import DatasetModel
     from regiontalk.evaluation.search import evaluate_search
     from regiontalk.search.build import to_entry
     from regiontalk.search.store import PhotoFile
 
     dataset = open_split(truth, split)
-    asked = DatasetModel(regiontalk.load(model), dataset)
-    measurement.record.uses("model", model)
+    asked = measurement.model(model, dataset)
     photos = [
         (record, to_entry(asked.model, asked.look(record), PhotoFile(record.image, 0, 0), b""))
         for record in measurement.photos(dataset)

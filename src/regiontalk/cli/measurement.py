@@ -18,6 +18,7 @@ from regiontalk.errors import SkippedInputs
 if TYPE_CHECKING:
     from PIL import Image
 
+    from regiontalk.data.dataset_model import DatasetModel
     from regiontalk.data.records import Dataset, Record
     from regiontalk.types import ImageRegions
 
@@ -113,10 +114,18 @@ class Measurement:
             self.splits.add(record.split)
             yield record
 
-    def uses_model(self, model: Path, device: str) -> None:
+    def model(self, place: Path, dataset: Dataset, device: str = "auto", heads: tuple[Path, ...] = ()) -> DatasetModel:
+        """The model that is measured, to be asked about the photos of a data set."""
+        from regiontalk.data.dataset_model import DatasetModel
+
+        asked = DatasetModel(options.load_model(place, device, heads=heads), dataset)
+        self.uses_model(place, device)
+        return asked
+
+    def uses_model(self, place: Path, device: str) -> None:
         """A model folder, run or checkpoint that answers on a device."""
-        self.record.uses("model", options.model_place(model))
-        if gpu := options.device_name(model, device):
+        self.record.uses("model", options.model_place(place))
+        if gpu := options.device_name(place, device):
             self.record.values["device"] = gpu
 
     def predictions(self, path: Path, sizes: Mapping[str, tuple[int, int]]) -> Iterator[ImageRegions]:

@@ -13,7 +13,7 @@ from regiontalk import maxsim
 from regiontalk.aligner import HEAD, AlignmentHead, Evidence, split_sentence, word_vectors
 from regiontalk.boxes import Floats
 from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.records import Dataset, Record
+from regiontalk.data.records import Record
 from regiontalk.evaluation.grounding import Mention, TrueMention, true_mentions
 from regiontalk.evaluation.ranking import ScoreMatrix
 from regiontalk.model import BEST_REGIONS, Model
@@ -33,10 +33,11 @@ class AlignedSentence(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignedPhotos:
-    """A model and the data set that it looks at."""
+    asked: DatasetModel
 
-    model: Model
-    dataset: Dataset
+    @property
+    def model(self) -> Model:
+        return self.asked.model
 
     def words(self, sentence: str) -> Floats:
         """(W, h): a vector for each word of the sentence, eqs. 2–6."""
@@ -47,7 +48,7 @@ class AlignedPhotos:
 
     def regions(self, record: Record) -> Candidates:
         """The whole photo and its best regions, in the record's pixels."""
-        return DatasetModel(self.model, self.dataset).candidates(record).first(1 + BEST_REGIONS)
+        return self.asked.candidates(record).first(1 + BEST_REGIONS)
 
     def score_matrix(self, records: Iterable[Record]) -> ScoreMatrix:
         """The score of every photo with every sentence (eq. 8). One without words scores 0 everywhere."""

@@ -18,10 +18,10 @@ import numpy as np
 
 from regiontalk import boxes
 from regiontalk.calibration import Scores, Verdicts
-from regiontalk.data.records import Record
+from regiontalk.data.records import Record, TrueRegion
 from regiontalk.evaluation.matching import boxes_of
 from regiontalk.evaluation.names import is_right, truths_near
-from regiontalk.types import ImageRegions
+from regiontalk.types import ImageRegions, Region
 
 RIGHT_IOU = 0.5
 BINS = 10
@@ -50,29 +50,23 @@ class Bin:
     """…and the share of right ones; on the diagram's diagonal the two are the same."""
 
 
-def judge(photos: Iterable[tuple[ImageRegions, Record]]) -> Judged:
-    """Judges regions, in their photo's pixels, by their records, which may have other pixels."""
-    return joined([_judge(found, record) for found, record in photos])
-
-
-def _judge(found: ImageRegions, record: Record) -> Judged:
-    right = [bool(truths) for truths in truths_near(_in_record(found, record), record, RIGHT_IOU)]
+def judge(found: ImageRegions, record: Record) -> Judged:
+    """Judges the regions of a photo, in its pixels, by its record, which may have other pixels."""
+    right = [bool(truths) for _, truths in _near(found, record)]
     return _judged([region.score for region in found.regions], right)
 
 
-def judge_words(photos: Iterable[tuple[ImageRegions, Record]]) -> Judged:
+def judge_words(found: ImageRegions, record: Record) -> Judged:
     """Judges, by their confidences, the captions of regions that lie on true ones."""
-    return joined([_judge_words(found, record) for found, record in photos])
+    near = ((region, region.confidence, truths) for region, truths in _near(found, record) if truths)
+    known = [(sure, is_right(region.caption, truths)) for region, sure, truths in near if sure is not None]
+    return _judged([sure for sure, _ in known], [right for _, right in known])
 
 
-def _judge_words(found: ImageRegions, record: Record) -> Judged:
-    near = zip(found.regions, truths_near(_in_record(found, record), record, RIGHT_IOU), strict=True)
-    known = [(region, truths, region.confidence) for region, truths in near if truths and region.confidence is not None]
-    return _judged([sure for _, _, sure in known], [is_right(region.caption, truths) for region, truths, _ in known])
-
-
-def _in_record(found: ImageRegions, record: Record) -> boxes.Floats:
-    return boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
+def _near(found: ImageRegions, record: Record) -> Iterable[tuple[Region, list[TrueRegion]]]:
+    """The regions, each with the true regions that it lies on."""
+    scaled = boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
+    return zip(found.regions, truths_near(scaled, record, RIGHT_IOU), strict=True)
 
 
 def _judged(scores: Sequence[float], right: Sequence[bool]) -> Judged:

@@ -13,7 +13,7 @@ from regiontalk.aligner import HEAD, AlignmentHead
 from regiontalk.calibration import UNCHANGED, Calibration, calibrated
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record, evenly_spaced
-from regiontalk.evaluation.alignment import AlignedPhotos
+from regiontalk.evaluation.alignment import AlignedPhotos, AlignedSentence
 from regiontalk.evaluation.dense_ap import DenseResult
 from regiontalk.evaluation.find import Sought, evaluate_find, phrases_of_others, seek
 from regiontalk.evaluation.language import SentenceScorer
@@ -102,7 +102,7 @@ class Fitter:
             return calibration.fit(every.scores, every.right)
 
         words = self.model.runtime.words
-        photos = [judge([(photo.regions(self.settings, words), photo.record)]) for photo in self._seen]
+        photos = [judge(photo.regions(self.settings, words), photo.record) for photo in self._seen]
         others, found, every = cross_validated(photos, fit_photos), fit_photos(photos), joined(photos)
         after = np.concatenate([calibrated(one.scores, other) for one, other in zip(photos, others, strict=True)])
         self.settings = replace(self.settings, calibration=found)
@@ -146,8 +146,10 @@ class Fitter:
         return report
 
     def _fit_alignment(self) -> Report:
-        aligned = AlignedPhotos(self.model, self.datasets[0])
-        photos = self._each(self.datasets[0], lambda _, record: aligned.sentences(record), "Aligning phrases")
+        def align(asked: DatasetModel, record: Record) -> list[AlignedSentence]:
+            return AlignedPhotos(asked).sentences(record)
+
+        photos = self._each(self.datasets[0], align, "Aligning phrases")
         report = alignment.fit(photos, AlignmentHead(self.model.runtime).settings)
         self.of_words |= report["fitted"]
         return report

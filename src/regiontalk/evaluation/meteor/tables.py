@@ -143,29 +143,9 @@ class Tables:
         return self._phrase_words.get(word, -1)
 
 
-_DETACHMENT = [
-    rule.split(":")
-    for rule in [
-        "s:",
-        "ses:s",
-        "xes:x",
-        "zes:z",
-        "ches:ch",
-        "shes:sh",
-        "men:man",
-        "ies:y",
-        "es:e",
-        "es:",
-        "ed:e",
-        "ed:",
-        "ing:e",
-        "ing:",
-        "er:",
-        "est:",
-        "er:e",
-        "est:e",
-    ]
-]
+# WordNet's endings, each with what takes its place
+_ENDINGS = "s: ses:s xes:x zes:z ches:ch shes:sh men:man ies:y es:e es: ed:e ed: ing:e ing: er: est: er:e est:e"
+_DETACHMENT = [rule.split(":") for rule in _ENDINGS.split()]
 _DETACHED = tuple({suffix for suffix, _ in _DETACHMENT})
 
 
