@@ -52,7 +52,7 @@ def write_page(path: Path, count: int) -> None:
             sheet = Image.new("RGB", (1280, 960))
             for part, corner in zip(parts, itertools.product((0, 640), (0, 480)), strict=True):
                 sheet.paste(part, corner)
-            add(ImageRegions(f"trip/{number:05}.jpg", 1280, 960, "none", regions, Photo(sheet)))
+            add(ImageRegions(f"trip/{number:05}.jpg", 1280, 960, "none", regions, photo=Photo(sheet)))
 
 
 def measure(address: str, profile: Path, repeats: int) -> dict[str, float]:

@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 
 import regiontalk
+from regiontalk.hits import Hits
 from regiontalk.search import postgres_store
 from regiontalk.search.build import identify
 from regiontalk.search.postgres_store import PostgresStore
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import Entry, Floats, PhotoFile, StoredPhoto, Where
-from regiontalk.types import Hits
 from report import options_of, report
 
 ROOT = Path(__file__).parents[1]

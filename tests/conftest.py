@@ -146,12 +146,12 @@ class StandIn:
             for number, (x0, y0, x1, y1) in enumerate(boxes)
         ]
         path = photo if isinstance(photo, str) else ""
-        return ImageRegions(path, width, height, "stand-in", tuple(found[: options.get("top")]), opened)
+        return ImageRegions(path, width, height, "stand-in", tuple(found[: options.get("top")]), photo=opened)
 
     def alt_text(self, photo: str, **options: Any) -> AltText:
         found = self(photo, **options)
         said = " and ".join(region.caption for region in found.regions)
-        return AltText(found.path, found.width, found.height, found.model, said, found.regions, found.photo)
+        return AltText(found.path, found.width, found.height, found.model, said, found.regions, photo=found.photo)
 
 
 @pytest.fixture

@@ -30,17 +30,17 @@ def two_photos(scene: Image.Image) -> list[ImageRegions]:
     foam = Region((90.0, 60.0, 150.0, 120.0), 0.42, "foam")
     ghost = Region((0.0, 0.0, 30.0, 30.0), 0.04, "a ghost")
     return [
-        ImageRegions("trip/mug.jpg", 300, 200, "m", (mug, foam, ghost), Photo(scene.resize((300, 200)))),
+        ImageRegions("trip/mug.jpg", 300, 200, "m", (mug, foam, ghost), photo=Photo(scene.resize((300, 200)))),
         ImageRegions(
-            "trip/scene.jpg", *scene.size, "m", (Region((0.0, 0.0, 40.0, 40.0), 0.5, "the sun"),), Photo(scene)
+            "trip/scene.jpg", *scene.size, "m", (Region((0.0, 0.0, 40.0, 40.0), 0.5, "the sun"),), photo=Photo(scene)
         ),
     ]
 
 
 def said_of(scene: Image.Image) -> list[page.Result]:
     others = (Sentence("a cup is on a table", -4.0),)
-    sentence = Description("mug.jpg", *scene.size, "m", "a mug stands on a table", -3.0, others, Photo(scene))
-    return [sentence, AltText("sun.jpg", *scene.size, "m", "The sun shines.", (), Photo(scene))]
+    sentence = Description("mug.jpg", *scene.size, "m", "a mug stands on a table", -3.0, others, photo=Photo(scene))
+    return [sentence, AltText("sun.jpg", *scene.size, "m", "The sun shines.", (), photo=Photo(scene))]
 
 
 def aligned(scene: Image.Image) -> Alignment:
@@ -50,7 +50,7 @@ def aligned(scene: Image.Image) -> Alignment:
         Segment("house", (2, 3), other, 0.7, (0.7,)),
         Segment("by zxcv", (3, 5), box, 0.2, (0.2, 0.0)),
     )
-    return Alignment("house.jpg", "a red house by zxcv", segments, ("zxcv",), Photo(scene))
+    return Alignment("house.jpg", "a red house by zxcv", segments, ("zxcv",), photo=Photo(scene))
 
 
 def write(path: Path, photos: list[Any]) -> str:
@@ -91,7 +91,7 @@ def test_the_page_holds_all_photos_and_regions(scene: Image.Image, tmp_path: Pat
 
 def test_every_photo_has_an_address_of_its_own(scene: Image.Image, tmp_path: Path) -> None:
     names = ["a b/ü.jpg", "", "", "caf\udce9.jpg", '#"<%']
-    photos = [ImageRegions(name, *scene.size, "m", (), Photo(scene)) for name in names]
+    photos = [ImageRegions(name, *scene.size, "m", (), photo=Photo(scene)) for name in names]
     found = [photo["id"] for photo in data_of(write(tmp_path / "page.html", photos))["photos"]]
     assert found[:2] == ["a%20b/%C3%BC.jpg", "photo"]
     assert len(set(found)) == len(names)
@@ -111,7 +111,7 @@ def test_no_picture_carries_what_the_camera_wrote(scene: Image.Image, tmp_path: 
 
 @pytest.mark.parametrize(("size", "shown"), [((4000, 3000), (1280, 960)), ((1, 6000), (1, 1280)), ((2, 2), (2, 2))])
 def test_large_photos_are_made_smaller(tmp_path: Path, size: tuple[int, int], shown: tuple[int, int]) -> None:
-    photo = ImageRegions("x.jpg", *size, "m", (), Photo(Image.new("RGB", size)))
+    photo = ImageRegions("x.jpg", *size, "m", (), photo=Photo(Image.new("RGB", size)))
     assert [picture.size for picture in jpegs_of(write(tmp_path / "page.html", [photo]))] == [shown]
 
 
@@ -126,7 +126,7 @@ def test_the_page_begins_with_the_threshold_that_was_asked_for(scene: Image.Imag
 
 
 def test_nothing_from_outside_can_run_or_be_fetched(scene: Image.Image, tmp_path: Path) -> None:
-    photo = ImageRegions(EVIL, *scene.size, EVIL, (Region((0.0, 0.0, 9.0, 9.0), 0.5, EVIL),), Photo(scene))
+    photo = ImageRegions(EVIL, *scene.size, EVIL, (Region((0.0, 0.0, 9.0, 9.0), 0.5, EVIL),), photo=Photo(scene))
     text = write(tmp_path / "page.html", [photo])
     elements = Elements()
     elements.feed(text)
@@ -146,7 +146,7 @@ def test_nothing_from_outside_can_run_or_be_fetched(scene: Image.Image, tmp_path
 
 
 def test_a_name_that_is_no_text_is_kept(scene: Image.Image, tmp_path: Path) -> None:
-    photo = ImageRegions("caf\udce9.jpg", *scene.size, "m", (), Photo(scene))
+    photo = ImageRegions("caf\udce9.jpg", *scene.size, "m", (), photo=Photo(scene))
     assert data_of(write(tmp_path / "page.html", [photo]))["photos"][0]["name"] == "caf\udce9.jpg"
 
 
@@ -390,7 +390,7 @@ def test_chromium_lays_captions_beside_photos_of_any_size(
     browse: Browse, window: dict[str, Any], size: tuple[int, int]
 ) -> None:
     region = Region((0.0, 0.0, size[0] / 2, size[1] / 2), 0.9, "a mug")
-    browser = browse([ImageRegions("mug.jpg", *size, "m", (region,), Photo(Image.new("RGB", size)))], **window)
+    browser = browse([ImageRegions("mug.jpg", *size, "m", (region,), photo=Photo(Image.new("RGB", size)))], **window)
     left, top, width, height, said_left, said_top, wide = browser.ask(
         "(() => { const s = stage.getBoundingClientRect(), w = document.getElementById('said').getBoundingClientRect();"
         " return [s.x, s.y, s.width, s.height, w.x, w.y, document.documentElement.scrollWidth]; })()"
@@ -405,7 +405,7 @@ def test_chromium_lays_captions_beside_photos_of_any_size(
 
 
 def test_chromium_shows_hostile_text_as_text(browse: Browse, scene: Image.Image) -> None:
-    photo = ImageRegions(EVIL, *scene.size, "m", (Region((0.0, 0.0, 90.0, 60.0), 0.5, EVIL),), Photo(scene))
+    photo = ImageRegions(EVIL, *scene.size, "m", (Region((0.0, 0.0, 90.0, 60.0), 0.5, EVIL),), photo=Photo(scene))
     browser = browse([photo, photo])
     for word in ("script", "img"):
         browser.click("#search")

@@ -5,21 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import RegionTalkError
+from regiontalk.hits import Hit, Hits, IndexedPhoto, WordMatch
 from regiontalk.loading import EMBEDDED, load
-from regiontalk.types import (
-    Alignment,
-    AltText,
-    Description,
-    Finding,
-    Hit,
-    Hits,
-    ImageRegions,
-    IndexedPhoto,
-    Region,
-    Segment,
-    Sentence,
-    WordMatch,
-)
+from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Segment, Sentence
 
 if TYPE_CHECKING:
     from regiontalk.model import Model

@@ -122,7 +122,7 @@ class Model:
                 likely = self.likely if confidence is None else confidence
                 shown = Shown(threshold or Shown.threshold, top or Shown.top, likely)
             place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
-            return ImageRegions(*place, tuple(found), look.photo, shown)
+            return ImageRegions(*place, tuple(found), shown, photo=look.photo)
 
         if boxes is not None and _are_several(photo):
             raise UsageError("boxes belong to one photo, not to several")
@@ -289,7 +289,7 @@ class Model:
             codes = self.codes(look)
             best, *others = head.sentences(codes.codes, codes.boxes_xyxy, wanted)
             place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
-            return Description(*place, best.sentence, best.logprob, tuple(others), look.photo)
+            return Description(*place, best.sentence, best.logprob, tuple(others), photo=look.photo)
 
         return _for_each(describe, photo)
 
@@ -321,7 +321,7 @@ class Model:
                 codes = self.codes(look)
                 sentence = head.sentences(codes.codes, codes.boxes_xyxy, Wanted())[0]
             place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
-            return AltText(*place, alt_text(sentence, regions), regions, look.photo)
+            return AltText(*place, alt_text(sentence, regions), regions, photo=look.photo)
 
         return _for_each(speak, photo)
 
@@ -347,7 +347,7 @@ class Model:
             read = head.read(sentence)
             look = self.look(source)
             segments = head.segments(read, self.candidates(look, BEST_REGIONS), beta)
-            return Alignment(_path(source), sentence, segments, read.unknown, look.photo)
+            return Alignment(_path(source), sentence, segments, read.unknown, photo=look.photo)
 
         if isinstance(sentence, str):
             return _for_each(lambda source: align(source, sentence), photo)
@@ -397,7 +397,7 @@ class Model:
                 likely = evidence.probabilities(config)
                 rows, closest = finder.choose(likely, seen.boxes_xyxy, least, top), float(likely.max())
                 said = (closest >= config.likely, self._found(seen, rows, likely), closest, one.unknown)
-                found.append(Finding(*place, one.text, *said, look.photo))
+                found.append(Finding(*place, one.text, *said, photo=look.photo))
             return tuple(found)
 
         ask: Callable[[PhotoSource], Any] = (lambda source: find(source)[0]) if isinstance(phrase, str) else find

@@ -25,8 +25,9 @@ from urllib.parse import quote
 from PIL import Image
 
 from regiontalk.files import replacing
+from regiontalk.hits import Hit
 from regiontalk.images import Photo
-from regiontalk.types import Alignment, AltText, Description, Hit, ImageRegions
+from regiontalk.types import Alignment, AltText, Description, ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
 THUMBNAIL = 320  # pixels, about 12 kB

@@ -6,7 +6,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import MissingExtra, RegionTalkError
 
@@ -67,8 +67,13 @@ def _figures(region: Region) -> str:
     return f"{words} (place {region.score:.2f})"
 
 
+@dataclass(frozen=True)
 class Picture(ABC):
-    """What can be drawn shows itself in notebooks; a photo that is gone, in words only."""
+    """Something about a photo. It shows itself in notebooks; if the photo is gone, in words only."""
+
+    path: str
+    photo: Photo | None = field(default=None, repr=False, compare=False, kw_only=True)
+    """Opens the photo again, to draw on it."""
 
     @abstractmethod
     def draw(self) -> Image.Image: ...
@@ -93,24 +98,47 @@ class Picture(ABC):
         except RegionTalkError:
             return None
 
+    def _open(self) -> Image.Image:
+        from regiontalk import images
+
+        return self.photo.open() if self.photo is not None else images.open_photo(self.path)
+
+    def _draw_regions(self, regions: Sequence[Region], labels: Sequence[str]) -> Image.Image:
+        from regiontalk import drawing
+
+        return drawing.draw_regions(self._open(), [region.xyxy for region in regions], labels)
+
+    def _draw_sentence(self, sentence: str) -> Image.Image:
+        from regiontalk import drawing
+
+        return drawing.draw_sentence(self._open(), sentence)
+
 
 @dataclass(frozen=True)
-class ImageRegions(Picture):
-    """The regions of one photo, by falling score. `photo` opens it again, to draw on it."""
+class Answer(Picture):
+    """What a model says of a photo."""
 
-    path: str
     width: int
     height: int
     model: str
-    regions: tuple[Region, ...]
-    photo: Photo | None = field(default=None, repr=False, compare=False)
-    shown: Shown = field(default=Shown(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            **_photo_dict(self),
-            "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
-        }
+        about = {"path": self.path, "width": self.width, "height": self.height, "model": self.model}
+        return {"schema": SCHEMA, **about, **self._said()}
+
+    @abstractmethod
+    def _said(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class ImageRegions(Answer):
+    """The regions of one photo, by falling score."""
+
+    regions: tuple[Region, ...]
+    shown: Shown = field(default=Shown(), repr=False, compare=False)
+
+    def _said(self) -> dict[str, Any]:
+        return {"regions": [region.to_dict(number) for number, region in enumerate(self.regions)]}
 
     def draw(
         self,
@@ -124,8 +152,6 @@ class ImageRegions(Picture):
         least `threshold` (default 0.3) and have at least `confidence` (default: the model's), or as many as the model
         was asked for; where none does, the likeliest, unless one of the two is given. `scores`: with these figures.
         """
-        from regiontalk import drawing
-
         shown = Shown(
             self.shown.threshold if threshold is None else threshold,
             top or self.shown.top,
@@ -134,7 +160,7 @@ class ImageRegions(Picture):
         is_asked = threshold is not None or confidence is not None
         chosen = shown.choose(self.regions) if is_asked else shown.at_first(self.regions)
         labels = [region.caption + (_figures(region) if scores else "") for region in chosen]
-        return drawing.draw_regions(_photo_of(self), [region.xyxy for region in chosen], labels)
+        return self._draw_regions(chosen, labels)
 
     def _rows(self) -> list[tuple[str, str]]:
         return [(region.caption, f"{region.score:.2f}") for region in self.shown.at_first(self.regions)]
@@ -178,30 +204,20 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Description(Picture):
+class Description(Answer):
     """One sentence for a whole photo, and the next likeliest ones where they were asked for."""
 
-    path: str
-    width: int
-    height: int
-    model: str
     sentence: str
     logprob: float
     alternatives: tuple[Sentence, ...] = ()
-    photo: Photo | None = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **_photo_dict(self),
-            **Sentence(self.sentence, self.logprob).to_dict(),
-            "alternatives": [other.to_dict() for other in self.alternatives],
-        }
+    def _said(self) -> dict[str, Any]:
+        others = [other.to_dict() for other in self.alternatives]
+        return {**Sentence(self.sentence, self.logprob).to_dict(), "alternatives": others}
 
     def draw(self) -> Image.Image:
         """The photo with the sentence below it."""
-        from regiontalk import drawing
-
-        return drawing.draw_sentence(_photo_of(self), self.sentence)
+        return self._draw_sentence(self.sentence)
 
     def _rows(self) -> list[tuple[str, str]]:
         said = (Sentence(self.sentence, self.logprob), *self.alternatives)
@@ -209,14 +225,10 @@ class Description(Picture):
 
 
 @dataclass(frozen=True)
-class Finding(Picture):
+class Finding(Answer):
     """Where in a photo a phrase was found. The score of a region is the probability that it shows what the phrase says;
     its caption is the model's own."""
 
-    path: str
-    width: int
-    height: int
-    model: str
     phrase: str
     here: bool
     """Whether the photo is likely to show it at all."""
@@ -226,11 +238,9 @@ class Finding(Picture):
     """The best score of all, also of regions that are left out because they do not score enough."""
     unknown: tuple[str, ...] = ()
     """Words that the model does not know; nothing was looked for them."""
-    photo: Photo | None = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def _said(self) -> dict[str, Any]:
         return {
-            **_photo_dict(self),
             "phrase": self.phrase,
             "here": self.here,
             "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
@@ -240,45 +250,28 @@ class Finding(Picture):
 
     def draw(self) -> Image.Image:
         """The photo with the regions that were found, and the phrase."""
-        from regiontalk import drawing
-
-        return drawing.draw_regions(_photo_of(self), [region.xyxy for region in self.regions], self._labels())
-
-    def _labels(self) -> list[str]:
-        return [f"{self.phrase} {region.score:.2f}" for region in self.regions]
+        return self._draw_regions(self.regions, [f"{self.phrase} {region.score:.2f}" for region in self.regions])
 
     def _rows(self) -> list[tuple[str, str]]:
         return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [("not here", "")]
 
 
 @dataclass(frozen=True)
-class AltText(Picture):
+class AltText(Answer):
     """What a screen reader says of a photo, and the regions that the photo has."""
 
-    path: str
-    width: int
-    height: int
-    model: str
     text: str
     regions: tuple[Region, ...] = ()
-    photo: Photo | None = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**_photo_dict(self), "alt": self.text}
+    def _said(self) -> dict[str, Any]:
+        return {"alt": self.text}
 
     def draw(self) -> Image.Image:
         """The photo with the text below it."""
-        from regiontalk import drawing
-
-        return drawing.draw_sentence(_photo_of(self), self.text)
+        return self._draw_sentence(self.text)
 
     def _rows(self) -> list[tuple[str, str]]:
         return [(self.text, "")]
-
-
-def _photo_dict(found: ImageRegions | Description | AltText | Finding) -> dict[str, Any]:
-    names = ("path", "width", "height", "model")
-    return {"schema": SCHEMA, **{name: getattr(found, name) for name in names}}
 
 
 def _import(package: str, purpose: str) -> Any:
@@ -286,12 +279,6 @@ def _import(package: str, purpose: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtra(f"{purpose} needs {package}, which is not installed", package=package) from error
-
-
-def _photo_of(found: ImageRegions | Description | AltText | Finding | Alignment | Hit) -> Image.Image:
-    from regiontalk import images
-
-    return found.photo.open() if found.photo is not None else images.open_photo(found.path)
 
 
 @dataclass(frozen=True)
@@ -319,12 +306,10 @@ class Segment:
 class Alignment(Picture):
     """A sentence laid over the regions of a photo (K&FF section 3.1.4)."""
 
-    path: str
     sentence: str
     segments: tuple[Segment, ...]
     unknown: tuple[str, ...] = ()
     """Words that the model does not know; they stand in the segments of their neighbours."""
-    photo: Photo | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -339,113 +324,10 @@ class Alignment(Picture):
         from regiontalk import drawing
 
         return drawing.draw_alignment(
-            _photo_of(self),
+            self._open(),
             [segment.xyxy for segment in self.segments],
             [list(zip(segment.text.split(), segment.word_scores, strict=True)) for segment in self.segments],
         )
 
     def _rows(self) -> list[tuple[str, str]]:
         return [(segment.text, f"{segment.score:.2f}") for segment in self.segments]
-
-
-@dataclass(frozen=True)
-class IndexedPhoto(ImageRegions):
-    """A photo as an index knows it."""
-
-    id: str = ""
-    """Issued by the index; it cannot be guessed."""
-    taken: str = ""
-    """When, as "2021-05-30T18:05:12"."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"id": self.id, "taken": self.taken, **super().to_dict()}
-
-
-@dataclass(frozen=True)
-class WordMatch:
-    """A word of a query, how well it fits the region it found, and that region's number in `Hit.regions`; no region for
-    a word that the model does not know."""
-
-    word: str
-    score: float
-    region: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"word": self.word, "score": round(self.score, 6), "region": self.region}
-
-
-@dataclass(frozen=True)
-class Hit(Picture):
-    """One photo found for a phrase, and the regions that the phrase's words found in it."""
-
-    path: str
-    score: float
-    """How likely the photo shows what was asked for; a cosine where a region was asked for."""
-    words: tuple[WordMatch, ...]
-    regions: tuple[Region, ...]
-    photo: Photo | None = field(default=None, repr=False, compare=False)
-    id: str = ""
-    """By which `Index.photo` gives the photo."""
-    width: int = 0
-    height: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "score": round(self.score, 6),
-            "words": [word.to_dict() for word in self.words],
-            "regions": [
-                {"xyxy": [round(value, 2) for value in region.xyxy], "caption": region.caption}
-                for region in self.regions
-            ],
-        }
-
-    def labels(self) -> list[str]:
-        """For each region the words that found it; its caption where there are none."""
-        words = [" ".join(one.word for one in self.words if one.region == row) for row in range(len(self.regions))]
-        return [found or region.caption for found, region in zip(words, self.regions, strict=True)]
-
-    def draw(self) -> Image.Image:
-        """The photo with the regions that words found, and those words."""
-        from regiontalk import drawing
-
-        return drawing.draw_regions(_photo_of(self), [region.xyxy for region in self.regions], self.labels())
-
-    def _rows(self) -> list[tuple[str, str]]:
-        return [(label, region.caption) for label, region in zip(self.labels(), self.regions, strict=True)]
-
-
-@dataclass(frozen=True)
-class Hits(Sequence[Hit]):
-    """The photos found for a query, best first."""
-
-    query: str
-    hits: tuple[Hit, ...]
-    searched: int
-    """How many photos were looked through."""
-    unknown: tuple[str, ...] = ()
-    """Words that the model does not know; nothing was searched for them."""
-    closest: float | None = None
-    """The best score of all, also of photos that are left out because they do not score enough."""
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        return self.hits[place]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "query": self.query,
-            "hits": [hit.to_dict() for hit in self.hits],
-            "searched": self.searched,
-            "unknown": list(self.unknown),
-            "closest": None if self.closest is None else round(self.closest, 6),
-        }

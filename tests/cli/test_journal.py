@@ -21,7 +21,7 @@ from regiontalk.cli.journal import keeping
 from regiontalk.cli.main import run
 from regiontalk.types import AltText, Description, ImageRegions, Region, Sentence, Shown
 
-REGIONS = ImageRegions("a.jpg", 9, 8, "m", (Region((0.1, 1 / 3, 5, 6), 0.123456789, "a \ud800 mug", -1.5),), None)
+REGIONS = ImageRegions("a.jpg", 9, 8, "m", (Region((0.1, 1 / 3, 5, 6), 0.123456789, "a \ud800 mug", -1.5),))
 RESULTS = [
     REGIONS,
     Description("a.jpg", 9, 8, "m", "a dog", -2.5, (Sentence("a cat", -3.25),)),

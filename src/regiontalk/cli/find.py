@@ -160,4 +160,4 @@ def to_labels(found: Findings) -> ImageRegions:
     ]
     ranked = tuple(sorted(regions, key=lambda region: -region.score))
     place = (first.path, first.width, first.height, first.model)
-    return ImageRegions(*place, ranked, first.photo, Shown(0.0, None))
+    return ImageRegions(*place, ranked, Shown(0.0, None), photo=first.photo)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from regiontalk.aligner import region_vectors
 from regiontalk.errors import IndexProblem, InputError, MissingExtra, UsageError
+from regiontalk.hits import Hit, Hits, IndexedPhoto
 from regiontalk.images import Photo, PhotoSource
 from regiontalk.loading import load
 from regiontalk.model import Model
@@ -24,7 +25,7 @@ from regiontalk.search.find import Sought
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import IndexedModel, PhotoFile, Store, StoredPhoto, Where
-from regiontalk.types import Finding, Hit, Hits, IndexedPhoto, Shown
+from regiontalk.types import Finding, Shown
 
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
@@ -207,7 +208,7 @@ class Index:
         told.sort(key=lambda region: -region.score)
         model, path = self._model(), self._path(stored.path)
         place, shown = (path, *stored.size, model.runtime.info.name), Shown(confidence=model.likely)
-        return IndexedPhoto(*place, tuple(told), Photo(path, model.limits), shown, stored.key, stored.taken)
+        return IndexedPhoto(*place, tuple(told), shown, stored.key, stored.taken, photo=Photo(path, model.limits))
 
     def close(self) -> None:
         if self._store is not None:

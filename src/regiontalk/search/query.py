@@ -22,12 +22,12 @@ from regiontalk import maxsim
 from regiontalk.aligner import HEAD, AlignmentHead, ReadSentence, word_vectors
 from regiontalk.calibration import sigmoid
 from regiontalk.errors import UsageError
+from regiontalk.hits import Hit, Hits, WordMatch
 from regiontalk.model_settings import AlignmentPredictionConfig, SearchConfig
 from regiontalk.runtime import Runtime
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
 from regiontalk.sentence_head import SentenceHead
 from regiontalk.typed import to_dataclass
-from regiontalk.types import Hit, Hits, WordMatch
 from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN
 
 MOST_PHRASES = 20
@@ -214,7 +214,7 @@ def _all_shown(likely: Probabilities, wanted: int) -> tuple[Probabilities, Proba
 
 def _to_hit(photo: StoredPhoto, score: float, words: tuple[WordMatch, ...], rows: Iterable[int]) -> Hit:
     regions = tuple(photo.regions[row] for row in rows)
-    return Hit(photo.path, score, words, regions, None, photo.key, *photo.size)
+    return Hit(photo.path, score, words, regions, photo.key, *photo.size)
 
 
 def _best(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:

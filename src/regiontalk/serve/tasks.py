@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.errors import IndexProblem, InputError
+from regiontalk.hits import Hits, IndexedPhoto
 from regiontalk.images import Limits, Photo
 from regiontalk.loading import load
 from regiontalk.model import Model
 from regiontalk.search.index import Index
 from regiontalk.serve.settings import Settings
-from regiontalk.types import Hits, IndexedPhoto, Shown
+from regiontalk.types import Shown
 
 JPEG_QUALITY = 85
 MOST_CAPTIONS = 5  # of a photo in a list
