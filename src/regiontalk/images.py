@@ -201,6 +201,13 @@ def to_input(pixels: NDArray[np.uint8], multiple: int = 1) -> NDArray[np.float32
     return padded
 
 
+def encode(picture: Image.Image, form: str, **options: int) -> bytes:
+    """The bytes of a file of the format `form`."""
+    buffer = io.BytesIO()
+    picture.save(buffer, form, **options)
+    return buffer.getvalue()
+
+
 def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 

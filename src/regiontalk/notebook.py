@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 from collections.abc import Sequence
 
 from PIL import Image
+
+from regiontalk import images
 
 LONG_SIDE = 1024  # pixels: a notebook keeps every picture that it shows
 
@@ -30,6 +31,4 @@ def to_html(picture: Image.Image, rows: Sequence[tuple[str, str]]) -> str:
 def _encode(picture: Image.Image, form: str, **options: int) -> bytes:
     small = picture.copy()
     small.thumbnail((LONG_SIDE, LONG_SIDE))
-    buffer = io.BytesIO()
-    small.save(buffer, form, **options)
-    return buffer.getvalue()
+    return images.encode(small, form, **options)

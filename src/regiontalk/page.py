@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import shutil
 import tempfile
@@ -26,7 +25,7 @@ from PIL import Image
 
 from regiontalk.files import replacing
 from regiontalk.hits import Hit
-from regiontalk.images import Photo
+from regiontalk.images import Photo, encode
 from regiontalk.types import Alignment, AltText, Description, ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
@@ -113,9 +112,7 @@ def reduced(image: Image.Image, long_side: int) -> Image.Image:
 
 
 def jpeg_base64(image: Image.Image, quality: int) -> str:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    return base64.b64encode(encode(image, "JPEG", quality=quality)).decode("ascii")
 
 
 def _template() -> tuple[str, str, str]:

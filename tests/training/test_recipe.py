@@ -211,16 +211,6 @@ def test_the_style_length_needs_lengths_and_another_style(recipe_file):
     assert "it must be 0 or more" in refused(recipe_file, "vocabulary.lengths=-1")
 
 
-def test_a_checkpoint_of_an_earlier_version_may_have_keys_that_are_gone():
-    recipe = load_recipe(RECIPES / "sentences-attention.toml")
-    stored = to_dict(recipe)
-    stored["net"] |= {"feed": "once", "activate_terms": False}
-    assert from_stored(KINDS["sentences"], stored, "checkpoint") == recipe
-    stored["net"]["feed"] = "always"
-    with pytest.raises(UsageError, match="unknown key 'feed'"):
-        from_stored(KINDS["sentences"], stored, "checkpoint")
-
-
 def test_a_recipe_replaces_keys_of_its_base(tmp_path):
     (tmp_path / "first.toml").write_text('run = { steps = 5, batch = 2 }\ndata = [{ path = "a" }, { path = "b" }]\n')
     (tmp_path / "second.toml").write_text('base = "first.toml"\nrun = { steps = 7 }\ndata = [{ path = "c" }]\n')

@@ -10,7 +10,7 @@ import click
 
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import PhotoOptions, Request, format_option, photo_options
-from regiontalk.cli.options import finite
+from regiontalk.cli.options import probability_option
 from regiontalk.errors import UsageError
 from regiontalk.photos import STDIN
 from regiontalk.types import AltText, ImageRegions, Shown
@@ -26,9 +26,7 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 
 @click.command()
 @click.option("--top", type=click.IntRange(min=1), help="Regions of a photo; default 12, with --json or --format all.")
-@click.option(
-    "--threshold", type=click.FloatRange(0, 1), callback=finite, help="Leave out regions that score less (0 to 1)."
-)
+@probability_option("--threshold", "Leave out regions that score less (0 to 1).")
 @click.option(
     "--proposals", type=click.IntRange(1, 10_000), help="Proposals that are recognised; default: the model's."
 )
@@ -36,11 +34,8 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 @click.option(
     "--words", type=int, metavar="N", help="N words at most, fewer where more would be padding; default: it chooses."
 )
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1),
-    callback=finite,
-    help="Leave out captions less likely right (0 to 1); default: the model's, with --json or --format 0.",
+@probability_option(
+    "--confidence", "Leave out captions less likely right (0 to 1); default: the model's, with --json or --format 0."
 )
 @click.option(
     "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes: pixels, or fractions."

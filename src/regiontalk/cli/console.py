@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -96,6 +96,18 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[obje
     for row in rows:
         table.add_row(*(Text(one_line(str(cell))) for cell in row))  # not markup: data may have "[b]" in it
     out().print(table)
+
+
+def print_rows(columns: Iterable[str], rows: Sequence[Sequence[str]], about: str | None = None) -> None:
+    """A table on a terminal; for a pipe a line for each row, with tabs between the cells.
+
+    What all rows are `about` is the table's title, or the first cell of every line.
+    """
+    if sys.stdout.isatty() and rows:
+        print_table(about or "", columns, rows)
+        return
+    for row in rows:
+        print_line(*(() if about is None else (about,)), *row)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.measurement import INPUT, Measurement, Table, measured, photo_opener, split_option
-from regiontalk.cli.options import FILE, finite
+from regiontalk.cli.options import FILE, probability_option
 from regiontalk.errors import UsageError
 from regiontalk.types import Shown
 
@@ -26,22 +26,8 @@ if TYPE_CHECKING:
 @click.option("--photos", type=click.IntRange(min=1), default=50, show_default=True, help="A random sample of so many.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the sample.")
 @click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Captions of a photo at most.")
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    callback=finite,
-    default=Shown.threshold,
-    show_default=True,
-    help="Leave out regions that score less.",
-)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1),
-    callback=finite,
-    default=0.0,
-    show_default=True,
-    help="Leave out captions that are less likely right, where the model knows.",
-)
+@probability_option("--threshold", "Leave out regions that score less.", Shown.threshold)
+@probability_option("--confidence", "Leave out captions that are less likely right, where the model knows.", 0.0)
 @click.option("-o", "--output", type=FILE, help="Write the page to judge on here (HTML).")
 @click.option(
     "--list",

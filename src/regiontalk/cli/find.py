@@ -11,7 +11,7 @@ import click
 
 from regiontalk.cli import console, outputs, render
 from regiontalk.cli.each_photo import PhotoOptions, format_option, photo_options, put_all
-from regiontalk.cli.options import finite, heads_option
+from regiontalk.cli.options import heads_option, probability_option
 from regiontalk.errors import IndexProblem, ModelError, SkippedInputs, UsageError
 from regiontalk.images import Limits, Photo
 from regiontalk.photos import Photos, attempts
@@ -29,11 +29,9 @@ MOST_PHRASES = 100
 @click.command()
 @click.argument("phrase")
 @click.option("--top", type=click.IntRange(min=1), help="Regions of a photo for each phrase; default: all likely ones.")
-@click.option(
+@probability_option(
     "--threshold",
-    type=click.FloatRange(0, 1),
-    callback=finite,
-    help="Leave out regions less likely than this; default: the model's. 0 shows the nearest whatever they are.",
+    "Leave out regions less likely than this; default: the model's. 0 shows the nearest whatever they are.",
 )
 @format_option
 @click.option(

@@ -13,10 +13,7 @@ from regiontalk.cli import console, options
 from regiontalk.errors import InputError, SkippedInputs, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from regiontalk.model import Model
-    from regiontalk.search.build import Progress, SeeAll, Update
+    from regiontalk.search.build import Progress, Update
 
 place_option = click.option(
     "--index",
@@ -105,7 +102,11 @@ def command(
 
             done = add_sources(index, source, load, workers, address, rebuild, watch)
         else:
-            see_all = _see_on_cluster(load, workers, address, store) if engine == options.RAY else None
+            see_all = None
+            if engine == options.RAY:
+                from regiontalk.cluster.indexing import see_on_cluster
+
+                see_all = see_on_cluster(load, workers, address, store)
             done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
     _report(folder, done, quiet, as_json, strict)
 
@@ -120,12 +121,6 @@ def _report(folder: Path, done: Update, quiet: bool, as_json: bool, strict: bool
         raise InputError(f"{folder}: none of its photos could be read")
     if strict and done.skipped:
         raise SkippedInputs(f"{len(done.skipped)} skipped, and --strict was given")
-
-
-def _see_on_cluster(load: Callable[[], Model], workers: int, address: str | None, store: str | None) -> SeeAll:
-    from regiontalk.cluster.indexing import see_on_cluster
-
-    return see_on_cluster(load, workers, address, store)
 
 
 def _remote_source(place: Path) -> str | None:

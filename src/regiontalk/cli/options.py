@@ -55,6 +55,12 @@ def finite(_: click.Context, parameter: click.Parameter, value: float | None) ->
     return value
 
 
+def probability_option(name: str, help: str, default: float | None = None) -> Callable[[Decorated], Decorated]:
+    """An option that takes a number from 0 to 1."""
+    kind, shown = click.FloatRange(0, 1), default is not None
+    return click.option(name, type=kind, callback=finite, default=default, show_default=shown, help=help)
+
+
 def completes(kind: str) -> Callable[..., list[CompletionItem]]:
     """Makes the shell complete an argument as a path: `file` or `dir`. click does so by itself for its own paths."""
     return lambda _context, _parameter, incomplete: [CompletionItem(incomplete, type=kind)]

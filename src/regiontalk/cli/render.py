@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -41,27 +40,19 @@ def print_result(photo: ImageRegions | Description | AltText) -> None:
 
 
 def print_alignment(found: Alignment) -> None:
-    """A table on a terminal, lines of path, score, words and box for a pipe."""
+    """Score, words and box of each segment."""
     rows = [(f"{one.score:.2f}", one.text, _box(one.xyxy)) for one in found.segments]
-    if sys.stdout.isatty():
-        console.print_table(found.path, ("score", "words", "x0,y0,x1,y1"), rows)
-        return
-    for row in rows:
-        console.print_line(found.path, *row)
+    console.print_rows(("score", "words", "x0,y0,x1,y1"), rows, found.path)
 
 
 def print_findings(found: Sequence[Finding]) -> None:
-    """A table of the regions on a terminal; for a pipe lines of path, score, phrase, caption and box."""
+    """Path, score, phrase, caption and box of each region."""
     rows = [
         (one.path, f"{region.score:.2f}", one.phrase, region.caption, _box(region.xyxy))
         for one in found
         for region in one.regions
     ]
-    if sys.stdout.isatty() and rows:
-        console.print_table("", ("photo", "score", "phrase", "caption", "x0,y0,x1,y1"), rows)
-        return
-    for row in rows:
-        console.print_line(*row)
+    console.print_rows(("photo", "score", "phrase", "caption", "x0,y0,x1,y1"), rows)
 
 
 def _likely(photo: ImageRegions) -> list[Region]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 from regiontalk.cli import console, outputs
 from regiontalk.cli.boxes_option import read_boxes
 from regiontalk.cli.index import check_one_place, place_option, store_option
-from regiontalk.cli.options import PLACE, completes, device_option, finite, load_model, model_option
+from regiontalk.cli.options import PLACE, completes, device_option, load_model, model_option, probability_option
 from regiontalk.errors import UsageError
 from regiontalk.hits import Hit, Hits
 
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("given", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Photos to show, at most.")
-@click.option(
+@probability_option(
     "--threshold",
-    type=click.FloatRange(0, 1),
-    callback=finite,
-    help="Leave out photos less likely than this; default: the model's. 0 shows the nearest ones whatever they are.",
+    "Leave out photos less likely than this; default: the model's. 0 shows the nearest ones whatever they are.",
 )
 @click.option("--since", default="", metavar="DATE", help="Only photos taken then or later: 2021, 2021-05, 2021-05-30.")
 @click.option("--until", default="", metavar="DATE", help="Only photos taken then or earlier.")
@@ -123,11 +120,8 @@ def _show(found: Hits, wanted: outputs.Wanted) -> None:
     elif wanted.as_json:
         for hit in found:
             console.print_json(hit.to_dict())
-    elif sys.stdout.isatty() and found.hits:
-        console.print_table("", ("photo", "score", "found"), [(hit.path, *_cells(hit)) for hit in found])
     else:
-        for hit in found:
-            console.print_line(hit.path, *_cells(hit))
+        console.print_rows(("photo", "score", "found"), [(hit.path, *_cells(hit)) for hit in found])
 
 
 def _cells(hit: Hit) -> tuple[str, str]:

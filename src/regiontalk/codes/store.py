@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.data.records import Record
-from regiontalk.errors import DataError
+from regiontalk.errors import DataError, ModelError
 from regiontalk.files import open_file, replacing
 
 ARRAYS = ("counts", "boxes_xyxy", "scores", "codes")
@@ -57,6 +57,11 @@ class CodedPhotos:
             name = list(records)[found.index(-1)].image
             raise DataError(f"{place}: no codes of the photo {name!r}", hint="regiontalk data codes computes them")
         return np.array(found, dtype=np.int64)
+
+    def check_detector(self, detector: str, checkpoint: Path) -> None:
+        """A net understands the codes of the detector that it was trained on, and no others."""
+        if detector != self.detector:
+            raise ModelError(f"{checkpoint}: trained on the region codes of another detector than these codes are of")
 
     def save(self, path: Path) -> None:
         arrays = {name: getattr(self, name) for name in ARRAYS}

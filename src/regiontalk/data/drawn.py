@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from regiontalk import boxes
 from regiontalk.data.packing import add_member
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.data.writing import AnnotationWriter, write_description
+from regiontalk.images import encode
 from regiontalk.types import BoxXYXY
 
 COLOURS = {"red": (214, 40, 40), "green": (40, 160, 60), "blue": (40, 80, 210), "yellow": (240, 200, 30)}
@@ -54,7 +54,7 @@ def write_scenes(
             width, height = (long_side, height) if random.random() < 0.5 else (height, long_side)
             picture, regions = draw_scene(random, width, height, shapes)
             name = f"scene-{number:05d}.png"
-            add_member(tar, name, _png(picture))
+            add_member(tar, name, encode(picture, "PNG"))
             split = "train" if number < train else "dev"
             sentence = " and ".join(region.phrase for region in regions)
             writer.write(Record(name, width, height, split, SHARD, (sentence,), tuple(regions)))
@@ -74,9 +74,3 @@ def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: BoxXYXY, colour: tupl
         pen.polygon([(x0, y1), (x1, y1), ((x0 + x1) / 2, y0)], fill=colour)
     else:
         pen.ellipse(box, outline=colour, width=max(3, int(x1 - x0) // 6))
-
-
-def _png(picture: Image.Image) -> bytes:
-    data = io.BytesIO()
-    picture.save(data, "PNG")
-    return data.getvalue()

@@ -44,7 +44,7 @@ class Packer:
             resized = images.resize(photo, self.long_side)
             photo = Image.fromarray(resized.pixels)
         name = self._names.take(PurePosixPath(record.image).stem, ".jpg")
-        shard = self._store(name, _jpeg(photo))
+        shard = self._store(name, images.encode(photo, "JPEG", quality=JPEG_QUALITY))
         return _scaled(replace(record, image=name, shard=shard), photo.width, photo.height)
 
     def _store(self, name: str, data: bytes) -> str:
@@ -80,12 +80,6 @@ def add_member(tar: tarfile.TarFile, name: str, data: bytes) -> None:
     entry = tarfile.TarInfo(name)  # its defaults: no owner, time 0, mode 0o644
     entry.size = len(data)
     tar.addfile(entry, io.BytesIO(data))
-
-
-def _jpeg(photo: Image.Image) -> bytes:
-    data = io.BytesIO()
-    photo.save(data, "JPEG", quality=JPEG_QUALITY)
-    return data.getvalue()
 
 
 def _scaled(record: Record, width: int, height: int) -> Record:

@@ -5,7 +5,6 @@ A `photo` is its bytes, or the id of one in the index.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Any
 
 from regiontalk.errors import IndexProblem, InputError
 from regiontalk.hits import Hits, IndexedPhoto
-from regiontalk.images import Limits, Photo
+from regiontalk.images import Limits, Photo, encode
 from regiontalk.loading import load
 from regiontalk.model import Model
 from regiontalk.search.index import Index
@@ -92,25 +91,14 @@ def _count(index: Index) -> int:
     return len(index)
 
 
-def caption(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
-    return _named(desk, photo, desk.model(desk.open(photo), **options).to_dict())
+def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
+    """A task that asks the model about a photo."""
 
+    def look(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
+        path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
+        return {**ask(desk.model, desk.open(photo), **options).to_dict(), "path": path}
 
-def describe(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
-    return _named(desk, photo, desk.model.describe(desk.open(photo), **options).to_dict())
-
-
-def align(desk: Desk, photo: bytes | str, sentence: str) -> Answer:
-    return _named(desk, photo, desk.model.align(desk.open(photo), sentence).to_dict())
-
-
-def find(desk: Desk, photo: bytes | str, phrase: str, **options: Any) -> Answer:
-    return _named(desk, photo, desk.model.find(desk.open(photo), phrase, **options).to_dict())
-
-
-def _named(desk: Desk, photo: bytes | str, answer: Answer) -> Answer:
-    path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
-    return {**answer, "path": path}
+    return look
 
 
 def measure(desk: Desk, photo: bytes) -> tuple[int, int]:
@@ -159,10 +147,13 @@ def _place(desk: Desk, found: IndexedPhoto) -> Answer:
 
 def picture(desk: Desk, id: str, size: int) -> bytes:
     """A JPEG of a photo, its long side at most `size`: upright, and nothing of the photo's metadata in it."""
-    file = io.BytesIO()
-    Photo(desk.open(id), desk.model.limits).preview(size).image.save(file, "JPEG", quality=JPEG_QUALITY)
-    return file.getvalue()
+    return encode(Photo(desk.open(id), desk.model.limits).preview(size).image, "JPEG", quality=JPEG_QUALITY)
 
 
-_ALL = (about, caption, describe, align, find, measure, like, search, photos, photo, picture)
-TASKS: dict[str, Callable[..., Any]] = {task.__name__: task for task in _ALL}
+TASKS: dict[str, Callable[..., Any]] = {
+    "caption": _asking(Model.__call__),
+    "describe": _asking(Model.describe),
+    "align": _asking(Model.align),
+    "find": _asking(Model.find),
+    **{task.__name__: task for task in (about, measure, like, search, photos, photo, picture)},
+}

@@ -15,7 +15,7 @@ from regiontalk import maxsim
 from regiontalk.aligner import place_prior
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
-from regiontalk.errors import ModelError, UsageError
+from regiontalk.errors import UsageError
 from regiontalk.evaluation.grounding import Mention, true_mentions
 from regiontalk.evaluation.ranking import ScoreMatrix
 from regiontalk.nets.alignment import AlignmentNet
@@ -58,13 +58,8 @@ def score_matrices(
     sentences = [sentence for record in records for sentence in record.sentences]
     for checkpoint in best_checkpoints(run):
         trained = load_alignment(checkpoint)
-        check_detector(checkpoint, trained.state["detector"], coded)
+        coded.check_detector(trained.state["detector"], checkpoint)
         yield score_matrix(trained.net.to(device), trained_reader(trained, sentences), coded, records, device)
-
-
-def check_detector(checkpoint: Path, detector: str, coded: CodedPhotos) -> None:
-    if detector != coded.detector:
-        raise ModelError(f"{checkpoint}: trained on the region codes of another detector")
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ class AlignmentModel:
         """The best checkpoint of a run, which must have been trained on codes of the same detector as `coded`."""
         checkpoint = find_checkpoint(run)
         trained = load_alignment(checkpoint)
-        check_detector(checkpoint, trained.state["detector"], coded)
+        coded.check_detector(trained.state["detector"], checkpoint)
         if trained.recipe.parses is not None:
             raise UsageError(f"{checkpoint}: it reads edges of dependency trees, not words")
         return cls(trained.net, WordReader(trained.words))

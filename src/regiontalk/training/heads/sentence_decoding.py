@@ -11,7 +11,6 @@ import torch
 from regiontalk import decoding
 from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Record
-from regiontalk.errors import ModelError
 from regiontalk.evaluation.captions import evaluate_captions
 from regiontalk.model_settings import SentencePredictionConfig
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, State
@@ -69,8 +68,7 @@ class DatasetDescriber:
     def load(cls, checkpoint: Path, codes: Path, device: torch.device) -> DatasetDescriber:
         trained = load_sentence_net(checkpoint, device)
         coded = CodedPhotos.load(codes)
-        if coded.detector != trained.state["detector"]:
-            raise ModelError(f"{codes}: codes of another detector than {checkpoint} was trained on")
+        coded.check_detector(trained.state["detector"], checkpoint)
         describer = Describer(trained.net, trained.words, coded, device, trained.recipe.prediction)
         return cls(describer, str(codes), checkpoint.name)
 

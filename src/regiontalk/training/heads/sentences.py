@@ -197,8 +197,7 @@ def _fine_tune(recipe: SentencesRecipe, run: Path, coded: CodedPhotos) -> tuple[
     trained = load_sentence_net(checkpoint)
     if trained.recipe.net != recipe.net:
         raise UsageError(f"{checkpoint}: its [net] is not that of this recipe")
-    if trained.state["detector"] != coded.detector:
-        raise UsageError(f"{checkpoint}: it was trained on the codes of another detector")
+    coded.check_detector(trained.state["detector"], checkpoint)
     return trained.net, trained.words
 
 

@@ -21,10 +21,6 @@ from regiontalk.typed import to_dataclass
 
 Config = TypeVar("Config")
 
-RETIRED = {"net.feed": "once", "net.activate_terms": False}
-"""Keys in checkpoints of 0.2.0, and the only value that means what is done without them."""
-
-
 KINDS: dict[str, type[Recipe]] = {
     "fcln": FCLNRecipe,
     "alignment": AlignmentRecipe,
@@ -87,15 +83,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
 
 def from_stored(kind: type[Config], data: dict[str, Any], place: str) -> Config:
     """A configuration as `to_dict` and JSON left it; keys that came later have their defaults."""
-    return to_dataclass(kind, _without_retired(data), place, UsageError)
-
-
-def _without_retired(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    kept = {}
-    for key, value in tree.items():
-        if prefix + key not in RETIRED or value != RETIRED[prefix + key]:
-            kept[key] = _without_retired(value, f"{prefix}{key}.") if isinstance(value, dict) else value
-    return kept
+    return to_dataclass(kind, data, place, UsageError)
 
 
 def to_dict(config: Any) -> dict[str, Any]:
