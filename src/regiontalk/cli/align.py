@@ -22,7 +22,7 @@ MOST_NAMED = 10  # unknown words
     "--beta",
     type=click.FloatRange(min=0),
     callback=options.finite,
-    help="How much neighbouring words hold together; 0: each goes to its best region. Default: the model's.",
+    help="How strongly neighbouring words stay together. 0: each word goes to its best region. Default: the model's.",
 )
 @options.model_option
 @options.heads_option
@@ -31,12 +31,12 @@ MOST_NAMED = 10  # unknown words
     "-o",
     "--output",
     type=options.FILE,
-    help="page.html, or a picture (.jpg, .png or .webp): coloured boxes, and the words on the same colours.",
+    help="Write a page (.html) or a picture (.jpg, .png, .webp): coloured boxes, and the words in the same colours.",
 )
 @click.option("--force", is_flag=True, help="Replace a file at -o that regiontalk did not write.")
 @options.json_option
 @options.max_megapixels_option
-@click.option("-q", "--quiet", is_flag=True, help="No notes.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
 def command(
     *,
     photo: str,
@@ -51,10 +51,11 @@ def command(
     max_megapixels: float,
     quiet: bool,
 ) -> None:
-    """Which words of SENTENCE belong to which region of PHOTO.
+    """Show which words of SENTENCE belong to which region of PHOTO.
 
-    Stretches of words are laid over the photo's best regions, or over the whole of it. A score says how well the
-    words of a stretch fit their region; words that the model does not know are named, and go with their neighbours.
+    The sentence is cut into segments, and each segment is matched with one of the photo's best regions or with the
+    whole photo. The score says how well the words of a segment fit their region. Words that the model does not know are
+    listed; they stay with their neighbours.
     """
     if output is not None and output.suffix.lower() not in (*PAGES, *PICTURES):
         raise UsageError(f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}")

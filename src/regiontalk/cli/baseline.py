@@ -16,7 +16,9 @@ from regiontalk.runs import recording
 _shared = options.with_options(
     click.argument("dataset", type=options.PLACE),
     click.argument("codes", type=options.FILE),
-    click.option("-o", "--output", type=options.FILE, required=True, help="JSON lines, one photo a line."),
+    click.option(
+        "-o", "--output", type=options.FILE, required=True, help="The file to write: JSON lines, one photo per line."
+    ),
     options.test_split_option,
     options.quiet_option,
 )
@@ -24,13 +26,13 @@ _shared = options.with_options(
 
 @click.group()
 def command() -> None:
-    """The papers' comparison systems, on a data set whose photos have codes."""
+    """Run the papers' comparison systems on a data set with region codes (`regiontalk data codes`)."""
 
 
 @command.command()
 @_shared
 def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, quiet: bool) -> None:
-    """The first sentence of the nearest training photo, for `regiontalk evaluate captions`."""
+    """Give each photo the first sentence of the nearest training photo, for `regiontalk evaluate captions`."""
     from regiontalk.baselines.nearest_neighbour import transferred_sentences
     from regiontalk.codes.store import CodedPhotos
 
@@ -46,10 +48,13 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
 @command.command()
 @_shared
 @click.option(
-    "--truths", type=options.FILE, required=True, help="Codes of the true boxes: regiontalk data codes --on-truths."
+    "--truths",
+    type=options.FILE,
+    required=True,
+    help="Codes of the true boxes, from `regiontalk data codes --on-truths`.",
 )
-@click.option("--alignment", type=options.PLACE, required=True, help="The run of an alignment net.")
-@click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer the pieces.")
+@click.option("--alignment", type=options.PLACE, required=True, help="A training run of an alignment net.")
+@click.option("--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer pieces.")
 @options.place_weight_option
 def region_ranking(
     *,
@@ -63,7 +68,7 @@ def region_ranking(
     place_weight: float,
     quiet: bool,
 ) -> None:
-    """The piece of a training sentence that fits each true box best, for `regiontalk evaluate regions`."""
+    """Give each true box the piece of a training sentence that fits it best, for `regiontalk evaluate regions`."""
     console.need("train", "running an alignment net", "torch", "safetensors")
     from regiontalk.baselines.region_ranking import caption_truths, training_pieces
     from regiontalk.codes.store import CodedPhotos

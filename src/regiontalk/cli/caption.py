@@ -25,39 +25,51 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 
 
 @click.command()
-@click.option("--top", type=click.IntRange(min=1), help="Regions of a photo; default 12, with --json or --format all.")
-@probability_option("--threshold", "Leave out regions that score less (0 to 1).")
 @click.option(
-    "--proposals", type=click.IntRange(1, 10_000), help="Proposals that are recognised; default: the model's."
+    "--top",
+    type=click.IntRange(min=1),
+    help="At most this many regions per photo. Default: 12; all with --json or --format.",
 )
-@click.option("--beam", type=click.IntRange(1, 100), help="Beam width for captions; default 1, greedy.")
+@probability_option("--threshold", "Leave out regions with a lower score.")
 @click.option(
-    "--words", type=int, metavar="N", help="N words at most, fewer where more would be padding; default: it chooses."
+    "--proposals",
+    type=click.IntRange(1, 10_000),
+    help="How many region proposals are looked at closely. Default: the model's.",
+)
+@click.option(
+    "--beam", type=click.IntRange(1, 100), help="Beam width of the caption search. Default: 1, which is greedy."
+)
+@click.option(
+    "--words",
+    type=int,
+    metavar="N",
+    help="Captions of at most N words, shorter where more would be padding. Default: the model chooses.",
 )
 @probability_option(
-    "--confidence", "Leave out captions less likely right (0 to 1); default: the model's, with --json or --format 0."
+    "--confidence",
+    "Leave out captions that are less likely to be right. Default: the model's; 0 with --json or --format.",
 )
 @click.option(
-    "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes: pixels, or fractions."
+    "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes instead of finding regions."
 )
 @format_option
 @click.option(
-    "--alt", is_flag=True, help="An alt text for each photo: a sentence if it is sure, else the sure regions."
+    "--alt",
+    is_flag=True,
+    help="Write an alt text for each photo: a sentence if the model is sure of it, else the sure regions.",
 )
 @photo_options
 def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None, alt: bool, **options: Any) -> None:
-    """The regions of photos, and what is said of each.
+    """Find the regions of photos and caption each one.
 
-    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
-    or separated by NUL, or a photo itself. A photo that cannot be read is named and skipped.
+    On a terminal you get a table. A pipe gets one line per region: path, score, caption and box, separated by tabs. If
+    a run with -o is stopped, the same command continues where it stopped.
 
-    On a terminal a table is shown; a pipe gets a line for each region: path, score, caption and box, with tabs between.
-    If a run with -o is stopped, the same command continues where it stopped.
+    --boxes gives boxes as left, top, right, bottom in pixels. If all numbers are between 0 and 1, they are fractions of
+    the photo's width and height.
 
-    --boxes are left, top, right, bottom in pixels. If all numbers lie between 0 and 1, they are fractions of the photo.
-
-    --format xmp writes an XMP sidecar for each photo, beside the photos or in the folder of -o: what photo managers
-    show as description, alt text and regions. With --alt, it has no regions. A sidecar that is there is merged.
+    --format xmp writes an XMP sidecar for each photo, next to the photo or into the folder of -o. Photo managers show
+    it as description, alt text and regions; with --alt it has no regions. An existing sidecar is kept and added to.
     """
     wanted = asked.wanted(export)
     if alt and export not in (None, "csv", "xmp"):

@@ -13,7 +13,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """A script for SHELL that makes the Tab key complete verbs, options and paths.
+    """Print a script that makes the Tab key complete verbs, options and paths.
 
     \b
     bash, in ~/.bashrc:   eval "$(regiontalk completion bash)"

@@ -21,11 +21,13 @@ from regiontalk.files import replacing
 MOST_NAMED = 20  # skipped images named one by one
 
 pack_option = click.option(
-    "--pack", type=int, metavar="PX", help="Copy the photos into tar shards, long side PX at most."
+    "--pack", type=int, metavar="PX", help="Copy the photos into tar shards, at most PX pixels on the long side."
 )
-force_option = click.option("--force", is_flag=True, help="Replace the data set that is there.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing data set.")
 keep_paths_option = click.option(
-    "--keep-paths", is_flag=True, help="Name photos as DATASET does, for an OUT that lies with the same photos."
+    "--keep-paths",
+    is_flag=True,
+    help="Keep the photos' relative paths: for an OUT that lies in the same place as DATASET.",
 )
 
 
@@ -48,7 +50,7 @@ def making(doing: str) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Turn other people's data sets into records; check, count, join and merge them."""
+    """Turn public data sets, or your own, into records; check, count, join and merge them."""
 
 
 command.add_command(proposals.command, "proposals")
@@ -58,19 +60,21 @@ command.add_command(proposals.command, "proposals")
 @click.argument("format_name", metavar="FORMAT", type=click.Choice(list(prepare.FORMATS)))
 @click.argument("source", type=options.PLACE)
 @click.argument("out", type=options.PLACE)
-@click.option("--images", type=options.PLACE, help="Where the photos lie, if not in SOURCE.")
-@click.option("--split-file", type=options.PLACE, help='JSON: {"train": [names or ids], "val": [...], ...}.')
-@click.option("--min-regions", type=int, help="Leave out images with fewer. [visual-genome: 20]")
-@click.option("--max-regions", type=int, help="Leave out images with more. [visual-genome: 50]")
+@click.option("--images", type=options.PLACE, help="The folder of the photos, if they are not in SOURCE.")
+@click.option(
+    "--split-file", type=options.PLACE, help='A JSON file of splits: {"train": [names or ids], "val": [...], ...}.'
+)
+@click.option("--min-regions", type=int, help="Leave out images with fewer regions. [visual-genome: 20]")
+@click.option("--max-regions", type=int, help="Leave out images with more regions. [visual-genome: 50]")
 @pack_option
-@click.option("--strict", is_flag=True, help="Fail if an image has to be skipped.")
+@click.option("--strict", is_flag=True, help="Fail if an image cannot be used.")
 @force_option
 @options.json_option
 @options.quiet_option
 def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, quiet: bool, **settings: Any) -> None:
-    """Turn a foreign data set into records.
+    """Turn a data set in another format into records.
 
-    SOURCE is the download in its own layout, OUT the folder to make.
+    SOURCE is the data set as it was downloaded, OUT the folder to write.
 
     \b
     FORMAT               SOURCE
@@ -80,7 +84,7 @@ def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, qu
     karpathy             dataset_flickr8k.json, dataset_flickr30k.json or dataset_coco.json
     coco                 folder with captions_*.json and/or instances_*.json, or one such file
     refcoco              folder with instances.json and refs(unc).p, refs(umd).p or refs(google).p
-    visual-genome-coco   as visual-genome: the photos that are in COCO, under COCO's ids, for `data join`
+    visual-genome-coco   like visual-genome, but only photos that are in COCO, with COCO's ids, for `data join`
     vg                   region descriptions with paths, as `caption --format vg` writes them
     hf                   folder with metadata.jsonl (Hugging Face's imagefolder), or that file
     labelstudio          Label Studio's JSON export, or what `caption --format labelstudio` writes
@@ -100,14 +104,11 @@ def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, qu
 
 @command.command()
 @click.argument("dataset", type=options.PLACE)
-@click.option("--quick", is_flag=True, help="Do not open the photos, only look whether they are there.")
+@click.option("--quick", is_flag=True, help="Check that the photos exist, but do not open them.")
 @options.json_option
 @options.quiet_option
 def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
-    """Name every broken record with its line.
-
-    The exit code is 4 if there is one.
-    """
+    """List every broken record with its line. The exit code is 4 if there is one."""
     checker = Checker(dataset, quick)
     track = functools.partial(console.track, description=f"Checking {dataset}", quiet=quiet)
     problems = list(checker.problems(track))
@@ -129,7 +130,7 @@ def _broken(problems: list[Problem]) -> int:
 @command.command()
 @click.argument("dataset", type=options.PLACE)
 @options.one_split_option
-@click.option("-o", "--output", type=options.PLACE, help="Draw a contact sheet of sample records, as PNG.")
+@click.option("-o", "--output", type=options.PLACE, help="Draw some of the records on a contact sheet (PNG).")
 @options.json_option
 @options.quiet_option
 def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool) -> None:
@@ -152,13 +153,13 @@ def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
 @command.command()
 @click.argument("dataset", type=options.PLACE)
 @click.argument("out", type=options.PLACE)
-@click.option("--iou", type=float, default=0.7, show_default=True, help="Regions that overlap as much are one.")
+@click.option("--iou", type=float, default=0.7, show_default=True, help="Merge regions with at least this overlap.")
 @making("Merging")
 def merge(*, dataset: Path, out: Path, iou: float, **options: Any) -> Mapping[str, Any]:
     """Merge regions that overlap.
 
-    OUT is DATASET with regions that overlap by IOU or more made one with the mean box and several phrases, as in
-    DenseCap's evaluation (section 4). The photos stay where they are.
+    Regions of DATASET that overlap by IOU or more become one region with the mean box and all phrases, as in DenseCap's
+    evaluation (section 4). OUT is the new data set; the photos stay where they are.
     """
     return merging.merge_dataset(dataset, out, iou, **options)
 
@@ -173,15 +174,15 @@ def merge(*, dataset: Path, out: Path, iou: float, **options: Any) -> Mapping[st
     multiple=True,
     default=("train",),
     show_default=True,
-    help="Splits that get phrases.",
+    help="The splits to add phrases to. Can be repeated.",
 )
 @keep_paths_option
 @making("Parsing")
 def phrases(*, dataset: Path, out: Path, splits: tuple[str, ...], **options: Any) -> Mapping[str, Any]:
-    """Cut phrases of several lengths from sentences and place them on boxes.
+    """Add regions with phrases of several lengths, taken from the sentences.
 
-    OUT is DATASET with regions of type "derived" added: "a cat", "a white cat", "a white cat eating from a bowl".
-    A phrase goes on the box of its words (Flickr30k Entities), or of the one object that its noun names.
+    OUT is DATASET with added regions of type "derived": "a cat", "a white cat", "a white cat eating from a bowl". A
+    phrase gets the box of its words (Flickr30k Entities), or that of the only object which its noun can mean.
     """
     from regiontalk.data.parse_tree import PARSER, load_parser
     from regiontalk.data.phrases import add_phrases
@@ -193,16 +194,27 @@ def phrases(*, dataset: Path, out: Path, splits: tuple[str, ...], **options: Any
 @command.command()
 @click.argument("dataset", type=options.PLACE)
 @click.argument("out", type=options.PLACE)
-@click.option("--hold-out", type=click.IntRange(min=1), required=True, help="Photos for test, and as many for dev.")
-@click.option("--over", type=options.PLACE, help="The data set to choose them from, where DATASET is a part of it.")
-@click.option("--except", "exclude", type=options.PLACE, multiple=True, help="Hold out no photo of this data set.")
+@click.option(
+    "--hold-out",
+    type=click.IntRange(min=1),
+    required=True,
+    help="How many photos to hold out for test, and as many for dev.",
+)
+@click.option("--over", type=options.PLACE, help="Choose them from this larger data set, of which DATASET is a part.")
+@click.option(
+    "--except",
+    "exclude",
+    type=options.PLACE,
+    multiple=True,
+    help="Hold out no photo that is in this data set. Can be repeated.",
+)
 @keep_paths_option
 @making("Splitting")
 def split(*, dataset: Path, out: Path, hold_out: int, **options: Any) -> Mapping[str, Any]:
     """Hold out photos for test and dev by a fixed rule.
 
-    Of the train photos with sentences, ordered by the SHA-256 of their file names without ending, the first are
-    test and the next dev.
+    The train photos with sentences are sorted by the SHA-256 of their file names (without the extension). The first
+    become test, the next dev.
     """
     from regiontalk.data.splitting import split_dataset
 
@@ -218,8 +230,8 @@ def split(*, dataset: Path, out: Path, hold_out: int, **options: Any) -> Mapping
 def join(*, dataset: Path, others: tuple[Path, ...], out: Path, **options: Any) -> Mapping[str, Any]:
     """Add the regions of other data sets about the same photos.
 
-    OUT has the photos, sizes and splits of FIRST, and the regions of all. Photos are matched by their ids (COCO's
-    number, Flickr's number); boxes are scaled where two copies of a photo differ in size. The sentences are those of
+    OUT has the photos, sizes and splits of FIRST, and the regions of all data sets. Photos are matched by their ids
+    (COCO's or Flickr's number). Boxes are scaled where two copies of a photo have different sizes. Sentences come from
     the first data set that has any.
     """
     return joining.join_datasets(dataset, others, out, **options)
@@ -231,9 +243,9 @@ def join(*, dataset: Path, others: tuple[Path, ...], out: Path, **options: Any) 
 @click.argument("out", type=options.FILE)
 @options.json_option
 def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bool) -> None:
-    """Pick the word vectors that data sets need, for a recipe's word_vectors.
+    """Select the word vectors of the words in data sets, for word_vectors in a recipe.
 
-    VECTORS is a text file with a word and its numbers a line, such as glove.6B.100d.txt. OUT is an .npz file.
+    VECTORS is a text file with one word and its numbers per line, such as glove.6B.100d.txt. OUT is an .npz file.
     """
     from regiontalk.data.word_vectors import write_word_vectors
 
@@ -243,11 +255,15 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @command.command()
 @click.argument("dataset", type=options.PLACE)
 @click.argument("out", type=options.FILE)
-@click.option("--model", type=options.MODEL, required=True, help="The model folder whose regions and codes they are.")
-@click.option("--surroundings", is_flag=True, help="Also the codes of the boxes made twice as wide and high.")
-@click.option("--on-truths", is_flag=True, help="Of the data set's own boxes instead of the best regions.")
+@click.option("--model", type=options.MODEL, required=True, help="The model folder that computes them.")
+@click.option("--surroundings", is_flag=True, help="Also compute codes of the boxes made twice as wide and high.")
+@click.option("--on-truths", is_flag=True, help="Use the boxes of the data set instead of the best regions.")
 @options.one_split_option
-@click.option("--size", type=click.IntRange(min=1), help="The photos' long side in pixels; the model's if not given.")
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    help="Resize photos to this many pixels on the long side. Default: the model's.",
+)
 @options.workers_option
 @options.json_option
 @options.quiet_option
@@ -264,10 +280,10 @@ def codes(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Compute region codes, for heads to train on.
+    """Compute region codes, which heads are trained on.
 
-    OUT is an .npz file: of every photo of DATASET the 19 best regions and the whole photo, with boxes, scores and
-    codes. A run that was stopped resumes where it was.
+    OUT is an .npz file with the 19 best regions of every photo of DATASET and the whole photo: boxes, scores, codes.
+    If it is stopped, the same command continues where it stopped.
     """
     from regiontalk.codes.build import Origin, compute_codes
 
@@ -283,10 +299,12 @@ def codes(
 @click.argument("dataset", type=options.PLACE)
 @click.argument("codes", type=options.FILE)
 @click.argument("out", type=options.FILE)
-@click.option("--alignment", type=options.PLACE, required=True, help="The run of an alignment net, on the same codes.")
-@click.option("--beta", type=click.FloatRange(min=0), required=True, help="The larger, the longer are the snippets.")
+@click.option(
+    "--alignment", type=options.PLACE, required=True, help="A training run of an alignment net on the same codes."
+)
+@click.option("--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer snippets.")
 @options.place_weight_option
-@click.option("--sentence-net", type=options.PLACE, help="A run on such snippets, which weighs the regions as well.")
+@click.option("--sentence-net", type=options.PLACE, help="A run trained on such snippets, to weigh the regions too.")
 @options.one_split_option
 @options.json_option
 @options.quiet_option
@@ -303,9 +321,9 @@ def snippets(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Cut sentences into snippets of regions, for the multimodal RNN to learn (K&FF section 3.1.4).
+    """Cut sentences into snippets about regions, which the multimodal RNN learns (K&FF section 3.1.4).
 
-    CODES are those of the photos of DATASET; OUT is a file of JSON lines for a recipe's data.snippets.
+    CODES are the region codes of DATASET. OUT is a file of JSON lines, for data.snippets in a recipe.
     """
     console.need("train", "aligning", "torch", "safetensors")
     from regiontalk.data.records import Dataset
@@ -320,18 +338,19 @@ def snippets(
 
 @command.command()
 @click.argument("out", type=options.PLACE)
-@click.option("--train", type=click.IntRange(min=1), required=True, help="Scenes to learn from.")
-@click.option("--dev", type=click.IntRange(min=0), required=True, help="Scenes to look at while training.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--size", type=click.IntRange(min=32), default=128, show_default=True, help="Long side in pixels.")
-@click.option("--shapes", type=click.IntRange(min=1), default=3, show_default=True, help="In a scene, at most.")
+@click.option("--train", type=click.IntRange(min=1), required=True, help="How many scenes to train on.")
+@click.option(
+    "--dev", type=click.IntRange(min=0), required=True, help="How many scenes to evaluate on during training."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed.")
+@click.option("--size", type=click.IntRange(min=32), default=128, show_default=True, help="Pixels on the long side.")
+@click.option(
+    "--shapes", type=click.IntRange(min=1), default=3, show_default=True, help="At most this many shapes per scene."
+)
 @force_option
 @options.json_option
 def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, force: bool, as_json: bool) -> None:
-    """Draw scenes of coloured shapes, to try training without any photos.
-
-    The same seed gives the same data set.
-    """
+    """Draw scenes of coloured shapes, to try out training without photos."""
     from regiontalk.data.drawn import write_scenes
 
     with new_dataset(out, force) as folder:
@@ -341,15 +360,16 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
 
 @command.command()
 @click.argument("dataset", type=options.PLACE)
-@click.option("--count", type=click.IntRange(min=1), default=12, show_default=True)
-@click.option("--size", type=click.IntRange(min=32), default=720, show_default=True, help="The net's input_size.")
-@click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True)
+@click.option("--count", type=click.IntRange(min=1), default=12, show_default=True, help="How many.")
+@click.option(
+    "--size", type=click.IntRange(min=32), default=720, show_default=True, help="net.input_size of the recipe."
+)
+@click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True, help="The split to use.")
 @options.json_option
 def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> None:
-    """Fit anchors to a data set's boxes, for a recipe's [net.localization].
+    """Fit anchors to the boxes of a data set, for [net.localization] in a recipe.
 
-    Printed as TOML, with the mean IoU of the boxes with their nearest anchor, beside that of the paper's
-    anchors scaled to the size.
+    Prints TOML, with the mean IoU of the boxes and their nearest anchors, and the same for the paper's anchors.
     """
     import numpy as np
 

@@ -12,30 +12,33 @@ from regiontalk.errors import UsageError
 
 
 @click.command()
-@click.option("--beam", type=click.IntRange(1, 100), help="Sentences searched at a time; default 7, 1 is fastest.")
-@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Number of next best sentences to add.")
-@click.option("--sample", is_flag=True, help="Draw words by their probability instead of searching for the likeliest.")
+@click.option("--beam", type=click.IntRange(1, 100), help="Beam width of the search. Default: 7; 1 is the fastest.")
+@click.option(
+    "--alternatives", type=click.IntRange(0, 99), default=0, help="Also give this many of the next best sentences."
+)
+@click.option(
+    "--sample",
+    is_flag=True,
+    help="Sample words at random by their probability, instead of searching for the best sentence.",
+)
 @click.option(
     "--temperature",
     type=click.FloatRange(0, 10, min_open=True),
-    help="For --sample: lower is more careful, higher dares more; default 0.5.",
+    help="For --sample: lower values are safer, higher values more varied. Default: 0.5.",
 )
 @click.option(
     "--top-p",
     type=click.FloatRange(0, 1, min_open=True),
-    help="For --sample: draw among the likeliest words that have this probability together; default 0.9.",
+    help="For --sample: choose among the likeliest words that together have this probability. Default: 0.9.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="For --sample: another seed, other words; default 0.")
+@click.option("--seed", type=click.IntRange(min=0), help="For --sample: the random seed. Default: 0.")
 @heads_option
 @photo_options
 def command(*, asked: PhotoOptions, **options: Any) -> None:
-    """One sentence for each whole photo, with the logarithm of its probability.
+    """Write one sentence for each photo, with its log-probability.
 
-    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
-    or separated by NUL, or a photo itself. A photo that cannot be read is named and skipped.
-
-    On a terminal a table is shown; a pipe gets a line for each sentence: path, log-probability and sentence, with tabs
-    between. If a run with -o is stopped, the same command continues where it stopped.
+    On a terminal you get a table. A pipe gets one line per sentence: path, log-probability and sentence, separated by
+    tabs. If a run with -o is stopped, the same command continues where it stopped.
     """
     wanted = asked.wanted()
     chosen = asked.given(options)

@@ -40,9 +40,9 @@ class Finding:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a list.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json: bool) -> None:
-    """What is installed, which device, which model, what is missing and how to fix it."""
+    """Show what is installed, which device and model are used, and how to fix what is missing."""
     findings = examine()
     missing = [finding for finding in findings if finding.found is None]
     if as_json:

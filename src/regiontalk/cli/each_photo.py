@@ -95,8 +95,17 @@ class PhotoOptions:
 
 
 format_option = click.option(
-    "--format", "export", type=click.Choice(outputs.FORMATS), help="In another program's format; yolo needs -o FOLDER."
+    "--format",
+    "export",
+    type=click.Choice(outputs.FORMATS),
+    help="Write another program's format. yolo needs -o FOLDER.",
 )
+
+
+PATH_HELP = """
+    PATH is a photo, a folder (with all its subfolders), a pattern such as 'trip/**/*.jpg', or - for stdin. Stdin holds
+    paths, one per line or separated by NUL, or the bytes of one photo. Unreadable photos are named and skipped.
+"""
 
 
 def photo_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -107,26 +116,31 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
         "-o",
         "--output",
         type=options.PLACE,
-        help="page.html, a folder for pictures, one picture, .json, .jsonl or .csv.",
+        help="Write to a page (.html), a folder of pictures, one picture, or a .json, .jsonl or .csv file.",
     )
     @click.option(
-        "--size", type=click.IntRange(16, 4096), help="Long side that photos are resized to; default: the model's."
+        "--size",
+        type=click.IntRange(16, 4096),
+        help="Resize photos to this many pixels on the long side. Default: the model's.",
     )
     @options.model_option
     @options.device_option
     @options.workers_option
     @options.engine_option
     @options.address_option
-    @click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
     @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
-    @click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
+    @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
     @options.max_megapixels_option
-    @click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
+    @click.option(
+        "-q", "--quiet", is_flag=True, help="Show no progress bar and no messages; skipped photos are still named."
+    )
     @wraps(command)
     def asking(**options: Any) -> None:
         shared = {name: options.pop(name) for name in PhotoOptions.__dataclass_fields__ if name in options}
         command(asked=PhotoOptions(**shared), **options)
 
+    asking.__doc__ = f"{command.__doc__}{PATH_HELP}"
     return asking
 
 

@@ -30,14 +30,17 @@ if TYPE_CHECKING:
     from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
     from regiontalk.evaluation.language import CorpusScorer, SentenceScorer
 
-without_option = click.option("--without", type=click.Choice(["meteor"]), help="Do without METEOR's tables.")
+without_option = click.option(
+    "--without", type=click.Choice(["meteor"]), help="Leave out METEOR, which needs its tables."
+)
 
 
 @click.group()
 def command() -> None:
-    """The papers' metrics, on files of truth and predictions or on a model; and captions judged by eye.
+    """Compute the papers' metrics, on files of predictions or on a model; or have captions judged by eye.
 
-    --record DIR keeps figures and how they came about. A look at a test split is counted in the model's folder.
+    --record DIR saves the figures and how they were made. Every evaluation on a test split is logged in the model's
+    folder.
     """
 
 
@@ -47,13 +50,21 @@ for _verb in (alignment, find, grounding, names, vector_lengths, judge, queries,
 
 @command.command()
 @compared
-@click.option("--protocol", type=click.Choice(["densecap", "joint"]), default="densecap", show_default=True)
-@click.option("--last-truth-slip", is_flag=True, help="Repeat the slip of DenseCap's released evaluator.")
-@click.option("--no-box-check", is_flag=True, help="Take the boxes as they are, whatever they look like.")
-@click.option("--no-reference-scores", is_flag=True, help="Leave out the constant caption and the held-out person.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["densecap", "joint"]),
+    default="densecap",
+    show_default=True,
+    help="Whose rules to follow.",
+)
+@click.option("--last-truth-slip", is_flag=True, help="Repeat a bug of DenseCap's released evaluator.")
+@click.option("--no-box-check", is_flag=True, help="Do not check whether the boxes have the right format.")
+@click.option(
+    "--no-reference-scores", is_flag=True, help="Leave out the scores of a constant caption and of a held-out person."
+)
 @without_option
-@click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR (default: one per core).")
-@click.option("-o", "--output", type=FILE, help="Also write an HTML report here.")
+@click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR. Default: one per core.")
+@click.option("-o", "--output", type=FILE, help="Also write an HTML report.")
 @measured("dense")
 def dense(
     *,
@@ -97,7 +108,9 @@ def _write_report(
 @command.command()
 @compared
 @without_option
-@click.option("--training", type=INPUT, help="Records; says how many sentences stand in their train split.")
+@click.option(
+    "--training", type=INPUT, help="Records: count the sentences that are in their train split word for word."
+)
 @measured("captions")
 def captions(
     *,
@@ -108,7 +121,7 @@ def captions(
     training: Path | None,
     measurement: Measurement,
 ) -> None:
-    """One sentence a photo: BLEU-1..4, METEOR, CIDEr, ROUGE-L (K&FF table 2)."""
+    """One sentence per photo: BLEU-1..4, METEOR, CIDEr, ROUGE-L (K&FF table 2)."""
     from regiontalk.evaluation.captions import evaluate_captions, share_found
     from regiontalk.evaluation.files import read_sentences, read_truth
 
@@ -144,7 +157,7 @@ def regions(
 @compared
 @measured("calibration")
 def calibration(*, truth: Path, predictions: Path, split: str | None, measurement: Measurement) -> None:
-    """How far scores (of the place) and confidences (of the words) are from the shares of right regions."""
+    """How well scores (of places) and confidences (of captions) are calibrated."""
     from regiontalk.evaluation.reliability import joined, judge, judge_words, summary
 
     records = {record.image: record for record in measurement.records(truth, split)}
@@ -160,10 +173,13 @@ def calibration(*, truth: Path, predictions: Path, split: str | None, measuremen
 
 @command.command()
 @click.argument("scores", type=INPUT, nargs=-1, required=True)
-@click.option("--first", type=click.IntRange(min=1), help="Only the first images and their sentences.")
+@click.option("--first", type=click.IntRange(min=1), help="Use only the first images and their sentences.")
 @measured("ranking")
 def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measurement) -> None:
-    """Images by sentences and back: R@1/5/10, median rank (K&FF table 1); several files: their mean."""
+    """Rank images by sentences and sentences by images: R@1/5/10, median rank (K&FF table 1).
+
+    SCORES are files of scores (docs/evaluation.md). With several files, the mean of their figures is printed.
+    """
     from regiontalk.evaluation.ranking import evaluate_ranking, load_scores
 
     models = []

@@ -20,23 +20,34 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--predictions", type=INPUT, help="JSON lines of caption, describe or predict.")
-@click.option("--truth", "--data", "truth", type=INPUT, help="Where the photos are in a data set: its records.")
+@click.option("--predictions", type=INPUT, help="JSON lines from caption, describe or predict.")
+@click.option("--truth", "--data", "truth", type=INPUT, help="The records, if the photos are those of a data set.")
 @split_option
-@click.option("--photos", type=click.IntRange(min=1), default=50, show_default=True, help="A random sample of so many.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the sample.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Captions of a photo at most.")
-@probability_option("--threshold", "Leave out regions that score less.", Shown.threshold)
-@probability_option("--confidence", "Leave out captions that are less likely right, where the model knows.", 0.0)
-@click.option("-o", "--output", type=FILE, help="Write the page to judge on here (HTML).")
+@click.option(
+    "--photos",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Judge a random sample of this many photos.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed of the sample.")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=5, show_default=True, help="At most this many captions per photo."
+)
+@probability_option("--threshold", "Leave out regions with a lower score.", Shown.threshold)
+@probability_option("--confidence", "Leave out captions with a lower confidence.", 0.0)
+@click.option("-o", "--output", type=FILE, help="Write a page (.html) on which captions are judged.")
 @click.option(
     "--list",
     "sheets",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write sheets with numbered boxes, and a judging to fill in, into this new folder.",
+    help="Write sheets with numbered boxes, and a file of verdicts to fill in, to this new folder.",
 )
 @click.option(
-    "--judged", type=INPUT, multiple=True, help="A judging; once for each judge. Prints shares and agreement."
+    "--judged",
+    type=INPUT,
+    multiple=True,
+    help="A file of verdicts, one option per judge: print the shares and the agreement.",
 )
 @measured("judged")
 def judge(
@@ -54,9 +65,10 @@ def judge(
     judged: tuple[Path, ...],
     measurement: Measurement,
 ) -> None:
-    """Captions, or sentences of photos, judged by eye: right, half or wrong (docs/evaluation.md).
+    """Have captions, or sentences about photos, judged by eye: right, half or wrong (docs/evaluation.md).
 
-    First --predictions with -o PAGE.html or --list FOLDER; judge there; then --judged FILE, once for each judge.
+    First give --predictions with -o PAGE.html or --list FOLDER, and judge the captions there. Then give the verdicts
+    with --judged FILE, once per judge.
     """
     from regiontalk.evaluation import judging
 

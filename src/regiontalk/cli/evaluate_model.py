@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regiontalk.codes.store import CodedPhotos
 
 _on_data = options.with_options(
-    click.option("--codes", type=options.PLACE, help="For a run: what `data codes` wrote."),
+    click.option("--codes", type=options.PLACE, help="For a run: the file that `regiontalk data codes` wrote."),
     click.option("--truth", type=options.PLACE, required=True, help="A data set folder."),
     options.test_split_option,
 )
@@ -37,7 +37,7 @@ _on_data = options.with_options(
 @click.command()
 @truth_option
 @split_option
-@click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, JSON lines…")
+@click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, as JSON lines…")
 @click.option("--model", type=options.MODEL, help="…or the model that says them; `embedded`: the package's.")
 @options.device_option
 @click.option(
@@ -46,9 +46,9 @@ _on_data = options.with_options(
     default=32,
     show_default=True,
     metavar="PX",
-    help="Leave out objects of less than PX × PX original pixels.",
+    help="Leave out objects smaller than PX × PX pixels of the original photo.",
 )
-@click.option("--classes", is_flag=True, help="A table of every class, too.")
+@click.option("--classes", is_flag=True, help="Also print a table of the classes.")
 @measured("names")
 def names(
     *,
@@ -61,7 +61,7 @@ def names(
     classes: bool,
     measurement: Measurement,
 ) -> None:
-    """Captions of true boxes: how many name the object in them (docs/phrases.md)."""
+    """How many captions of true boxes name the object in them (docs/phrases.md)."""
     from regiontalk.evaluation.names import caption_objects, evaluate_names
 
     if (predictions is None) == (model is None):
@@ -92,7 +92,7 @@ def names(
 @click.command()
 @click.argument("model", type=options.MODEL)
 @_on_data
-@click.option("--first", type=click.IntRange(min=1), help="Only the first photos of the split and their sentences.")
+@click.option("--first", type=click.IntRange(min=1), help="Use only the first photos of the split and their sentences.")
 @options.device_option
 @measured("ranking")
 def alignment(
@@ -105,11 +105,11 @@ def alignment(
     device: str,
     measurement: Measurement,
 ) -> None:
-    """Ranks images by sentences and back: R@1/5/10, median rank (K&FF table 1).
+    """Rank images by sentences and sentences by images: R@1/5/10, median rank (K&FF table 1).
 
     MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as `regiontalk align` does;
-    or an alignment run, which needs --codes: then the figures are the mean over the best checkpoints that it kept, as
-    in the paper (`run.keep_best`); or one step-… folder of it. --device is for runs.
+    or an alignment run or one of its step-… folders, which need --codes. The figures of a run are the mean over its
+    best checkpoints, as in the paper (`run.keep_best`). --device is for runs.
     """
     from regiontalk.evaluation.alignment import AlignedPhotos
     from regiontalk.evaluation.ranking import evaluate_ranking
@@ -134,7 +134,7 @@ def alignment(
 @click.command()
 @click.argument("model", type=options.MODEL)
 @_on_data
-@click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12 with this β.")
+@click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12, with this β.")
 @options.place_weight_option
 @measured("grounding")
 def grounding(
@@ -147,11 +147,11 @@ def grounding(
     place_weight: float,
     measurement: Measurement,
 ) -> None:
-    """How often a phrase is aligned with the region that people drew for it: IoU ≥ 0.5, and pointing.
+    """How often a phrase is aligned with the box that people drew for it: IoU ≥ 0.5, and pointing.
 
     MODEL is a model folder (`embedded`: the one in the package), or an alignment run or one of its step-… folders,
-    which need --codes. Without --beta the words of a phrase choose together. --place-weight is for runs: a model folder
-    has its own.
+    which need --codes. Without --beta, the words of a phrase choose a region together. --place-weight is for runs; a
+    model folder has its own.
     """
     from regiontalk.evaluation.alignment import AlignedPhotos
     from regiontalk.evaluation.grounding import evaluate_grounding
@@ -179,10 +179,10 @@ def grounding(
 @options.device_option
 @measured("find")
 def find(*, model: Path, truth: Path, split: str, device: str, measurement: Measurement) -> None:
-    """Phrases on boxes: how often the best region of `regiontalk find` is right (IoU ≥ 0.5), and the honest "not here".
+    """How often the best region of `regiontalk find` is right (IoU ≥ 0.5), and how often "not here" is right.
 
     MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. As many phrases of other photos
-    are looked for: those without a word in common with what people wrote about the photo should not be found.
+    are looked for too. They have no word in common with what people wrote about the photo, so they should not be found.
     """
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.model_settings import FindConfig
@@ -205,14 +205,14 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
 @click.command()
 @click.argument("run", type=options.PLACE)
 @_on_data
-@click.option("-o", "--output", type=options.FILE, help="Draw the words here, as SVG.")
+@click.option("-o", "--output", type=options.FILE, help="Draw the words as SVG.")
 @measured("vector-lengths")
 def vector_lengths(
     *, run: Path, codes: Path | None, truth: Path, split: str, output: Path | None, measurement: Measurement
 ) -> None:
-    """The words and regions with the longest and shortest vectors (K&FF's analysis of magnitudes).
+    """List the words and regions with the longest and shortest vectors (K&FF's analysis of magnitudes).
 
-    RUN is an alignment run with the score of eq. 8, where length counts; a cosine ignores it.
+    RUN is an alignment run with the score of eq. 8, in which lengths count. Cosines ignore them.
     """
     from regiontalk.evaluation.vector_lengths import draw_word_lengths, vector_lengths
 

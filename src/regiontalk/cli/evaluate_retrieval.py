@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 WHOLE = "whole"
 
 _drawn = options.with_options(
-    click.option("--images", type=click.IntRange(min=1), default=1000, show_default=True),
-    click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="Queries."),
-    click.option("--captions", type=click.IntRange(min=1), default=4, show_default=True, help="In a query."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+    click.option("--images", type=click.IntRange(min=1), default=1000, show_default=True, help="Images to search in."),
+    click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="How many queries."),
+    click.option("--captions", type=click.IntRange(min=1), default=4, show_default=True, help="Captions per query."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed."),
 )
 
 
@@ -37,7 +37,7 @@ _drawn = options.with_options(
 @split_option
 @_drawn
 def queries(*, truth: Path, split: str | None, images: int, count: int, captions: int, seed: int) -> None:
-    """Draw queries for `evaluate retrieval` from the truth and print them as JSON."""
+    """Draw random queries for `evaluate retrieval` and print them as JSON."""
     from regiontalk.evaluation.retrieval import sample_queries
 
     records = list(Measurement("queries").records(truth, split))
@@ -45,24 +45,29 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
 
 
 @click.command()
-@click.option("--queries", "asked_in", type=INPUT, help="A file of `evaluate queries`; default: drawn from the truth.")
-@click.option("--predictions", type=INPUT, help="Answers of any system, JSON lines…")
+@click.option(
+    "--queries",
+    "asked_in",
+    type=INPUT,
+    help="What `evaluate queries` printed. Default: queries are drawn from the truth.",
+)
+@click.option("--predictions", type=INPUT, help="The answers of any system, as JSON lines…")
 @click.option("--model", type=options.MODEL, help="…or the model that answers; `embedded`: the package's.")
-@click.option("--truth", "--data", "truth", type=options.PLACE, help="For a model: a data set folder.")
+@click.option("--truth", "--data", "truth", type=options.PLACE, help="For a model: the folder of a data set.")
 @options.test_split_option
 @click.option(
     "--by",
     type=click.Choice(["likelihood", "alignment", "both"]),
     default="likelihood",
     show_default=True,
-    help="What photos are found by.",
+    help="How photos are found.",
 )
 @click.option(
     "--regions",
     metavar="own|whole|edgeboxes|FILE",
     default="own",
     show_default=True,
-    help="Where to look: the 100 best regions of the model, whole photos alone, EdgeBoxes, or a file of regions.",
+    help="Where to look: the model's 100 best regions, whole photos only, EdgeBoxes, or a file of regions.",
 )
 @edge_model_option
 @options.heads_option
@@ -71,14 +76,14 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
 def retrieval(
     *, asked_in: Path | None, predictions: Path | None, model: Path | None, measurement: Measurement, **options: Any
 ) -> None:
-    """Photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2).
+    """Find photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2).
 
     \b
     --by likelihood   the language model's log-probability of a caption in its likeliest region (the paper's)
     --by alignment    how well the caption's words fit their best regions
     --by both         words find 100 photos, and likelihood and alignment together rank them, as in `find`
 
-    Likelihoods are exact for the 100 best photos of each query, and a guess for the others (docs/evaluation.md).
+    Likelihoods are exact for the 100 best photos of each query, and estimated for the others (docs/evaluation.md).
     """
     from regiontalk.evaluation.retrieval import evaluate_retrieval, read_answers, read_queries
 

@@ -18,10 +18,10 @@ from regiontalk.data.records import open_split
 @test_split_option
 @measured("search")
 def search(*, model: Path, truth: Path, split: str, measurement: Measurement) -> None:
-    """Indexes photos and searches them by their sentences: R@1/5/10, median rank (K&FF table 1, image search).
+    """Index photos and search them by their sentences: R@1/5/10, median rank (K&FF table 1, image search).
 
-    MODEL is a model folder (`embedded`: the one in the package). The figures are those of `regiontalk search`, with
-    captions and likelihood, and those of vectors alone.
+    MODEL is a model folder (`embedded`: the one in the package). The figures are those of `regiontalk search`, and
+    those of a search by vectors alone.
     """
     from regiontalk.evaluation.search import evaluate_search
     from regiontalk.search.build import to_entry

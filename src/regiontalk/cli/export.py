@@ -16,7 +16,7 @@ from regiontalk.runs import recording
 @click.command()
 @click.argument("checkpoint", type=MODEL)
 @click.argument("out", type=PLACE)
-@click.option("--name", help="What the model calls itself in results; OUT's name if not given.")
+@click.option("--name", help="The model's name in results. Default: the name of OUT.")
 @click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
@@ -46,7 +46,7 @@ from regiontalk.runs import recording
 @click.option(
     "--beta",
     type=click.FloatRange(min=0),
-    help="Eq. 12's β of an alignment net: larger values align longer runs of words with one region.",
+    help="β of eq. 12, for an alignment net: larger values give longer segments.",
 )
 @quiet_option
 def command(

@@ -28,32 +28,33 @@ MOST_PHRASES = 100
 
 @click.command()
 @click.argument("phrase")
-@click.option("--top", type=click.IntRange(min=1), help="Regions of a photo for each phrase; default: all likely ones.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    help="At most this many regions per photo and phrase. Default: all likely ones.",
+)
 @probability_option(
     "--threshold",
-    "Leave out regions less likely than this; default: the model's. 0 shows the nearest whatever they are.",
+    "Leave out regions that are less likely. Default: the model's. 0 always shows the best match.",
 )
 @format_option
 @click.option(
-    "--look-again", is_flag=True, help="Look at photos also where an index knows them: slower, more often right."
+    "--look-again", is_flag=True, help="Look at the photos even if they are in an index: slower, but more accurate."
 )
 @heads_option
 @photo_options
 def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any) -> None:
-    """The regions that show what PHRASE says, photos with the likeliest first.
+    """Find the regions of photos that show what PHRASE says; the best photos come first.
 
     \b
     "a red umbrella"      one phrase
-    "a dog; a red ball"   several, each looked for on its own
+    "a dog; a red ball"   several phrases, each looked for on its own
 
-    PATH is a photo, a folder (with all below it), a pattern such as 'trip/**/*.jpg', or - for stdin: paths, one a line
-    or separated by NUL, or a photo itself. A photo that cannot be read is named and skipped.
+    The score is the probability that the region shows the phrase. If no region of a photo is likely enough, the phrase
+    is reported as not there. In a folder with an index (`regiontalk index`), the index answers.
 
-    The score is the probability that the region shows it. If no region of a photo is likely to, the phrase is not
-    there. Photos of a folder with an index (`regiontalk index`) are not looked at again.
-
-    --json has a line for each photo and phrase. Pictures, pages and --format have the phrases as captions: the latter
-    labels photos by prompt.
+    --json prints a line for each photo and phrase. In pictures, pages and --format, the phrases are the captions, so
+    --format can be used to label photos.
     """
     phrases = [part.strip() for part in phrase.split(";") if part.strip()]
     if not phrases:

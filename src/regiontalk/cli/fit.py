@@ -31,13 +31,13 @@ SHOWN = 5  # of the settings that were tried
 @click.command()
 @click.argument("model", type=MODEL)
 @click.argument("data", type=PLACE, nargs=-1, required=True)
-@click.option("-o", "--output", type=PLACE, help="The fitted model's new folder.")
-@click.option("--only", type=click.Choice(PARTS), multiple=True, help="Fit this alone; may be given more than once.")
+@click.option("-o", "--output", type=PLACE, help="Write the fitted model to this new folder.")
+@click.option("--only", type=click.Choice(PARTS), multiple=True, help="Fit only this part. Can be repeated.")
 @click.option(
-    "--split", type=click.Choice(["dev", "train"]), default="dev", show_default=True, help="Photos to fit on."
+    "--split", type=click.Choice(["dev", "train"]), default="dev", show_default=True, help="The photos to fit on."
 )
-@click.option("--photos", type=click.IntRange(min=1), help="Only so many of each DATA, evenly spaced.")
-@click.option("--diagram", type=FILE, help="Reliability before and after, as SVG.")
+@click.option("--photos", type=click.IntRange(min=1), help="Use only this many photos of each DATA, evenly spaced.")
+@click.option("--diagram", type=FILE, help="Draw the calibration before and after the fit, as SVG.")
 @workers_option
 @json_option
 @quiet_option
@@ -54,9 +54,9 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Fit MODEL, a model folder, to dev photos of DATA that it was not trained on.
+    """Fit the settings of MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Seven things, in this order; confidence and search on all DATA, the others on the first:
+    Seven parts are fitted, in this order; confidence and search on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight: those of best dense mAP
@@ -71,9 +71,9 @@ def command(
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
                  shows nothing
 
-    The last two are for models that align words with regions. Each photo is looked at once, and figures are
-    cross-validated. What is fitted anew drops what was fitted after it, unless that is fitted as well. Dense mAP is
-    that of `regiontalk evaluate dense`, with METEOR.
+    The last two are for models that align words with regions. The printed figures are cross-validated. A part that is
+    fitted again discards the parts after it, unless they are fitted again too. Dense mAP is that of `regiontalk
+    evaluate dense`, with METEOR.
     """
     from regiontalk.fitting.fitter import Fitter
 

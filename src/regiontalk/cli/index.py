@@ -20,14 +20,14 @@ place_option = click.option(
     "place",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the index is; default: .regiontalk in the folder of the photos.",
+    help="The folder of the index. Default: .regiontalk in the folder of the photos.",
 )
 
 store_option = click.option(
     "--store",
     metavar="ADDRESS",
     callback=lambda _context, _parameter, address: check_store(address),
-    help="A PostgreSQL data base that holds the index, for many machines: postgresql://user@host/photos.",
+    help="A PostgreSQL database for the index, shared by many machines: postgresql://user@host/photos.",
 )
 
 
@@ -51,12 +51,16 @@ def check_one_place(place: Path | None, store: str | None) -> None:
 @options.workers_option
 @options.engine_option
 @options.address_option
-@click.option("--prune", is_flag=True, help="Drop photos that are gone, even if that is more than half of them.")
-@click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or another model.")
-@click.option("--strict", is_flag=True, help="Exit code 3 if a photo was skipped.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object that says what was done.")
+@click.option(
+    "--prune", is_flag=True, help="Drop deleted photos from the index, even if they are more than half of it."
+)
+@click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or to use another model.")
+@click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object that says what was done.")
 @options.max_megapixels_option
-@click.option("-q", "--quiet", is_flag=True, help="No bar and no notes; photos that are skipped are still named.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Show no progress bar and no messages; skipped photos are still named."
+)
 def command(
     *,
     folder: Path,
@@ -74,12 +78,12 @@ def command(
     max_megapixels: float,
     quiet: bool,
 ) -> None:
-    """Look at the photos in DIR and all folders below it, so that `regiontalk search` finds them.
+    """Index the photos in DIR and all its subfolders, so that `regiontalk search` can find them.
 
-    Run it again after photos were added, changed, moved or deleted: only what is new is looked at. If it is stopped,
-    the next run continues. Photos are only read; the index is a folder of its own, or with --store a data base, which
-    holds the photos of many folders by their full paths. With --store and --engine ray, DIR may also be a tar file or
-    an address such as s3://bucket/photos.
+    Run it again when photos were added, changed, moved or deleted: only new and changed ones are looked at. If it is
+    stopped, the next run continues. Your photos are never changed. The index is a folder of its own, or with --store a
+    database, which can hold the photos of many folders. With --store and --engine ray, DIR may also be a tar file or an
+    address such as s3://bucket/photos.
     """
     from regiontalk.search.index import Index
 

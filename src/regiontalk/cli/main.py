@@ -18,26 +18,26 @@ from regiontalk.files import FULL, output_error
 
 HELP = {
     "With photos": {
-        "caption": "Regions and captions of photos, folders or globs.",
-        "describe": "One sentence for each whole photo.",
-        "align": "Which words of a sentence belong to which region of a photo.",
+        "caption": "Find the regions of photos and caption each one.",
+        "describe": "Write one sentence for each photo.",
+        "align": "Show which words of a sentence belong to which region of a photo.",
         "find": "Find the regions of photos that show what a phrase says.",
-        "index": "Look at the photos of a folder, so that search finds them.",
+        "index": "Index the photos of a folder, so that search can find them.",
         "search": "Find photos in an indexed folder by what is in them.",
-        "serve": "A page and an HTTP API: caption photos, search an indexed folder.",
+        "serve": "Run a web page and an HTTP API that caption and search photos.",
     },
     "For research": {
-        "data": "Turn public data sets or your own into records; check, count, join and merge them.",
+        "data": "Turn public data sets, or your own, into records; check, count, join and merge them.",
         "train": "Train a model from a recipe.",
         "export": "Turn a trained checkpoint into a model folder that runs without torch.",
         "fit": "Fit a model's settings, ranking and probabilities to dev photos.",
-        "predict": "A model's regions and captions for the photos of a data set.",
-        "evaluate": "The papers' metrics, on files of predictions or on a model.",
-        "baseline": "The papers' comparison systems, on a data set.",
+        "predict": "Write a model's regions and captions for the photos of a data set.",
+        "evaluate": "Compute the papers' metrics, on files of predictions or on a model.",
+        "baseline": "Run the papers' comparison systems on a data set.",
     },
     "This program": {
-        "doctor": "What is installed, which device, which model, what is missing and how to fix it.",
-        "completion": "What makes the Tab key complete verbs, options and paths in your shell.",
+        "doctor": "Show what is installed, which device and model are used, and how to fix what is missing.",
+        "completion": "Print a script that makes the Tab key complete verbs, options and paths.",
     },
 }
 """The verbs as the help groups them."""

@@ -26,7 +26,7 @@ Table = tuple[str, Sequence[str], Iterable[Iterable[object]]]  # title, columns,
 
 DIRECTIONS = {"image_to_text": "image → sentence", "text_to_image": "sentence → image"}
 INPUT = click.Path(exists=True, path_type=Path)
-split_option = click.option("--split", help="Only the truth's records of this split, such as test.")
+split_option = click.option("--split", help="Use only the records of this split, such as test.")
 truth_option = click.option(
     "--truth", "--data", "truth", type=INPUT, required=True, help="A file of records or a data set folder."
 )
@@ -34,8 +34,8 @@ predictions_option = click.option(
     "--predictions",
     type=INPUT,
     required=True,
-    help="What caption, describe or predict wrote: JSON lines (.jsonl), or a JSON array with an object a line (.json); "
-    "gzipped too (.gz).",
+    help="What caption, describe or predict wrote: JSON lines (.jsonl), or a JSON array with one object per line "
+    "(.json); may be gzipped (.gz).",
 )
 
 
@@ -47,15 +47,15 @@ def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a verb the options of every measurement, and in place of them a `measurement`; to be the innermost."""
     shared = with_options(
         json_option,
-        click.option("--strict", is_flag=True, help="Fail (exit 3) when anything in the input is wrong."),
+        click.option("--strict", is_flag=True, help="End with exit code 3 if anything in the input is wrong."),
         quiet_option,
         click.option(
             "--record",
             "keep_in",
             type=click.Path(file_okay=False, path_type=Path),
-            help="Keep the figures, and how they came about, in this folder (metrics.json).",
+            help="Save the figures, and how they were made, in this folder (metrics.json).",
         ),
-        click.option("--note", default="", help="With --record: a remark to keep, such as what sets this run apart."),
+        click.option("--note", default="", help="With --record: a remark to save with the figures."),
     )
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -66,17 +66,24 @@ def completes(kind: str) -> Callable[..., list[CompletionItem]]:
     return lambda _context, _parameter, incomplete: [CompletionItem(incomplete, type=kind)]
 
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No messages, no bar.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no messages and no progress bar.")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 workers_option = click.option(
-    "-j", "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Photos at a time."
+    "-j",
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many photos to work on at a time.",
 )
 
-one_split_option = click.option("--split", type=click.Choice(SPLITS), help="Only this split.")
+one_split_option = click.option("--split", type=click.Choice(SPLITS), help="Use only this split.")
 
-test_split_option = click.option("--split", type=click.Choice(SPLITS), default="test", show_default=True)
+test_split_option = click.option(
+    "--split", type=click.Choice(SPLITS), default="test", show_default=True, help="The split to use."
+)
 
 model_option = click.option(
     "--model",
@@ -91,7 +98,7 @@ heads_option = click.option(
     type=PLACE,
     multiple=True,
     metavar="RUN",
-    help="A training run of a head, in place of the model's own; may be given more than once. Needs torch.",
+    help="A training run of a head, used instead of the model's own head. Can be repeated. Needs torch.",
 )
 
 device_option = click.option(
@@ -99,7 +106,7 @@ device_option = click.option(
     type=click.Choice(["auto", "cpu", "cuda"]),
     default="auto",
     show_default=True,
-    help="auto: the CPU for a model folder; for a run a GPU where there is one. cuda needs torch.",
+    help="auto: a model folder runs on the CPU, a training run on the GPU if there is one. cuda needs torch.",
 )
 
 RAY = "ray"
@@ -109,11 +116,11 @@ engine_option = click.option(
     type=click.Choice(["local", RAY]),
     default="local",
     show_default=True,
-    help="ray: -j processes of a Ray cluster, also on many machines; see docs/scale.md.",
+    help="ray: use -j processes of a Ray cluster, on one machine or many (docs/scale.md).",
 )
 
 address_option = click.option(
-    "--address", metavar="HOST:PORT", help="The Ray cluster, or auto; default: one of this machine alone."
+    "--address", metavar="HOST:PORT", help="The Ray cluster to use, or auto. Default: start one on this machine."
 )
 
 
@@ -136,7 +143,7 @@ max_megapixels_option = click.option(
     callback=finite,
     default=Limits().megapixels,
     show_default=True,
-    help="Refuse larger photos.",
+    help="Refuse photos with more megapixels.",
 )
 
 
@@ -145,7 +152,7 @@ place_weight_option = click.option(
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="How much words prefer regions that the detector is sure of: times the logarithm of its score.",
+    help="How much words prefer regions with a high score: the weight of the logarithm of the score.",
 )
 
 

@@ -20,19 +20,21 @@ from regiontalk.types import Description, ImageRegions
 @click.command()
 @click.argument("model", type=options.MODEL)
 @click.argument("data", type=options.PLACE)
-@click.option("-o", "--output", type=options.FILE, required=True, help="JSON lines, one photo a line.")
+@click.option(
+    "-o", "--output", type=options.FILE, required=True, help="The file to write: JSON lines, one photo per line."
+)
 @options.test_split_option
 @click.option(
     "--regions",
     metavar="own|truth|edgeboxes|FILE",
     default="own",
     show_default=True,
-    help="Where to look: own proposals, the true boxes as the evaluation merges them, EdgeBoxes, or a file of regions.",
+    help="Where to look: the model's own proposals, the true boxes (merged as in evaluation), EdgeBoxes, or a file.",
 )
 @edge_model_option
-@click.option("--sentences", is_flag=True, help="A sentence for each whole photo, as describe says it.")
-@click.option("--beam", type=click.IntRange(1, 100), help="Beam width; default: as caption and describe have it.")
-@click.option("--codes", type=options.PLACE, help="For a run of kind sentences or joint: the photos' codes.")
+@click.option("--sentences", is_flag=True, help="Write one sentence per photo, as `regiontalk describe` does.")
+@click.option("--beam", type=click.IntRange(1, 100), help="Beam width. Default: as in caption and describe.")
+@click.option("--codes", type=options.PLACE, help="For a run of kind sentences or joint: the codes of the photos.")
 @options.heads_option
 @options.device_option
 @options.workers_option
@@ -53,18 +55,18 @@ def command(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Regions and captions of the photos of DATA by MODEL, exactly as `regiontalk caption` finds them.
+    """Write MODEL's regions and captions for the photos of DATA, exactly as `regiontalk caption` finds them.
 
-    MODEL is a model folder, a run's folder (its best checkpoint by the run's metric on dev, else the newest) or one
-    step-… folder. The output is sorted by path, for `regiontalk evaluate dense`; with --sentences for `regiontalk
+    MODEL is a model folder, the folder of a training run (its best checkpoint on dev, else the newest), or one step-…
+    folder. The output is sorted by path. It is for `regiontalk evaluate dense`, or with --sentences for `regiontalk
     evaluate captions`.
 
-    --regions FILE is what `regiontalk data proposals` or `regiontalk caption --json` writes, a line for each photo. Its
-    regions, and EdgeBoxes, take the place of the model's own proposals: refined, scored and suppressed as those are.
-    The true boxes stay as they are.
+    --regions FILE is what `regiontalk data proposals` or `regiontalk caption --json` writes, one line per photo. Its
+    regions, or EdgeBoxes, replace the model's own proposals: they are refined, scored and filtered in the same way.
+    True boxes are kept as they are.
 
-    A run of kind sentences or joint needs the photos' --codes, and says a sentence of each photo; or with --regions
-    truth of each true box (codes with --on-truths), for `regiontalk evaluate regions`.
+    A run of kind sentences or joint needs --codes. It writes one sentence per photo; with --regions truth, and codes
+    made with --on-truths, one per true box, for `regiontalk evaluate regions`.
     """
     if regions != "own" and sentences:
         raise UsageError("--regions is about boxes, --sentences about whole photos: give one")

@@ -24,7 +24,9 @@ from regiontalk.runs import recording
 @click.argument("data", type=options.PLACE)
 @click.argument("out", type=options.FILE)
 @options.one_split_option
-@click.option("--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="Of a photo.")
+@click.option(
+    "--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="How many regions per photo."
+)
 @edge_model_option
 @options.device_option
 @options.workers_option
@@ -41,10 +43,10 @@ def command(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Find regions without words, for `predict --regions` and for a recipe's data.proposals.
+    """Find regions without captions, for `predict --regions` and for data.proposals in a recipe.
 
-    They are EdgeBoxes, or a model's best proposals as its recognition network refines and scores them. OUT is a file of
-    JSON lines, a line for each photo of DATA; gzipped if its name ends with .gz.
+    The regions are EdgeBoxes, or a model's best proposals after its recognition network has refined and scored them.
+    OUT is a file of JSON lines, one line per photo of DATA; it is gzipped if its name ends in .gz.
     """
     dataset = open_split(data, split)
     if source != EDGE_BOXES and edge_model is not None:

@@ -20,23 +20,31 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("given", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Photos to show, at most.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show at most this many photos.")
 @probability_option(
     "--threshold",
-    "Leave out photos less likely than this; default: the model's. 0 shows the nearest ones whatever they are.",
+    "Leave out photos that are less likely. Default: the model's. 0 always shows the best matches.",
 )
-@click.option("--since", default="", metavar="DATE", help="Only photos taken then or later: 2021, 2021-05, 2021-05-30.")
-@click.option("--until", default="", metavar="DATE", help="Only photos taken then or earlier.")
-@click.option("--like", type=click.Path(), metavar="PHOTO", help="In place of PHRASE: photos that look like this one …")
-@click.option("--box", metavar='"x0,y0,x1,y1"', help="… or like this part of it: pixels, or fractions.")
+@click.option(
+    "--since", default="", metavar="DATE", help="Only photos taken on or after this date: 2021, 2021-05 or 2021-05-30."
+)
+@click.option("--until", default="", metavar="DATE", help="Only photos taken on or before this date.")
+@click.option(
+    "--like", type=click.Path(), metavar="PHOTO", help="Instead of PHRASE: find photos that look like this one."
+)
+@click.option(
+    "--box",
+    metavar='"x0,y0,x1,y1"',
+    help="With --like: find photos that look like this part of it, in pixels or fractions.",
+)
 @place_option
 @store_option
 @model_option
 @device_option
-@click.option("-o", "--output", type=PLACE, help="page.html, or a folder for pictures with what was found.")
+@click.option("-o", "--output", type=PLACE, help="Write what was found to a page (.html), or to a folder of pictures.")
 @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
-@click.option("--json", "as_json", is_flag=True, help="JSON lines, one photo a line.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
 def command(
     *,
     given: tuple[str, ...],
@@ -55,18 +63,18 @@ def command(
     since: str,
     until: str,
 ) -> None:
-    """Find photos in DIR (default: here) that show what PHRASE says; `regiontalk index` has to know them.
+    """Find photos in DIR (default: the current folder) that show what PHRASE says.
 
-    The index of DIR is used, or that of the nearest folder above it that has one. With --store, all photos of the data
-    base are searched, or those below DIR.
+    Index the folder first (`regiontalk index`). The index of DIR is used, or that of the nearest folder above it. With
+    --store, all photos of the database are searched, or those below DIR.
 
     \b
-    "a dog; a red ball"       both of them
+    "a dog; a red ball"       both in one photo
     "a beach -people"         a beach without people
     "a beach -\\"palm trees\\""  the same with several words
 
-    The score is the probability that the photo shows it. Each word names the region that it found. If nothing in the
-    index is likely to be it, nothing is shown.
+    The score is the probability that the photo shows what you asked for. The result says which region each word of the
+    phrase matched. If no photo is likely enough, nothing is shown.
     """
     query, folder = _split(given, like, box)
     wanted = outputs.Wanted(output, as_json, force=force)

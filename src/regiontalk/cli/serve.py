@@ -24,8 +24,14 @@ def _limit_option(name: str, most: float, default: float, help: str) -> Callable
 @place_option
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
-@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Another name that people call it by.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="The port to listen on; 0 takes a free one.",
+)
+@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Another host name that requests may use.")
 @click.option(
     "--model",
     type=MODEL,
@@ -33,13 +39,18 @@ def _limit_option(name: str, most: float, default: float, help: str) -> Callable
     help="A model folder; fast: the package's fast model; default: its strong one.",
 )
 @click.option(
-    "-j", "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that look at photos."
+    "-j",
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="How many processes look at photos.",
 )
 @max_megapixels_option
 @_limit_option("--max-megabytes", 1000, 25.0, "Refuse larger uploads.")
-@_limit_option("--timeout", 3600, 20.0, "Seconds that an upload may take, and a look at a photo.")
-@click.option("--open/--no-open", "show", default=True, help="Whether to show the page in a browser.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes.")
+@_limit_option("--timeout", 3600, 20.0, "Seconds that an upload may take, and the work on one photo.")
+@click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
 def command(
     *,
     folder: Path | None,
@@ -56,10 +67,10 @@ def command(
     show: bool,
     quiet: bool,
 ) -> None:
-    """Serve the page and the HTTP API; with DIR, also a search over the photos in it.
+    """Run the web page and the HTTP API. With DIR, its photos can be searched.
 
-    The server keeps the index of DIR up to date. With --store, `regiontalk index DIR --store` does that, and any number
-    of servers search it. Only this machine can reach the server, unless --host says otherwise.
+    The server keeps the index of DIR up to date. With --store it does not: `regiontalk index DIR --store` does, and any
+    number of servers can search that database. Only this machine can reach the server, unless --host says otherwise.
     """
     console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run
