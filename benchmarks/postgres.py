@@ -6,19 +6,19 @@ are their captions. Recall: the share of the ten best photos of the exact scan t
 its ten best. Both search as `regiontalk search --threshold 0` does, in turns.
 
 python benchmarks/postgres.py --json
-python benchmarks/postgres.py --photos 50000 --store postgresql://user@host/photos --json   # 1 million vectors
+python benchmarks/postgres.py --photos 50000 --index FOLDER --json   # 1 million vectors
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import statistics
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +70,10 @@ def start_server(folder: Path) -> str:
 def measure(model: regiontalk.Model, place: Path, address: str, arguments: argparse.Namespace) -> dict[str, Any]:
     base = SqliteStore(place)
     ids = base.newest(Where(), 0, base.count()).tolist()
-    real, vectors = base.read(ids), base.vectors(ids)
+    real, vectors, states = base.read(ids), base.vectors(ids), base.states(ids)
     base.close()
     store = PostgresStore(address, identify(model), rebuild=True)
-    entries = made_up(real, vectors, np.zeros(store.model.state, np.float32), arguments.photos)
+    entries = made_up(real, vectors, states, arguments.photos)
     began = time.perf_counter()
     store.put(list(itertools.islice(entries, TIMED)))
     seconds = time.perf_counter() - began
@@ -99,7 +99,8 @@ def measure(model: regiontalk.Model, place: Path, address: str, arguments: argpa
             recalls.append(len({hit.path for hit in exact} & {hit.path for hit in near}) / BEST)
     rows = store._connection.execute(
         "SELECT count(*), pg_total_relation_size('photos') + pg_total_relation_size('regions'),"
-        " pg_relation_size('regions_near') FROM regions"
+        " pg_relation_size('regions_near'), current_setting('server_version'),"
+        " (SELECT extversion FROM pg_extension WHERE extname = 'vector') FROM regions"
     ).fetchone()
     assert rows is not None
     store.close()
@@ -117,6 +118,9 @@ def measure(model: regiontalk.Model, place: Path, address: str, arguments: argpa
         "index_s": round(indexed - stored, 1),
         "kilobytes_a_photo": round(rows[1] / arguments.photos / 1000, 1),
         "of_which_index": round(rows[2] / arguments.photos / 1000, 1),
+        "postgresql": rows[3],
+        "pgvector": rows[4],
+        "load_average": round(os.getloadavg()[0], 1),
     }
 
 
@@ -127,7 +131,7 @@ def ask(searcher: Searcher, query: str, exact: bool) -> tuple[Hits, float]:
     return found, time.perf_counter() - began
 
 
-def made_up(real: list[StoredPhoto], vectors: list[Floats], state: Floats, count: int) -> Iterator[Entry]:
+def made_up(real: list[StoredPhoto], vectors: list[Floats], states: Floats, count: int) -> Iterator[Entry]:
     rng = np.random.default_rng(0)
     for number in range(count):
         one, other = rng.integers(len(real), size=2)
@@ -136,11 +140,10 @@ def made_up(real: list[StoredPhoto], vectors: list[Floats], state: Floats, count
         noise = rng.standard_normal(own.shape) * NOISE / np.sqrt(own.shape[1])
         mixed = share * own + (1 - share) * vectors[other][rows] + noise
         mixed /= np.linalg.norm(mixed, axis=1, keepdims=True)
-        said = [region.caption for region in real[one].regions if region.caption and rng.random() < 0.7]
-        photo = PhotoFile(f"photos/{number:08d}.jpg", number, number)
-        regions = tuple(replace(region, score=float(rng.random())) for region in real[one].regions)
-        digest, taken = number.to_bytes(16, "big"), real[one].taken
-        yield Entry(photo, digest, taken, real[one].size, regions, tuple(said), mixed.astype(np.float32), state)
+        said = tuple(region.caption for region in real[one].regions if region.caption and rng.random() < 0.7)
+        file, digest = PhotoFile(f"photos/{number:08d}.jpg", number, number), number.to_bytes(16, "big")
+        about = (real[one].taken, real[one].size, real[one].regions, real[one].raw_scores, said)
+        yield Entry(file, digest, *about, mixed.astype(np.float32), states[one])
 
 
 if __name__ == "__main__":

@@ -15,8 +15,10 @@
 #     table1             DenseCap's table 1: every system on every source of regions (runs/table1-* and proposals/*.jsonl.gz
 #                        must be there: docs/evaluation.md; hours on a CPU without DEVICE=cuda)
 #     speed              benchmarks (5 minutes)
+#     scale              Ray on 2,000 photos, and 1 million vectors in PostgreSQL (INDEX must be there: the folder of an
+#                        index of 1,000 photos or more; 50 minutes)
 #
-# Without PART: package, names and speed. DATA, OBJECTS, DETECTOR, CODES and CHECKPOINT name other places than those below.
+# Without PART: package, names and speed. DATA, OBJECTS, DETECTOR, CODES, CHECKPOINT and INDEX name other places than those below.
 # Every call of a part that reads test photos is one more look at test, and is counted.
 set -euo pipefail
 data=${DATA:-data/flickr8k_entities}
@@ -24,6 +26,7 @@ objects=${OBJECTS:-data/coco_objects}
 detector=${DETECTOR:-models/vit-coco}
 codes=${CODES:-codes/flickr8k.npz}
 checkpoint=${CHECKPOINT:-runs/compact-sentences}
+index=${INDEX:-index}
 model=src/regiontalk/weights
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
@@ -109,6 +112,11 @@ record_speed() {
     done
     python docs/record.py docs/runs/speed-describe speed-describe "a photo of 640×480" benchmarks/describe.py
     python docs/record.py docs/runs/speed-align speed-align "a photo of 640×480" benchmarks/align.py
+}
+
+record_scale() {
+    python docs/record.py docs/runs/speed-cluster speed-cluster "2,000 photos" benchmarks/cluster.py --photos 2000 --turns 1
+    python docs/record.py docs/runs/speed-postgres speed-postgres "50,000 photos, made up from 1,000 of Flickr8k's" benchmarks/postgres.py --photos 50000 --queries 100 --index $index
 }
 
 for part in "${@:-package names speed}"; do

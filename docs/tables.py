@@ -385,6 +385,24 @@ SECTIONS = (
         ),
     ),
     Section(
+        "speed-postgres",
+        SPEED,
+        "An index in PostgreSQL",
+        "`benchmarks/postgres.py`: queries over made-up photos, by pgvector's index and by an exact scan, in turns, "
+        "and how many of the exact scan's ten best photos are found.",
+        (
+            Column("vectors", ("vectors",), 1, 0),
+            *_milliseconds(query_ms="query ms", exact_ms="exact ms"),
+            Column("of the exact scan's time", ("query_over_exact",), 1, 3),
+            Column("recall@10", ("recall_at_10",), 1, 3),
+            Column("queries", ("queries",), 1, 0),
+            Column("stored a second", ("photos_stored_a_second",), 1, 0),
+            Column("building the index s", ("index_s",), 1, 0),
+            Column("kB a photo", ("kilobytes_a_photo",), 1, 1),
+            Column("of which index", ("of_which_index",), 1, 1),
+        ),
+    ),
+    Section(
         "precision",
         SPEED,
         "Precision of the weights",

@@ -92,7 +92,7 @@ def _read_stdin(found: Photos) -> list[str]:
         return [STDIN]
     lines = data.split(b"\0") if b"\0" in data else [line.removesuffix(b"\r") for line in data.split(b"\n")]
     paths = [os.fsdecode(line) for line in lines if line]
-    if len(paths) > 1 and not any(map(_exists, paths)):
+    if len(paths) > 1 and not any("://" in path or _exists(path) for path in paths):
         raise InputError("stdin: neither a photo nor paths of photos", hint=f"it starts with {paths[0][:40]!r}")
     return paths
 

@@ -70,6 +70,7 @@ def test_results_are_never_mixed(tmp_path: Path) -> None:
 
 
 def test_an_address_is_a_place_too(tmp_path: Path) -> None:
+    assert Shards("s3://bucket/out.parquet?region=eu").suffix == ".parquet"
     shards = Shards(f"file://{tmp_path}/out")
     shards.begin({})
     shards.write(["a"], [result("a")], {})

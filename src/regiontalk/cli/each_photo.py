@@ -205,17 +205,20 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
 
 def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
     """The same by the workers of a Ray cluster, who write the answers themselves; how many photos failed."""
-    from regiontalk.cluster.answers import answer_all
+    from regiontalk.cluster.addresses import full_address
+    from regiontalk.cluster.answers import Answering, answer_all
     from regiontalk.cluster.shards import Shards
-    from regiontalk.cluster.sources import full_address
+    from regiontalk.cluster.sources import options_of
 
     if photos.stdin is not None:
         raise UsageError("--engine ray works on paths; stdin holds a photo")
     same_run = {KEY: __version__, "asked": request.asked, **asked.identity()}
-    shards, load = Shards(full_address(wanted.output)), partial(_load_and_check, asked, request)
-    chunks = answer_all(load, request.ask, photos.paths, same_run, shards, asked.workers, asked.address)
+    place = full_address(wanted.output)
+    answering = Answering(request.ask, Shards(place), options_of(asked.paths))
+    load = partial(_load_and_check, asked, request)
+    chunks = answer_all(load, answering, photos.paths, same_run, asked.workers, asked.address)
     before, answered, failed = next(chunks).photos, 0, 0
-    console.message(f"{wanted.output}: {console.count(before, 'photo')} were finished", asked.quiet or not before)
+    console.message(f"{place}: {console.count(before, 'photo')} were finished", asked.quiet or not before)
     with console.progress(request.doing, len(photos.paths), asked.quiet) as bar:
         bar.advance(bar.task_ids[0], before)
         for chunk in chunks:
@@ -226,7 +229,7 @@ def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wa
                 console.message(f"regiontalk: skipped {reason}")
     if failed and not before + answered:
         raise InputError(f"none of {failed} photos could be {request.done}")
-    console.message(f"{wanted.output}: {console.count(before + answered, 'photo')}", asked.quiet)
+    console.message(f"{place}: {console.count(before + answered, 'photo')}", asked.quiet)
     return failed
 
 

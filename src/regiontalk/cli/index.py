@@ -89,7 +89,7 @@ def command(
 
     options.check_engine(engine, address)
     check_one_place(place, store)
-    source = _remote_source(folder) if engine == options.RAY and store is not None else None
+    source = _remote_source(folder, store) if engine == options.RAY else None
     if source is None:
         options.check_folder(folder)
     load = partial(options.load_model, model, device, max_megapixels)
@@ -112,27 +112,32 @@ def command(
 
                 see_all = see_on_cluster(load, workers, address, store)
             done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
-    _report(folder, done, quiet, as_json, strict)
+    _report(source or folder, done, quiet, as_json, strict)
 
 
-def _report(folder: Path, done: Update, quiet: bool, as_json: bool, strict: bool) -> None:
+def _report(place: Path | str, done: Update, quiet: bool, as_json: bool, strict: bool) -> None:
     for line in done.skipped:
         console.message(f"regiontalk: skipped {line}")
-    console.message(f"{folder}: {_summary(done)}", quiet)
+    console.message(f"{place}: {_summary(done)}", quiet)
     if as_json:
         console.print_json(asdict(done))
     if not done.added + done.changed + done.moved + done.unchanged:
-        raise InputError(f"{folder}: none of its photos could be read")
+        raise InputError(f"{place}: none of its photos could be read")
     if strict and done.skipped:
         raise SkippedInputs(f"{len(done.skipped)} skipped, and --strict was given")
 
 
-def _remote_source(place: Path) -> str | None:
+def _remote_source(place: Path, store: str | None) -> str | None:
     """A tar file or an address in place of a folder."""
-    from regiontalk.cluster.sources import full_address, holds_photos
+    from regiontalk.cluster.addresses import full_address
+    from regiontalk.cluster.sources import holds_photos
 
     address = full_address(place)
-    return address if holds_photos(address) and not place.is_dir() else None
+    if place.is_dir() or not holds_photos(address):
+        return None
+    if store is None:
+        raise UsageError(f"{address}: photos that are not in a folder go into a data base", hint="--store ADDRESS")
+    return address
 
 
 def _summary(done: Update) -> str:

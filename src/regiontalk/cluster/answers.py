@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from regiontalk.cluster import sources
 from regiontalk.cluster.ray_engine import run
 from regiontalk.cluster.shards import Shards
-from regiontalk.errors import InputError, RegionTalkError, UsageError
+from regiontalk.errors import InputError, UsageError
 from regiontalk.model import Model
 
 SMALLEST, LARGEST = 8, 1000  # photos of a shard
@@ -34,43 +34,34 @@ class Answering:
 
     ask: Ask
     shards: Shards
+    options: str
+    """Of the photos' addresses."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> Answered:
         model, results, skipped = as_files(model), [], dict[str, str]()
-        for name, source in sources.open_all(paths, model.limits):
+        for name, source in sources.open_all(paths, self.options, model.limits):
             try:
-                results.append(self._answer(model, name, source).to_dict())
+                results.append(replace(self.ask(model, sources.readable(source)), path=name).to_dict())
             except (InputError, UsageError) as error:
-                skipped[name] = error.message
+                skipped[name] = sources.why_skipped(name, source, error)
         self.shards.write(paths, results, skipped)
         return Answered(len(results), skipped)
-
-    def _answer(self, model: Model, name: str, source: str | bytes | InputError) -> Any:
-        if isinstance(source, RegionTalkError):
-            raise source
-        if isinstance(source, str):
-            return self.ask(model, source)
-        try:
-            return replace(self.ask(model, source), path=name)
-        except (InputError, UsageError) as error:
-            raise InputError(f"{name}: {error.message}", hint=error.hint) from error
 
 
 def answer_all(
     load: Callable[[], Model],
-    ask: Ask,
+    answering: Answering,
     photos: Sequence[str],
     asked: Mapping[str, Any],
-    shards: Shards,
     workers: int,
     address: str | None,
 ) -> Iterator[Answered]:
     """Chunks as they are done; first what earlier runs of the same command have finished. `asked` is what makes two
     runs the same."""
-    done = shards.begin(asked)
+    done = answering.shards.begin(asked)
     yield Answered(len(done), {})
     chunks = make_chunks(not_done(photos, done), workers)
-    yield from run(load, Answering(ask, shards), chunks, workers, address)
+    yield from run(load, answering, chunks, workers, address)
 
 
 def as_files(model: Model) -> Model:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from regiontalk.cluster import sources
+from regiontalk.cluster.addresses import SIGN
 from regiontalk.cluster.answers import as_files, in_chunks, make_chunks, not_done
 from regiontalk.cluster.ray_engine import run
 from regiontalk.errors import InputError, UsageError
@@ -66,25 +67,25 @@ class Adding:
     """The work of a worker on photos in tar files and object stores: how many were added, and why others were not."""
 
     store: str
+    options: str
+    """Of the photos' addresses."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> tuple[int, list[str]]:
         model, added, skipped = as_files(model), 0, list[str]()
-        for name, source in sources.open_all(paths, model.limits):
+        for name, source in sources.open_all(paths, self.options, model.limits):
             try:
-                entry = _look_into(model, name, source)
+                entry = _look_into(model, name, sources.readable(source))
             except (InputError, UsageError) as error:
-                skipped.append(error.message if name in error.message else f"{name}: {error.message}")
+                skipped.append(sources.why_skipped(name, source, error))
                 continue
             _opened(self.store, identify(model)).put([entry])
             added += 1
         return added, skipped
 
 
-def _look_into(model: Model, name: str, source: str | bytes | InputError) -> Entry:
-    if isinstance(source, InputError):
-        raise source
+def _look_into(model: Model, name: str, source: str | bytes) -> Entry:
     assert isinstance(source, bytes)  # only photos in folders are paths
-    file = PhotoFile(name if "://" in name else name.lstrip("/"), len(source), time.time_ns())
+    file = PhotoFile(name if SIGN in name else name.lstrip("/"), len(source), time.time_ns())
     return to_entry(model, model.look(source), file, hashlib.blake2b(source).digest()[:16])
 
 
@@ -94,12 +95,13 @@ def add_sources(
     """Adds the photos of a tar file, or below an address, that the index does not know."""
     assert index.address is not None
     with index.writing(rebuild) as store:
-        known = {name if "://" in name else f"/{name}" for name in store.files()}
+        known = {name if SIGN in name else f"/{name}" for name in store.files()}
         paths = sources.find([place]).paths
         left = not_done(paths, known)
         done, total = Update(unchanged=len(paths) - len(left)), len(left)
         watch(Progress(0, total, 0, None))
-        for added, skipped in run(load, Adding(index.address), make_chunks(left, workers), workers, address):
+        work = Adding(index.address, sources.options_of([place]))
+        for added, skipped in run(load, work, make_chunks(left, workers), workers, address):
             done.added += added
             done.skipped += skipped
             watch(Progress(done.added + len(done.skipped), total, len(done.skipped), None))

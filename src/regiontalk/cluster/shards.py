@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs, parquet
 
+from regiontalk.cluster.addresses import SIGN, locate, reason, split
 from regiontalk.errors import DataError, OutputError, UsageError
 from regiontalk.files import json_line, output_error, parse_object
 
@@ -40,13 +41,11 @@ class Shards:
 
     @property
     def suffix(self) -> str:
-        return ".parquet" if self.place.lower().rstrip("/").endswith(".parquet") else ".jsonl"
+        folder = split(self.place)[0] if SIGN in self.place else self.place
+        return ".parquet" if folder.lower().rstrip("/").endswith(".parquet") else ".jsonl"
 
     def _system(self) -> tuple[fs.FileSystem, str]:
-        if "://" in self.place:
-            system, path = fs.FileSystem.from_uri(self.place)
-            return system, path.rstrip("/")
-        return fs.LocalFileSystem(), self.place
+        return locate(*split(self.place)) if SIGN in self.place else (fs.LocalFileSystem(), self.place)
 
     def begin(self, asked: Mapping[str, Any]) -> set[str]:
         """The photos that earlier runs of the same command have finished. Those that were skipped are tried again."""
@@ -126,6 +125,6 @@ class Shards:
         except OSError as error:
             raise output_error(self.place, error) from error
         except pa.ArrowException as error:
-            raise OutputError(f"{self.place}: cannot be written: {error}") from error
+            raise OutputError(f"{self.place}: cannot be written: {reason(error)}") from error
         except (DataError, json.JSONDecodeError, LookupError) as error:
             raise UsageError(f"{self.place}: its lists of finished photos are damaged: {error}") from error

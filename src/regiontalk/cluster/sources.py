@@ -9,82 +9,99 @@ from contextlib import closing
 
 from pyarrow import fs
 
-from regiontalk.errors import InputError
+from regiontalk.cluster.addresses import SIGN, locate, reason, split
+from regiontalk.errors import InputError, RegionTalkError, UsageError
 from regiontalk.images import Limits
 from regiontalk.photos import SUFFIXES, Photos, find_photos, in_order
 
 ARCHIVE = ".tar"
 READERS = 4  # photos that a worker fetches at a time from an object store
 
-Source = tuple[str, str | bytes | InputError]
-"""A photo's name, and what is opened: its path, its bytes, or why it cannot be."""
+Source = str | bytes | InputError
+"""What is opened: a photo's path, its bytes, or why it cannot be."""
 
 
 def find(given: Iterable[str]) -> Photos:
     """Photos and tar files, by full paths: workers have other working folders. Folders are searched, also those in an
     object store; a list of paths comes by stdin (`-`)."""
     given = list(given)
-    found = find_photos([path for path in given if "://" not in path], suffixes=(*SUFFIXES, ARCHIVE))
-    found.paths = [path if "://" in path else os.path.abspath(path) for path in found.paths]  # noqa: PTH100
-    for address in (path for path in given if "://" in path):
-        found.paths += _list(address)
+    found = find_photos([path for path in given if SIGN not in path], suffixes=(*SUFFIXES, ARCHIVE))
+    found.paths = [path if SIGN in path else os.path.abspath(path) for path in found.paths]  # noqa: PTH100
+    for address in (path for path in given if SIGN in path):
+        found.paths += _list(*split(address))
+    found.paths = list(dict.fromkeys(found.paths))
     return found
 
 
-def _list(address: str) -> list[str]:
-    """The photos and tar files below an address, or itself."""
+def options_of(given: Iterable[str]) -> str:
+    """Those of all addresses that were given."""
+    options = {split(address)[1] for address in given if SIGN in address}
+    if len(options) > 1:
+        raise UsageError(f"addresses with different options: {', '.join(sorted(options))}", hint="give them one by one")
+    return "".join(options)
+
+
+def _list(place: str, options: str) -> list[str]:
+    """The photos and tar files below a place, or itself."""
     try:
-        system, path = fs.FileSystem.from_uri(address)
+        system, path = locate(place, options)
         if system.get_file_info(path).type == fs.FileType.File:
-            return [address]
+            return [place]
         inside = system.get_file_info(fs.FileSelector(path, recursive=True))
     except (OSError, ValueError) as error:
-        raise InputError(f"{address}: cannot be read: {error}") from error
+        raise InputError(f"{place}: cannot be read: {reason(error)}") from error
     files = (info.path for info in inside if info.type == fs.FileType.File)
-    start = address.rstrip("/").removesuffix(path.strip("/"))
-    return sorted(start + one.lstrip("/") for one in files if one.lower().endswith((*SUFFIXES, ARCHIVE)))
+    names = (one.removeprefix(path).lstrip("/") for one in files if one.lower().endswith((*SUFFIXES, ARCHIVE)))
+    return sorted(f"{place.rstrip('/')}/{name}" for name in names)
 
 
-def open_all(paths: Iterable[str], limits: Limits) -> Iterator[Source]:
-    """What there is to look at: the photos themselves, and those in tar files, which are named FILE.tar/MEMBER."""
+def open_all(paths: Iterable[str], options: str, limits: Limits) -> Iterator[tuple[str, Source]]:
+    """Names of photos, and what there is to look at: the photos themselves, and those in tar files, which are named
+    FILE.tar/MEMBER. `options`: of the addresses among them."""
     for path in paths:
         if path.lower().endswith(ARCHIVE):
-            yield from _members(path, limits)
-        elif "://" not in path:
+            yield from _members(path, options, limits)
+        elif SIGN not in path:
             yield path, path
-    remote = [path for path in paths if "://" in path and not path.lower().endswith(ARCHIVE)]
-    yield from in_order(lambda path: (path, _fetch(path, limits)), remote, READERS)
+    remote = [path for path in paths if SIGN in path and not path.lower().endswith(ARCHIVE)]
+    yield from in_order(lambda path: (path, _fetch(path, options, limits)), remote, READERS)
 
 
-def _fetch(address: str, limits: Limits) -> bytes | InputError:
+def _fetch(place: str, options: str, limits: Limits) -> bytes | InputError:
     try:
-        system, path = fs.FileSystem.from_uri(address)
+        system, path = locate(place, options)
         with system.open_input_stream(path) as stream:
             data: bytes = stream.read(int(limits.file_bytes) + 1)
     except (OSError, ValueError) as error:
-        return InputError(f"{address}: cannot be read: {error}")
+        return InputError(f"{place}: cannot be read: {reason(error)}")
     return data
 
 
-def _members(path: str, limits: Limits) -> Iterator[Source]:
+def _members(path: str, options: str, limits: Limits) -> Iterator[tuple[str, Source]]:
     try:
-        system, inside = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+        system, inside = locate(path, options) if SIGN in path else (fs.LocalFileSystem(), path)
         with closing(system.open_input_stream(inside)) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 file = archive.extractfile(member) if member.isfile() else None
                 if file is not None and member.name.lower().endswith(SUFFIXES):
                     yield f"{path}/{member.name}", file.read(int(limits.file_bytes) + 1)
     except (OSError, ValueError, tarfile.TarError, EOFError) as error:
-        yield path, InputError(f"{path}: cannot be read: {error}")
+        yield path, InputError(f"{path}: cannot be read: {reason(error)}")
+
+
+def readable(source: Source) -> str | bytes:
+    if isinstance(source, InputError):
+        raise source
+    return source
+
+
+def why_skipped(name: str, source: Source, error: RegionTalkError) -> str:
+    """With the photo's name, which bytes do not have."""
+    if isinstance(source, bytes):
+        return f"{name}: {error.message.removeprefix('these bytes: ')}"
+    return error.message
 
 
 def holds_photos(place: str) -> bool:
     """Whether it is a tar file or an address, by its name."""
-    return "://" in place or place.lower().endswith(ARCHIVE)
-
-
-def full_address(place: object) -> str:
-    """A folder's full path; an address, which a Path has written with one slash, as it was given."""
-    scheme, colon, rest = str(place).partition(":/")
-    is_address = colon and scheme.isalnum() and len(scheme) > 1
-    return f"{scheme}://{rest.lstrip('/')}" if is_address else os.path.abspath(str(place))  # noqa: PTH100
+    return SIGN in place or place.lower().endswith(ARCHIVE)

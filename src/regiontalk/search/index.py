@@ -56,12 +56,15 @@ class Index:
 
         `model`: the one that looks at photos and reads queries (default: the package's own). `place`: the folder of the
         index (default: `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL data base in
-        its place, which many folders share: "postgresql://user@host/photos"; all that it holds is below "/".
+        its place, which many folders share: "postgresql://user@host/photos"; all that it holds is below "/". There,
+        `folder` may also be an address that was indexed, such as "s3://bucket/photos".
         """
         root = Path(folder).expanduser()
         own = root / database.FOLDER if place is None else Path(place).expanduser()
         if store is None:
             return cls(root, own, model)
+        if "://" in str(folder):
+            return cls(Path("/"), own, model, store, str(folder).rstrip("/"))
         whole = root.resolve()
         return cls(Path(whole.anchor), own, model, store, _inside(whole, Path(whole.anchor)))
 
@@ -259,7 +262,7 @@ class Index:
         return Where("/".join(filter(None, (self.below, folder.strip("/")))), since, until)
 
     def _is_below(self, path: str) -> bool:
-        return not self.below or path.startswith(f"{self.folder}/")
+        return not self.below or path.startswith(f"{self._path(self.below)}/")
 
     def _path(self, stored: str) -> str:
         return stored if "://" in stored else str(self.root / stored)

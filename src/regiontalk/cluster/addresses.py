@@ -1,0 +1,55 @@
+"""Addresses such as s3://bucket/folder, of photos and of results, as pyarrow reaches them.
+
+A name in an address is written as it is, without %-escapes. After a "?" come pyarrow's options, such as
+`region=eu-west-1` or `scheme=http&endpoint_override=host:9000`; they are no part of a photo's name.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from pyarrow import fs
+
+from regiontalk.errors import UsageError
+
+SIGN = "://"
+
+
+def split(address: str) -> tuple[str, str]:
+    """An address without its options, and those."""
+    place, _, options = address.partition("?")
+    scheme, _, rest = place.partition(SIGN)
+    user, at, host = rest.partition("/")[0].rpartition("@")
+    if at and ":" in user:
+        hint = "the environment is the place for it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        raise UsageError(f"{scheme}{SIGN}…@{host}: a password in an address would be in every result", hint=hint)
+    return place, options
+
+
+def locate(place: str, options: str = "") -> tuple[fs.FileSystem, str]:
+    """The file system of a place without options, and the place's path in it."""
+    scheme, _, rest = place.partition(SIGN)
+    host, _, inside = rest.partition("/")
+    system, root = _open(f"{scheme}{SIGN}{host}/" + (f"?{options}" if options else ""))
+    return system, f"{root.rstrip('/')}/{inside}".rstrip("/") or "/"
+
+
+@cache
+def _open(root: str) -> tuple[fs.FileSystem, str]:
+    """Once in a process: where a bucket is may have to be asked first."""
+    system, path = fs.FileSystem.from_uri(root)
+    return system, path
+
+
+def reason(error: Exception) -> str:
+    """What is wrong, in a line: some file systems tell a page."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else str(error).partition("\n")[0]
+
+
+def full_address(place: object) -> str:
+    """A folder's full path; an address, which a Path has written with one slash, as it was given."""
+    scheme, colon, rest = str(place).partition(":/")
+    is_address = colon and scheme.isalnum() and len(scheme) > 1
+    return f"{scheme}{SIGN}{rest.lstrip('/')}" if is_address else os.path.abspath(str(place))  # noqa: PTH100
