@@ -1,16 +1,21 @@
-"""A server with a tiny model and an album."""
+"""A server with a tiny model and an album; and one with the package's model and example photos, in a browser."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
+import served
+from chromium import Browser
 from conftest import draw_scene
 from http_server import RunningServer, serving
+from served_page import EVIL_NAME, LAPTOP, NAMES, PHOTOS, Browse, complaints
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +58,34 @@ def server(album: Path, complete_model: Path) -> Iterator[RunningServer]:
         yield server
         assert server.stop() == 0
         assert server.said.count("\n") == 1, server.said
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for name in NAMES:
+        shutil.copy(PHOTOS / f"{name}.jpg", folder)
+    shutil.copy(PHOTOS / "surfing.jpg", folder / EVIL_NAME)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with served.serving(str(folder)) as address:
+        yield address
+
+
+@pytest.fixture
+def browse(browser: Browser, address: str) -> Iterator[Browse]:
+    """Opens a place of the page; afterwards, nothing may have been complained of."""
+
+    def open_page(place: str = "/", **window: Any) -> Browser:
+        browser.open(address + place, **{**LAPTOP, **window})
+        browser.wait_for("document.querySelector('#browse:not([hidden]), #viewer:not([hidden])') !== null")
+        return browser
+
+    browser.events.clear()
+    yield open_page
+    found = complaints(browser)
+    browser.open("data:text/html,")  # which asks nothing of a server that is gone
+    assert not found

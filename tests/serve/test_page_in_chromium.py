@@ -5,112 +5,35 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
-import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
-from chromium import CHROMIUM, Browser
-from regiontalk.data.records import Dataset
+from chromium import Browser
 from served import drop, serving
+from served_page import (
+    CAPTIONS,
+    CARDS,
+    EVIL_NAME,
+    LABEL,
+    LAPTOP,
+    MARKED,
+    MARKS,
+    NAME,
+    NAMES,
+    PHONE,
+    PHOTOS,
+    STATUS,
+    WIDE,
+    Browse,
+    open_again,
+    open_photo,
+    search,
+)
 
-PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
-NAMES = ("bear", "chelsea", "coffee", "hug", "jockey")
-EVIL_NAME = "<img src=x onerror=document.title='owned'>.jpg"
-EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> & \u202e"
-PHONE = {"width": 360, "height": 740, "touch": True}
-LAPTOP = {"width": 1366, "height": 768}
-WIDE = {"width": 2560, "height": 1300}
-
-pytestmark = [
-    pytest.mark.timeout(120),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium"),
-    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="the extra serve is not installed"),
-]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("photos")
-    for name in NAMES:
-        shutil.copy(PHOTOS / f"{name}.jpg", folder)
-    shutil.copy(PHOTOS / "surfing.jpg", folder / EVIL_NAME)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with serving(str(folder)) as address:
-        yield address
-
-
-Browse = Callable[..., Browser]
-
-
-@pytest.fixture
-def browse(browser: Browser, address: str) -> Iterator[Browse]:
-    """Opens a place of the page; afterwards, nothing may have been complained of."""
-
-    def open_page(place: str = "/", **window: Any) -> Browser:
-        browser.open(address + place, **{**LAPTOP, **window})
-        browser.wait_for("document.querySelector('#browse:not([hidden]), #viewer:not([hidden])') !== null")
-        return browser
-
-    browser.events.clear()
-    yield open_page
-    found = complaints(browser)
-    browser.open("data:text/html,")  # which asks nothing of a server that is gone
-    assert not found
-
-
-def complaints(browser: Browser) -> list[dict[str, Any]]:
-    return [event for event in browser.events if event["method"] in ("Log.entryAdded", "Runtime.exceptionThrown")]
-
-
-CARDS = "[...document.querySelectorAll('#cards small')].map(s => s.firstChild.textContent)"
-CAPTIONS = "[...document.querySelectorAll('#captions .caption span')].map(s => s.textContent)"
-DRAFTS = "[...document.querySelectorAll('#drafts input')].map(i => i.value)"
-LABEL = "label.hidden ? null : label.textContent"
-MARKED = "[...document.querySelectorAll('li.active .caption span, .segment.active')].map(s => s.textContent)"
-NAME = "document.getElementById('name').textContent"
-STATUS = "document.getElementById('status').textContent"
-
-
-def open_photo(browser: Browser, name: str) -> None:
-    browser.wait_for(f"({CARDS}).includes({name!r})")
-    browser.ask(f"[...document.querySelectorAll('#cards a')].find(a => a.innerText.includes({name!r})).click()")
-    browser.wait_for(f"{NAME} === {name!r} && ({CAPTIONS}).length > 0")
-
-
-def search(browser: Browser, words: str) -> None:
-    browser.click("#query")
-    browser.ask("query.select()")
-    browser.write(words)
-    browser.enter()
-    browser.wait_for(f"title.textContent.includes({words!r}) && cards.ariaBusy === 'false'")
-
-
-def open_again(browser: Browser, condition: str) -> None:
-    """What the address says, in a new tab."""
-    browser.open(browser.ask("location.href"), **LAPTOP)
-    browser.wait_for(condition)
-
-
-def drag(browser: Browser, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """On the photo, between two shares of its width and height."""
-    left, top, width, height = browser.ask("(r => [r.x, r.y, r.width, r.height])(stage.getBoundingClientRect())")
-    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-    for kind, (x, y) in (
-        ("mousePressed", start),
-        ("mouseMoved", middle),
-        ("mouseMoved", end),
-        ("mouseReleased", end),
-    ):
-        place = {"x": left + x * width, "y": top + y * height}
-        browser.call("Input.dispatchMouseEvent", type=kind, **place, button="left", buttons=1, clickCount=1)
+pytestmark = MARKS
 
 
 @pytest.mark.parametrize("how", ["drop", "paste"])
@@ -279,55 +202,6 @@ def test_a_thing_is_found_or_said_not_to_be_there(browse: Browse) -> None:
         browser.wait_for(f"{said}.includes({phrase!r})")
         assert ("not here" in browser.ask(said)) is not here
         assert (browser.ask("document.querySelectorAll('#regions .region').length") > 0) is here
-
-
-def test_captions_are_corrected_and_saved_as_records(browse: Browse, folder: Path) -> None:
-    browser = browse()
-    open_photo(browser, "coffee.jpg")
-    browser.click("#correct")
-    before = browser.ask(DRAFTS)
-    browser.ask("drafts.querySelector('input').select()")
-    browser.write(EVIL)
-    browser.ask("drafts.querySelector('li:last-child button').click()")
-    browser.point_at("#photo", 0.02, 0.98)
-    drag(browser, (0.01, 0.99), (0.15, 0.85))  # a new one, whose words are asked for
-    assert browser.ask("document.activeElement.value") == ""
-    browser.write("a corner")
-    drag(browser, (0.08, 0.9), (0.28, 0.7))  # moved
-    drag(browser, (0.35, 0.79), (0.45, 0.89))  # by its corner
-    browser.ask("editing.requestSubmit()")
-    browser.wait_for("!looking.hidden && !corrected.hidden")
-    expected = [EVIL, *before[1:-1], "a corner"]
-    assert browser.ask(CAPTIONS) == expected
-    open_again(browser, f"({CAPTIONS}).length > 0")
-    assert browser.ask(CAPTIONS) == expected
-    assert browser.ask("document.title") != "owned"
-    dataset = Dataset(folder / ".regiontalk" / "corrections")
-    (record,) = [record for record in dataset if record.image.endswith("coffee.jpg")]
-    assert [region.phrase for region in record.regions] == expected
-    left, top, right, bottom = record.regions[-1].xyxy
-    shares = [left / record.width, top / record.height, right / record.width, bottom / record.height]
-    assert shares == pytest.approx([0.21, 0.65, 0.45, 0.89], abs=0.02)
-
-
-def test_a_dropped_photo_is_saved_with_its_corrections(browse: Browse, folder: Path) -> None:
-    browser = browse()
-    drop(browser, EVIL_NAME, (PHOTOS / "soccer.jpg").read_bytes())
-    browser.wait_for(f"({CAPTIONS}).length > 0")
-    browser.click("#correct")
-    browser.click("#add")
-    browser.ask("editing.requestSubmit()")
-    browser.wait_for("!problem.hidden")  # it has no words
-    browser.write("a player")
-    for key in ("ArrowRight", "Delete"):  # in the words, they are no commands
-        browser.press(key)
-    browser.ask("editing.requestSubmit()")
-    browser.wait_for("!corrected.hidden")
-    assert browser.ask(NAME) == EVIL_NAME
-    dataset = Dataset(folder / ".regiontalk" / "corrections")
-    (record,) = [record for record in dataset if record.image.startswith("photos/")]
-    assert record.regions[-1].phrase == "a player"
-    assert dataset.read_photo(record) == (PHOTOS / "soccer.jpg").read_bytes()
 
 
 def test_names_and_words_are_shown_as_text(browse: Browse) -> None:
