@@ -1,4 +1,4 @@
-"""A photo in, regions out: options, given boxes, codes; the same from a checkpoint and its export."""
+"""A photo in, regions out: options, given boxes; the same from a checkpoint and its export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from regiontalk.confidence import FEATURES as OF_WORDS
 from regiontalk.confidence import Confidence
 from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
 from regiontalk.images import Limits, Photo
-from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.model import Model
 from regiontalk.model_settings import PredictionConfig
 from regiontalk.ranking import FEATURES, Ranking
 from regiontalk.regions import SAME_PLACE
@@ -393,60 +393,3 @@ def test_the_package_offers_the_model() -> None:
     assert regiontalk.Model is Model
     with pytest.raises(AttributeError, match="no attribute 'Painter'"):
         _ = regiontalk.Painter
-
-
-class TestCodes:
-    def test_the_whole_photo_comes_first_then_the_best_regions(self, model: Model, scene: Image.Image) -> None:
-        look = model.look(scene)
-        found = model.codes(look)
-        assert found.boxes_xyxy[0].tolist() == [0, 0, *scene.size]
-        assert np.array_equal(found.boxes_xyxy[1:], look.boxes_xyxy[:BEST_REGIONS])
-        assert np.array_equal(found.scores[1:], look.scores[:BEST_REGIONS])
-        assert (np.diff(found.scores[1:]) <= 0).all()
-        assert found.codes.shape == (1 + min(BEST_REGIONS, len(look.rows)), 128 + 64)  # code and appearance
-        assert found.surroundings is None
-
-    def test_no_more_than_the_best_regions(self, runtime: OnnxRuntime, scene: Image.Image) -> None:
-        loose = Model(with_settings(runtime, final_nms=1.0))
-        assert len(loose.codes(loose.look(scene)).codes) == 1 + BEST_REGIONS
-
-    def test_codes_are_those_of_the_boxes_that_were_proposed(self, model: Model, scene: Image.Image) -> None:
-        look = model.look(scene)
-        found = model.codes(look).codes
-        frame, proposed = look.frame, look.proposed
-        whole = model.runtime.recognize(proposed.features, frame.size, frame.whole_xyxy)
-        assert found[0, :128] == pytest.approx(whole.codes[0])
-        assert found[0, 128:] == pytest.approx(model.runtime.appear(proposed.deep, frame.whole_xyxy)[0])
-        best = look.detections.proposals_xyxy[look.rows[:1]]
-        assert found[1, :128] == pytest.approx(
-            model.runtime.recognize(proposed.features, frame.size, best).codes[0], abs=1e-4
-        )
-
-    def test_a_region_looks_like_the_mean_of_its_cells(self, model: Model, scene: Image.Image) -> None:
-        deep = model.look(scene).proposed.deep
-        cell = np.array([[32, 16, 48, 32]], dtype=np.float32)  # the third in the second row
-        flat = np.broadcast_to(deep[:, :, 1:2, 2:3], deep.shape).copy()
-        assert model.runtime.appear(flat, cell)[0] == pytest.approx(deep[0, :, 1, 2], abs=1e-5)
-        own = model.runtime.appear(deep, cell)[0]
-        around = deep[0, :, 0:3, 1:4].reshape(deep.shape[1], -1)
-        assert (own >= around.min(axis=1) - 1e-5).all()
-        assert (own <= around.max(axis=1) + 1e-5).all()
-
-    def test_surroundings_of_the_whole_photo_are_itself(self, model: Model, scene: Image.Image) -> None:
-        found = model.codes(model.look(scene), surroundings=True)
-        assert found.surroundings is not None
-        assert found.surroundings.shape == found.codes.shape
-        assert np.array_equal(found.surroundings[0], found.codes[0])
-        assert not np.allclose(found.surroundings[1:], found.codes[1:])
-
-    def test_of_given_boxes(self, model: Model, scene: Image.Image) -> None:
-        width, height = scene.size
-        look = model.look(scene, boxes=[[1, 2, 30, 40], [5, 5, width, height]])
-        found = model.codes(look, surroundings=True)
-        assert found.boxes_xyxy.tolist() == [[0, 0, width, height], [1, 2, 30, 40], [5, 5, width, height]]
-        assert found.surroundings is not None
-        assert np.abs(found.codes[1] - found.surroundings[1]).max() > 1e-3
-        np.testing.assert_allclose(found.codes[0], model.codes(model.look(scene)).codes[0], atol=1e-4)
-        nothing = model.look(scene, boxes=[])
-        assert model.codes(nothing).codes.shape == (1, 128 + 64)
-        assert model.regions(nothing) == []
