@@ -49,8 +49,8 @@ def directly(model: Model, phrase: str, seen: Candidates, by: str) -> tuple[floa
         prior = AlignmentHead(model.runtime).place_prior(seen.scores)
         return float(fits.max(axis=0).mean()), int((fits.mean(axis=1) + prior).argmax())
     (evidence,) = finder.gather(model.runtime, [read], seen)
-    likely = evidence.probabilities(FindConfig())
-    return float(np.log(likely.max())), int(likely.argmax())
+    found = int(evidence.probabilities(FindConfig()).argmax())
+    return float(fits.max(axis=0).mean() + 0.4 * logprobs[found] / (len(read.tokens) + 1)), found
 
 
 @pytest.mark.parametrize("by", ["likelihood", "alignment", "both"])

@@ -81,7 +81,7 @@ def retrieval(
     \b
     --by likelihood   the language model's log-probability of a caption in its likeliest region (the paper's)
     --by alignment    how well the caption's words fit their best regions
-    --by both         words find 100 photos, and likelihood and alignment together rank them, as in `find`
+    --by both         words find 100 photos, and likelihood and alignment together rank them
 
     Likelihoods are exact for the 100 best photos of each query, and estimated for the others (docs/evaluation.md).
     """
