@@ -31,39 +31,35 @@ REFERRING = re.compile(
     r"|(?:it|that)s)\s+"
 )
 LONGEST_PHRASE = 10
-POSITION_WORDS = frozenset(
-    {
-        *("left", "right", "leftmost", "rightmost", "lft", "rt", "top", "bottom", "upper", "lower"),
-        *("middle", "center", "centre", "front", "back", "behind", "between", "far", "near", "nearest", "closest"),
-        *("first", "second", "third", "fourth", "fifth", "last", "row", "corner", "side", "edge", "end", "other"),
-    }
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text: a list of words without quotes and commas."""
+    return frozenset(text.split())
+
+
+POSITION_WORDS = word_set(
+    """left right leftmost rightmost lft rt top bottom upper lower middle center centre front back behind between far
+    near nearest closest first second third fourth fifth last row corner side edge end other"""
 )
 # Words after which nothing is the noun that a caption is about.
-PREPOSITIONS = frozenset(
-    {
-        *("in", "on", "at", "with", "of", "to", "from", "by", "near", "next", "behind", "under", "over", "above"),
-        *("below", "beside", "between", "against", "along", "across", "around", "through", "into", "onto", "inside"),
-        *("outside", "for", "up", "down", "off", "without", "toward", "towards", "like", "during", "while", "as"),
-        *("that", "who", "which", "whose", "is", "are", "was", "has", "have", "out", "about", "underneath", "beneath"),
-        *("among", "front", "upon", "holding", "wearing"),
-    }
+PREPOSITIONS = word_set(
+    """in on at with of to from by near next behind under over above below beside between against along across around
+    through into onto inside outside for up down off without toward towards like during while as that who which whose is
+    are was has have out about underneath beneath among front upon holding wearing"""
 )
-FUNCTION_WORDS = (PREPOSITIONS - {"holding", "wearing"}) | {
-    *("a", "an", "the", "this", "these", "those", "one", "two", "three", "four", "five", "six", "seven", "eight"),
-    *("nine", "ten", "another", "other", "some", "several", "many", "few", "each", "both", "all", "no", "away", "past"),
-    *("after", "before", "and", "or", "but", "not", "where", "what", "when", "there", "were", "be", "being", "been"),
-    *("having", "had", "does", "do", "doing", "it", "its", "he", "she", "his", "her", "him", "they", "their", "them"),
-    *("himself", "herself", "itself", "themselves"),
-}
+FUNCTION_WORDS = (PREPOSITIONS - {"holding", "wearing"}) | word_set(
+    """a an the this these those one two three four five six seven eight nine ten another other some several many few
+    each both all no away past after before and or but not where what when there were be being been having had does do
+    doing it its he she his her him they their them himself herself itself themselves"""
+)
 """Words that a sentence may say again; all others are content words."""
-LEADING_WORDS = frozenset(
-    {
-        *("a", "an", "the", "of", "with", "and", "or", "his", "her", "their", "its", "is", "are", "at", "from", "to"),
-        *("by", "for", "into", "onto", "that", "who", "which", "while", "as", "two", "three", "several", "some"),
-    }
+LEADING_WORDS = word_set(
+    """a an the of with and or his her their its is are at from to by for into onto that who which while as two three
+    several some"""
 )
 """Words that something follows: no sentence ends with one."""
-MIRRORED_WORDS = frozenset({"left", "right", "leftmost", "rightmost", "lft", "rt", "lefthand", "righthand"})
+MIRRORED_WORDS = word_set("left right leftmost rightmost lft rt lefthand righthand")
 
 
 def clean_karpathy(sentence: str) -> list[str]:

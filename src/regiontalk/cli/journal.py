@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -133,14 +133,9 @@ def _state(photo: str) -> dict[str, int]:
 
 def _plain(result: Result) -> dict[str, Any]:
     """Everything but the photo's pixels."""
-    kept = [one.name for one in fields(result) if one.compare or one.name == "shown"]
-    return {"kind": type(result).__name__, **{name: _as_json(getattr(result, name)) for name in kept}}
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_as_json(part) for part in value]
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    values = asdict(replace(result, photo=None))
+    del values["photo"]
+    return {"kind": type(result).__name__, **values}
 
 
 def _restored(values: dict[str, Any]) -> Result:

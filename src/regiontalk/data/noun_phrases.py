@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from regiontalk.data.object_names import ANIMALS, object_names, word_set
+from regiontalk.data.object_names import ANIMALS, object_names
 from regiontalk.data.parse_tree import NOUNS, PLURALS, Token, Tree
+from regiontalk.vocabulary import word_set
 
 MOST_WORDS = 12
 MOST_LONG = 3  # of the phrases that go on after the noun
@@ -77,15 +78,11 @@ def noun_phrases(tree: Tree) -> Iterator[NounPhrase]:
 def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
     """The phrase whose full form are the words from `start` to `end`; None if no noun heads them."""
     tokens = tree.tokens
-    heads = [place for place in range(start, end + 1) if tokens[place].head in (place, *_outside(tree, start, end))]
+    inside = range(start, end + 1)
+    heads = [place for place in inside if tokens[place].head == place or tokens[place].head not in inside]
     if len(heads) != 1 or tokens[heads[0]].tag not in NOUNS or _denied(tree, heads[0]):
         return None
     return _phrase(tree, start, heads[0], end) if _start(tree, heads[0]) == start else None
-
-
-def _outside(tree: Tree, start: int, end: int) -> Iterator[int]:
-    yield from range(start)
-    yield from range(end + 1, len(tree.tokens))
 
 
 def _phrase(tree: Tree, start: int, head: int, end: int) -> NounPhrase:

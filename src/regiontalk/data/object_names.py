@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text: a list of words without quotes and commas."""
-    return frozenset(text.split())
-
+from regiontalk.vocabulary import word_set
 
 LONGEST = 4  # words of a name
 ANIMALS = word_set("bird cat dog horse sheep cow elephant bear zebra giraffe")

@@ -16,12 +16,12 @@ from typing import Any
 
 from regiontalk import boxes as geometry
 from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.object_names import object_names, singulars, word_set
+from regiontalk.data.object_names import object_names, singulars
 from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import DataError
 from regiontalk.evaluation.matching import boxes_of, captions_at
 from regiontalk.types import ImageRegions
-from regiontalk.vocabulary import PREPOSITIONS, clean_karpathy
+from regiontalk.vocabulary import PREPOSITIONS, clean_karpathy, word_set
 
 PEOPLE = "person"
 

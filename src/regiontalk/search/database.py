@@ -11,7 +11,7 @@ import secrets
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,7 @@ import numpy as np
 
 from regiontalk.errors import IndexProblem
 from regiontalk.files import FULL, open_file
-from regiontalk.search.store import Entry, Ids, IndexedModel, PhotoFile, StoredPhoto, Where, conditions
+from regiontalk.search.store import Entry, IndexedModel, PhotoFile, StoredPhoto
 from regiontalk.types import Region
 
 FOLDER = ".regiontalk"
@@ -264,33 +264,6 @@ def _read_checked(database: sqlite3.Connection, condition: str, value: object) -
     if seal != _seal(path, tuple(told)):
         raise sqlite3.DatabaseError("a photo is not as it was stored")
     return photo, path, tuple(told)
-
-
-def files(database: sqlite3.Connection, folder: str) -> list[Any]:
-    """Path, size, time of change and digest of the photos below a folder."""
-    meant, values = conditions(Where(folder), "?")
-    return database.execute(f"SELECT path, bytes, modified, digest FROM photos WHERE {meant}", values).fetchall()
-
-
-def count(database: sqlite3.Connection, folder: str) -> int:
-    meant, values = conditions(Where(folder), "?")
-    return int(database.execute(f"SELECT count(*) FROM photos WHERE {meant}", values).fetchone()[0])
-
-
-def ids(database: sqlite3.Connection, where: Where, order: str = "id", limit: int = -1, offset: int = 0) -> Ids:
-    """The photos that are meant, by rising id or in another order."""
-    meant, values = conditions(where, "?")
-    query = f"SELECT id FROM photos WHERE {meant} ORDER BY {order} LIMIT ? OFFSET ?"
-    return _ids(database, query, [*values, limit, offset])
-
-
-def said(database: sqlite3.Connection, word: str) -> Ids:
-    """The photos in whose captions a word of letters and digits stands."""
-    return _ids(database, "SELECT rowid FROM captions WHERE captions MATCH ?", [f'"{word}"'])
-
-
-def _ids(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> Ids:
-    return np.array([one for (one,) in database.execute(query, values)], dtype=np.int64)
 
 
 def _seal(path: bytes, told: tuple[Any, ...]) -> int:

@@ -21,7 +21,7 @@ from regiontalk.model import Model
 from regiontalk.regions import without_repeats
 from regiontalk.search import build, database
 from regiontalk.search.build import SeeAll, Update, Watch
-from regiontalk.search.find import Sought
+from regiontalk.search.find import find_in
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import IndexedModel, PhotoFile, Store, StoredPhoto, Where
@@ -157,8 +157,8 @@ class Index:
         """Where photos show what phrases say, as `Model.find`, a finding for each phrase: by alignment alone, but
         without looking at photos again. Photos that have changed since are left out; the likeliest come first."""
         model, found = self._model(), []
-        sought = Sought(model.runtime, phrases, threshold, top)
-        for file, own in sought.find_in(self._opened(), self._where(folder=folder)):
+        where = self._where(folder=folder)
+        for file, own in find_in(self._opened(), where, model.runtime, phrases, threshold, top):
             path = self.root / file.path
             if _is_as_it_was(path, file):
                 opens = Photo(str(path), model.limits)

@@ -34,6 +34,7 @@ from regiontalk.search.store import (
     Stored,
     StoredPhoto,
     Where,
+    conditions,
     to_files,
 )
 from regiontalk.search.vector_file import SlotFile
@@ -109,8 +110,7 @@ class SqliteStore:
     # What is kept of files
 
     def files(self, folder: str = "") -> dict[str, Stored]:
-        with self.reading():
-            return to_files(database.files(self._database, folder))
+        return to_files(self._select("path, bytes, modified, digest", Where(folder)))
 
     def put(self, entries: Sequence[Entry]) -> None:
         with self._writing():
@@ -161,7 +161,7 @@ class SqliteStore:
             table = self._load()
             rows = np.arange(len(table.ids))
             if where != Where():
-                rows = np.searchsorted(table.ids, database.ids(self._database, where))
+                rows = np.searchsorted(table.ids, self._ids(where))
             slots = table.slots[rows]
             wanted = np.zeros(len(table.vectors), dtype=bool)
             wanted[slots] = True
@@ -179,8 +179,8 @@ class SqliteStore:
             return Scored(table.ids[rows], best[slots], len(rows))
 
     def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
-        with self.reading():
-            return np.isin(scored.ids, database.said(self._database, word))
+        found = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [f'"{word}"'])
+        return np.isin(scored.ids, np.array(found, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         with self.reading():
@@ -210,17 +210,14 @@ class SqliteStore:
         return details
 
     def count(self, folder: str = "") -> int:
-        with self.reading():
-            return database.count(self._database, folder)
+        return int(self._select("count(*)", Where(folder))[0][0])
 
     def newest(self, where: Where, offset: int, limit: int) -> Ids:
-        with self.reading():
-            return database.ids(self._database, where, "taken DESC, id DESC", limit, offset)
+        return self._ids(where, f"ORDER BY taken DESC, id DESC LIMIT {limit:d} OFFSET {offset:d}")
 
     def find_key(self, key: str) -> int | None:
-        with self.reading():
-            found = self._database.execute("SELECT id FROM photos WHERE key = ?", (key,)).fetchone()
-            return None if found is None else found[0]
+        found = self._rows("SELECT id FROM photos WHERE key = ?", [key])
+        return found[0][0] if found else None
 
     def _load(self) -> Table:
         """Read again when the index has changed."""
@@ -242,6 +239,18 @@ class SqliteStore:
             vector_file.vector_file(self.folder / f"vectors-{generation}.bin", self.model),
             vector_file.detail_file(self.folder / f"details-{generation}.bin", self.model),
         )
+
+    def _ids(self, where: Where, order: str = "ORDER BY id") -> Ids:
+        return np.array(self._select("id", where, order), dtype=np.int64).ravel()
+
+    def _select(self, columns: str, where: Where, order: str = "") -> list[Any]:
+        """Columns of the photos that are meant."""
+        meant, values = conditions(where, "?")
+        return self._rows(f"SELECT {columns} FROM photos WHERE {meant} {order}", values)
+
+    def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with self.reading():
+            return self._database.execute(query, values).fetchall()
 
     def _one(self, query: str, *values: object) -> Any:
         return self._database.execute(query, values).fetchone()[0]

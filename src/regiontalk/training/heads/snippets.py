@@ -26,17 +26,15 @@ from regiontalk.training.checkpoints import CPU, find_checkpoint
 from regiontalk.training.heads.alignment_model import AlignmentModel
 from regiontalk.training.heads.caption_targets import CaptionTarget, Snippet, known_tokens, pad_texts, stack_codes
 from regiontalk.training.heads.sentence_decoding import DatasetDescriber, Describer
+from regiontalk.vocabulary import word_set
 
 CANDIDATES = 3  # regions that a segment may go to
 LEAST_WEIGHT = 0.1  # of a region that gets the segment
 
 # Words that are cut off at either end of a snippet, so that "with a dog in the" is "a dog".
-LOOSE_ENDS = frozenset(
-    {
-        *("is", "are", "was", "were", "and", "or", "but", "while", "as", "that", "which", "who", "by", "for", "from"),
-        *("in", "on", "at", "of", "to", "with", "into", "onto", "over", "through", "near", "around", "along", "its"),
-        *("his", "her", "their", "there", "be", "being", "has", "have", "having", "up", "down", "out", "off", "it"),
-    }
+LOOSE_ENDS = word_set(
+    """is are was were and or but while as that which who by for from in on at of to with into onto over through near
+    around along its his her their there be being has have having up down out off it"""
 )
 ARTICLES = frozenset({"a", "an", "the"})
 
