@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 
 import regiontalk
+from regiontalk.errors import UsageError
 from regiontalk.hits import Hits
 from regiontalk.search import postgres_store
 from regiontalk.search.build import identify
 from regiontalk.search.postgres_store import PostgresStore
-from regiontalk.search.query import Searcher
+from regiontalk.search.query import Searcher, read_phrase
 from regiontalk.search.sqlite_store import SqliteStore
 from regiontalk.search.store import Entry, Floats, PhotoFile, StoredPhoto, Where
 from report import options_of, report
@@ -72,6 +73,7 @@ def measure(model: regiontalk.Model, place: Path, address: str, arguments: argpa
     ids = base.newest(Where(), 0, base.count()).tolist()
     real, vectors, states = base.read(ids), base.vectors(ids), base.states(ids)
     base.close()
+    queries = choose_queries(model, real, arguments.queries)
     store = PostgresStore(address, identify(model), rebuild=True)
     entries = made_up(real, vectors, states, arguments.photos)
     began = time.perf_counter()
@@ -88,8 +90,6 @@ def measure(model: regiontalk.Model, place: Path, address: str, arguments: argpa
     indexed = time.perf_counter()
     store._connection.execute("ANALYZE")
     searcher = Searcher(store, model.runtime)
-    captions = sorted({region.caption for photo in real for region in photo.regions if region.caption})
-    queries = np.random.default_rng(1).permutation(captions)[: arguments.queries].tolist()
     times, recalls = {"near": list[float](), "exact": list[float]()}, []
     for number, query in enumerate([*queries[:1], *queries]):  # the first one does not count
         (exact, slow), (near, fast) = ask(searcher, query, exact=True), ask(searcher, query, exact=False)
@@ -122,6 +122,20 @@ def measure(model: regiontalk.Model, place: Path, address: str, arguments: argpa
         "pgvector": rows[4],
         "load_average": round(os.getloadavg()[0], 1),
     }
+
+
+def choose_queries(model: regiontalk.Model, real: list[StoredPhoto], count: int) -> list[str]:
+    """Captions of which the model knows a word."""
+
+    def is_known(caption: str) -> bool:
+        try:
+            read_phrase(model.runtime, caption)
+        except UsageError:
+            return False
+        return True
+
+    captions = sorted({region.caption for photo in real for region in photo.regions if region.caption})
+    return list(itertools.islice(filter(is_known, np.random.default_rng(1).permutation(captions).tolist()), count))
 
 
 def ask(searcher: Searcher, query: str, exact: bool) -> tuple[Hits, float]:

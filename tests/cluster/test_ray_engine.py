@@ -74,11 +74,14 @@ def test_a_killed_worker_loses_and_doubles_nothing(photos: Path, tmp_path: Path,
 def test_a_restart_does_what_is_left(
     photos: Path, tmp_path: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Photos and results at addresses."""
     out = tmp_path / "out"
-    for name in ("00.png", "01.png"):
+    for name in ("00.png", "01.png", "broken.jpg"):
         shutil.copy(photos / name, tmp_path / name)
-    command = ["caption", str(tmp_path), "--model", str(aligning_model), "-o", str(out), "--engine", "ray"]
+    places = [f"file://{tmp_path}", "-o", f"file://{out}"]
+    command = ["caption", *places, "--model", str(aligning_model), "--engine", "ray"]
     assert run([*command, "--threshold", "0"]) == 0
+    assert f"skipped file://{tmp_path}/broken.jpg: a broken photo" in capsys.readouterr().err
     before = {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
     shutil.copy(photos / "02.png", tmp_path / "02.png")
     assert run([*command, "--threshold", "0"]) == 0
