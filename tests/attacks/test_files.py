@@ -116,10 +116,10 @@ class TestC6:
 
 
 LIMITED = """
-import resource, sys
+import resource
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from regiontalk.cli.main import main
-main(sys.argv[1:])
+main()
 """
 
 

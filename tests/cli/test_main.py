@@ -55,7 +55,7 @@ def start_with_probe(body: str) -> subprocess.Popen[str]:
         + "main.VERBS['probe'] = 'A verb for tests.'\n"
         "module = types.SimpleNamespace(command=click.Command('probe', callback=action))\n"
         "sys.modules['regiontalk.cli.probe'] = module\n"
-        "main.main(['probe'])\n"
+        "sys.exit(main.run(['probe']))\n"
     )
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

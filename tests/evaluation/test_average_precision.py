@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regiontalk.errors import UsageError
 from regiontalk.evaluation.average_precision import (
     RULES,
     Pool,
@@ -13,7 +12,6 @@ from regiontalk.evaluation.average_precision import (
     curves,
     hits_needed,
     mean_strict,
-    rules_named,
 )
 
 DENSECAP, JOINT = RULES["densecap"], RULES["joint"]
@@ -91,9 +89,3 @@ def test_the_grid_has_boxes_alone_first() -> None:
     assert np.array_equal(grid[:4], np.tile(expected, (4, 1)))
     assert not grid[4].any()  # .65 is below .7
     assert mean_strict(grid[:, 1:]) == pytest.approx(4 / 20)
-
-
-def test_protocols_by_name() -> None:
-    assert rules_named("densecap", last_truth_slip=True).title == "densecap with last-truth slip"
-    with pytest.raises(UsageError, match="joint"):
-        rules_named("coco")

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError
+from regiontalk.evaluation.average_precision import RULES
 from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult, evaluate_dense
 from regiontalk.evaluation.language import Pair, UnigramF1
 from regiontalk.types import ImageRegions, Region
@@ -98,7 +99,7 @@ def test_the_slip_changes_the_figure_and_the_name() -> None:
     truth = [record("a", (A, "x"), (B, "y"))]
     found = [image("a", (C, 0.9, "x"), (B, 0.8, "y"))]
     assert evaluate(truth, found).map == pytest.approx(51 / 101 / 2)
-    slipped = evaluate(truth, found, last_truth_slip=True)
+    slipped = evaluate(truth, found, rules=replace(RULES["densecap"], last_truth_slip=True))
     assert slipped.map == 0
     assert "slip" in slipped.protocol
 
@@ -107,17 +108,12 @@ def test_the_joint_protocol() -> None:
     # 20 × 20 truth; a detection of IoU exactly .5 without the +1: right at .3 and .4, not at .5.
     truth = [record("a", ((0, 0, 20, 20), "x"), ((90, 90, 90, 95), "flat"))]
     found = [image("a", ((0, 0, 20, 10), 0.9, "x"))]
-    result = evaluate(truth, found, protocol="joint")
+    result = evaluate(truth, found, rules=RULES["joint"])
     assert result.truths == 1  # the flat box is dropped
     assert result.detection_ap == pytest.approx([0.99, 0.99, 0, 0, 0])
     densecap = evaluate(truth, found)
     assert densecap.truths == 2
     assert densecap.detection_ap == pytest.approx([51 / 101] * 3 + [0] * 2)  # 231 / 441 = .52
-
-
-def test_an_unknown_protocol() -> None:
-    with pytest.raises(UsageError, match="densecap"):
-        evaluate([record("a", (A, "x"))], [], protocol="other")
 
 
 def test_results_carry_the_name_of_their_language_metric() -> None:
@@ -176,8 +172,6 @@ def test_a_wrong_convention_is_told_before_all_is_read() -> None:
 
 
 def test_image_maps_rank_the_images() -> None:
-    from regiontalk.evaluation.average_precision import RULES
-
     evaluation = DenseEvaluation([record(n, (A, "x")) for n in "ab"] + [record("e")], Spoken(), RULES["densecap"])
     for one in [image("a", (A, 1, "x")), image("b", (C, 1, "x")), image("e", (C, 1, "x"))]:
         evaluation.add(one)
@@ -206,7 +200,7 @@ def build(scene: list) -> tuple[list[Record], list[ImageRegions]]:
 
 
 def figures(truth: list[Record], found: list[ImageRegions], protocol: str = "densecap") -> DenseResult:
-    return evaluate_dense(truth, found, UnigramF1(), protocol, check_boxes=False)
+    return evaluate_dense(truth, found, UnigramF1(), RULES[protocol], check_boxes=False)
 
 
 @given(scenes, st.randoms(use_true_random=False), st.sampled_from(["densecap", "joint"]))
@@ -292,8 +286,8 @@ def plain_evaluation(scene: list, iou: float, language: float, slip: bool) -> fl
 @settings(deadline=None, max_examples=60)
 def test_equals_a_plain_evaluation(scene: list, slip: bool) -> None:
     truth, found = build(scene)
-    options = {"last_truth_slip": slip, "check_boxes": False}
-    result = evaluate_dense(truth, found, UnigramF1(), **options)
+    rules = replace(RULES["densecap"], last_truth_slip=slip)
+    result = evaluate_dense(truth, found, UnigramF1(), rules, check_boxes=False)
     for i, iou in enumerate((0.3, 0.4, 0.5, 0.6, 0.7)):
         for j, language in enumerate((0, 0.05, 0.1, 0.15, 0.2, 0.25)):
             assert result.ap[i, j] == pytest.approx(plain_evaluation(scene, iou, language, slip))

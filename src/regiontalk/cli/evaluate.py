@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,10 +82,10 @@ def dense(
     measurement: Measurement,
 ) -> None:
     """Regions with captions: mean AP over IoU and METEOR thresholds (DenseCap section 4.1)."""
-    from regiontalk.evaluation.average_precision import rules_named
+    from regiontalk.evaluation.average_precision import RULES
     from regiontalk.evaluation.dense_ap import DenseEvaluation
 
-    rules = rules_named(protocol, last_truth_slip)
+    rules = replace(RULES[protocol], last_truth_slip=last_truth_slip)
     with _sentence_scorer(without, workers, measurement) as scorer:
         evaluation = DenseEvaluation(measurement.records(truth, split), scorer, rules, not no_box_check)
         for image in measurement.predictions(predictions, evaluation.sizes):

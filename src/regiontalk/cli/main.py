@@ -84,12 +84,12 @@ def program() -> None:
     """Find the parts of a photo worth talking about, say what each one is, and find photos by what is in them."""
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point: runs a verb and turns every failure into one line and an exit code."""
-    sys.exit(run(arguments))
+def main() -> None:
+    sys.exit(run())
 
 
 def run(arguments: list[str] | None = None) -> int:
+    """Runs a verb and turns every failure into one line and an exit code."""
     # Not `program.main`: click's own handling would take exit codes and closed pipes out of our hands.
     given = sys.argv[1:] if arguments is None else arguments
     if COMPLETE in os.environ:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.boxes import Floats, Integers
-from regiontalk.errors import UsageError
 
 IOU_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 LANGUAGE_THRESHOLDS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25)
@@ -37,12 +36,6 @@ RULES = {
     "densecap": Rules(),
     "joint": Rules("joint", plus_one=False, strict=True, recall_steps=99, treebank_words=True, drop_invalid=True),
 }
-
-
-def rules_named(name: str, last_truth_slip: bool = False) -> Rules:
-    if name not in RULES:
-        raise UsageError(f"no protocol {name!r}; there are {', '.join(RULES)}")
-    return replace(RULES[name], last_truth_slip=last_truth_slip)
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from regiontalk.errors import DataError
 from regiontalk.evaluation.average_precision import (
     IOU_THRESHOLDS,
     LANGUAGE_THRESHOLDS,
+    RULES,
     Pool,
     Rules,
     curves,
     mean_strict,
-    rules_named,
 )
 from regiontalk.evaluation.box_format import ENOUGH, BoxCheck
 from regiontalk.evaluation.language import SentenceScorer, TreebankWords, metric_name, score_once
@@ -83,10 +83,7 @@ def evaluate_dense(
     truth: Iterable[Record],
     predictions: Iterable[ImageRegions],
     scorer: SentenceScorer,
-    protocol: str = "densecap",
-    *,
-    last_truth_slip: bool = False,
-    reference_scores: bool = False,
+    rules: Rules = RULES["densecap"],
     check_boxes: bool = True,
 ) -> DenseResult:
     """Evaluates predictions against records; `path` of the one is `image` of the other.
@@ -94,10 +91,10 @@ def evaluate_dense(
     Only numbers are kept of a detection, so predictions may be a stream. An image without predictions counts as one
     where nothing was found.
     """
-    evaluation = DenseEvaluation(truth, scorer, rules_named(protocol, last_truth_slip), check_boxes)
+    evaluation = DenseEvaluation(truth, scorer, rules, check_boxes)
     for image in predictions:
         evaluation.add(image)
-    return evaluation.result(reference_scores)
+    return evaluation.result()
 
 
 class DenseEvaluation:

@@ -134,10 +134,10 @@ def _with_numbers(limits: Confidence, weights: Floats, bias: float) -> Confidenc
 
 
 def what_is_said(
-    photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence, words: int | None = None
+    photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence
 ) -> tuple[Scores, Verdicts]:
     """Confidences and verdicts (N,) of the captions that are said of all photos."""
-    said = [photo.said(own, limits, words) for photo, own in zip(photos, sure, strict=True)]
+    said = [photo.said(own, limits) for photo, own in zip(photos, sure, strict=True)]
     return (
         np.concatenate([own[places] for own, places in zip(sure, said, strict=True)]),
         np.concatenate([photo.right[places] for photo, places in zip(photos, said, strict=True)]),
