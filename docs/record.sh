@@ -10,10 +10,13 @@
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     weak               the nets that learned from sentences alone: table 1, grounding, table 3, vector lengths
 #                        (60 minutes, without training: DETECTOR and runs/NAME of every recipe must be there)
+#     coco               COCO's photos by sentences, 1,000 and 5,000 (codes/coco.npz and runs/align-coco-* must be there:
+#                        docs/alignment.md)
 #     precisions         a detector in every precision of its weights (CHECKPOINT must be there; 10 minutes)
 #     suppression        learned suppression against NMS and the ranking, on dev photos (10 minutes)
 #     table1             DenseCap's table 1: every system on every source of regions (runs/table1-* and proposals/*.jsonl.gz
 #                        must be there: docs/evaluation.md; hours on a CPU without DEVICE=cuda)
+#     table2             DenseCap's table 2 of the same systems, with the same files
 #     speed              benchmarks (5 minutes)
 #     scale              Ray on 2,000 photos, and 1 million vectors in PostgreSQL (INDEX must be there: the folder of an
 #                        index of 1,000 photos or more; 50 minutes)
@@ -104,6 +107,22 @@ record_table1() {
         done
     done
     python docs/record.py --each rows docs/runs/speed-table1-cpu speed-table1 "a photo of 448 pixels" benchmarks/table1.py --device cpu
+}
+
+record_table2() {
+    ask="regiontalk evaluate retrieval --truth $data --split test --device ${DEVICE:-auto}"
+    $ask --model runs/table1-full-image --regions whole --record docs/runs/retrieval-full-image --note "Full-image RNN on whole photos"
+    $ask --model runs/table1-full-image --regions proposals/edgeboxes.jsonl.gz --record docs/runs/retrieval-full-image-edgeboxes --note "Full-image RNN on EdgeBoxes"
+    $ask --model runs/table1-region-rnn --regions proposals/edgeboxes.jsonl.gz --record docs/runs/retrieval-region-rnn-edgeboxes --note "Region RNN on EdgeBoxes"
+    $ask --model runs/table1-fcln --record docs/runs/retrieval-fcln --note "FCLN"
+}
+
+record_coco() {
+    note="held-out photos of coco118k by our own rule, about 2 sentences each, not Karpathy's split; the detector (recipes/vit-coco.toml) knows COCO's object names alone"
+    for name in align-coco-brnn align-coco-best; do
+        regiontalk evaluate alignment runs/$name --codes codes/coco.npz --truth data/coco118k --record docs/runs/$name-1000 --note "$note"
+        regiontalk evaluate alignment runs/$name --codes codes/coco.npz --truth data/coco118k_5000 --record docs/runs/$name-5000 --note "$note"
+    done
 }
 
 record_speed() {

@@ -19,7 +19,7 @@ FORMER = dict.fromkeys(
     ),
     "compact-3, the model in the package up to 0.2.0",
 ) | dict.fromkeys(
-    ("retrieval-vit-alignment", "retrieval-vit-both"),
+    ("retrieval-vit-both",),
     "vit-2, the model in the package in 0.3.0 and 0.4.0",
 )
 """Remarks on runs that are older than the model in the package."""
