@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
 EMBEDDED = Path(__file__).parent / "weights"
 FAST = Path(__file__).parent / "weights-fast"
-NAMES = {"embedded": EMBEDDED, "fast": FAST}
-"""The package's own models: the strong one, and one that is twice as fast and knows fewer things by name."""
+
+
+def own_models() -> dict[str, Path]:
+    """The package's own models by name: the strong one, and one that is faster and right less often."""
+    return {"embedded": EMBEDDED, "fast": FAST}
 
 
 def place_of(model: str | Path | None) -> Path:
     """A model folder by its path, or the package's by name; None: the strong one. `./fast` is a folder."""
-    return EMBEDDED if model is None else NAMES.get(str(model), Path(model))
+    return EMBEDDED if model is None else own_models().get(str(model), Path(model))
 
 
 def load(folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False) -> Model:
@@ -31,7 +34,7 @@ def load(folder: str | Path | None = None, *, threads: int | None = None, lazily
     from regiontalk.runtime.onnx import OnnxRuntime
 
     place = place_of(folder)
-    if place in NAMES.values() and not place.is_dir():
+    if place in own_models().values() and not place.is_dir():
         raise ModelError(
             f"this regiontalk carries no model of its own{'' if folder is None else f' called {folder}'}",
             hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",

@@ -311,7 +311,7 @@ def command_line() -> str:
 
 def shown(path: Path) -> str:
     """As it was given; the models in the package have names."""
-    return next((name for name, own in loading.NAMES.items() if path.resolve() == own.resolve()), str(path))
+    return next((name for name, own in loading.own_models().items() if path.resolve() == own.resolve()), str(path))
 
 
 def program() -> Values:

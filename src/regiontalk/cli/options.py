@@ -30,7 +30,7 @@ class ModelPath(click.Path):
     """A model folder or a run; `embedded` and `fast` are the package's own."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        return super().convert(loading.NAMES.get(str(value), value), parameter, context)
+        return super().convert(loading.own_models().get(str(value), value), parameter, context)
 
 
 MODEL = ModelPath(path_type=Path)

@@ -9,7 +9,8 @@ Precisions:
 - `int8`: the same matrices are multiplied in integers too, which is faster. What goes into a product is rounded
   to 7 bits with a range for every row, so that a region's caption does not depend on the other regions.
 
-Convolutions are float16 in both of the latter: their depthwise filters suffer from 8 bits.
+In both of the latter, convolutions of one cell are stored like matrices, and others as float16: depthwise filters
+suffer from 8 bits. Convolutions are never multiplied in integers.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Stored = tuple[list[onnx.TensorProto], list[onnx.NodeProto]]
 OPSET = 18
 SMALLEST_HALF = 256  # values; what is smaller is not worth the rounding
 SMALLEST_INT8 = 8  # rows and columns; the few rows that make scores and boxes need more than 8 bits,
-MORE_THAN_INT8 = "score"  # and so does the layer before the score: in the names of weights
+MORE_THAN_INT8 = ("score", "transform")  # and so does the layer before the score: in the names of weights
 DOMAIN, LINEAR = "regiontalk", "LinearInIntegers"
 # x (R, in) ≈ low + step · integer from 0 to 127, low and step those of its row. With 8 bits instead of 7, sums
 # overflow on processors without VNNI.
@@ -150,7 +151,9 @@ def shrink(graph: onnx.ModelProto, precision: str) -> onnx.ModelProto:
 
 
 def _is_large_matrix(tensor: onnx.TensorProto) -> bool:
-    return len(tensor.dims) == 2 and min(tensor.dims) >= SMALLEST_INT8 and MORE_THAN_INT8 not in tensor.name
+    """A linear layer's, or a convolution's of one cell."""
+    is_large = min(tensor.dims[:2]) >= SMALLEST_INT8 and all(side == 1 for side in tensor.dims[2:])
+    return is_large and not any(part in tensor.name for part in MORE_THAN_INT8)
 
 
 def _as_float16(name: str, values: NDArray[np.float32]) -> Stored:
@@ -162,7 +165,7 @@ def _as_float16(name: str, values: NDArray[np.float32]) -> Stored:
 
 def _as_int8(name: str, values: NDArray[np.float32]) -> Stored:
     """Value ≈ scale of its row · integer from −127 to 127."""
-    largest = np.abs(values).max(axis=1, keepdims=True)
+    largest = np.abs(values).max(axis=tuple(range(1, values.ndim)), keepdims=True)
     scale = (np.maximum(largest, 1e-12) / 127).astype(np.float32)
     stored = numpy_helper.from_array(np.rint(values / scale).astype(np.int8), f"{name}.stored")
     factor = numpy_helper.from_array(scale, f"{name}.scale")

@@ -72,7 +72,7 @@ class Pretrained:
 def load_pretrained(place: str) -> Pretrained:
     """`embedded` or `fast`, a model folder, or a run's folder or checkpoint."""
     path = loading.place_of(place)
-    if place in loading.NAMES or (path / INFO).exists():
+    if place in loading.own_models() or (path / INFO).exists():
         return _from_model_folder(read_model_folder(path))
     if not path.is_dir():
         raise ModelError(f"{path}: no such model folder or run", hint="'embedded' is the package's own model")

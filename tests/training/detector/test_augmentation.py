@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
+from regiontalk.errors import UsageError
 from regiontalk.training.detector.augmentation import (
     SMALLEST_SHARE,
     View,
@@ -18,6 +19,7 @@ from regiontalk.training.detector.augmentation import (
     mirror,
     plain_view,
     random_view,
+    random_zoom,
     relight,
 )
 from regiontalk.training.recipe.detector import AugmentationConfig
@@ -148,3 +150,14 @@ def test_no_colour_no_change():
         painted(), np.array([BOX], dtype=float), 160, False, AugmentationConfig(0.0), np.random.default_rng(0)
     )
     assert np.array_equal(view.pixels, np.asarray(painted()))
+
+
+def test_zooms_go_both_ways_and_may_be_few() -> None:
+    random = np.random.default_rng(0)
+    any_zoom = [random_zoom(AugmentationConfig(zoom=2.0), random) for _ in range(200)]
+    assert 0.5 <= min(any_zoom) < 0.6
+    assert 1.7 < max(any_zoom) <= 2
+    few = {random_zoom(AugmentationConfig(zoom=2.0, zooms=3), random) for _ in range(50)}
+    assert few == {0.5, 1.0, 2.0}
+    with pytest.raises(UsageError, match="zooms is 1"):
+        AugmentationConfig(zooms=1)

@@ -41,7 +41,8 @@ def stretched_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], size: t
 
 def random_zoom(config: AugmentationConfig, random: np.random.Generator) -> float:
     """From 1/zoom to zoom; as often below 1 as above."""
-    return float(np.exp(random.uniform(-1, 1) * np.log(config.zoom)))
+    power = random.choice(np.linspace(-1, 1, config.zooms)) if config.zooms else random.uniform(-1, 1)
+    return float(config.zoom**power)
 
 
 def random_view(

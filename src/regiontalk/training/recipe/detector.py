@@ -82,6 +82,9 @@ class AugmentationConfig:
     """Probability that a photo is mirrored; never if one of its phrases says left or right."""
     zoom: float = 1.0
     """Photos are scaled by 1/zoom … zoom; what then sticks out is cropped at random."""
+    zooms: int = 0
+    """Not 0: only so many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions anew for every size of
+    a batch, which takes seconds; so let there be few."""
     colour: float = 0.0
     """Largest change of brightness, contrast and saturation."""
     coarse: float = 0.0
@@ -91,6 +94,8 @@ class AugmentationConfig:
 
     def __post_init__(self) -> None:
         check_range(1, zoom=self.zoom)
+        if self.zooms < 0 or self.zooms == 1:
+            raise UsageError(f"zooms is {self.zooms}; it may be 0, or 2 or more")
 
 
 @dataclass(frozen=True)
