@@ -5,6 +5,7 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,9 +15,9 @@ from regiontalk.cli.options import MODEL, Decorated, check_folder, finite, max_m
 from regiontalk.errors import UsageError
 
 
-def _limit_option(name: str, most: float, default: float, help: str) -> Callable[[Decorated], Decorated]:
+def _limit_option(name: str, field: str, most: float, default: float, help: str) -> Callable[[Decorated], Decorated]:
     kind = click.FloatRange(0, most, min_open=True)
-    return click.option(name, type=kind, callback=finite, default=default, show_default=True, help=help)
+    return click.option(name, field, type=kind, callback=finite, default=default, show_default=True, help=help)
 
 
 @click.command()
@@ -31,7 +32,9 @@ def _limit_option(name: str, most: float, default: float, help: str) -> Callable
     show_default=True,
     help="The port to listen on; 0 takes a free one.",
 )
-@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Another host name that requests may use.")
+@click.option(
+    "--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="Another host name that requests may use."
+)
 @click.option(
     "--model",
     type=MODEL,
@@ -47,26 +50,11 @@ def _limit_option(name: str, most: float, default: float, help: str) -> Callable
     help="How many processes look at photos.",
 )
 @max_megapixels_option
-@_limit_option("--max-megabytes", 1000, 25.0, "Refuse larger uploads.")
-@_limit_option("--timeout", 3600, 20.0, "Seconds that an upload may take, and the work on one photo.")
+@_limit_option("--max-megabytes", "megabytes", 1000, 25.0, "Refuse larger uploads.")
+@_limit_option("--timeout", "seconds", 3600, 20.0, "Seconds that an upload may take, and the work on one photo.")
 @click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
-def command(
-    *,
-    folder: Path | None,
-    place: Path | None,
-    store: str | None,
-    host: str,
-    port: int,
-    allowed: tuple[str, ...],
-    model: Path | None,
-    workers: int,
-    max_megapixels: float,
-    max_megabytes: float,
-    timeout: float,
-    show: bool,
-    quiet: bool,
-) -> None:
+def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> None:
     """Run the web page and the HTTP API. With DIR, its photos can be searched.
 
     The server keeps the index of DIR up to date. With --store it does not: `regiontalk index DIR --store` does, and any
@@ -76,20 +64,20 @@ def command(
     from regiontalk.serve.server import run
     from regiontalk.serve.settings import Settings
 
-    check_one_place(place, store)
-    if store is not None:
+    settings = Settings(megapixels=max_megapixels, **given)
+    check_one_place(settings.place, settings.store)
+    if settings.store is not None:
         console.need("postgres", "an index in PostgreSQL", "psycopg", "pgvector")
-        if folder is None:
+        if settings.folder is None:
             raise UsageError("--store without a folder", hint="name the one whose photos are served: DIR")
-    if folder is not None:
-        check_folder(folder)
+    if settings.folder is not None:
+        check_folder(settings.folder)
 
     def ready(address: str) -> None:
         console.message(f"{address}  (Ctrl-C ends it)", quiet)
-        if host not in ("127.0.0.1", "localhost", "::1"):
+        if settings.host not in ("127.0.0.1", "localhost", "::1"):
             console.message("whoever reaches this address sees the photos: nobody has to log in", quiet)
         if show:
             webbrowser.open(address)
 
-    limits = (workers, max_megapixels, max_megabytes, timeout)
-    run(Settings(folder, place, store, model, host, port, allowed, *limits), ready)
+    run(settings, ready)
