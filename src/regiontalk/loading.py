@@ -24,6 +24,15 @@ def place_of(model: str | Path | None) -> Path:
     return EMBEDDED if model is None else own_models().get(str(model), Path(model))
 
 
+def named(called: str) -> str | None:
+    """The name (`fast`) of the package's model that calls itself so in its answers (`fast-1`)."""
+    from regiontalk.files import read_json
+    from regiontalk.model_folder import INFO
+
+    described = ((name, folder / INFO) for name, folder in own_models().items())
+    return next((name for name, info in described if info.is_file() and read_json(info).get("name") == called), None)
+
+
 def load(folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False) -> Model:
     """A model that captions photos: that of a model folder, or the package's own; `"fast"` is its fast one.
 

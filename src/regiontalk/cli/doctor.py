@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import click
 
@@ -71,21 +72,22 @@ def examine() -> list[Finding]:
         Finding("python", platform.python_version()),
         Finding("platform", platform.platform()),
         Finding("cpu_threads", str(cpu_cores())),
-        _embedded_model(),
+        _own_model("model", loading.EMBEDDED),
+        _own_model("fast model", loading.FAST),
         *_parts(),
         _cuda(),
     ]
 
 
-def _embedded_model() -> Finding:
-    description = loading.EMBEDDED / "model.json"
+def _own_model(title: str, folder: Path) -> Finding:
+    description = folder / "model.json"
     if not description.is_file():
-        return Finding("model", "none yet", "this version carries no embedded model")
+        return Finding(title, "none yet", "this version carries no such model")
     try:
         name = read_json(description)["name"]
     except (DataError, LookupError, TypeError):
-        return Finding("model", None, "model.json cannot be read", "pip install --force-reinstall regiontalk")
-    return Finding("model", str(name), "embedded")
+        return Finding(title, None, "model.json cannot be read", "pip install --force-reinstall regiontalk")
+    return Finding(title, str(name), "embedded")
 
 
 def _parts() -> list[Finding]:

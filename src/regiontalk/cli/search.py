@@ -111,7 +111,8 @@ def _find_index(
     """The index, and where in it the folder is."""
     from regiontalk.search.index import Index
 
-    loaded = load_model(model, device, lazily=True)
+    # without --model, the index says which of the package's models it is
+    loaded = None if model is None and device != "cuda" else load_model(model, device, lazily=True)
     check_one_place(place, store)
     if store is not None:
         return Index.open(folder or "/", model=loaded, store=store), ""

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regiontalk import loading
 from regiontalk.aligner import region_vectors
 from regiontalk.errors import IndexProblem, InputError, MissingExtra, UsageError
 from regiontalk.hits import Hit, Hits, IndexedPhoto
 from regiontalk.images import Photo, PhotoSource
-from regiontalk.loading import load
 from regiontalk.model import Model
 from regiontalk.regions import without_repeats
 from regiontalk.search import build, database
@@ -54,7 +54,8 @@ class Index:
     ) -> Index:
         """The index of a folder, which `update` makes where there is none.
 
-        `model`: the one that looks at photos and reads queries (default: the package's own). `place`: the folder of the
+        `model`: the one that looks at photos and reads queries (default: the package's own; to search, that of its own
+        which made the index). `place`: the folder of the
         index (default: `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL data base in
         its place, which many folders share: "postgresql://user@host/photos"; all that it holds is below "/". There,
         `folder` may also be an address that was indexed, such as "s3://bucket/photos".
@@ -156,9 +157,9 @@ class Index:
     ) -> list[tuple[Finding, ...]]:
         """Where photos show what phrases say, as `Model.find`, a finding for each phrase: by alignment alone, but
         without looking at photos again. Photos that have changed since are left out; the likeliest come first."""
-        model, found = self._model(), []
-        where = self._where(folder=folder)
-        for file, own in find_in(self._opened(), where, model.runtime, phrases, threshold, top):
+        where, store, found = self._where(folder=folder), self._opened(), []
+        model = self._model()
+        for file, own in find_in(store, where, model.runtime, phrases, threshold, top):
             path = self.root / file.path
             if _is_as_it_was(path, file):
                 opens = Photo(str(path), model.limits)
@@ -177,8 +178,8 @@ class Index:
     ) -> Hits:
         """The photos with a region most like a box of a photo (default: like the whole photo), by cosine. The photo
         itself is left out. Options as in `search`."""
-        where, model = self._where(top, folder, since, until), self._model()
-        store = self._opened()
+        where, store = self._where(top, folder, since, until), self._opened()
+        model = self._model()
         boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
         vectors = region_vectors(model.runtime, model.codes(model.look(photo, boxes=boxes)).codes)
         found = self._placed(Searcher(store, model.runtime).like(vectors[-1], top + 1, where))
@@ -219,7 +220,7 @@ class Index:
             self._store = None
 
     def _model(self) -> Model:
-        self.model = self.model or load()
+        self.model = self.model or loading.load(lazily=True)
         return self.model
 
     def _opened(self) -> Store:
@@ -246,11 +247,14 @@ class Index:
         return PostgresStore(self.address, model, rebuild=rebuild)
 
     def _check(self, store: Store) -> None:
-        wanted = build.identify(self._model())
+        made_with = loading.named(store.model.name)
+        self.model = self.model or loading.load(made_with, lazily=True)
+        wanted = build.identify(self.model)
         if store.model != wanted:
+            other = f"--model {made_with} is" if made_with else "--model names"
             raise IndexProblem(
                 f"{store.name}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
-                hint="--model names the other one; regiontalk index with --rebuild makes it anew",
+                hint=f"{other} the other one; regiontalk index with --rebuild makes it anew",
             )
 
     def _where(self, top: int = 1, folder: str = "", since: str = "", until: str = "") -> Where:
