@@ -6,6 +6,7 @@
 #
 #     package            the model in the package on Flickr8k's test photos: regions, sentences, alignments (15 minutes)
 #     names              whether it names the objects of COCO's dev photos (1 minute)
+#     fast               the package's fast model: regions, names, sentences, alignments, speed (25 minutes)
 #     find               phrases found on its regions, photos by search, and DenseCap's table 2 (80 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     weak               the nets that learned from sentences alone: table 1, grounding, table 3, vector lengths
@@ -21,16 +22,18 @@
 #     scale              Ray on 2,000 photos, and 1 million vectors in PostgreSQL (INDEX must be there: the folder of an
 #                        index of 1,000 photos or more; 50 minutes)
 #
-# Without PART: package, names and speed. DATA, OBJECTS, DETECTOR, CODES, CHECKPOINT and INDEX name other places than those below.
+# Without PART: package, names and speed. DATA, OBJECTS, COCO, DETECTOR, CODES, CHECKPOINT and INDEX name other places than those below.
 # Every call of a part that reads test photos is one more look at test, and is counted.
 set -euo pipefail
 data=${DATA:-data/flickr8k_entities}
 objects=${OBJECTS:-data/coco_objects}
+coco=${COCO:-data/coco118k}
 detector=${DETECTOR:-models/vit-coco}
 codes=${CODES:-codes/flickr8k.npz}
 checkpoint=${CHECKPOINT:-runs/compact-sentences}
 index=${INDEX:-index}
 model=src/regiontalk/weights
+taught="the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
@@ -44,11 +47,26 @@ record_package() {
     regiontalk predict $model $data --split test --sentences --beam 1 -o $work/beam1.jsonl
     regiontalk evaluate captions --truth $data --split test --predictions $work/beam1.jsonl --training $data --record docs/runs/sentences-vit-beam1
     regiontalk evaluate alignment $model --truth $data --record docs/runs/align-vit
-    regiontalk evaluate grounding $model --truth $data --record docs/runs/align-vit-grounding --note "the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
+    regiontalk evaluate grounding $model --truth $data --record docs/runs/align-vit-grounding --note "$taught"
 }
 
 record_names() {
     regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-vit
+}
+
+record_fast() {
+    regiontalk predict fast $data --split test -o $work/regions.jsonl
+    regiontalk evaluate dense --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/fast
+    regiontalk evaluate calibration --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/calibration-fast
+    regiontalk predict fast $data --split test --regions truth -o $work/true-boxes.jsonl
+    regiontalk evaluate dense --truth $data --split test --predictions $work/true-boxes.jsonl --record docs/runs/fast-true-boxes
+    regiontalk evaluate names --model fast --data $objects --split dev --record docs/runs/names-fast
+    regiontalk evaluate names --model fast --data $coco --split test --record docs/runs/names-fast-coco
+    regiontalk predict fast $data --split test --sentences --beam 7 -o $work/beam7.jsonl
+    regiontalk evaluate captions --truth $data --split test --predictions $work/beam7.jsonl --training $data --record docs/runs/sentences-fast-beam7
+    regiontalk evaluate alignment fast --truth $data --record docs/runs/align-fast
+    regiontalk evaluate grounding fast --truth $data --record docs/runs/align-fast-grounding --note "$taught"
+    python docs/record.py docs/runs/speed-caption-fast speed-caption "a photo of 640×480" benchmarks/caption.py --model fast
 }
 
 record_find() {

@@ -88,7 +88,12 @@ def read_runs(folder: Path) -> list[Run]:
         _check(run, path)
         remark = {"note": FORMER[run["name"]]} if run["name"] in FORMER else {}
         runs.append({"data": "–", "steps": _steps(run, log)} | run | remark)
-    return sorted(runs, key=lambda run: PACKAGE not in run["name"].split("-"))
+    return sorted(runs, key=lambda run: _place(run["name"].split("-")))
+
+
+def _place(parts: list[str]) -> int:
+    """Runs of the package's models come first."""
+    return next((place for place, model in enumerate(PACKAGE) if model in parts), len(PACKAGE))
 
 
 def _steps(run: Run, log: Path) -> int | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from columns import RANKS, Column, Section
 
-PACKAGE = "vit"
-"""A part of the names of runs of the model in the package; they come first."""
+PACKAGE = ("vit", "fast")
+"""Parts of the names of runs of the models in the package; they come first."""
 
 FORMER = dict.fromkeys(
     (
