@@ -11,7 +11,7 @@
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     weak               the nets that learned from sentences alone: table 1, grounding, table 3, vector lengths
 #                        (60 minutes, without training: DETECTOR and runs/NAME of every recipe must be there)
-#     coco               COCO's photos by sentences, 1,000 and 5,000 (codes/coco.npz and runs/align-coco-* must be there:
+#     coco               COCO's photos by sentences, 1,000 and 5,000 (RANKING_CODES and runs/align-coco-* must be there:
 #                        docs/alignment.md)
 #     precisions         a detector in every precision of its weights (CHECKPOINT must be there; 10 minutes)
 #     suppression        learned suppression against NMS and the ranking, on dev photos (10 minutes)
@@ -22,7 +22,8 @@
 #     scale              Ray on 2,000 photos, and 1 million vectors in PostgreSQL (INDEX must be there: the folder of an
 #                        index of 1,000 photos or more; 50 minutes)
 #
-# Without PART: package, names and speed. DATA, OBJECTS, COCO, DETECTOR, CODES, CHECKPOINT and INDEX name other places than those below.
+# Without PART: package, names and speed. DATA, OBJECTS, COCO, DETECTOR, CODES, RANKING_CODES, CHECKPOINT and INDEX name
+# other places than those below.
 # Every call of a part that reads test photos is one more look at test, and is counted.
 set -euo pipefail
 data=${DATA:-data/flickr8k_entities}
@@ -30,6 +31,8 @@ objects=${OBJECTS:-data/coco_objects}
 coco=${COCO:-data/coco118k}
 detector=${DETECTOR:-models/vit-coco}
 codes=${CODES:-codes/flickr8k.npz}
+ranking_codes=${RANKING_CODES:-codes/coco.npz}
+device=${DEVICE:-auto}
 checkpoint=${CHECKPOINT:-runs/compact-sentences}
 index=${INDEX:-index}
 model=src/regiontalk/weights
@@ -120,7 +123,7 @@ record_table1() {
         for source in edgeboxes rpn own truth; do
             case $source in edgeboxes | rpn) regions=proposals/$source.jsonl.gz ;; *) regions=$source ;; esac
             [ $source = own ] && [ $system != fcln ] && continue
-            regiontalk predict runs/table1-$system $data --split test --regions $regions --device ${DEVICE:-auto} -o $work/$system-$source.jsonl
+            regiontalk predict runs/table1-$system $data --split test --regions $regions --device $device -o $work/$system-$source.jsonl
             regiontalk evaluate dense --truth $data --split test --predictions $work/$system-$source.jsonl --record docs/runs/table1-$system-$source
         done
     done
@@ -128,18 +131,17 @@ record_table1() {
 }
 
 record_table2() {
-    ask="regiontalk evaluate retrieval --truth $data --split test --device ${DEVICE:-auto}"
-    $ask --model runs/table1-full-image --regions whole --record docs/runs/retrieval-full-image --note "Full-image RNN on whole photos"
-    $ask --model runs/table1-full-image --regions proposals/edgeboxes.jsonl.gz --record docs/runs/retrieval-full-image-edgeboxes --note "Full-image RNN on EdgeBoxes"
-    $ask --model runs/table1-region-rnn --regions proposals/edgeboxes.jsonl.gz --record docs/runs/retrieval-region-rnn-edgeboxes --note "Region RNN on EdgeBoxes"
-    $ask --model runs/table1-fcln --record docs/runs/retrieval-fcln --note "FCLN"
+    regiontalk evaluate retrieval --model runs/table1-full-image --truth $data --split test --regions whole --device $device --record docs/runs/retrieval-full-image --note "Full-image RNN on whole photos"
+    regiontalk evaluate retrieval --model runs/table1-full-image --truth $data --split test --regions proposals/edgeboxes.jsonl.gz --device $device --record docs/runs/retrieval-full-image-edgeboxes --note "Full-image RNN on EdgeBoxes"
+    regiontalk evaluate retrieval --model runs/table1-region-rnn --truth $data --split test --regions proposals/edgeboxes.jsonl.gz --device $device --record docs/runs/retrieval-region-rnn-edgeboxes --note "Region RNN on EdgeBoxes"
+    regiontalk evaluate retrieval --model runs/table1-fcln --truth $data --split test --device $device --record docs/runs/retrieval-fcln --note "FCLN"
 }
 
 record_coco() {
     note="held-out photos of coco118k by our own rule, about 2 sentences each, not Karpathy's split; the detector (recipes/vit-coco.toml) knows COCO's object names alone"
     for name in align-coco-brnn align-coco-best; do
-        regiontalk evaluate alignment runs/$name --codes codes/coco.npz --truth data/coco118k --record docs/runs/$name-1000 --note "$note"
-        regiontalk evaluate alignment runs/$name --codes codes/coco.npz --truth data/coco118k_5000 --record docs/runs/$name-5000 --note "$note"
+        regiontalk evaluate alignment runs/$name --codes $ranking_codes --truth $coco --record docs/runs/$name-1000 --note "$note"
+        regiontalk evaluate alignment runs/$name --codes $ranking_codes --truth data/coco118k_5000 --record docs/runs/$name-5000 --note "$note"
     done
 }
 

@@ -25,6 +25,8 @@ PLACES = {
     "$weak": "weak.npz",
     "$truths": "truths.npz",
     "$codes": "codes.npz",
+    "$ranking_codes": "coco.npz",
+    "$device": "auto",
 }
 
 
@@ -62,8 +64,8 @@ def test_an_unknown_part_is_an_error() -> None:
     assert done.returncode == 127
     parts = re.findall(r"^record_(\w+)\(\)", (ROOT / "docs" / "record.sh").read_text(), re.MULTILINE)
     assert set(parts) == {
-        *("package", "names", "find", "nearest_neighbour", "weak", "precisions", "suppression"),
-        *("speed", "scale", "table1"),
+        *("package", "names", "find", "nearest_neighbour", "weak", "coco", "precisions", "suppression"),
+        *("speed", "scale", "table1", "table2"),
     }
 
 
