@@ -17,7 +17,7 @@ _shared = options.with_options(
     click.argument("dataset", type=options.PLACE),
     click.argument("codes", type=options.FILE),
     click.option(
-        "-o", "--output", type=options.FILE, required=True, help="The file to write: JSON lines, one photo per line."
+        "-o", "--output", type=options.FILE, required=True, help="Output file: JSON lines, one photo per line."
     ),
     options.test_split_option,
     options.quiet_option,
@@ -47,12 +47,7 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
 
 @command.command()
 @_shared
-@click.option(
-    "--truths",
-    type=options.FILE,
-    required=True,
-    help="Codes of the true boxes, from `regiontalk data codes --on-truths`.",
-)
+@click.option("--truths", type=options.FILE, required=True, help="Codes from `data codes --on-truths`.")
 @click.option("--alignment", type=options.PLACE, required=True, help="A training run of an alignment net.")
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer pieces.")
 @options.place_weight_option

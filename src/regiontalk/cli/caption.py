@@ -25,38 +25,18 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 
 
 @click.command()
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    help="At most this many regions per photo. Default: 12; all with --json or --format.",
-)
+@click.option("--top", type=click.IntRange(min=1), help="Regions per photo. Default: 12; all with --json or --format.")
 @probability_option("--threshold", "Leave out regions with a lower score.")
-@click.option(
-    "--proposals",
-    type=click.IntRange(1, 10_000),
-    help="How many region proposals are looked at closely. Default: the model's.",
-)
-@click.option(
-    "--beam", type=click.IntRange(1, 100), help="Beam width of the caption search. Default: 1, which is greedy."
-)
-@click.option(
-    "--words",
-    type=int,
-    metavar="N",
-    help="Captions of at most N words, shorter where more would be padding. Default: the model chooses.",
-)
-@probability_option(
-    "--confidence",
-    "Leave out captions that are less likely to be right. Default: the model's; 0 with --json or --format.",
-)
-@click.option(
-    "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes instead of finding regions."
-)
+@click.option("--proposals", type=click.IntRange(1, 10_000), help="Region proposals to examine. Default: the model's.")
+@click.option("--beam", type=click.IntRange(1, 100), help="Beam width of the caption search. Default: 1 (greedy).")
+@click.option("--words", type=int, metavar="N", help="Captions of at most N words. Default: the model chooses.")
+@probability_option("--confidence", "Leave out less certain captions. Default: the model's; 0 with --json or --format.")
+@click.option("--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes; find none.")
 @format_option
 @click.option(
     "--alt",
     is_flag=True,
-    help="Write an alt text for each photo: a sentence if the model is sure of it, else the sure regions.",
+    help="Write alt texts: a sentence if the model is sure of it, else the sure regions.",
 )
 @photo_options
 def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None, alt: bool, **options: Any) -> None:

@@ -20,9 +20,7 @@ from regiontalk.files import replacing
 
 MOST_NAMED = 20  # skipped images named one by one
 
-pack_option = click.option(
-    "--pack", type=int, metavar="PX", help="Copy the photos into tar shards, at most PX pixels on the long side."
-)
+pack_option = click.option("--pack", type=int, metavar="PX", help="Copy photos into tar shards, long side at most PX.")
 force_option = click.option("--force", is_flag=True, help="Replace an existing data set.")
 keep_paths_option = click.option(
     "--keep-paths",
@@ -61,9 +59,7 @@ command.add_command(proposals.command, "proposals")
 @click.argument("source", type=options.PLACE)
 @click.argument("out", type=options.PLACE)
 @click.option("--images", type=options.PLACE, help="The folder of the photos, if they are not in SOURCE.")
-@click.option(
-    "--split-file", type=options.PLACE, help='A JSON file of splits: {"train": [names or ids], "val": [...], ...}.'
-)
+@click.option("--split-file", type=options.PLACE, help='A JSON file: {"train": [names or ids], "val": [...], ...}.')
 @click.option("--min-regions", type=int, help="Leave out images with fewer regions. [visual-genome: 20]")
 @click.option("--max-regions", type=int, help="Leave out images with more regions. [visual-genome: 50]")
 @pack_option
@@ -194,20 +190,9 @@ def phrases(*, dataset: Path, out: Path, splits: tuple[str, ...], **options: Any
 @command.command()
 @click.argument("dataset", type=options.PLACE)
 @click.argument("out", type=options.PLACE)
-@click.option(
-    "--hold-out",
-    type=click.IntRange(min=1),
-    required=True,
-    help="How many photos to hold out for test, and as many for dev.",
-)
+@click.option("--hold-out", type=click.IntRange(min=1), required=True, help="Photos for test, and as many for dev.")
 @click.option("--over", type=options.PLACE, help="Choose them from this larger data set, of which DATASET is a part.")
-@click.option(
-    "--except",
-    "exclude",
-    type=options.PLACE,
-    multiple=True,
-    help="Hold out no photo that is in this data set. Can be repeated.",
-)
+@click.option("--except", "exclude", type=options.PLACE, multiple=True, help="Hold out no photo of this data set.")
 @keep_paths_option
 @making("Splitting")
 def split(*, dataset: Path, out: Path, hold_out: int, **options: Any) -> Mapping[str, Any]:
@@ -259,11 +244,7 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @click.option("--surroundings", is_flag=True, help="Also compute codes of the boxes made twice as wide and high.")
 @click.option("--on-truths", is_flag=True, help="Use the boxes of the data set instead of the best regions.")
 @options.one_split_option
-@click.option(
-    "--size",
-    type=click.IntRange(min=1),
-    help="Resize photos to this many pixels on the long side. Default: the model's.",
-)
+@click.option("--size", type=click.IntRange(min=1), help="Long side of the resized photos. Default: the model's.")
 @options.workers_option
 @options.json_option
 @options.quiet_option
@@ -299,9 +280,7 @@ def codes(
 @click.argument("dataset", type=options.PLACE)
 @click.argument("codes", type=options.FILE)
 @click.argument("out", type=options.FILE)
-@click.option(
-    "--alignment", type=options.PLACE, required=True, help="A training run of an alignment net on the same codes."
-)
+@click.option("--alignment", type=options.PLACE, required=True, help="A run of an alignment net on the same codes.")
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer snippets.")
 @options.place_weight_option
 @click.option("--sentence-net", type=options.PLACE, help="A run trained on such snippets, to weigh the regions too.")
@@ -339,14 +318,10 @@ def snippets(
 @command.command()
 @click.argument("out", type=options.PLACE)
 @click.option("--train", type=click.IntRange(min=1), required=True, help="How many scenes to train on.")
-@click.option(
-    "--dev", type=click.IntRange(min=0), required=True, help="How many scenes to evaluate on during training."
-)
+@click.option("--dev", type=click.IntRange(min=0), required=True, help="How many scenes to evaluate on.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed.")
 @click.option("--size", type=click.IntRange(min=32), default=128, show_default=True, help="Pixels on the long side.")
-@click.option(
-    "--shapes", type=click.IntRange(min=1), default=3, show_default=True, help="At most this many shapes per scene."
-)
+@click.option("--shapes", type=click.IntRange(min=1), default=3, show_default=True, help="Most shapes per scene.")
 @force_option
 @options.json_option
 def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, force: bool, as_json: bool) -> None:
@@ -361,9 +336,7 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
 @command.command()
 @click.argument("dataset", type=options.PLACE)
 @click.option("--count", type=click.IntRange(min=1), default=12, show_default=True, help="How many.")
-@click.option(
-    "--size", type=click.IntRange(min=32), default=720, show_default=True, help="net.input_size of the recipe."
-)
+@click.option("--size", type=click.IntRange(min=32), default=720, show_default=True, help="The net's input_size.")
 @click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True, help="The split to use.")
 @options.json_option
 def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> None:

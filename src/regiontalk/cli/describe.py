@@ -13,14 +13,8 @@ from regiontalk.errors import UsageError
 
 @click.command()
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width of the search. Default: 7; 1 is the fastest.")
-@click.option(
-    "--alternatives", type=click.IntRange(0, 99), default=0, help="Also give this many of the next best sentences."
-)
-@click.option(
-    "--sample",
-    is_flag=True,
-    help="Sample words at random by their probability, instead of searching for the best sentence.",
-)
+@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Also give so many next best sentences.")
+@click.option("--sample", is_flag=True, help="Sample words at random instead of searching for the best sentence.")
 @click.option(
     "--temperature",
     type=click.FloatRange(0, 10, min_open=True),

@@ -94,12 +94,7 @@ class PhotoOptions:
         return {"model": [_fingerprint(place) for place in places], "device": self.device, "mp": self.max_megapixels}
 
 
-format_option = click.option(
-    "--format",
-    "export",
-    type=click.Choice(outputs.FORMATS),
-    help="Write another program's format. yolo needs -o FOLDER.",
-)
+format_option = click.option("--format", "export", type=click.Choice(outputs.FORMATS), help="Another program's format.")
 
 
 PATH_HELP = """
@@ -121,7 +116,7 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--size",
         type=click.IntRange(16, 4096),
-        help="Resize photos to this many pixels on the long side. Default: the model's.",
+        help="Long side of the resized photos. Default: the model's.",
     )
     @options.model_option
     @options.device_option
@@ -132,9 +127,7 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
     @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
     @options.max_megapixels_option
-    @click.option(
-        "-q", "--quiet", is_flag=True, help="Show no progress bar and no messages; skipped photos are still named."
-    )
+    @click.option("-q", "--quiet", is_flag=True, help="No progress bar, no messages; skipped photos are named.")
     @wraps(command)
     def asking(**options: Any) -> None:
         shared = {name: options.pop(name) for name in PhotoOptions.__dataclass_fields__ if name in options}

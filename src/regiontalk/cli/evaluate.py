@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
     from regiontalk.evaluation.language import CorpusScorer, SentenceScorer
 
-without_option = click.option(
-    "--without", type=click.Choice(["meteor"]), help="Leave out METEOR, which needs its tables."
-)
+without_option = click.option("--without", type=click.Choice(["meteor"]), help="Leave out METEOR and its tables.")
 
 
 @click.group()
@@ -51,18 +49,10 @@ for _verb in (alignment, find, grounding, names, vector_lengths, judge, queries,
 
 @command.command()
 @compared
-@click.option(
-    "--protocol",
-    type=click.Choice(["densecap", "joint"]),
-    default="densecap",
-    show_default=True,
-    help="Whose rules to follow.",
-)
+@click.option("--protocol", type=click.Choice(["densecap", "joint"]), default="densecap", show_default=True)
 @click.option("--last-truth-slip", is_flag=True, help="Repeat a bug of DenseCap's released evaluator.")
 @click.option("--no-box-check", is_flag=True, help="Do not check whether the boxes have the right format.")
-@click.option(
-    "--no-reference-scores", is_flag=True, help="Leave out the scores of a constant caption and of a held-out person."
-)
+@click.option("--no-reference-scores", is_flag=True, help="Leave out the constant caption and the held-out person.")
 @without_option
 @click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR. Default: one per core.")
 @click.option("-o", "--output", type=FILE, help="Also write an HTML report.")
@@ -109,9 +99,7 @@ def _write_report(
 @command.command()
 @compared
 @without_option
-@click.option(
-    "--training", type=INPUT, help="Records: count the sentences that are in their train split word for word."
-)
+@click.option("--training", type=INPUT, help="Records: count the sentences that are also in their train split.")
 @measured("captions")
 def captions(
     *,

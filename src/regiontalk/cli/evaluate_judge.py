@@ -23,17 +23,9 @@ if TYPE_CHECKING:
 @click.option("--predictions", type=INPUT, help="JSON lines from caption, describe or predict.")
 @click.option("--truth", "--data", "truth", type=INPUT, help="The records, if the photos are those of a data set.")
 @split_option
-@click.option(
-    "--photos",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    help="Judge a random sample of this many photos.",
-)
+@click.option("--photos", type=click.IntRange(min=1), default=50, show_default=True, help="Size of the random sample.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed of the sample.")
-@click.option(
-    "--top", type=click.IntRange(min=1), default=5, show_default=True, help="At most this many captions per photo."
-)
+@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Most captions per photo.")
 @probability_option("--threshold", "Leave out regions with a lower score.", Shown.threshold)
 @probability_option("--confidence", "Leave out captions with a lower confidence.", 0.0)
 @click.option("-o", "--output", type=FILE, help="Write a page (.html) on which captions are judged.")
@@ -43,12 +35,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Write sheets with numbered boxes, and a file of verdicts to fill in, to this new folder.",
 )
-@click.option(
-    "--judged",
-    type=INPUT,
-    multiple=True,
-    help="A file of verdicts, one option per judge: print the shares and the agreement.",
-)
+@click.option("--judged", type=INPUT, multiple=True, help="The verdicts of one judge. Can be repeated.")
 @measured("judged")
 def judge(
     *,

@@ -49,7 +49,7 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
     "--queries",
     "asked_in",
     type=INPUT,
-    help="What `evaluate queries` printed. Default: queries are drawn from the truth.",
+    help="What `evaluate queries` printed. Default: drawn from the truth.",
 )
 @click.option("--predictions", type=INPUT, help="The answers of any system, as JSON lines…")
 @click.option("--model", type=options.MODEL, help="…or the model that answers; `embedded`: the package's.")

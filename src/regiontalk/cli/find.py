@@ -28,19 +28,10 @@ MOST_PHRASES = 100
 
 @click.command()
 @click.argument("phrase")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    help="At most this many regions per photo and phrase. Default: all likely ones.",
-)
-@probability_option(
-    "--threshold",
-    "Leave out regions that are less likely. Default: the model's. 0 always shows the best match.",
-)
+@click.option("--top", type=click.IntRange(min=1), help="Regions per photo and phrase. Default: all likely ones.")
+@probability_option("--threshold", "Leave out less likely regions. Default: the model's. 0 always shows the best.")
 @format_option
-@click.option(
-    "--look-again", is_flag=True, help="Look at the photos even if they are in an index: slower, but more accurate."
-)
+@click.option("--look-again", is_flag=True, help="Look at photos even if they are indexed: slower, but more accurate.")
 @heads_option
 @photo_options
 def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any) -> None:

@@ -33,9 +33,7 @@ SHOWN = 5  # of the settings that were tried
 @click.argument("data", type=PLACE, nargs=-1, required=True)
 @click.option("-o", "--output", type=PLACE, help="Write the fitted model to this new folder.")
 @click.option("--only", type=click.Choice(PARTS), multiple=True, help="Fit only this part. Can be repeated.")
-@click.option(
-    "--split", type=click.Choice(["dev", "train"]), default="dev", show_default=True, help="The photos to fit on."
-)
+@click.option("--split", type=click.Choice(["dev", "train"]), default="dev", show_default=True, help="What to fit on.")
 @click.option("--photos", type=click.IntRange(min=1), help="Use only this many photos of each DATA, evenly spaced.")
 @click.option("--diagram", type=FILE, help="Draw the calibration before and after the fit, as SVG.")
 @workers_option

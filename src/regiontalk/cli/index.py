@@ -51,16 +51,12 @@ def check_one_place(place: Path | None, store: str | None) -> None:
 @options.workers_option
 @options.engine_option
 @options.address_option
-@click.option(
-    "--prune", is_flag=True, help="Drop deleted photos from the index, even if they are more than half of it."
-)
+@click.option("--prune", is_flag=True, help="Drop deleted photos, even if they are more than half of the index.")
 @click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or to use another model.")
 @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object that says what was done.")
 @options.max_megapixels_option
-@click.option(
-    "-q", "--quiet", is_flag=True, help="Show no progress bar and no messages; skipped photos are still named."
-)
+@click.option("-q", "--quiet", is_flag=True, help="No progress bar, no messages; skipped photos are named.")
 def command(
     *,
     folder: Path,

@@ -20,9 +20,7 @@ from regiontalk.types import Description, ImageRegions
 @click.command()
 @click.argument("model", type=options.MODEL)
 @click.argument("data", type=options.PLACE)
-@click.option(
-    "-o", "--output", type=options.FILE, required=True, help="The file to write: JSON lines, one photo per line."
-)
+@click.option("-o", "--output", type=options.FILE, required=True, help="Output file: JSON lines, one photo per line.")
 @options.test_split_option
 @click.option(
     "--regions",

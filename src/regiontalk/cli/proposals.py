@@ -24,9 +24,7 @@ from regiontalk.runs import recording
 @click.argument("data", type=options.PLACE)
 @click.argument("out", type=options.FILE)
 @options.one_split_option
-@click.option(
-    "--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="How many regions per photo."
-)
+@click.option("--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="Regions a photo.")
 @edge_model_option
 @options.device_option
 @options.workers_option

@@ -21,22 +21,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("given", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show at most this many photos.")
-@probability_option(
-    "--threshold",
-    "Leave out photos that are less likely. Default: the model's. 0 always shows the best matches.",
-)
-@click.option(
-    "--since", default="", metavar="DATE", help="Only photos taken on or after this date: 2021, 2021-05 or 2021-05-30."
-)
-@click.option("--until", default="", metavar="DATE", help="Only photos taken on or before this date.")
-@click.option(
-    "--like", type=click.Path(), metavar="PHOTO", help="Instead of PHRASE: find photos that look like this one."
-)
-@click.option(
-    "--box",
-    metavar='"x0,y0,x1,y1"',
-    help="With --like: find photos that look like this part of it, in pixels or fractions.",
-)
+@probability_option("--threshold", "Leave out less likely photos. Default: the model's. 0 always shows the best.")
+@click.option("--since", default="", metavar="DATE", help="Only photos taken since: 2021, 2021-05 or 2021-05-30.")
+@click.option("--until", default="", metavar="DATE", help="Only photos taken up to this date.")
+@click.option("--like", type=click.Path(), metavar="PHOTO", help="Instead of PHRASE: find photos that look like this.")
+@click.option("--box", metavar='"x0,y0,x1,y1"', help="With --like: only this part of it, in pixels or fractions.")
 @place_option
 @store_option
 @model_option

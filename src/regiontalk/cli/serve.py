@@ -25,30 +25,15 @@ def _limit_option(name: str, field: str, most: float, default: float, help: str)
 @place_option
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8765,
-    show_default=True,
-    help="The port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="Another host name that requests may use."
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
+@click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="A host name to accept.")
 @click.option(
     "--model",
     type=MODEL,
     metavar="DIR|fast",
     help="A model folder; fast: the package's fast model; default: its strong one.",
 )
-@click.option(
-    "-j",
-    "--workers",
-    type=click.IntRange(1, 64),
-    default=2,
-    show_default=True,
-    help="How many processes look at photos.",
-)
+@click.option("-j", "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes for photos.")
 @max_megapixels_option
 @_limit_option("--max-megabytes", "megabytes", 1000, 25.0, "Refuse larger uploads.")
 @_limit_option("--timeout", "seconds", 3600, 20.0, "Seconds that an upload may take, and the work on one photo.")

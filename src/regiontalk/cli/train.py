@@ -48,13 +48,7 @@ class ProgressWatcher:
 @click.command()
 @click.argument("recipe", type=PLACE)
 @click.option("-o", "--output", type=PLACE, help="The run's folder (default: runs/RECIPE).")
-@click.option(
-    "--set",
-    "changes",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change a key of the recipe: --set run.steps=500. Can be repeated.",
-)
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key: --set run.steps=500.")
 @click.option(
     "--from",
     "init_from",
@@ -62,16 +56,8 @@ class ProgressWatcher:
     help="Start from these weights: embedded (the package's model), a model folder, or another run.",
 )
 @click.option("--resume", is_flag=True, help="Resume from the run's newest checkpoint, if there is one.")
-@click.option(
-    "--minutes", type=float, help="Stop after this time and write a checkpoint, from which --resume continues."
-)
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="auto: the GPU if there is one.",
-)
+@click.option("--minutes", type=float, help="Stop with a checkpoint after this time; --resume continues.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--strict", is_flag=True, help="Stop at a photo that cannot be read, instead of skipping it.")
 @quiet_option
 def command(
