@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import regiontalk
+from regiontalk import loading
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 60_000_000
@@ -19,25 +19,23 @@ CAPTION = "from regiontalk.cli.main import main; main()"
 
 
 @pytest.fixture(scope="module")
-def wheel(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of the tree; where no model is embedded yet, a tiny one stands in."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of the tree."""
     desk = tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, desk)
     shutil.copytree(ROOT / "src", desk / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    if not regiontalk.EMBEDDED.is_dir():
-        shutil.copytree(tiny_model, desk / "src" / "regiontalk" / "weights")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
     subprocess.run(command, cwd=desk, check=True, capture_output=True, timeout=120)
     (built,) = (desk / "dist").iterdir()
     return built
 
 
-def test_the_model_is_in_the_wheel(wheel: Path, tiny_model: Path) -> None:
-    model = regiontalk.EMBEDDED if regiontalk.EMBEDDED.is_dir() else tiny_model
+def test_the_models_are_in_the_wheel(wheel: Path) -> None:
+    models = loading.own_models().values()
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {f"regiontalk/weights/{file.name}" for file in model.iterdir()} <= names
+    assert {f"regiontalk/{model.name}/{file.name}" for model in models for file in model.iterdir()} <= names
     assert {*(f"regiontalk/page.{kind}" for kind in ("html", "css", "js")), "regiontalk/py.typed"} <= names
     assert wheel.stat().st_size <= LARGEST
 
@@ -58,3 +56,4 @@ def test_it_captions_photos_alike_every_time(wheel: Path, examples: Path, tmp_pa
     assert b'"caption": "' in found
     assert caption() == found
     assert caption("-j", "2") == found
+    assert caption("--model", "fast") != found
