@@ -27,6 +27,10 @@ def test_a_place_on_this_machine() -> None:
 
 
 def test_an_address_survives_being_a_path() -> None:
-    for address in ("s3://bucket/out.parquet", "s3://bucket/x?scheme=http&endpoint_override=127.0.0.1:9"):
+    for address in (
+        "s3://bucket/out.parquet",
+        "file:///tmp/x",
+        "s3://bucket/x?scheme=http&endpoint_override=127.0.0.1:9",
+    ):
         assert addresses.full_address(Path(address)) == address
     assert addresses.full_address("out") == str(Path.cwd() / "out")

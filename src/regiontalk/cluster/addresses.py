@@ -51,5 +51,6 @@ def reason(error: Exception) -> str:
 def full_address(place: object) -> str:
     """A folder's full path; an address, which a Path has written with one slash, as it was given."""
     scheme, colon, rest = str(place).partition(":/")
-    is_address = colon and scheme.isalnum() and len(scheme) > 1
-    return f"{scheme}{SIGN}{rest.lstrip('/')}" if is_address else os.path.abspath(str(place))  # noqa: PTH100
+    if not colon or not scheme.isalnum() or len(scheme) < 2:
+        return os.path.abspath(str(place))  # noqa: PTH100
+    return f"{scheme}{SIGN}{'/' if scheme == 'file' else ''}{rest.lstrip('/')}"
