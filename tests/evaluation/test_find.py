@@ -64,7 +64,8 @@ def test_seeking_is_what_find_does(aligning_model: Path, scenes: Path) -> None:
     assert [one.here for one in sought] == [True] * len(record.regions) + [False]
     assert sought[-1].evidence is None
     for region, one in zip(record.regions, sought, strict=False):
-        found = asked.ask(record, lambda photo, phrase=region.phrase: asked.model.find(photo, phrase, threshold=0))
+        with asked.open(record) as photo:
+            found = asked.model.find(photo, region.phrase, threshold=0)
         likely = one.probabilities(FindConfig())
         assert found.closest == pytest.approx(likely.max())
         factor = record.width / found.width
