@@ -18,9 +18,6 @@ FORMER = dict.fromkeys(
         "sentences-attention-beam7",
     ),
     "compact-3, the model in the package up to 0.2.0",
-) | dict.fromkeys(
-    ("retrieval-vit-both",),
-    "vit-2, the model in the package in 0.3.0 and 0.4.0",
 )
 """Remarks on runs that are older than the model in the package."""
 
