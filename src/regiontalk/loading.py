@@ -20,8 +20,10 @@ def own_models() -> dict[str, Path]:
 
 
 def place_of(model: str | Path | None) -> Path:
-    """A model folder by its path, or the package's by name; None: the strong one. `./fast` is a folder."""
-    return EMBEDDED if model is None else own_models().get(str(model), Path(model))
+    """A model folder by its path, or the package's by name; None: the strong one. `"./fast"` is a folder."""
+    if model is None:
+        return EMBEDDED
+    return own_models().get(model, Path(model)) if isinstance(model, str) else model
 
 
 def named(called: str) -> str | None:

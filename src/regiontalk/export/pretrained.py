@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -69,7 +70,7 @@ class Pretrained:
         net.load_state_dict(weights)
 
 
-def load_pretrained(place: str) -> Pretrained:
+def load_pretrained(place: str | Path) -> Pretrained:
     """`embedded` or `fast`, a model folder, or a run's folder or checkpoint."""
     path = loading.place_of(place)
     if place in loading.own_models() or (path / INFO).exists():

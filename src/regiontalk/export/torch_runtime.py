@@ -36,7 +36,7 @@ def open_torch_runtime(place: Path, device: str | torch.device = "cpu", heads: I
         folder = read_model_folder(place)
         for name, one in opened.items():
             check_head(name, one.head.info, folder.graphs, str(place))
-        pretrained = load_pretrained(str(place))
+        pretrained = load_pretrained(place)
         return TorchRuntime(pretrained.net.to(device), pretrained.words, folder.info, opened, folder)
     checkpoint = find_checkpoint(place)
     trained = load_fcln(checkpoint, torch.device(device))
