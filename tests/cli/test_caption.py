@@ -98,7 +98,7 @@ def test_the_model_folder_is_asked_for(desk: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(regiontalk, "load", lambda folder, **_: asked.append(folder) or stand_in)
     assert run(["caption", "a.jpg", "-q"]) == 0
     assert run(["caption", "a.jpg", "-q", "--model", "mine"]) == 0
-    assert asked == [None, "mine"]
+    assert asked == [None, Path("mine")]
 
 
 @pytest.mark.parametrize("workers", ["1", "3"])

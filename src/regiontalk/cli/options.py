@@ -32,6 +32,10 @@ class ModelPath(click.Path):
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         return super().convert(loading.own_models().get(str(value), value), parameter, context)
 
+    def shell_complete(self, _context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
+        names = [name for name in loading.own_models() if incomplete and name.startswith(incomplete)]
+        return [*map(CompletionItem, names), CompletionItem(incomplete, type="dir")]
+
 
 MODEL = ModelPath(path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
