@@ -81,3 +81,23 @@ class Section:
 
 def _series(run: Run) -> str:
     return next((one for one in SERIES if run["name"].startswith(one)), "")
+
+
+def sentence_columns() -> tuple[Column, ...]:
+    bleu = [Column(f"BLEU-{n}", (f"bleu{n}",), digits=1) for n in (1, 2, 3, 4)]
+    named = {"METEOR": "meteor", "CIDEr": "cider", "ROUGE-L": "rouge_l"}
+    return (*bleu, *(Column(heading, (key,), digits=1) for heading, key in named.items()))
+
+
+def rank_columns() -> tuple[Column, ...]:
+    headings = ("R@1", "R@5", "R@10", "med. r")
+    directions = {"image_to_text": "image → sentence ", "text_to_image": "sentence → image "}
+    return tuple(
+        Column(arrow + heading, (direction, key), 1, 1)
+        for direction, arrow in directions.items()
+        for heading, key in zip(headings, RANKS, strict=True)
+    )
+
+
+def milliseconds(**headings: str) -> tuple[Column, ...]:
+    return tuple(Column(heading, (key,), 1, 1) for key, heading in headings.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from columns import RANKS, Column, Section
+from columns import RANKS, Column, Section, milliseconds, rank_columns, sentence_columns
 
 PACKAGE = ("vit", "fast")
 """Parts of the names of runs of the models in the package; they come first."""
@@ -20,26 +20,6 @@ FORMER = dict.fromkeys(
     "compact-3, the model in the package up to 0.2.0",
 )
 """Remarks on runs that are older than the model in the package."""
-
-
-def _sentence_columns() -> tuple[Column, ...]:
-    bleu = [Column(f"BLEU-{n}", (f"bleu{n}",), digits=1) for n in (1, 2, 3, 4)]
-    named = {"METEOR": "meteor", "CIDEr": "cider", "ROUGE-L": "rouge_l"}
-    return (*bleu, *(Column(heading, (key,), digits=1) for heading, key in named.items()))
-
-
-def _rank_columns() -> tuple[Column, ...]:
-    headings = ("R@1", "R@5", "R@10", "med. r")
-    directions = {"image_to_text": "image → sentence ", "text_to_image": "sentence → image "}
-    return tuple(
-        Column(arrow + heading, (direction, key), 1, 1)
-        for direction, arrow in directions.items()
-        for heading, key in zip(headings, RANKS, strict=True)
-    )
-
-
-def _milliseconds(**headings: str) -> tuple[Column, ...]:
-    return tuple(Column(heading, (key,), 1, 1) for key, heading in headings.items())
 
 
 MAP, STRICT = Column("mAP", ("map",)), Column("METEOR ≥ .1", ("map_strict",))
@@ -184,7 +164,7 @@ SECTIONS = (
         KFF,
         "One sentence a photo",
         "K&FF table 2, in percent (CIDEr × 100). “In training”: sentences that are word for word in the training data.",
-        (*_sentence_columns(), Column("in training", ("in_training",), digits=1)),
+        (*sentence_columns(), Column("in training", ("in_training",), digits=1)),
         published="captions",
         steps=True,
     ),
@@ -194,7 +174,7 @@ SECTIONS = (
         "Images by sentences, sentences by images",
         "K&FF table 1: recall in percent and median rank, 1,000 photos and 5,000 sentences unless said. Figures of a "
         "run that kept its five best checkpoints on dev are their mean, as in the paper.",
-        _rank_columns(),
+        rank_columns(),
         published="ranking",
         steps=True,
     ),
@@ -245,7 +225,7 @@ SECTIONS = (
         "Captions of given regions",
         "K&FF table 3, in percent (CIDEr × 100): what is said of boxes that people drew, by nets that learned from "
         "sentences of whole photos. A row's remark says what the detector knew whose codes they read.",
-        _sentence_columns(),
+        sentence_columns(),
         published="regions",
         steps=True,
     ),
@@ -289,7 +269,7 @@ SECTIONS = (
         "100 at a time (“batched”). Weights are at random, so that captions are as long as they may be, and the FCLN's "
         "boxes suppress each other less than a trained one's: its RNN has more to say here than it would have.",
         (
-            *_milliseconds(
+            *milliseconds(
                 proposals_ms="proposals", cnn_recognition_ms="CNN + recognition", rnn_ms="RNN", total_ms="in all"
             ),
             Column("times the FCLN's", ("times_fcln",), 1, 1),
@@ -301,14 +281,14 @@ SECTIONS = (
         SPEED,
         "Describing a photo on two CPU cores",
         "`benchmarks/describe.py`, milliseconds a photo.",
-        _milliseconds(backbone_ms="backbone alone", beam_1_ms="beam 1", beam_7_ms="beam 7"),
+        milliseconds(backbone_ms="backbone alone", beam_1_ms="beam 1", beam_7_ms="beam 7"),
     ),
     Section(
         "speed-align",
         SPEED,
         "Aligning a sentence on two CPU cores",
         "`benchmarks/align.py`, milliseconds a photo and sentence.",
-        _milliseconds(caption_ms="captioning it", align_ms="aligning", align_long_ms="a sentence of several windows"),
+        milliseconds(caption_ms="captioning it", align_ms="aligning", align_long_ms="a sentence of several windows"),
     ),
     Section(
         "large-photos",
@@ -319,7 +299,7 @@ SECTIONS = (
         "best boxes, how many lie where a full decode has them, against how many do when a single value of a single "
         "pixel is changed by one: in 8 bits, boxes are no more certain than that.",
         (
-            *_milliseconds(small_ms="640×480", large_ms="12 megapixels", progressive_ms="progressive"),
+            *milliseconds(small_ms="640×480", large_ms="12 megapixels", progressive_ms="progressive"),
             Column("times the small one", ("large_over_small",), 1, 2),
             Column("boxes within 1 %", ("reduced_boxes_within_1_percent",), digits=0),
             Column("one value changed", ("one_value_changed_boxes_within_1_percent",), digits=0),
@@ -359,10 +339,10 @@ SECTIONS = (
         "`benchmarks/serve.py`: milliseconds of a photo of 12 megapixels sent to an idle server, against captioning "
         "it; then 200 clients that send it all at once for a minute, and how long health takes meanwhile.",
         (
-            *_milliseconds(caption_ms="captioned", serve_ms="sent"),
+            *milliseconds(caption_ms="captioned", serve_ms="sent"),
             Column("times captioning", ("slower_than_caption",), 1, 2),
             Column("answered a second", ("answered_per_second",), 1, 1),
-            *_milliseconds(health_ms_median="health, median", health_ms_most="health, most"),
+            *milliseconds(health_ms_median="health, median", health_ms_most="health, most"),
             Column("MB, first half", ("memory_mb_first_half",), 1, 0),
             Column("MB, second half", ("memory_mb_second_half",), 1, 0),
         ),
@@ -389,7 +369,7 @@ SECTIONS = (
         "and how many of the exact scan's ten best photos are found.",
         (
             Column("vectors", ("vectors",), 1, 0),
-            *_milliseconds(query_ms="query ms", exact_ms="exact ms"),
+            *milliseconds(query_ms="query ms", exact_ms="exact ms"),
             Column("of the exact scan's time", ("query_over_exact",), 1, 3),
             Column("recall@10", ("recall_at_10",), 1, 3),
             Column("queries", ("queries",), 1, 0),
@@ -406,7 +386,7 @@ SECTIONS = (
         "`benchmarks/precisions.py`: the detector without heads on 200 dev photos, two CPU cores.",
         (
             Column("MB", ("megabytes",), 1, 1),
-            *_milliseconds(ms_per_photo="ms a photo"),
+            *milliseconds(ms_per_photo="ms a photo"),
             Column("mAP", ("dense_map",)),
             Column("METEOR ≥ .1", ("dense_map_strict",)),
             Column("boxes alone", ("detection_map",)),
@@ -421,7 +401,7 @@ SECTIONS = (
         "Made-up photos of 720×600 on an H200, 300 proposals, milliseconds a photo.",
         (
             Column("batch", ("batch",), 1, 0),
-            *_milliseconds(
+            *milliseconds(
                 ms_per_photo="in all",
                 ms_find="proposals",
                 ms_choose="suppression",
