@@ -5,6 +5,7 @@
 #     docs/record.sh [PART...]
 #
 #     package            the model in the package on Flickr8k's test photos: regions, sentences, alignments (15 minutes)
+#     everyday           the same on the COCO photos that are held out for testing (20 minutes)
 #     names              whether it names the objects of COCO's dev photos (1 minute)
 #     fast               the package's fast model: regions, names, sentences, alignments, speed (25 minutes)
 #     find               phrases found on its regions, photos by search, and DenseCap's table 2 (80 minutes)
@@ -51,6 +52,16 @@ record_package() {
     regiontalk evaluate captions --truth $data --split test --predictions $work/beam1.jsonl --training $data --record docs/runs/sentences-vit-beam1
     regiontalk evaluate alignment $model --truth $data --record docs/runs/align-vit
     regiontalk evaluate grounding $model --truth $data --record docs/runs/align-vit-grounding --note "$taught"
+}
+
+record_everyday() {
+    regiontalk predict $model $coco --split test -o $work/regions.jsonl
+    regiontalk evaluate dense --truth $coco --split test --predictions $work/regions.jsonl --record docs/runs/dense-vit-coco --note "the truth: object names, phrases from sentences and some of Visual Genome's"
+    regiontalk evaluate calibration --truth $coco --split test --predictions $work/regions.jsonl --record docs/runs/calibration-vit-coco
+    regiontalk evaluate names --model $model --data $coco --split test --record docs/runs/names-vit-coco
+    regiontalk evaluate alignment $model --truth $coco --record docs/runs/align-vit-coco
+    regiontalk predict $model $coco --split test --sentences --beam 7 -o $work/beam7.jsonl
+    regiontalk evaluate captions --truth $coco --split test --predictions $work/beam7.jsonl --training $coco --record docs/runs/sentences-vit-coco --note "two sentences a photo to compare with, not five"
 }
 
 record_names() {

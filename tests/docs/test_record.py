@@ -66,7 +66,7 @@ def test_an_unknown_part_is_an_error() -> None:
     assert done.returncode == 127
     parts = re.findall(r"^record_(\w+)\(\)", (ROOT / "docs" / "record.sh").read_text(), re.MULTILINE)
     assert set(parts) == {
-        *("package", "names", "fast", "find", "nearest_neighbour", "weak", "coco", "precisions", "suppression"),
+        *("package", "everyday", "names", "fast", "find", "nearest_neighbour", "weak", "coco", "precisions", "suppression"),
         *("speed", "scale", "table1", "table2"),
     }
 
