@@ -37,7 +37,7 @@ from regiontalk.search.store import (
 from regiontalk.types import Region
 
 EXACT = 2000  # photos, of which every one is scored
-NEAREST = 350  # regions that are looked up for each word, and photos for each phrase in captions
+NEAREST = 400  # regions that are looked up for each word, and photos for each phrase in captions
 STATE = np.dtype("<f2")  # of a photo's state
 ENOUGH = 100  # photos that must be left of those when only some are meant; with fewer, all that are meant are scored
 
