@@ -82,15 +82,15 @@ class AugmentationConfig:
     """Probability that a photo is mirrored; never if one of its phrases says left or right."""
     zoom: float = 1.0
     """Photos are scaled by 1/zoom … zoom; what then sticks out is cropped at random."""
-    zooms: int = 0
-    """Not 0: only so many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions anew for every size of
-    a batch, which takes seconds; so let there be few."""
     colour: float = 0.0
     """Largest change of brightness, contrast and saturation."""
     coarse: float = 0.0
     """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged again."""
     zoom_by_batch: bool = False
     """One zoom for all photos of a batch, which are stretched a little to one shape. Faster: nothing is padding."""
+    zooms: int = 0
+    """Not 0: only so many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions anew for every size of
+    a batch, which takes seconds; so let there be few."""
 
     def __post_init__(self) -> None:
         check_range(1, zoom=self.zoom)
