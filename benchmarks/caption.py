@@ -139,7 +139,7 @@ def measure(model: Path, repeats: int, threads: int) -> dict[str, Any]:
             "paper": Model(OnnxRuntime(paper_model(folder / "paper", ours.info.prediction.longest), threads)),
         }
         stages = take_turns(models, photo.read_bytes(), repeats)
-    warm, folder_of = stages["ours"]["photo"], read_model_folder(model)
+    warm, stored = stages["ours"]["photo"], read_model_folder(model)
     wordless = stages["paper"]["propose"] + stages["paper"]["recognize"]
     return {
         "model": ours.info.name,
@@ -148,7 +148,7 @@ def measure(model: Path, repeats: int, threads: int) -> dict[str, Any]:
         "speedup_over_paper": stages["paper"]["photo"] / warm,
         "speedup_over_paper_without_its_words": wordless / warm,
         "speedup_over_torch": stages["torch"]["photo"] / warm,
-        "model_mb": sum(map(len, [*folder_of.graphs.values(), *head_graphs(folder_of).values()])) / 1e6,
+        "model_mb": sum(map(len, [*stored.graphs.values(), *head_graphs(stored).values()])) / 1e6,
         "milliseconds": stages,
         **figures,
         "cold_allowed_seconds": 2 * warm / 1e3 + 1,

@@ -30,7 +30,7 @@ class ModelPath(click.Path):
     """A model folder or a run; `embedded` and `fast` are the package's own."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        return super().convert(loading.own_models().get(str(value), value), parameter, context)
+        return super().convert(loading.place_of(value), parameter, context)
 
     def shell_complete(self, _context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
         names = [name for name in loading.own_models() if incomplete and name.startswith(incomplete)]

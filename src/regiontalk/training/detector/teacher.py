@@ -61,6 +61,7 @@ class Teacher:
             raise UsageError(f"{wanted.backbone} cannot be a student: its maps are not as wide as its teacher's")
         kept = {name: value for name, value in self.net.state_dict().items() if not name.startswith("backbone.")}
         net.load_state_dict(net.state_dict() | kept)
+        freeze_all_but_backbone(net)
         return replace(recipe, net=config), net
 
     @torch.no_grad()
@@ -82,7 +83,8 @@ def freeze_all_but_backbone(net: FCLN) -> None:
 
 
 def imitation_losses(student: Answers, teacher: Answers, sizes: Tensor) -> dict[str, Tensor]:
-    """How far the student is from its teacher; 1 is as far as one that always gives the mean."""
+    """How far the student is from its teacher: in the maps, in units of their variance; in the codes, in units of their
+    squares; in the probabilities of words, in nats a word."""
     inside = cells_inside(sizes, *teacher.features.shape[2:])
     maps = map_difference(student.features, teacher.features, inside) + map_difference(
         student.deep, teacher.deep, inside
