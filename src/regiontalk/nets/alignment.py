@@ -163,6 +163,10 @@ class AlignmentNet(nn.Module):
             self.words = WordVectors(tokens, config)
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
+    def code_layers(self) -> list[nn.Module]:
+        """The layers that read codes."""
+        return [self.regions]
+
     def read(self, texts: Texts) -> Tensor:
         """The vectors (W, h) of all words, sentence after sentence."""
         if self.config.words == "edges":

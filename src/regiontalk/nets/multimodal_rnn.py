@@ -105,6 +105,10 @@ class MultimodalRNN(nn.Module):
             self.word.bias[self.config.hidden : 2 * self.config.hidden] = 1.0
         self.image.bias[self.word.out_features :] = 1.0  # m_v starts near 1
 
+    def code_layers(self) -> list[nn.Module]:
+        """The layers that read codes."""
+        return [self.image, self.remember] if self.config.attention else [self.image]
+
     @torch.no_grad()
     def standardise(self, views: Tensor, regions: Tensor) -> None:
         """Takes means and stds from training views (M, N, D) and regions (M', D)."""

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.training.checkpoints import latest_checkpoint, load_alignment, read_tensors
 from regiontalk.training.engine import Engine
 from regiontalk.training.heads.alignment import AlignmentTask
@@ -158,11 +159,29 @@ def test_word_vectors_from_a_file(alignment_recipe: Path, tmp_path: Path) -> Non
         ("net.train_embedding=false", "word_vectors.path"),
         ("net.weigh_words=true", "weigh_words"),
         ("data=[]", "data"),
+        ("keep_words=true", "keep_words needs init_from"),
     ],
 )
 def test_impossible_recipes(change: str, said: str, alignment_recipe: Path) -> None:
     with pytest.raises(UsageError, match=said):
         load_recipe(alignment_recipe, (change,))
+
+
+def test_only_what_reads_codes_learns_where_words_are_kept(alignment_recipe: Path, tmp_path: Path) -> None:
+    Engine(begin(alignment_recipe, "run.steps=2"), tmp_path / "first", CPU, Nobody()).train()
+    codes = load_recipe(alignment_recipe, ()).data[0].codes
+    other = tmp_path / "other.npz"
+    replace(CodedPhotos.load(Path(codes)), detector="another").save(other)
+    changes = (f"init_from={tmp_path / 'first'}", f"data.0.codes={other}", "run.steps=3")
+    with pytest.raises(ModelError, match="another detector"):
+        begin(alignment_recipe, *changes)
+    task = begin(alignment_recipe, *changes, "keep_words=true")
+    before = {name: value.clone() for name, value in task.net.state_dict().items()}
+    Engine(task, tmp_path / "second", CPU, Nobody()).train()
+    after = load_alignment(latest_checkpoint(tmp_path / "second" / "checkpoints"))
+    changed = {name for name, value in after.net.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == {"regions.linear.weight", "regions.linear.bias"}
+    assert (after.state["detector"], after.words) == ("another", task.words)
 
 
 def test_too_few_photos_for_a_batch(alignment_recipe: Path) -> None:

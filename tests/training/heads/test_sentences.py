@@ -227,3 +227,19 @@ def test_a_run_starts_from_another(begin: Callable[..., SentencesTask], tmp_path
         assert torch.equal(value, task.net.state_dict()[name]), name
     with pytest.raises(UsageError, match=r"its \[net\] is not that of this recipe"):
         begin(f'init_from="{tmp_path}"', "net.hidden=8")
+
+
+def test_kept_words_stay_as_they_are(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
+    """Only what reads codes learns."""
+    changes = ("net.attention=4", "run.steps=2")
+    train(begin(*changes), tmp_path / "first")
+    task = begin(f'init_from="{tmp_path / "first"}"', "keep_words=true", *changes)
+    before = {name: value.clone() for name, value in task.net.state_dict().items()}
+    task = train(task, tmp_path / "second").task
+    learned = {name for name, value in task.net.state_dict().items() if not torch.equal(value, before[name])}
+    assert learned == {"image.weight", "image.bias", "remember.weight", "remember.bias"}
+
+
+def test_keeping_words_needs_those_of_a_run(begin: Callable[..., SentencesTask]) -> None:
+    with pytest.raises(UsageError, match="keep_words needs init_from"):
+        begin("keep_words=true")

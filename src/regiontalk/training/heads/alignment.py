@@ -17,7 +17,9 @@ from regiontalk.data.records import Dataset, Record, epoch_order, evenly_spaced
 from regiontalk.errors import DataError, UsageError
 from regiontalk.evaluation.ranking import ScoreMatrix, evaluate_ranking
 from regiontalk.nets.alignment import AlignmentNet, Texts, instance_loss
+from regiontalk.training.checkpoints import load_alignment
 from regiontalk.training.heads.alignment_model import score_matrix
+from regiontalk.training.heads.fine_tuning import learning_parameters, load_head, only_code_layers_learn
 from regiontalk.training.heads.ranking_losses import contrastive_loss, margin_loss
 from regiontalk.training.heads.sentence_encoding import (
     EdgeReader,
@@ -119,30 +121,25 @@ class AlignmentTask(Task):
 
     @classmethod
     def begin(cls, recipe: AlignmentRecipe) -> AlignmentTask:
-        """A new run: the vocabulary from the training sentences, the word embedding from its file."""
+        """A new run."""
         coded = [CodedPhotos.load(Path(data.codes), surroundings=False) for data in recipe.data]
         if len({one.detector for one in coded}) > 1:
             raise UsageError("the data sets' codes are of different detectors")
         records = [list(Dataset(data.path, "train")) for data in recipe.data]
-        sentences = [sentence for own in records for record in own for sentence in record.sentences]
-        words, table = _vocabulary(recipe, sentences)
-        if table is not None:
-            recipe = replace(recipe, net=replace(recipe.net, embedding=table.shape[1]))
-        reader: SentenceReader = WordReader(words)
-        if recipe.parses is not None:
-            dev = [sentence for record in Dataset(recipe.data[0].path, "dev") for sentence in record.sentences]
-            parses = load_parses(Path(recipe.parses), [*sentences, *dev], words)
-            reader = EdgeReader.build(words, sentences, parses)
         torch.manual_seed(recipe.run.seed)
-        net = AlignmentNet(recipe.net, coded[0].codes.shape[2], len(words), len(reader.relations))
-        if table is not None:
-            fill_embedding(net, table)
-        net.regions.standardise(torch.from_numpy(_some_codes(coded[0], records[0], recipe.data[0].codes)))
+        reader: SentenceReader
+        if recipe.init_from is not None:
+            trained = load_head(recipe, recipe.init_from, coded[0], load_alignment)
+            net, reader = trained.net, WordReader(trained.words)
+        else:
+            recipe, net, reader = _new_net(recipe, records, coded)
+        if recipe.keep_words:
+            only_code_layers_learn(net)
         pairs = [
             Pairs.read(own, codes, reader, data.codes)
             for own, codes, data in zip(records, coded, recipe.data, strict=True)
         ]
-        return cls(recipe, words, net, reader, coded, pairs)
+        return cls(recipe, reader.words, net, reader, coded, pairs)
 
     def data_summary(self) -> str:
         pairs = zip(self.pairs, self.recipe.data, strict=True)
@@ -152,8 +149,7 @@ class AlignmentTask(Task):
         return AlignmentBatches(self.pairs, self.reader, self.recipe, rank, ranks)
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        learning = [(name, weight) for name, weight in self.net.named_parameters() if weight.requires_grad]
-        return {"all": build_optimizer(learning, self.recipe.optimizer)}
+        return {"all": build_optimizer(learning_parameters(self.net), self.recipe.optimizer)}
 
     def prepare_step(self, step: int) -> None:
         self.step = step
@@ -197,6 +193,26 @@ class AlignmentTask(Task):
             return {}
         with torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
             return ranking_metrics(score_matrix(net, self.reader, self.coded[0], records, device))
+
+
+def _new_net(
+    recipe: AlignmentRecipe, records: Sequence[Sequence[Record]], coded: Sequence[CodedPhotos]
+) -> tuple[AlignmentRecipe, AlignmentNet, SentenceReader]:
+    """The vocabulary from the training sentences, the word embedding from its file, and the recipe with its size."""
+    sentences = [sentence for own in records for record in own for sentence in record.sentences]
+    words, table = _vocabulary(recipe, sentences)
+    if table is not None:
+        recipe = replace(recipe, net=replace(recipe.net, embedding=table.shape[1]))
+    reader: SentenceReader = WordReader(words)
+    if recipe.parses is not None:
+        dev = [sentence for record in Dataset(recipe.data[0].path, "dev") for sentence in record.sentences]
+        parses = load_parses(Path(recipe.parses), [*sentences, *dev], words)
+        reader = EdgeReader.build(words, sentences, parses)
+    net = AlignmentNet(recipe.net, coded[0].codes.shape[2], len(words), len(reader.relations))
+    if table is not None:
+        fill_embedding(net, table)
+    net.regions.standardise(torch.from_numpy(_some_codes(coded[0], records[0], recipe.data[0].codes)))
+    return recipe, net, reader
 
 
 def _some_codes(coded: CodedPhotos, records: Sequence[Record], place: str) -> NDArray[np.float32]:

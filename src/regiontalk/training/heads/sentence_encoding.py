@@ -35,6 +35,8 @@ class SentenceReader(Protocol):
     """Encodes sentences, and stacks them for the net."""
 
     @property
+    def words(self) -> Vocabulary: ...
+    @property
     def relations(self) -> tuple[str, ...]:
         """Of dependency trees, where it reads those."""
         ...

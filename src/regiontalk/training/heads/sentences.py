@@ -21,7 +21,7 @@ from regiontalk.codes.store import CodedPhotos
 from regiontalk.data.records import Dataset, epoch_order, evenly_spaced
 from regiontalk.errors import DataError, UsageError
 from regiontalk.nets.multimodal_rnn import MultimodalRNN, Seen, packed
-from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
+from regiontalk.training.checkpoints import load_sentence_net
 from regiontalk.training.heads.caption_targets import (
     CaptionTarget,
     known_tokens,
@@ -31,6 +31,7 @@ from regiontalk.training.heads.caption_targets import (
     region_targets,
     stack_codes,
 )
+from regiontalk.training.heads.fine_tuning import learning_parameters, load_head, only_code_layers_learn
 from regiontalk.training.heads.sentence_decoding import Describer, score_descriptions
 from regiontalk.training.loader import StepBatch
 from regiontalk.training.optimizers import build_optimizer
@@ -118,9 +119,12 @@ class SentencesTask(Task):
             raise DataError(f"{recipe.data.path}: no train photo with a text")
         torch.manual_seed(recipe.run.seed)
         if recipe.init_from is not None:
-            net, words = _fine_tune(recipe, Path(recipe.init_from), coded)
+            trained = load_head(recipe, recipe.init_from, coded, load_sentence_net)
+            net, words = trained.net, trained.words
         else:
             net, words = _new_net(recipe, targets["train"], coded)
+        if recipe.keep_words:
+            only_code_layers_learn(net)
         return cls(recipe, words, net, coded, targets)
 
     def data_summary(self) -> str:
@@ -133,7 +137,7 @@ class SentencesTask(Task):
         return SentenceBatches(self.targets["train"], self.coded, self.words, self.recipe, rank, ranks)
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        return {"net": build_optimizer(self.net.named_parameters(), self.recipe.optimizer)}
+        return {"net": build_optimizer(learning_parameters(self.net), self.recipe.optimizer)}
 
     def losses(self, batch: SentenceBatch) -> dict[str, Tensor]:
         return {"sentence": self._loss(self.net, batch, self.recipe.label_smoothing)}
@@ -189,16 +193,6 @@ def _new_net(
     views, codes, places = stack_codes(coded, some, recipe.net.views)
     net.standardise(views, codes[places[:, :, 4] > 0])
     return net, words
-
-
-def _fine_tune(recipe: SentencesRecipe, run: Path, coded: CodedPhotos) -> tuple[MultimodalRNN, Vocabulary]:
-    """The net and the vocabulary of another run."""
-    checkpoint = find_checkpoint(run)
-    trained = load_sentence_net(checkpoint)
-    if trained.recipe.net != recipe.net:
-        raise UsageError(f"{checkpoint}: its [net] is not that of this recipe")
-    coded.check_detector(trained.state["detector"], checkpoint)
-    return trained.net, trained.words
 
 
 def count_tokens(texts: Sequence[str], words: Vocabulary) -> Tensor:

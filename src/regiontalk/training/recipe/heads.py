@@ -76,6 +76,11 @@ class AlignmentRecipe:
     word_vectors: WordVectorsConfig = field(default_factory=WordVectorsConfig)
     parses: str | None = None
     """A file that keeps dependency trees; made when it is not there. For `net.words = "edges"`."""
+    init_from: str | None = None
+    """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
+    keep_words: bool = False
+    """With `init_from`: only the layers that read codes learn. The codes may then be those of another detector, and the
+    graphs that read or write words stay the same for both."""
     losses: AlignmentLossConfig = field(default_factory=AlignmentLossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -87,8 +92,11 @@ class AlignmentRecipe:
             raise UsageError('net.weigh_words belongs to net.score = "cosine", and not to edges')
         if (self.net.words == "edges") != (self.parses is not None):
             raise UsageError('parses belong to net.words = "edges", and to nothing else')
-        if self.word_vectors.path is None and not self.net.train_embedding:
+        if self.init_from is not None and (self.word_vectors.path or self.parses):
+            raise UsageError("init_from goes with neither word_vectors nor parses")
+        if not (self.word_vectors.path or self.init_from or self.net.train_embedding):
             raise UsageError("without word_vectors.path, net.train_embedding must be true")
+        check_keep_words(self)
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,9 @@ class SentencesRecipe:
     """Differs from the paper where it is not 0."""
     init_from: str | None = None
     """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
+    keep_words: bool = False
+    """With `init_from`: only the layers that read codes learn. The codes may then be those of another detector, and the
+    graphs that read or write words stay the same for both."""
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(kind="rmsprop", rate=1e-3, betas=(0.9, 0.999))
     )
@@ -128,6 +139,12 @@ class SentencesRecipe:
             raise UsageError(f"net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
         if not 0 <= self.label_smoothing < 1:
             raise UsageError(f"label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
+        check_keep_words(self)
+
+
+def check_keep_words(recipe: AlignmentRecipe | SentencesRecipe) -> None:
+    if recipe.keep_words and recipe.init_from is None:
+        raise UsageError("keep_words needs init_from: the run whose words are kept")
 
 
 @dataclass(frozen=True)
