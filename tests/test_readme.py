@@ -264,6 +264,7 @@ def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> Non
 
     page = (ROOT / "docs" / "alignment.md").read_text(encoding="utf-8")
     tables = {
+        "### The recipe itself": heads.AlignmentRecipe,
         "### `[[data]]`": heads.CodedDataConfig,
         "### `[net]`": AlignmentConfig,
         "### `[word_vectors]`": heads.WordVectorsConfig,
@@ -272,7 +273,8 @@ def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> Non
     for heading, config in tables.items():
         rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(page, heading), re.MULTILINE)
         explained = {name: read_default(default) for name, default, _ in rows}
-        assert explained == {item.name: written_default(item) for item in dataclasses.fields(config)}, heading
+        fields = [item for item in dataclasses.fields(config) if "Config" not in str(item.type)]
+        assert explained == {item.name: written_default(item) for item in fields}, heading
 
 
 def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
