@@ -133,9 +133,12 @@ class Teller(Runtime):
     def state(self, regions: int) -> State:
         return tuple(np.zeros(regions, dtype=np.float32) for _ in range(3))
 
+    def to_caption(self, regions: int) -> rules.ToCaption:
+        return rules.ToCaption(self.state(regions), np.zeros(regions, dtype=np.float32), np.zeros((regions, 2)))
+
     def say(self, words: int | None = None, regions: int = 1) -> list[str]:
         captions = rules.caption(self, self.state(regions))
-        found = rules.say(self, self.state(regions), np.zeros(regions, dtype=np.float32), captions, words)
+        found = rules.say(self, self.to_caption(regions), captions, words)
         return [WORDS.decode(caption.tokens) for caption in found.captions]
 
 
@@ -215,12 +218,30 @@ class TestWords:
 
     def test_confidence_is_that_of_what_is_said(self) -> None:
         teller = Teller({None: ("a dog", 0.8), 2: ("a dog", 0.9)}, BY_WORDS)
-        state, logits = teller.state(2), np.zeros(2, dtype=np.float32)
-        captions = rules.caption(teller, state)
-        own, longer = (rules.say(teller, state, logits, captions, words).confidences for words in (None, 2))
+        regions = teller.to_caption(2)
+        captions = rules.caption(teller, regions.state)
+        own, longer = (rules.say(teller, regions, captions, words).confidences for words in (None, 2))
         assert own is not None
         assert longer is not None
         assert own.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.8) + 2))] * 2)
         assert longer.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.9) + 2))] * 2)
-        assert rules.say(Teller(LONG), state, logits, captions).confidences is None
-        assert rules.say(teller, teller.state(0), logits[:0], [], 3).captions == []
+        assert rules.say(Teller(LONG), regions, captions).confidences is None
+        assert rules.say(teller, teller.to_caption(0), [], 3).captions == []
+
+    def test_confidence_depends_on_the_place(self) -> None:
+        small = Confidence(("area", "enlarged"), (2.0, -1.0), 0.0, likely=0.5)
+        teller = Teller(LONG, small)
+        places = np.array([[0.5, 0.0], [0.5, 1.0], [0.01, 0.0]])
+        regions = teller.to_caption(3)._replace(places=places)
+        said = rules.say(teller, regions, rules.caption(teller, regions.state))
+        assert said.confidences is not None
+        assert said.confidences.tolist() == pytest.approx(sigmoid(np.array([1.0, 0.0, 0.02])))
+
+
+def test_places_in_a_photo() -> None:
+    boxes = np.array([[0, 0, 40, 30], [0, 0, 20, 30]], dtype=np.float32)
+    small = rules.Frame((20, 15), (40, 30), (2.0, 2.0))
+    assert small.places(boxes).tolist() == [[1.0, 1.0], [0.5, 1.0]]
+    large = rules.Frame((400, 300), (40, 30), (0.1, 0.1))
+    assert large.places(boxes).tolist() == [[1.0, 0.0], [0.5, 0.0]]
+    assert large.places(boxes[:0]).shape == (0, 2)

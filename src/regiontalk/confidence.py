@@ -33,6 +33,8 @@ FEATURES = (
     "logit",  # the recognition network's
     "score",  # the same, as a probability
     "own_least_probability",  # of the caption that the model chose
+    "area",  # of the region, as a share of the photo
+    "enlarged",  # how much a small photo was enlarged for the network (`regions.Frame`)
 )
 
 
@@ -65,9 +67,14 @@ class Confidence:
 
 
 def features(
-    captions: Sequence[Caption], agrees: Sequence[bool], logits: NDArray[np.floating], own: Sequence[Caption]
+    captions: Sequence[Caption],
+    agrees: Sequence[bool],
+    logits: NDArray[np.floating],
+    places: Floats,
+    own: Sequence[Caption],
 ) -> Floats:
-    """(R, F) in the order of `FEATURES`; `own` are the captions that the model chose for the regions."""
+    """(R, F) in the order of `FEATURES`; `places` (R, 2) are the last two of them, `own` the captions that the model
+    chose for the regions."""
     values = [
         (
             caption.mean_logprob,
@@ -80,9 +87,10 @@ def features(
             logit,
             score,
             math.exp(min(chosen.logprobs)),
+            *place,
         )
-        for caption, agreeing, logit, score, chosen in zip(
-            captions, agrees, logits.tolist(), sigmoid(logits).tolist(), own, strict=True
+        for caption, agreeing, logit, score, place, chosen in zip(
+            captions, agrees, logits.tolist(), sigmoid(logits).tolist(), places.tolist(), own, strict=True
         )
     ]
     return np.array(values, dtype=np.float64).reshape(-1, len(FEATURES))

@@ -215,8 +215,8 @@ class Model:
         return rules.to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
 
     def _say(self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int) -> rules.Said:
-        detections = look.detections
-        return rules.say(self.runtime, detections.states(rows), detections.logits[rows], captions, words, beam)
+        regions = look.detections.to_caption(rows, look.frame)
+        return rules.say(self.runtime, regions, captions, words, beam)
 
     def codes(self, look: Look, surroundings: bool = False) -> Codes:
         """What heads read: the whole photo and its `BEST_REGIONS` best regions, or all of the given boxes."""
@@ -396,17 +396,18 @@ class Model:
             for one, evidence in zip(phrases, finder.gather(self.runtime, phrases, seen), strict=True):
                 likely = evidence.probabilities(config)
                 rows, closest = finder.choose(likely, seen.boxes_xyxy, least, top), float(likely.max())
-                said = (closest >= config.likely, self._found(seen, rows, likely), closest, one.unknown)
+                regions = self._found(seen, look.frame, rows, likely)
+                said = (closest >= config.likely, regions, closest, one.unknown)
                 found.append(Finding(*place, one.text, *said, photo=look.photo))
             return tuple(found)
 
         ask: Callable[[PhotoSource], Any] = (lambda source: find(source)[0]) if isinstance(phrase, str) else find
         return _for_each(ask, photo)  # type: ignore[return-value]  # one of them, as the overloads say
 
-    def _found(self, seen: Candidates, rows: Rows, likely: Scores) -> tuple[Region, ...]:
+    def _found(self, seen: Candidates, frame: Frame, rows: Rows, likely: Scores) -> tuple[Region, ...]:
         """Regions with captions."""
-        state = tuple(part[rows] for part in seen.state)
-        said = rules.say(self.runtime, state, seen.logits[rows], rules.caption(self.runtime, state))
+        regions = seen.to_caption(rows, frame)
+        said = rules.say(self.runtime, regions, rules.caption(self.runtime, regions.state))
         return tuple(rules.to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words))
 
 

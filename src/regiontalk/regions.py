@@ -61,6 +61,13 @@ class Frame(NamedTuple):
         boxes = geometry.scale(boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
         return geometry.clip(boxes, *self.photo_size).astype(np.float64)
 
+    def places(self, boxes_xyxy: Floats) -> Scores:
+        """(B, 2) of boxes (B, 4) in input pixels: their share of the photo, and by how many powers of two the photo was
+        enlarged, 0 for one that was large enough."""
+        shares = geometry.area(boxes_xyxy.astype(np.float64)) / math.prod(self.size)
+        enlarged = max(0.0, math.log2(max(self.scale)))
+        return np.stack([shares, np.full(len(shares), enlarged)], axis=1)
+
 
 class Detections(NamedTuple):
     """What the network says of the best proposals of a photo, best first, or of given boxes; in input pixels."""
@@ -81,6 +88,9 @@ class Detections(NamedTuple):
     def states(self, rows: Rows) -> State:
         return tuple(part[rows] for part in self.state)
 
+    def to_caption(self, rows: Rows, frame: Frame) -> ToCaption:
+        return ToCaption(self.states(rows), self.logits[rows], frame.places(self.boxes_xyxy[rows]))
+
     def first(self, count: int) -> Detections:
         """Those of the `count` best proposals: as if no more had been asked for."""
         return Detections(
@@ -91,6 +101,17 @@ class Detections(NamedTuple):
             self.codes[:count],
             tuple(part[:count] for part in self.state),
         )
+
+
+class ToCaption(NamedTuple):
+    """What captions of R regions and their confidence are made from."""
+
+    state: State
+    """The language model's, before START."""
+    logits: Floats
+    """(R,) the recognition network's."""
+    places: Scores
+    """(R, 2) as `Frame.places` gives them."""
 
 
 class Candidates(NamedTuple):
@@ -106,6 +127,10 @@ class Candidates(NamedTuple):
     """The language model's, before START."""
     vectors: Floats | None
     """(R, h); None without an alignment head."""
+
+    def to_caption(self, rows: Rows, frame: Frame) -> ToCaption:
+        places = frame.places(frame.to_input(self.boxes_xyxy[rows]))
+        return ToCaption(tuple(part[rows] for part in self.state), self.logits[rows], places)
 
     def first(self, count: int) -> Candidates:
         vectors = None if self.vectors is None else self.vectors[:count]
@@ -226,20 +251,19 @@ class Said(NamedTuple):
 
 def choices(
     runtime: Runtime,
-    state: State,
-    logits: Floats,
+    regions: ToCaption,
     captions: Sequence[decoding.Caption],
     lengths: Sequence[Iterable[int]],
     beam: int = 1,
 ) -> Choices:
-    """The model's own `captions` of R regions, with states and logits (R,), and for each region captions of `lengths`
-    words at most, without those that were cut off. One word is the head word of the own caption: without an article,
-    the model would name another thing."""
+    """The model's own `captions` of R regions, and for each region captions of `lengths` words at most, without those
+    that were cut off. One word is the head word of the own caption: without an article, the model would name another
+    thing."""
     heads = [head_place(runtime.words.decode(own.tokens).split()) for own in captions]
     alone = [row for row, tried in enumerate(lengths) if 1 in tried and heads[row] >= 0]
     pairs = [(row, length) for row, tried in enumerate(lengths) for length in tried if length > 1]
     tried_rows, tried = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    others = caption(runtime, tuple(part[tried_rows] for part in state), beam, tried) if pairs else []
+    others = caption(runtime, tuple(part[tried_rows] for part in regions.state), beam, tried) if pairs else []
     whole = [_is_whole(one, runtime.words) for one in others]
     tried_rows, others = tried_rows[whole], list(itertools.compress(others, whole))
     every = [*captions, *(_word_of(captions[row], heads[row]) for row in alone), *others]
@@ -247,7 +271,8 @@ def choices(
     names = [own.tokens[place : place + 1] for own, place in zip(captions, heads, strict=True)]
     agrees = [set(names[row]) <= set(one.tokens) for row, one in zip(rows.tolist(), every, strict=True)]
     own = [captions[row] for row in rows.tolist()]
-    return Choices(rows, every, confidence.features(every, agrees, logits[rows], own))
+    features = confidence.features(every, agrees, regions.logits[rows], regions.places[rows], own)
+    return Choices(rows, every, features)
 
 
 def _is_whole(said: decoding.Caption, words: Vocabulary) -> bool:
@@ -262,13 +287,12 @@ def _word_of(own: decoding.Caption, place: int) -> decoding.Caption:
 
 def say(
     runtime: Runtime,
-    state: State,
-    logits: Floats,
+    regions: ToCaption,
     captions: Sequence[decoding.Caption],
     words: int | None = None,
     beam: int = 1,
 ) -> Said:
-    """What is said of R regions, with states and logits (R,), whose own `captions` are of the model's choice.
+    """What is said of R regions, whose own `captions` are of the model's choice.
 
     With `words`, a caption of so many words at most; without, one of up to `MORE` words more than the model's own where
     that is likely, or a shorter one where the own is unsure, of `SHORTEST` words at least.
@@ -278,14 +302,14 @@ def say(
     if words is not None:
         lengths = [(*range(1, min(words, known)), words)] * len(captions)
     elif fitted is not None and known:
-        own = choices(runtime, state, logits, captions, lengths)
+        own = choices(runtime, regions, captions, lengths)
         unsure = confidence.probabilities(own.features, fitted) < fitted.likely
         own_lengths = [len(one.tokens) for one in captions]
         lengths = [
             (*range(SHORTEST, length if less else 0), *range(length + 1, length + MORE + 1))
             for length, less in zip(own_lengths, unsure.tolist(), strict=True)
         ]
-    found = choices(runtime, state, logits, captions, lengths, beam)
+    found = choices(runtime, regions, captions, lengths, beam)
     sure = confidence.probabilities(found.features, fitted)
     chosen = choose(found.rows, found.features, sure, fitted, words)
     return Said([found.captions[place] for place in chosen.tolist()], None if fitted is None else sure[chosen])

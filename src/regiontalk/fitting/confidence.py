@@ -29,8 +29,8 @@ from regiontalk.evaluation.names import is_right, truths_near
 from regiontalk.evaluation.reliability import Judged, summary
 from regiontalk.fitting.cross_validation import cross_validated
 from regiontalk.fitting.regression import logistic_regression, rounded, smoothed
-from regiontalk.model import Model
-from regiontalk.regions import Detections, Rows
+from regiontalk.model import Look, Model
+from regiontalk.regions import Rows
 
 LONGEST = 6  # words that are asked for in choosing `longer`
 CUTS = np.linspace(0.3, 0.7, 41)
@@ -72,7 +72,7 @@ class JudgedCaptions(NamedTuple):
 
 def judge_captions(
     model: Model,
-    detections: Detections,
+    look: Look,
     boxes_xyxy: Floats,
     captions: Mapping[int, Caption],
     record: Record,
@@ -82,7 +82,7 @@ def judge_captions(
     rows = np.array([row for row in captions if truths[row]], dtype=np.intp)
     own = [captions[row] for row in rows.tolist()]
     lengths = [range(1, LONGEST + 1 if model.runtime.words.lengths else 1)] * len(own)
-    found = rules.choices(model.runtime, detections.states(rows), detections.logits[rows], own, lengths)
+    found = rules.choices(model.runtime, look.detections.to_caption(rows, look.frame), own, lengths)
     said = [model.runtime.words.decode(one.tokens) for one in found.captions]
     right = [is_right(text, truths[row]) for text, row in zip(said, rows[found.rows].tolist(), strict=True)]
     added = [_added(text, said[row], record) for text, row in zip(said, found.rows.tolist(), strict=True)]

@@ -77,6 +77,6 @@ def look_at(
     scale = (scale_x * (width / record.width), scale_y * (height / record.height))
     frame = look.frame._replace(photo_size=(record.width, record.height), scale=scale)
     boxes = frame.to_photo(look.detections.boxes_xyxy)
-    judged = judge_captions(model, look.detections, boxes, captions, record) if judge_words else None
+    judged = judge_captions(model, look, boxes, captions, record) if judge_words else None
     detections = look.detections._replace(codes=look.detections.codes[:, :0], state=())
     return SeenPhoto(record, frame, detections, captions, judged)
