@@ -1,4 +1,4 @@
-"""Queries over a large index in PostgreSQL: by pgvector's index, against an exact scan of the same data base.
+"""Queries over a large index in PostgreSQL: by pgvector's index, against an exact scan of the same database.
 
 Photos are made up from real ones: each region's vector is a mixture of those of two regions, with some noise, and
 captions come from the first. The real photos are those of the repository, or with --index those of any index. Queries
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=5000, help="made-up photos")
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--index", type=Path, help="the folder of an index with real photos")
-    parser.add_argument("--store", help="the address of a data base; default: pgserver's, thrown away")
+    parser.add_argument("--store", help="the address of a database; default: pgserver's, thrown away")
     arguments = parser.parse_args()
     model = regiontalk.load()
     with tempfile.TemporaryDirectory() as folder:

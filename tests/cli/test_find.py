@@ -127,6 +127,7 @@ def test_labels_by_prompt(find: Find, capsys: pytest.CaptureFixture[str]) -> Non
         (("a red square", "scene.png", "--threshold", "nan"), 2, "threshold"),
         (("a red square", "nowhere.png"), 4, "nowhere.png"),
         (("a red square", "scene.png", "--format", "xmp"), 2, "whole photos"),
+        (("a red square", "scene.png", "--engine", "ray"), 2, "No such option"),
     ],
 )
 def test_exit_codes(

@@ -93,7 +93,7 @@ def test_exit_codes(
 def test_a_shared_index_answers_as_the_one_in_the_folder(
     photos: Path, tmp_path: Path, aligning_model: Path, search: Search, postgres: Server
 ) -> None:
-    """Two folders in one data base, each brought up to date by itself."""
+    """Two folders in one database, each brought up to date by itself."""
     draw_scene((60, 60)).save(tmp_path / "c.png")
     model, store = ["--model", str(aligning_model), "-q"], ["--store", postgres.address]
     assert run(["index", str(photos), *store, "--rebuild", *model]) == 0

@@ -13,6 +13,7 @@ import regiontalk
 from regiontalk import finder
 from regiontalk.aligner import place_prior
 from regiontalk.data.records import Record, TrueRegion
+from regiontalk.errors import UsageError
 from regiontalk.evaluation.find import seek
 from regiontalk.model import BEST_REGIONS, Model
 from regiontalk.model_settings import FindConfig
@@ -66,6 +67,18 @@ def test_an_index_answers_with_what_the_fit_saw(index: Index, model: Model, monk
     assert found.closest == pytest.approx(float(fitted.probabilities(config).max()), abs=1e-3)
     best = seen.boxes_xyxy[fitted.probabilities(config).argmax()]
     assert found.regions[0].xyxy == pytest.approx(best.tolist(), abs=0.1)
+
+
+def test_one_phrase_gives_one_finding_a_photo(index: Index) -> None:
+    assert index.find("a red square") == [own[0] for own in index.find(["a red square"])]
+    assert index.find([]) == []
+
+
+def test_options_out_of_range_are_refused(index: Index) -> None:
+    with pytest.raises(UsageError, match="threshold"):
+        index.find("a red square", threshold=1.5)
+    with pytest.raises(UsageError, match="top"):
+        index.find("a red square", top=0)
 
 
 def test_a_folder_of_the_index(index: Index) -> None:

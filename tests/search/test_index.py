@@ -120,7 +120,7 @@ def test_another_models_index_is_refused_and_rebuilt(indexed: Path, model: Model
 
 def test_a_damaged_index_is_rebuilt(indexed: Path, model: Model, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
-    (folder / FOLDER / "index.sqlite").write_bytes(b"no data base" * 500)
+    (folder / FOLDER / "index.sqlite").write_bytes(b"no database" * 500)
     index = regiontalk.Index.open(folder, model=model)
     with pytest.raises(IndexProblem, match="damaged"):
         index.search("red")

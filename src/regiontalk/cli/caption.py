@@ -10,7 +10,7 @@ import click
 
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import PhotoOptions, Request, format_option, photo_options
-from regiontalk.cli.options import probability_option
+from regiontalk.cli.options import cluster_options, probability_option
 from regiontalk.errors import UsageError
 from regiontalk.photos import STDIN
 from regiontalk.types import AltText, ImageRegions, Shown
@@ -38,6 +38,7 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
     is_flag=True,
     help="Write alt texts: a sentence if the model is sure of it, else the sure regions.",
 )
+@cluster_options
 @photo_options
 def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None, alt: bool, **options: Any) -> None:
     """Find the regions of photos and caption each one.

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from regiontalk.cli.each_photo import PhotoOptions, Request, photo_options
-from regiontalk.cli.options import heads_option
+from regiontalk.cli.options import cluster_options, heads_option
 from regiontalk.errors import UsageError
 
 
@@ -27,6 +27,7 @@ from regiontalk.errors import UsageError
 )
 @click.option("--seed", type=click.IntRange(min=0), help="For --sample: the random seed. Default: 0.")
 @heads_option
+@cluster_options
 @photo_options
 def command(*, asked: PhotoOptions, **options: Any) -> None:
     """Write one sentence for each photo, with its log-probability.

@@ -54,8 +54,9 @@ class PhotoOptions:
     max_megapixels: float
     quiet: bool
     force: bool
-    engine: str
-    address: str | None
+    engine: str = options.LOCAL
+    address: str | None = None
+    """Of verbs that have `options.cluster_options`."""
     heads: tuple[Path, ...] = ()
     """Of verbs that have `options.heads_option`."""
 
@@ -121,8 +122,6 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     @options.model_option
     @options.device_option
     @options.workers_option
-    @options.engine_option
-    @options.address_option
     @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
     @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
     @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")

@@ -49,8 +49,7 @@ def check_one_place(place: Path | None, store: str | None) -> None:
 @options.model_option
 @options.device_option
 @options.workers_option
-@options.engine_option
-@options.address_option
+@options.cluster_options
 @click.option("--prune", is_flag=True, help="Drop deleted photos, even if they are more than half of the index.")
 @click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or to use another model.")
 @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
@@ -132,7 +131,7 @@ def _remote_source(place: Path, store: str | None) -> str | None:
     if place.is_dir() or not holds_photos(address):
         return None
     if store is None:
-        raise UsageError(f"{address}: photos that are not in a folder go into a data base", hint="--store ADDRESS")
+        raise UsageError(f"{address}: photos that are not in a folder go into a database", hint="--store ADDRESS")
     return address
 
 

@@ -113,18 +113,19 @@ device_option = click.option(
     help="auto: a model folder runs on the CPU, a training run on the GPU if there is one. cuda needs torch.",
 )
 
-RAY = "ray"
+LOCAL, RAY = "local", "ray"
 
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(["local", RAY]),
-    default="local",
-    show_default=True,
-    help="ray: use -j processes of a Ray cluster, on one machine or many (docs/scale.md).",
-)
-
-address_option = click.option(
-    "--address", metavar="HOST:PORT", help="The Ray cluster to use, or auto. Default: start one on this machine."
+cluster_options = with_options(
+    click.option(
+        "--engine",
+        type=click.Choice([LOCAL, RAY]),
+        default=LOCAL,
+        show_default=True,
+        help="ray: use -j processes of a Ray cluster, on one machine or many (docs/scale.md).",
+    ),
+    click.option(
+        "--address", metavar="HOST:PORT", help="The Ray cluster to use, or auto. Default: start one on this machine."
+    ),
 )
 
 

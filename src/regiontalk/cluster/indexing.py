@@ -25,7 +25,7 @@ from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Store
 
 @dataclass(frozen=True)
 class Looking:
-    """The work of a worker; with the address of a data base, what is seen is put there."""
+    """The work of a worker; with the address of a database, what is seen is put there."""
 
     see: See
     store: str | None
@@ -53,7 +53,7 @@ def _opened(address: str, model: IndexedModel) -> Store:
 
 
 def see_on_cluster(load: Callable[[], Model], workers: int, address: str | None, store: str | None) -> SeeAll:
-    """`address`: of the cluster. `store`: of the data base that holds the index; None for one in a folder."""
+    """`address`: of the cluster. `store`: of the database that holds the index; None for one in a folder."""
 
     def see_all(see: See, jobs: Sequence[Job]) -> Iterator[tuple[str, Seen]]:
         for chunk in run(load, Looking(see, store), in_chunks(jobs, workers), workers, address):

@@ -30,7 +30,7 @@ def find_in(
     config = runtime.info.prediction.find_indexed or FindConfig(fit=7.0, likelihood=0.0)
     least = config.likely if threshold is None else threshold
     sought = [finder.read_phrase(runtime, phrase) for phrase in phrases]
-    if not all(len(phrase.vectors) for phrase in sought):
+    if not sought or not all(len(phrase.vectors) for phrase in sought):
         return
     with store.reading():
         files = store.files(where.folder)

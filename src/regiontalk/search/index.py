@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from regiontalk import loading
 from regiontalk.aligner import region_vectors
-from regiontalk.errors import IndexProblem, InputError, MissingExtra, UsageError
+from regiontalk.errors import IndexProblem, InputError, MissingExtra, UsageError, check_range
 from regiontalk.hits import Hit, Hits, IndexedPhoto
 from regiontalk.images import Photo, PhotoSource
 from regiontalk.model import Model
@@ -32,15 +33,15 @@ DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
 @dataclass
 class Index:
-    """Photos below `root`; the index itself is in the folder `place`, or in a data base."""
+    """Photos below `root`; the index itself is in the folder `place`, or in a database."""
 
     root: Path
     place: Path
     model: Model | None = None
     address: str | None = None
-    """Of the data base."""
+    """Of the database."""
     below: str = ""
-    """The folder in `root` that it is about, where a data base holds the photos of others too."""
+    """The folder in `root` that it is about, where a database holds the photos of others too."""
     _store: Store | None = field(default=None, repr=False)
 
     @classmethod
@@ -56,7 +57,7 @@ class Index:
 
         `model`: the one that looks at photos and reads queries (default: the package's own; to search, that of its own
         which made the index). `place`: the folder of the
-        index (default: `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL data base in
+        index (default: `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL database in
         its place, which many folders share: "postgresql://user@host/photos"; all that it holds is below "/". There,
         `folder` may also be an address that was indexed, such as "s3://bucket/photos".
         """
@@ -147,16 +148,31 @@ class Index:
         model's cut-off; 0 gives the best whatever they are). `folder`: only photos below it, relative to the index's
         folder. `since`, `until`: only photos taken then, "2021", "2021-05" or "2021-05-30".
         """
-        if threshold is not None and not 0 <= threshold <= 1:
-            raise UsageError(f"threshold is {threshold}; it is a probability from 0 to 1")
+        check_range(0, 1, threshold=threshold)
         where, searcher = self._where(top, folder, since, until), Searcher(self._opened(), self._model().runtime)
         return self._placed(searcher.search(query, top, threshold, where))
 
-    def find(
-        self, phrases: Sequence[str], *, threshold: float | None = None, top: int | None = None, folder: str = ""
+    @overload
+    def find(self, phrase: str, **options: Any) -> list[Finding]: ...
+
+    @overload
+    def find(self, phrase: Sequence[str], **options: Any) -> list[tuple[Finding, ...]]: ...
+
+    def find(  # type: ignore[misc]  # the overloads only tell one phrase from several
+        self, phrase: str | Sequence[str], *, threshold: float | None = None, top: int | None = None, folder: str = ""
+    ) -> list[Finding] | list[tuple[Finding, ...]]:
+        """What `Model.find` says of each photo, by alignment alone but without looking at photos again; the likeliest
+        photos come first. Several phrases give a tuple for each photo, with a finding for each phrase. Photos that have
+        changed since the last update are left out."""
+        check_range(0, 1, threshold=threshold)
+        check_range(1, top=top)
+        if isinstance(phrase, str):
+            return [only for (only,) in self._find([phrase], threshold, top, folder)]
+        return self._find(phrase, threshold, top, folder)
+
+    def _find(
+        self, phrases: Sequence[str], threshold: float | None, top: int | None, folder: str
     ) -> list[tuple[Finding, ...]]:
-        """Where photos show what phrases say, as `Model.find`, a finding for each phrase: by alignment alone, but
-        without looking at photos again. Photos that have changed since are left out; the likeliest come first."""
         where, store, found = self._where(folder=folder), self._opened(), []
         model = self._model()
         for file, own in find_in(store, where, model.runtime, phrases, threshold, top):
@@ -258,8 +274,7 @@ class Index:
             )
 
     def _where(self, top: int = 1, folder: str = "", since: str = "", until: str = "") -> Where:
-        if top < 1:
-            raise UsageError(f"top is {top}; it must be at least 1")
+        check_range(1, top=top)
         for date in (since, until):
             if date and not DATE.fullmatch(date):
                 raise UsageError(f"{date!r} is not a date", hint="a year, month or day: 2021, 2021-05, 2021-05-30")

@@ -1,6 +1,6 @@
 """The tables of an index in PostgreSQL, how they are made and reached, and what can go wrong.
 
-All of it is in the schema `regiontalk` of a data base; pgvector gives the type of the vectors and an index over them.
+All of it is in the schema `regiontalk` of a database; pgvector gives the type of the vectors and an index over them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def connect(address: str) -> Connection:
     connection: Connection = psycopg.connect(
         address, autocommit=True, application_name="regiontalk", connect_timeout=wait
     )
-    # behind it stays what the data base has: pgvector may be anywhere
+    # behind it stays what the database has: pgvector may be anywhere
     connection.execute(f"SELECT set_config('search_path', '{SCHEMA}, ' || current_setting('search_path'), false)")
     return connection
 
@@ -144,7 +144,7 @@ def _add_pgvector(connection: Connection, name: str) -> None:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except errors.InsufficientPrivilege as error:
         hint = "its administrator has to say once: CREATE EXTENSION vector"
-        raise IndexProblem(f"{name}: pgvector is not switched on in this data base", hint=hint) from error
+        raise IndexProblem(f"{name}: pgvector is not switched on in this database", hint=hint) from error
 
 
 def drop(connection: Connection) -> None:

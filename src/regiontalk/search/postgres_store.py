@@ -199,7 +199,7 @@ class PostgresStore:
             found = self._rows("SELECT id FROM photos WHERE key = %s", [key])
         return found[0][0] if found else None
 
-    # The data base
+    # The database
 
     def _rows(self, query: str, values: Sequence[object]) -> list[Any]:
         with self._connection.cursor(binary=True) as cursor:

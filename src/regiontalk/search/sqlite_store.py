@@ -231,7 +231,7 @@ class SqliteStore:
             self._table = Table(version, ids, places, vectors, details, checksums, unchecked)
         return self._table
 
-    # The data base
+    # The database
 
     def _files(self, generation: int) -> tuple[SlotFile, SlotFile]:
         """Of vectors and of details."""

@@ -104,7 +104,7 @@ def conditions(where: Where, mark: str) -> tuple[str, list[Any]]:
 
 
 def to_files(rows: Iterable[tuple[bytes, int, int, bytes]]) -> dict[str, Stored]:
-    """Of path, size, time of change and digest, as they are in a data base: a file name need not be text."""
+    """Of path, size, time of change and digest, as they are in a database: a file name need not be text."""
     files = [(PhotoFile(os.fsdecode(path), size, modified), digest) for path, size, modified, digest in rows]
     return {file.path: Stored(file, digest) for file, digest in files}
 

@@ -16,7 +16,7 @@ class Settings:
     place: Path | None = None
     """Where the index is; None: in the folder of the photos."""
     store: str | None = None
-    """The data base that holds the index in its place; other processes bring that up to date."""
+    """The database that holds the index in its place; other processes bring that up to date."""
     model: Path | None = None
     host: str = "127.0.0.1"
     port: int = 8765
