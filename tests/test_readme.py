@@ -1,9 +1,8 @@
-"""What README.md and docs/ say is true: their commands run, their tables name every key, their links lead somewhere."""
+"""What README.md and docs/ say is true: their commands run, and their tables name every key."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 import shlex
 import subprocess
@@ -169,43 +168,12 @@ def test_every_exit_code_is_listed() -> None:
     assert listed == raised | {0, 130}
 
 
-@pytest.mark.parametrize("name", ["load", "describe", "alt_text", "align", "find", "look", "regions", "codes"])
-def test_the_api_page_has_every_signature(name: str) -> None:
-    import regiontalk
-    from regiontalk.model import Model
-
-    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
-    function = regiontalk.load if name == "load" else getattr(Model, name)
-    parameters = [
-        item.replace(annotation=inspect.Parameter.empty)
-        for item in inspect.signature(function).parameters.values()
-        if item.name != "self"
-    ]
-    owner = "regiontalk" if name == "load" else "model"
-    assert f"`{owner}.{name}{inspect.Signature(parameters)}`" in page
-
-
-def test_the_api_page_has_every_option_of_a_call() -> None:
-    from regiontalk.model import Model
-
-    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \|", section(page, "## `model(photo, **options)`"), re.MULTILINE)
-    assert sorted(rows) == sorted(set(inspect.signature(Model.__call__).parameters) - {"self", "photo"})
-
-
 def test_the_example_of_the_examples_runs(desk: Path) -> None:
     (code,) = re.findall(
         r"```python\n(.*?)```", (ROOT / "examples" / "README.md").read_text(encoding="utf-8"), re.DOTALL
     )
     exec(code, {})
     assert (desk / "regions.png").is_file()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
 
 
 # -- docs/training.md --------------------------------------------------------------------------------------
