@@ -1,8 +1,8 @@
-"""The layers of the package: which room may import which, imports inside functions included.
+"""The layers of the package: which one may import which, imports inside functions included.
 
-A test of our own and not import-linter's contracts: those look for cycles between packages as wholes, and here two
-rooms may use each other's modules as long as no module needs itself (a checkpoint is read by `export`, and a model
-folder is read back by `training`).
+A test of our own and not import-linter's contracts: those look for cycles between whole packages, and here two layers
+may use each other's modules as long as no module imports itself in a circle (`export` reads a checkpoint, and
+`training` reads a model folder).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = "regiontalk"
 
-# Room -> the rooms that it may import beside itself. A module belongs to the longest name that it starts with; "" are
+# Layer -> the layers that it may import beside itself. A module belongs to the longest name that it starts with; "" are
 # the modules at the root.
 MAY_IMPORT = {
     "": {"runtime", "search"},
@@ -46,17 +46,17 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "cli": {"", "runs", "data", "evaluation", "codes", "fitting", "search", "cluster", "serve"},
 }
-TORCH_ROOMS = {"nets", "runtime.torch", "export", "training"}
+TORCH_LAYERS = {"nets", "runtime.torch", "export", "training"}
 # Verbs that run checkpoints may import everything; the others, which people with photos use, run without torch.
 # `cli.options` is shared by both: it imports torch once a run or CUDA is asked for.
 TORCH_VERBS = {
     *("cli.train", "cli.export", "cli.predict", "cli.baseline", "cli.evaluate_model", "cli.data", "cli.options")
 }
-# Third-party package -> the rooms that may import it.
+# Third-party package -> the layers that may import it.
 LIBRARIES = {
-    "torch": {*TORCH_ROOMS, "cli.doctor", "cli.options"},
-    "safetensors": TORCH_ROOMS,
-    "onnx": TORCH_ROOMS,
+    "torch": {*TORCH_LAYERS, "cli.doctor", "cli.options"},
+    "safetensors": TORCH_LAYERS,
+    "onnx": TORCH_LAYERS,
     "cv2": {"data.edge_boxes"},
     "onnxruntime": {"runtime", "cli.doctor"},
     "starlette": {"serve"},
@@ -107,7 +107,7 @@ def _module(name: str) -> str:
 IMPORTS = {module: imports(path) for module, path in FILES.items()}
 
 
-def room_of(module: str) -> str:
+def layer_of(module: str) -> str:
     parts = module.split(".")
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((name for name in names if name in MAY_IMPORT), "")
@@ -117,22 +117,22 @@ def allowed(module: str, imported: str) -> bool:
     if imported in FILES and module in TORCH_VERBS:
         return True
     if imported in FILES:
-        return room_of(imported) in {room_of(module), *MAY_IMPORT[room_of(module)]}
-    rooms = LIBRARIES.get(imported)
-    return rooms is None or any(module == room or module.startswith(f"{room}.") for room in rooms)
+        return layer_of(imported) in {layer_of(module), *MAY_IMPORT[layer_of(module)]}
+    layers = LIBRARIES.get(imported)
+    return layers is None or any(module == layer or module.startswith(f"{layer}.") for layer in layers)
 
 
-def test_every_room_keeps_to_its_imports() -> None:
+def test_every_layer_keeps_to_its_imports() -> None:
     found = {f"{module} -> {name}" for module, names in IMPORTS.items() for name in names if not allowed(module, name)}
     assert not found
 
 
-def test_every_package_is_a_room() -> None:
+def test_every_package_is_a_layer() -> None:
     packages = {module.split(".")[0] for module, path in FILES.items() if path.name == "__init__.py" and module}
     assert packages <= set(MAY_IMPORT)
-    assert all(room in FILES for room in MAY_IMPORT)
+    assert all(layer in FILES for layer in MAY_IMPORT)
 
 
-def test_no_module_needs_itself() -> None:
+def test_no_import_is_circular() -> None:
     graph = {module: {name for name in names if name in FILES} - {module} for module, names in IMPORTS.items()}
     graphlib.TopologicalSorter(graph).prepare()

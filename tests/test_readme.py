@@ -292,3 +292,11 @@ def test_the_tour_points_at_code_that_is_there() -> None:
         if name:
             text = source.read_text(encoding="utf-8")
             assert re.search(rf"^(def|class) {name}\b|^{name}\b.* = ", text, re.MULTILINE), f"{path}:{name}"
+
+
+def test_the_tour_names_every_module() -> None:
+    package = ROOT / "src" / "regiontalk"
+    files = {path.name for path in package.glob("[!_]*.py")}
+    folders = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    named = set(re.findall(r"`([\w./-]+)`", section(TOUR, "## The modules")))
+    assert files | folders <= named
