@@ -39,6 +39,7 @@ def test_features_have_the_names_they_say() -> None:
             "logit": 3.0,
             "score": sigmoid(np.array(3.0)),
             "own_least_probability": np.exp(-1.0),
+            "own_least_squared": np.exp(-2.0),
             "area": 0.3,
             "enlarged": 1.5,
         }

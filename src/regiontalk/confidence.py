@@ -33,6 +33,7 @@ FEATURES = (
     "logit",  # the recognition network's
     "score",  # the same, as a probability
     "own_least_probability",  # of the caption that the model chose
+    "own_least_squared",  # its square: the step from likely to certain counts most
     "area",  # of the region, as a share of the photo
     "enlarged",  # how much a small photo was enlarged for the network (`regions.Frame`)
 )
@@ -87,6 +88,7 @@ def features(
             logit,
             score,
             math.exp(min(chosen.logprobs)),
+            math.exp(2 * min(chosen.logprobs)),
             *place,
         )
         for caption, agreeing, logit, score, place, chosen in zip(

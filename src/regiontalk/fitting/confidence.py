@@ -9,6 +9,7 @@ Shapes: C captions, F features, N captions of all photos together.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,7 +35,7 @@ from regiontalk.regions import Rows
 
 LONGEST = 6  # words that are asked for in choosing `longer`
 CUTS = np.linspace(0.3, 0.7, 41)
-RIGHT_SHARE = 0.8  # of the captions that are shown
+RIGHT_SHARE = 0.75  # of the captions that are shown, on every data set: an easy one does not make up for a hard one
 LONGERS = np.linspace(0.3, 0.7, 9)
 TRUE_SHARE = 0.46  # of the words that longer captions add: of those that people add to a noun, others write so many
 ROUNDS = 2  # what is said depends on the confidence, and that on what is said
@@ -144,14 +145,21 @@ def what_is_said(
     )
 
 
-def fit_and_check(photos: Sequence[JudgedCaptions]) -> tuple[Confidence, list[Scores]]:
-    """A confidence for all photos, and cross-validated confidences (C,) of the captions of each."""
+def fit_and_check(datasets: Sequence[Sequence[JudgedCaptions]]) -> tuple[Confidence, list[list[Scores]]]:
+    """A confidence for the photos of all data sets, and cross-validated confidences (C,) of the captions of each."""
+    photos = list(itertools.chain(*datasets))
     limits, sure = UNFITTED, _of_others(photos, UNFITTED)
     for _ in range(ROUNDS):
         limits = replace(limits, longer=_longer(photos, sure, limits))
-        limits = replace(limits, likely=_likely(*what_is_said(photos, sure, limits)))
+        parts = zip(datasets, _split_like(datasets, sure), strict=True)
+        limits = replace(limits, likely=_likely([what_is_said(own, of_them, limits) for own, of_them in parts]))
         sure = _of_others(photos, limits)
-    return fit(photos, limits), sure
+    return fit(photos, limits), _split_like(datasets, sure)
+
+
+def _split_like(datasets: Sequence[Sequence[JudgedCaptions]], sure: Sequence[Scores]) -> list[list[Scores]]:
+    following = iter(sure)
+    return [list(itertools.islice(following, len(own))) for own in datasets]
 
 
 def _of_others(photos: Sequence[JudgedCaptions], limits: Confidence) -> list[Scores]:
@@ -160,10 +168,15 @@ def _of_others(photos: Sequence[JudgedCaptions], limits: Confidence) -> list[Sco
     return [probabilities(photo.features, other) for photo, other in zip(photos, others, strict=True)]
 
 
-def _likely(sure: Scores, right: Verdicts) -> float:
-    """The lowest cut that leaves `RIGHT_SHARE` of right captions; if none does, the highest."""
-    enough = (cut for cut in CUTS if (shown := right[sure >= cut]).any() and shown.mean() >= RIGHT_SHARE)
-    return round(float(next(enough, CUTS[-1])), 2)
+def _likely(datasets: Sequence[tuple[Scores, Verdicts]]) -> float:
+    """The lowest cut that leaves `RIGHT_SHARE` of right captions on every data set, by what is said there: confidences
+    and verdicts. If none does, the highest."""
+
+    def is_enough(cut: float) -> bool:
+        shown = [right[sure >= cut] for sure, right in datasets]
+        return all(right.any() and right.mean() >= RIGHT_SHARE for right in shown)
+
+    return round(next((cut for cut in CUTS.tolist() if is_enough(cut)), float(CUTS[-1])), 2)
 
 
 def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence) -> float:

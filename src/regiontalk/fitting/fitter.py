@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -117,15 +118,15 @@ class Fitter:
     def _fit_confidence(self) -> Report:
         seen = [self._seen, *(self._look(other, [self.settings]) for other in self.datasets[1:])]
         words = self.model.runtime.words
-        photos = [photo.judged_captions(self.settings, words) for own in seen for photo in own]
-        found, sure = confidence.fit_and_check(photos)
-        figures, first = {}, 0
-        for dataset, photos_of_it in zip(self.datasets, seen, strict=True):
-            own = slice(first, first + len(photos_of_it))
-            figures[str(dataset.folder)] = confidence.report(photos[own], sure[own], found)
-            first = own.stop
+        judged = [[photo.judged_captions(self.settings, words) for photo in own] for own in seen]
+        found, sure = confidence.fit_and_check(judged)
+        figures = {
+            str(dataset.folder): confidence.report(photos, of_them, found)
+            for dataset, photos, of_them in zip(self.datasets, judged, sure, strict=True)
+        }
         self.settings = replace(self.settings, confidence=found)
-        return {"longer": found.longer, "data": figures} | confidence.report(photos, sure, found)
+        every = confidence.report(list(chain(*judged)), list(chain(*sure)), found)
+        return {"longer": found.longer, "data": figures} | every
 
     def _fit_find(self) -> Report:
         dataset = self.datasets[0]
