@@ -44,6 +44,7 @@ trap 'rm -r "$work"' EXIT
 record_package() {
     regiontalk predict $model $data --split test -o $work/regions.jsonl
     regiontalk evaluate dense --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/vit
+    regiontalk evaluate calibration --truth $data --split test --predictions $work/regions.jsonl --record docs/runs/calibration-vit
     regiontalk predict $model $data --split test --regions truth -o $work/true-boxes.jsonl
     regiontalk evaluate dense --truth $data --split test --predictions $work/true-boxes.jsonl --record docs/runs/vit-true-boxes
     regiontalk predict $model $data --split test --sentences --beam 7 -o $work/beam7.jsonl
