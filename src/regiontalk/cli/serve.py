@@ -42,8 +42,9 @@ def _limit_option(name: str, field: str, most: float, default: float, help: str)
 def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> None:
     """Run the web page and the HTTP API. With DIR, its photos can be searched.
 
-    The server keeps the index of DIR up to date. With --store it does not: `regiontalk index DIR --store` does, and any
-    number of servers can search that database. Only this machine can reach the server, unless --host says otherwise.
+    When it starts, the server brings the index of DIR up to date. With --store it does not: `regiontalk index DIR
+    --store` does, and any number of servers can search that database. Only this machine can reach the server, unless
+    --host says otherwise.
     """
     console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run
