@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from regiontalk.cli.main import run
-from regiontalk.data import exports
+from regiontalk.data import exports, prepare
 from regiontalk.data.label_studio import to_label_studio
 from regiontalk.data.records import Dataset
 from regiontalk.types import ImageRegions, Region
@@ -57,6 +57,10 @@ def test_the_commands_of_the_manual_are_true(desk, capfd):
         force = ["--force"] if arguments[1] == "prepare" else []
         assert run([*arguments, *force]) == 0, (command, capfd.readouterr().err)
     assert run(["data", "merge", "my-data", "merged"]) == 0
+
+
+def test_the_manual_names_every_format():
+    assert set(re.findall(r"regiontalk data prepare ([\w-]+)", DOCS.read_text())) == set(prepare.FORMATS)
 
 
 @pytest.mark.parametrize("name", exports.FORMATS)
