@@ -105,6 +105,16 @@ def test_ci_runs_the_second_one(tmp_path: Path) -> None:
     assert outcome(README.replace("<!-- test command -->", ""))[0] == 1
 
 
+def test_the_examples_are_those_of_the_galleries() -> None:
+    captioned, described = ((ROOT / "docs" / f"gallery{name}.md").read_text("utf-8") for name in ("", "-sentences"))
+    rows = re.findall(r"^\| `(\w+)\.jpg`.*? \| (.*?) \| (.*?) \|$", section(README, "## What it says"), re.MULTILINE)
+    assert sorted(name for name, _, _ in rows) == sorted(path.stem for path in (ROOT / "examples/photos").glob("*.jpg"))
+    for name, captions, sentence in rows:
+        shown = re.findall(r"^- \*\*(.+)\*\*", section(captioned, f"## {name}"), re.MULTILINE)
+        assert captions.replace("*", "").split(", ") == shown, name
+        assert f"**{sentence.replace('*', '')}**" in section(described, f"## {name}"), name
+
+
 # -- commands ----------------------------------------------------------------------------------------------
 
 
