@@ -79,7 +79,7 @@ def test_what_predicting_sentences_needs(
 ) -> None:
     asked = [data, "-o", "out.jsonl", "--split", "dev"]
     assert run(["predict", str(sentences_run / "run"), *asked]) == 2
-    assert "sentences are said of codes" in capsys.readouterr().err
+    assert "a run of this kind needs codes" in capsys.readouterr().err
     assert run(["predict", str(untrained_run / "run"), *asked, "--codes", str(sentences_run / "codes.npz")]) == 2
     assert "runs of kind sentences" in capsys.readouterr().err
     assert run(["predict", str(sentences_run / "run"), *asked, "--codes", "gone.npz"]) == 4

@@ -90,7 +90,7 @@ def test_dense_table_names_the_stand_in(files: list[str], capsys: pytest.Capture
     assert "unigram_f1" in captured.out
     assert "100.00" in captured.out
     assert "meteor" not in captured.out.lower()
-    assert "no published figure" in captured.err
+    assert "do not compare with published figures" in captured.err
 
 
 def test_dense_report_with_photos(files: list[str], tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_look_that_cannot_be_counted_is_named(
 ) -> None:
     shutil.rmtree(made)
     assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0
-    assert "not counted: model keeps no log; --record DIR" in capsys.readouterr().err
+    assert "not counted: model has no log; use --record DIR" in capsys.readouterr().err
 
 
 def test_predictions_of_other_data_are_named(

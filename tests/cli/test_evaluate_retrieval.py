@@ -73,7 +73,7 @@ def test_what_is_refused(aligning_model: Path, scenes: Path, queries: Path, caps
         (["--predictions", str(queries)], "answers to --queries"),
         (model, "--truth DATA"),
         ([*model, *data, "--split", "dev", "--queries", str(queries)], "which the queries ask for"),
-        ([*model, *data, "--split", "dev", "--regions", "nowhere"], "a file that exists"),
+        ([*model, *data, "--split", "dev", "--regions", "nowhere"], "--regions nowhere: no such file"),
     ):
         assert run([*evaluate, *options]) == 2
         assert said in capsys.readouterr().err

@@ -163,7 +163,7 @@ class TestRanking:
     @pytest.mark.usefixtures("quick_language")
     def test_one_photo_is_too_few(self, tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["fit", str(tiny_model), str(data), "--only", "ranking", "--photos", "1", "-q"]) == 4
-        assert "1 photo: what is fitted is checked on other photos" in capsys.readouterr().err
+        assert "1 photo: cross-validation needs at least 2" in capsys.readouterr().err
 
 
 class TestCalibration:
@@ -268,8 +268,8 @@ def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest
         (["-o", "."], 2, "is there already"),
         (["--split", "test"], 2, "'test' is not one of"),
         (["--only", "words"], 2, "'words' is not one of"),
-        (["--only", "ranking", "--diagram", "x.svg"], 2, "--diagram shows the calibration"),
-        (["--split", "train", "--photos", "1"], 4, "1 photo: what is fitted is checked on other photos"),
+        (["--only", "ranking", "--diagram", "x.svg"], 2, "--diagram needs the part calibration"),
+        (["--split", "train", "--photos", "1"], 4, "1 photo: cross-validation needs at least 2"),
     ],
 )
 def test_a_failure_is_one_line_and_an_exit_code(

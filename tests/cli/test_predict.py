@@ -131,7 +131,7 @@ def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> No
         (["run", "data", "-o", "data"], 2, "is a directory"),
         (["run", "data", "--split", "dev", "-o", "data/annotations.jsonl/x"], 2, "cannot be written"),
         (["run", "data", "--split", "dev", "-o", "out.jsonl", "--codes", "x.npz"], 2, "--codes is for runs of kind"),
-        (["run", "data", "-o", "out.jsonl", "--regions", "truth", "--sentences"], 2, "give one"),
+        (["run", "data", "-o", "out.jsonl", "--regions", "truth", "--sentences"], 2, "cannot be used with --sentences"),
         (["run", "data", "--split", "dev", "-o", "out.jsonl", "--sentences"], 4, "no head 'sentence'"),
     ],
 )
@@ -222,7 +222,7 @@ def test_wrong_files_of_regions(
 
 def test_regions_that_are_nowhere(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ON_DEV, "--regions", "nowhere.jsonl"]) == 2
-    assert "own, truth, edgeboxes, or a file" in capsys.readouterr().err
+    assert "--regions nowhere.jsonl: no such file" in capsys.readouterr().err
 
 
 def test_edge_boxes_need_their_extra(

@@ -48,4 +48,4 @@ def test_edge_boxes_need_their_extra(
 def test_an_edge_model_is_for_edge_boxes(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["data", "proposals", "run", "data", "boxes.jsonl", "--edge-model", "data/annotations.jsonl"]
     assert run(asked) == 2
-    assert "goes with edgeboxes" in capsys.readouterr().err
+    assert "is for edgeboxes" in capsys.readouterr().err

@@ -71,7 +71,7 @@ def test_resume_without_a_run_starts_one(train, tmp_path):
 
 def test_a_run_is_not_overwritten(train):
     train("-q", "-o", "run", "--minutes", "0")
-    refused(train("-o", "run"), 2, "holds a run already", "--resume")
+    refused(train("-o", "run"), 2, "already has a run", "--resume")
 
 
 def test_a_run_goes_on_with_its_own_recipe(train):

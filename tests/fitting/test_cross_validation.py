@@ -19,5 +19,5 @@ def test_a_photo_is_judged_by_what_was_fitted_without_it(count: int) -> None:
 
 
 def test_one_photo_is_too_few() -> None:
-    with pytest.raises(DataError, match="1 photo: what is fitted is checked on other photos"):
+    with pytest.raises(DataError, match="1 photo: cross-validation needs at least 2"):
         cross_validated([0], len)

@@ -94,7 +94,7 @@ def test_release_recipe_has_the_released_settings():
         (SMALLEST + "[data.styles]\nobject = 3\n", "object"),
         (SMALLEST + '[optimizer]\nbetas = "x"\n', "not a list"),
         ("run = 3\n", "run: 3 is not of type dict"),
-        ("data = []\n[run]\nsteps = 1\n", "no [[data]] set"),
+        ("data = []\n[run]\nsteps = 1\n", "the recipe has no [[data]]"),
         ("[run\n", "not TOML"),
     ],
 )

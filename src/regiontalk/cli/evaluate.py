@@ -146,7 +146,7 @@ def regions(
 @compared
 @measured("calibration")
 def calibration(*, truth: Path, predictions: Path, split: str | None, measurement: Measurement) -> None:
-    """How well scores (of places) and confidences (of captions) are calibrated."""
+    """How well scores (of regions) and confidences (of captions) are calibrated."""
     from regiontalk.evaluation.reliability import joined, judge, judge_words, summary
 
     records = {record.image: record for record in measurement.records(truth, split)}
@@ -188,7 +188,7 @@ def _sentence_scorer(
 
     if without is None:
         return open_meteor(workers or os.cpu_count() or 1, measurement.message)
-    measurement.message("without METEOR: unigram F1 stands in; compare with no published figure")
+    measurement.message("without METEOR: captions are scored by unigram F1; do not compare with published figures")
     return nullcontext(UnigramF1())
 
 
@@ -197,7 +197,7 @@ def _corpus_scorer(without: str | None, measurement: Measurement) -> AbstractCon
 
     if without is None:
         return open_meteor(notify=measurement.message)
-    measurement.message("without METEOR: the other figures alone")
+    measurement.message("without METEOR: only the other figures")
     return nullcontext(None)
 
 

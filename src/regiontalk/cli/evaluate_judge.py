@@ -61,7 +61,7 @@ def judge(
 
     if judged:
         if predictions or output or sheets:
-            raise UsageError("--judged reads judgings; make a page or sheets in another call")
+            raise UsageError("--judged cannot be used with --predictions, -o or --list")
         for path in judged:
             measurement.record.uses("judging", path)
         _finish([judging.read_judging(path) for path in judged], measurement)

@@ -38,7 +38,7 @@ _on_data = options.with_options(
 @truth_option
 @split_option
 @click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, as JSON lines…")
-@click.option("--model", type=options.MODEL, help="…or the model that says them; `embedded`: the package's.")
+@click.option("--model", type=options.MODEL, help="…or the model that writes them; `embedded`: the package's.")
 @options.device_option
 @click.option(
     "--smallest",
@@ -72,7 +72,7 @@ def names(
         found = measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
     else:
         if not truth.is_dir():
-            raise UsageError("a model looks at photos: --truth must be a data set folder")
+            raise UsageError("--model needs photos: --truth must be a data set folder")
         asked = measurement.model(Path(str(model)), Dataset(truth), device)
         watched = console.track(records, "photos", len(records), measurement.quiet)
         found = caption_objects(asked, watched, smallest)
@@ -179,10 +179,11 @@ def grounding(
 @options.device_option
 @measured("find")
 def find(*, model: Path, truth: Path, split: str, device: str, measurement: Measurement) -> None:
-    """How often the best region of `regiontalk find` is right (IoU ≥ 0.5), and how often "not here" is right.
+    """How often the best region of `regiontalk find` is right (IoU ≥ 0.5), and how often absent phrases are rejected.
 
-    MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. As many phrases of other photos
-    are looked for too. They have no word in common with what people wrote about the photo, so they should not be found.
+    MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. For each photo, as
+    many phrases of other photos are tried too. They share no content word with what people wrote about the photo, so
+    they should not be found.
     """
     from regiontalk.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.model_settings import FindConfig
@@ -196,7 +197,7 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
         for one in seek(asked.model, record, asked.candidates(record), absent[record.image])
     )
     figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
-    names = {"accuracy": "best region right", "found": "said to be there", "not_there": "other photos': not there"}
+    names = {"accuracy": "best region right", "found": "reported as present", "not_there": "absent phrases rejected"}
     rows = [(text, share(figures[name])) for name, text in names.items()]
     rows += [(f"best region right: {name}", share(one["accuracy"])) for name, one in figures["types"].items()]
     measurement.finish(figures, (f"{figures['phrases']} phrases in %", ("", ""), rows))

@@ -60,7 +60,7 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
     type=click.Choice(["likelihood", "alignment", "both"]),
     default="likelihood",
     show_default=True,
-    help="How photos are found.",
+    help="How photos are scored: see above.",
 )
 @click.option(
     "--regions",
@@ -123,7 +123,7 @@ def _ask(
     from regiontalk.evaluation.retrieval_answers import answer_queries
 
     if truth is None:
-        raise UsageError("a model looks at photos: --truth DATA")
+        raise UsageError("--model needs photos: give --truth DATA")
     dataset = open_split(truth, split)
     source, find = _source(regions, dataset, edge_model)
     asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)

@@ -21,7 +21,7 @@ from regiontalk.runs import recording
     "--precision",
     type=click.Choice(PRECISIONS),
     help="float32 (the default); float16 halves the size; int8-stored stores matrices in 8 bits, int8 also "
-    "multiplies them so.",
+    "multiplies them in 8 bits.",
 )
 @click.option(
     "--add",
@@ -29,7 +29,7 @@ from regiontalk.runs import recording
     type=PLACE,
     multiple=True,
     metavar="HEAD",
-    help="A head's checkpoint, trained on this network's region codes; may be given more than once.",
+    help="A head's checkpoint, trained on this network's region codes. Can be repeated.",
 )
 @click.option(
     "--teacher",
@@ -41,7 +41,7 @@ from regiontalk.runs import recording
     "--share",
     type=MODEL,
     metavar="MODEL",
-    help="For a copy: a model folder beside OUT, whose files are not written again.",
+    help="For a copy: leave out the files that this model folder, beside OUT, has too.",
 )
 @click.option(
     "--beta",
@@ -68,7 +68,8 @@ def command(
 
     CHECKPOINT may also be a model folder: OUT is then a copy of it with the heads that --add names.
 
-    Of a student (a run whose recipe names a teacher), --teacher takes the heads along: they can read its codes.
+    For a student (a run whose recipe names a teacher), --teacher also copies the teacher's heads, which can read
+    the student's codes.
     """
     console.need("train", "exporting", "torch", "safetensors", "onnx", "onnxscript")
     check_free(out)
@@ -81,7 +82,7 @@ def command(
     if is_folder and precision is not None:
         raise UsageError(f"{checkpoint}: a model folder, whose precision stays as it is")
     if teacher is not None and (is_folder or heads or precision):
-        raise UsageError("--teacher is for a checkpoint, and goes with neither --add nor --precision")
+        raise UsageError("--teacher needs a checkpoint, and cannot be used with --add or --precision")
     if share is not None and not is_folder:
         raise UsageError("--share is for a copy of a model folder")
     found = checkpoint if is_folder else find_checkpoint(checkpoint)

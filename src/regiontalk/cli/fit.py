@@ -57,21 +57,24 @@ def command(
     Seven parts are fitted, in this order; confidence and search on all DATA, the others on the first:
 
     \b
-    settings     score rule, NMS, number of proposals and caption weight: those of best dense mAP
+    settings     score rule, NMS, number of proposals and caption weight with the best dense mAP
     ranking      a small net that learns which regions come first
-    calibration  what turns a score into the probability that a region is right: that it overlaps a
-                 true one by an IoU of 0.5
-    confidence   how likely a caption names its region correctly, the confidence from which captions
-                 are shown, and when a shorter or longer caption is said
-    find         how likely a region shows a phrase, and below which probability `regiontalk find` says
-                 that it is not there
-    alignment    what `regiontalk align` weighs: places, likelihood, and how much words hold together
+    calibration  turns a score into the probability that a region is right, that is, overlaps a true
+                 one by an IoU of at least 0.5
+    confidence   how likely a caption names its region correctly, from which confidence on captions are
+                 shown, and when a shorter or longer caption is used
+    find         how likely a region shows a phrase, and below which probability `regiontalk find` reports
+                 it as absent
+    alignment    the weights of `regiontalk align`: region scores, likelihoods, and neighbouring words
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
                  shows nothing
 
-    The last two are for models that align words with regions. The printed figures are cross-validated. A part that is
-    fitted again discards the parts after it, unless they are fitted again too. Dense mAP is that of `regiontalk
-    evaluate dense`, with METEOR.
+    The last two are for models that align words with regions. The printed figures of ranking, calibration, confidence
+    and alignment are cross-validated. Those of settings, find and search are of the photos that were fitted on, except
+    search's calibration error.
+
+    The first four parts build on each other: fitting one again discards those after it, unless they are fitted again
+    too. Fitting the settings again also discards find. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
     """
     from regiontalk.fitting.fitter import Fitter
 
@@ -81,7 +84,7 @@ def command(
     if output is not None:
         check_free(output)
     if diagram is not None and "calibration" not in parts:
-        raise click.UsageError("--diagram shows the calibration, which is not fitted")
+        raise click.UsageError("--diagram needs the part calibration")
     datasets = [open_split(folder, split) for folder in (data if {*ON_ALL_DATA} & {*parts} else data[:1])]
     track = partial(console.track, quiet=quiet)
     loaded, report = regiontalk.load(model), {}
@@ -160,14 +163,14 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
         yield "ranking, cross-validated", ["", *percent], rows
     if "calibration" in report:
         rows = [[name, *_reliability(report["calibration"][name])] for name in ("before", "after")]
-        yield "calibration, cross-validated", ["", "expected error", "regions a photo ≥ 0.5", "of them right"], rows
+        yield "calibration, cross-validated", ["", "expected error", "regions per photo ≥ 0.5", "of them right"], rows
     if "confidence" in report:
         own = report["confidence"]
         rows = [
             [Path(name).name, one["captions"], _share(one["all_right"]), *_reliability(one)]
             for name, one in (own["data"] | {"all": own}).items()
         ]
-        columns = ["", "captions", "right", "expected error", f"a photo ≥ {own['threshold']:g}", "of them right"]
+        columns = ["", "captions", "right", "expected error", f"per photo ≥ {own['threshold']:g}", "of them right"]
         yield "confidence, cross-validated", columns, rows
     if "find" in report:
         own = report["find"]

@@ -153,7 +153,7 @@ class Measurement:
         if "test" in self.splits:
             without = runs.log_test_look(self.record, self.kind, figures, self.keep_in)
             if without and self.keep_in is None:
-                self.message(f"this look at test is not counted: {without[0]} keeps no log; --record DIR keeps one")
+                self.message(f"this evaluation on test is not counted: {without[0]} has no log; use --record DIR")
 
     def close(self, strict: bool) -> None:
         if self.problems.hidden:

@@ -67,7 +67,7 @@ def command(
     made with --on-truths, one per true box, for `regiontalk evaluate regions`.
     """
     if regions != "own" and sentences:
-        raise UsageError("--regions is about boxes, --sentences about whole photos: give one")
+        raise UsageError("--regions cannot be used with --sentences, which describe whole photos")
     dataset = open_split(data, split)
     by_path = sorted(range(len(dataset)), key=lambda number: dataset[number].image)
     boxes, find = {"own": ("own", None), "truth": ("true", None)}.get(regions) or region_source(
@@ -120,6 +120,6 @@ def _from_codes(
     from regiontalk.training.processes import pick_device
 
     if codes is None:
-        raise UsageError("sentences are said of codes", hint="--codes FILE, which regiontalk data codes writes")
+        raise UsageError("a run of this kind needs codes", hint="--codes FILE, which regiontalk data codes writes")
     describer = DatasetDescriber.load(options.checkpoint_of(run), codes, pick_device(device))
     return (describer.regions if on_truths else describer.photos)(records, beam)

@@ -24,7 +24,9 @@ from regiontalk.runs import recording
 @click.argument("data", type=options.PLACE)
 @click.argument("out", type=options.FILE)
 @options.one_split_option
-@click.option("--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="Regions a photo.")
+@click.option(
+    "--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="Regions per photo."
+)
 @edge_model_option
 @options.device_option
 @options.workers_option
@@ -48,7 +50,7 @@ def command(
     """
     dataset = open_split(data, split)
     if source != EDGE_BOXES and edge_model is not None:
-        raise UsageError("--edge-model goes with edgeboxes")
+        raise UsageError("--edge-model is for edgeboxes")
     name, find = _finder(source, dataset, count, edge_model, device)
     gpu = None if source == EDGE_BOXES else options.device_name(loading.place_of(source), device)
     with recording("data proposals", out, gpu, source=name, count=count) as record:

@@ -45,9 +45,9 @@ def region_source(regions: str, dataset: Dataset, edge_model: Path | None) -> tu
         found = EdgeBoxesSource(edge_model)
         return found.name, found
     if edge_model is not None:
-        raise UsageError("--edge-model goes with edgeboxes")
+        raise UsageError("--edge-model is for edgeboxes")
     file = Path(regions)
     if not file.is_file():
-        raise UsageError(f"--regions {regions}: it may be own, truth, edgeboxes, or a file that exists")
+        raise UsageError(f"--regions {regions}: no such file", hint="--help lists the other values")
     boxes = read_region_file(file, dataset)
     return file.name, lambda record, _: boxes[record.image]

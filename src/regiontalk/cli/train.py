@@ -53,7 +53,8 @@ class ProgressWatcher:
     "--from",
     "init_from",
     metavar="MODEL",
-    help="Start from these weights: embedded (the package's model), a model folder, or another run.",
+    help="Start from these weights: embedded or fast (the package's models), a model folder, or another run. A head "
+    "starts from another run.",
 )
 @click.option("--resume", is_flag=True, help="Resume from the run's newest checkpoint, if there is one.")
 @click.option("--minutes", type=float, help="Stop with a checkpoint after this time; --resume continues.")
@@ -82,7 +83,7 @@ def command(
 
     folder = output if output is not None else Path("runs") / recipe.stem
     if not resume and (folder / "checkpoints").exists():
-        raise UsageError(f"{folder} holds a run already", hint="--resume continues it, -o names another folder")
+        raise UsageError(f"{folder} already has a run", hint="--resume continues it, -o names another folder")
     if init_from is not None:
         console.need("train", "--from", "onnx")
         changes = (*changes, f"init_from={json.dumps(init_from)}")

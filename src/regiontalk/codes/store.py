@@ -61,7 +61,7 @@ class CodedPhotos:
     def check_detector(self, detector: str, checkpoint: Path) -> None:
         """A net understands the codes of the detector that it was trained on, and no others."""
         if detector != self.detector:
-            raise ModelError(f"{checkpoint}: trained on the region codes of another detector than these codes are of")
+            raise ModelError(f"{checkpoint}: trained on region codes of another detector than these")
 
     def save(self, path: Path) -> None:
         arrays = {name: getattr(self, name) for name in ARRAYS}

@@ -116,7 +116,7 @@ def fit_layers(values: Floats, wanted: Floats) -> list[Floats]:
     """
     share = float(wanted.mean()) if len(wanted) else 0.0
     if not 0 < share < 1:
-        raise DataError(f"of {len(wanted)} regions {'all' if share else 'none'} is right: there is nothing to learn")
+        raise DataError(f"of {len(wanted)} regions {'all are' if share else 'none is'} right: nothing to learn")
     mean, std = values.mean(axis=0), values.std(axis=0)
     std[std == 0] = 1
     inputs = (values - mean) / std

@@ -242,9 +242,9 @@ class Engine:
         check_same_recipe(to_dict(then), to_dict(self.recipe), checkpoint)
         now = self.task.description()
         if state["vocabulary"] != now["vocabulary"]:
-            raise UsageError(f"{checkpoint}: the words of the data set are no longer those the run started with")
+            raise UsageError(f"{checkpoint}: the words of the data sets have changed since the run started")
         if state.get("detector") != now.get("detector"):
-            raise UsageError(f"{checkpoint}: the region codes are of another detector than those the run started with")
+            raise UsageError(f"{checkpoint}: the run started with region codes of another detector")
         checkpoints.fill_net(self.net, checkpoints.read_tensors(checkpoint, "model"), checkpoint)
         moments = checkpoints.read_tensors(checkpoint, "optimizer")
         checkpoints.restore_optimizers(self.optimizers, moments, state["optimizer"])

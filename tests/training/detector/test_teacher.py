@@ -96,7 +96,7 @@ def test_words_are_compared_as_probabilities() -> None:
         (("net.backbone=vgg16",), "as wide"),
         (('data.0.styles={"*"="unheard"}',), "does not know"),
         (("vocabulary.lengths=3",), "does not know"),
-        (("init_from=embedded",), "goes with neither"),
+        (("init_from=embedded",), "cannot be used with"),
     ],
 )
 def test_what_no_student_can_be(

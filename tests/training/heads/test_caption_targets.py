@@ -64,7 +64,7 @@ def test_the_codes_of_targets(coded: CodedPhotos) -> None:
 
 def test_views_need_surroundings(coded: CodedPhotos) -> None:
     without = CodedPhotos(coded.names, coded.counts, coded.boxes_xyxy, coded.scores, coded.codes, "detector")
-    with pytest.raises(DataError, match="without surroundings"):
+    with pytest.raises(DataError, match="have no surroundings"):
         stack_codes(without, [CaptionTarget(0, 1)], 3)
 
 

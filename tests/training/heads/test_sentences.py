@@ -225,7 +225,7 @@ def test_a_run_starts_from_another(begin: Callable[..., SentencesTask], tmp_path
     assert task.words == first.words
     for name, value in first.net.state_dict().items():
         assert torch.equal(value, task.net.state_dict()[name]), name
-    with pytest.raises(UsageError, match=r"its \[net\] is not that of this recipe"):
+    with pytest.raises(UsageError, match=r"its \[net\] differs from this recipe's"):
         begin(f'init_from="{tmp_path}"', "net.hidden=8")
 
 

@@ -124,7 +124,7 @@ class AlignmentTask(Task):
         """A new run."""
         coded = [CodedPhotos.load(Path(data.codes), surroundings=False) for data in recipe.data]
         if len({one.detector for one in coded}) > 1:
-            raise UsageError("the data sets' codes are of different detectors")
+            raise UsageError("the data sets have codes of different detectors")
         records = [list(Dataset(data.path, "train")) for data in recipe.data]
         torch.manual_seed(recipe.run.seed)
         reader: SentenceReader

@@ -67,7 +67,9 @@ def region_targets(
         for snippet in snippets[record.image]:
             by_row.setdefault(snippet.row, []).append(snippet)
         if max(by_row) >= coded.counts[number]:
-            raise DataError(f"{place}: {record.image}: no region {max(by_row)}", hint="the snippets are of other codes")
+            raise DataError(
+                f"{place}: {record.image}: no region {max(by_row)}", hint="the snippets were made from other codes"
+            )
         for row, own in sorted(by_row.items()):
             texts, weights = tuple(one.text for one in own), tuple(one.weight for one in own)
             targets.append(CaptionTarget(number, row, texts, weights))
@@ -81,7 +83,7 @@ def stack_codes(coded: CodedPhotos, targets: Sequence[CaptionTarget], views: int
     nested = [coded.codes[photos, rows]]
     if views > 1:
         if coded.surroundings is None:
-            raise DataError("these codes are without surroundings", hint="regiontalk data codes --surroundings")
+            raise DataError("these codes have no surroundings", hint="regiontalk data codes --surroundings")
         nested += [coded.surroundings[photos, rows], coded.codes[photos, WHOLE_PHOTO]]
     boxes = coded.boxes_xyxy[photos]
     arrays = (np.stack(nested, axis=1), coded.codes[photos], geometry.places(boxes, boxes[:, WHOLE_PHOTO, 2:]))

@@ -25,7 +25,7 @@ def load_head(
     checkpoint = find_checkpoint(Path(run))
     trained = load(checkpoint)
     if trained.recipe.net != recipe.net:
-        raise UsageError(f"{checkpoint}: its [net] is not that of this recipe")
+        raise UsageError(f"{checkpoint}: its [net] differs from this recipe's")
     if trained.state["code"] != coded.codes.shape[2]:
         raise UsageError(f"{checkpoint}: it reads codes of {trained.state['code']} numbers, not {coded.codes.shape[2]}")
     if not recipe.keep_words:

@@ -50,7 +50,7 @@ def _read_with_base(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     if base is None:
         return own
     if not isinstance(base, str) or path in above:
-        raise UsageError(f"{path}: base: {base!r} is not a recipe that this one can start from")
+        raise UsageError(f"{path}: base: {base!r} is not a recipe that this one can build on")
     return _over(_read_with_base(path.parent / base, (*above, path)), own)
 
 
@@ -78,7 +78,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
             place = place[int(parent)] if isinstance(place, list) else place.setdefault(parent, {})
         place[int(last) if isinstance(place, list) else last] = value
     except (AttributeError, IndexError, TypeError, ValueError) as error:
-        raise UsageError(f"--set {change}: there is no such place in the recipe") from error
+        raise UsageError(f"--set {change}: the recipe has no such key") from error
 
 
 def from_stored(kind: type[Config], data: dict[str, Any], place: str) -> Config:

@@ -60,7 +60,7 @@ class PhotoSentencesConfig:
     def __post_init__(self) -> None:
         check_range(1, per_photo=self.per_photo)
         if self.net.words == "edges" or self.net.score == "fragments":
-            raise UsageError("net reads words, not edges, and is scored by sum or cosine")
+            raise UsageError('net.words = "edges" and net.score = "fragments" cannot be used here')
 
 
 @dataclass(frozen=True)
@@ -215,17 +215,17 @@ class FCLNRecipe:
 
     def __post_init__(self) -> None:
         if not self.data:
-            raise UsageError("no [[data]] set")
+            raise UsageError("the recipe has no [[data]]")
         styles = {style for data in self.data for style in data.styles.values()}
         if LENGTH_STYLE in styles and not self.vocabulary.lengths:
             raise UsageError(f"the style {LENGTH_STYLE!r} needs vocabulary.lengths")
         if styles == {LENGTH_STYLE}:
             raise UsageError(f"no style but {LENGTH_STYLE!r}; captions at inference need another")
         if self.net.localize and any(data.proposals for data in self.data):
-            raise UsageError("data.proposals need net.localize = false: else the net makes its own")
+            raise UsageError("data.proposals need net.localize = false; otherwise the net makes its own")
         if not self.net.localize and (self.sampler.inference_proposals or self.init_from):
-            raise UsageError("net.localize = false goes with neither sampler.inference_proposals nor init_from")
+            raise UsageError("net.localize = false cannot be used with sampler.inference_proposals or init_from")
         if self.teacher is not None and (self.init_from or self.sentences or not self.net.localize):
-            raise UsageError("teacher goes with neither init_from nor [sentences] nor net.localize = false")
+            raise UsageError("teacher cannot be used with init_from, [sentences] or net.localize = false")
         if self.sentences is not None and not self.sampler.inference_proposals:
             raise UsageError("[sentences] needs sampler.inference_proposals")

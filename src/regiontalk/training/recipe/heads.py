@@ -87,13 +87,13 @@ class AlignmentRecipe:
 
     def __post_init__(self) -> None:
         if not self.data:
-            raise UsageError("no [[data]] set")
+            raise UsageError("the recipe has no [[data]]")
         if self.net.weigh_words and (self.net.score != "cosine" or self.net.words == "edges"):
-            raise UsageError('net.weigh_words belongs to net.score = "cosine", and not to edges')
+            raise UsageError('net.weigh_words needs net.score = "cosine", and words other than edges')
         if (self.net.words == "edges") != (self.parses is not None):
-            raise UsageError('parses belong to net.words = "edges", and to nothing else')
+            raise UsageError('net.words = "edges" needs parses, and no other words use them')
         if self.init_from is not None and (self.word_vectors.path or self.parses):
-            raise UsageError("init_from goes with neither word_vectors nor parses")
+            raise UsageError("init_from cannot be used with word_vectors or parses")
         if not (self.word_vectors.path or self.init_from or self.net.train_embedding):
             raise UsageError("without word_vectors.path, net.train_embedding must be true")
         check_keep_words(self)
@@ -144,7 +144,7 @@ class SentencesRecipe:
 
 def check_keep_words(recipe: AlignmentRecipe | SentencesRecipe) -> None:
     if recipe.keep_words and recipe.init_from is None:
-        raise UsageError("keep_words needs init_from: the run whose words are kept")
+        raise UsageError("keep_words needs init_from, the run whose word layers are kept")
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class JointRecipe:
         if self.net.attention or self.net.views > 1:
             raise UsageError("the RNN of a joint run sees one region: net.attention = 0, net.views = 1")
         if self.alignment.words == "edges":
-            raise UsageError("alignment.words must be words, not edges: segments are stretches of words")
+            raise UsageError('alignment.words cannot be "edges": segments are made of words')
         self.alignment_recipe()
 
     def alignment_recipe(self) -> AlignmentRecipe:
