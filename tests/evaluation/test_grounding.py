@@ -38,7 +38,7 @@ def test_mentions_are_phrases_in_the_sentences_that_have_them() -> None:
 
 def test_a_sentence_that_is_not_there_is_named() -> None:
     record = Record("a.jpg", 10, 10, regions=(TrueRegion((1, 2, 3, 4), "A dog", sentences=(0,)),))
-    with pytest.raises(DataError, match=r"a\.jpg: 'A dog' is said to be in sentence 0 of 0"):
+    with pytest.raises(DataError, match=r"a\.jpg: 'A dog' should be in sentence 0 of 0"):
         list(true_mentions(record))
 
 

@@ -13,7 +13,7 @@ from regiontalk.errors import UsageError
 
 @click.command()
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width of the search. Default: 7; 1 is the fastest.")
-@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Also give so many next best sentences.")
+@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Also give this many next best sentences.")
 @click.option("--sample", is_flag=True, help="Sample words at random instead of searching for the best sentence.")
 @click.option(
     "--temperature",

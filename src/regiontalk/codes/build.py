@@ -31,7 +31,7 @@ ROWS = 1 + BEST_REGIONS
 PART = 32  # photos in a part
 
 Track = Callable[[Iterable[int], int], Iterable[int]]
-"""Looks on as numbers of photos are done, of so many."""
+"""Reports progress: takes the numbers of photos and how many there are; yields the numbers."""
 
 
 class Origin(NamedTuple):

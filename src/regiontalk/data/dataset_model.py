@@ -1,4 +1,4 @@
-"""A model's answers for the photos of a data set, by the very path of `caption` and `describe`.
+"""A model's answers for the photos of a data set, exactly as `caption` and `describe` make them.
 
 Boxes are in the pixels of the records, which need not be those of the photos.
 """
@@ -81,7 +81,7 @@ class DatasetModel:
         return replace(found, path=record.image, width=record.width, height=record.height, photo=None)
 
     def look(self, record: Record, on_truths: bool = False, size: int | None = None) -> Look:
-        """What codes are read off: the best regions, or the true boxes."""
+        """What codes are computed of: the best regions, or the true boxes."""
         with self.open(record) as photo:
             boxes = self._in_photo(true_boxes(record), record, photo) if on_truths else None
             return self.model.look(photo, boxes=boxes, size=size)

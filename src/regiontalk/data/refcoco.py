@@ -1,7 +1,7 @@
 """RefCOCO, RefCOCO+ and RefCOCOg (Kazemzadeh et al. 2014, Yu et al. 2016), as lichengunc/refer gives them out.
 
 A folder has `instances.json` (COCO's boxes) and `refs(unc).p`, `refs(umd).p` or `refs(google).p`: a pickled list of
-expressions. The same list as `refs(unc).json` will do. An expression is a region of type "referring"; its `entity` is
+expressions. The same list as `refs(unc).json` works too. An expression is a region of type "referring"; its `entity` is
 the number of COCO's annotation. `id` is COCO's number of the photo, so that `data join` can add the regions to COCO.
 
 A photo is in the split of its expressions. Google's split has photos with expressions in several: test goes before

@@ -1,4 +1,4 @@
-"""What a model folder's alignment head says of a data set's photos, by the very path of `regiontalk align`."""
+"""Alignments of a data set's photos by a model folder, exactly as `regiontalk align` makes them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class AlignedPhotos:
         return ScoreMatrix(scores, np.array(owners, dtype=np.intp))
 
     def mentions(self, records: Iterable[Record]) -> Iterator[Mention]:
-        """Every phrase of the records' sentences, with what speaks for each word being in each region."""
+        """Every phrase of the records' sentences, with the score of each word in each region."""
         settings = AlignmentHead(self.model.runtime).settings
         for record in records:
             for one in self.sentences(record):

@@ -1,6 +1,6 @@
-"""Boxes in the wrong convention give an mAP near zero without a word. This says so instead.
+"""Detects boxes in another format than xyxy pixels, which would give an mAP near zero without any error.
 
-Looks at all boxes of a file together: one odd box is a model's business, a hundred are a format.
+All boxes of a file are checked together: a single odd box may be a model's mistake, hundreds of them are a format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dense captioning's average precision: is something found there, and said right (DenseCap section 4.1)?
+"""Average precision of dense captioning, over boxes and captions (DenseCap section 4.1).
 
 A detection is right at (t, s) when it is the first to claim a truth, overlaps it by an IoU of t, and its caption
 scores above s against the truth's references. Detections of all images are ranked together; mAP is the mean over

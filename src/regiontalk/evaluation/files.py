@@ -201,7 +201,7 @@ class Names:
     """Finds the image that a path means among those of the truth.
 
     The same path comes first; then one that has only more leading folders, or fewer. Where one of both is absolute, so
-    that photos may have been moved, the file name will do; of several, the one with most folders in common.
+    that photos may have been moved, the file name is enough; of several, the one with most folders in common.
     """
 
     def __init__(self, known: Collection[str]) -> None:

@@ -1,7 +1,7 @@
 """`find` on phrases that people wrote for boxes: how often the best region is theirs, and how often a phrase of another
-photo is said not to be there.
+photo is reported as absent.
 
-A phrase is not there if no content word of it stands in anything that people wrote about the photo.
+A phrase is absent if none of its content words occurs in what people wrote about the photo.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def _after(records: Sequence[Record], place: int) -> Iterator[Record]:
 def seek(
     model: Model, record: Record, seen: Candidates, absent: Sequence[str], by_likelihood: bool = True
 ) -> list[Sought]:
-    """Looks for a photo's phrases, and for those that are not there, among regions in the record's pixels, by the very
-    path of `Model.find`."""
+    """Looks for a photo's phrases, and for absent ones, among regions in the record's pixels, exactly as `Model.find`
+    does."""
     nowhere = np.zeros(len(seen.scores), dtype=bool)
     true = [region for region in record.regions if region.phrase]
     rights = [geometry.iou(seen.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [nowhere] * len(absent)
@@ -90,7 +90,7 @@ def _read(model: Model, phrase: str) -> Phrase | None:
 
 
 def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any]:
-    """`accuracy`: the share of phrases whose best region is right; `found`: that are said to be there;
+    """`accuracy`: the share of phrases whose best region is right; `found`: that are reported as present;
     `not_there`: the share of other photos' phrases that are not; `expected_calibration_error` of the best score."""
     right: list[bool] = []
     every: list[float] = []

@@ -44,7 +44,7 @@ class Mention:
 
     truth: TrueMention
     boxes_xyxy: Floats  # (R, 4)
-    fits: Floats  # (W, R), with all that speaks for a region beside them
+    fits: Floats  # (W, R), with the other terms of the score added
     chain: NDArray[np.intp] | None = None
     """(W,) the region that `align` gives each word; None for runs, which have no settings for it."""
 
@@ -56,7 +56,7 @@ def true_mentions(record: Record) -> Iterator[TrueMention]:
         for number in region.sentences:
             if not 0 <= number < len(record.entity_sentences):
                 raise DataError(
-                    f"{record.image}: {region.phrase!r} is said to be in sentence {number} "
+                    f"{record.image}: {region.phrase!r} should be in sentence {number} "
                     f"of {len(record.entity_sentences)} entity_sentences",
                     hint="regiontalk data check names all such records",
                 )

@@ -1,4 +1,4 @@
-"""Do captions of true boxes name the objects in them? The table of names that count is `data/object_names.toml`.
+"""Whether captions of true boxes name the objects in them. The names are listed in `data/object_names.toml`.
 
 What a caption names is its head noun, found without a parser: the caption ends at the first word that opens something
 about the noun ("with", "on", "holding a"), and the longest name that ends where it ends counts. So "an orange shirt"
@@ -95,7 +95,7 @@ def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
 
 
 def caption_objects(asked: DatasetModel, records: Iterable[Record], smallest: float = 0.0) -> Iterator[ImageRegions]:
-    """What a model says of the objects' boxes, by the very path of `caption --boxes`."""
+    """A model's captions of the objects' boxes, exactly as `caption --boxes` makes them."""
     for record in records:
         boxes_xyxy = boxes_of(objects_of(record, smallest))
         if len(boxes_xyxy):

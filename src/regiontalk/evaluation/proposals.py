@@ -1,4 +1,4 @@
-"""How many true boxes a set of proposals covers, whatever is said of them."""
+"""How many true boxes a set of proposals covers, whatever the captions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Two scores to read an mAP against, computed from the truth alone, on its own boxes.
 
-`constant`: the best caption that is said of everything, so the part of a figure that is worth nothing.
-`human`: one person's phrases judged by the other people's, so about the best that can be hoped for.
+`constant`: the best single caption for all regions; a model must be better than this.
+`human`: one person's phrases scored against the other people's; about the best that a model can reach.
 """
 
 from __future__ import annotations

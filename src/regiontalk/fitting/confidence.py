@@ -1,8 +1,8 @@
 """A `Confidence` fitted on regions that lie on true ones, by whether their captions name those
-(`evaluation.names.is_right`). Regions on nothing that people named are left out: nobody said what they are.
+(`evaluation.names.is_right`). Other regions are left out, because no truth says what they show.
 
-Logistic regression on all captions of the regions that are told gives the weights. What is said of a region is chosen
-by its confidence, so its confidence would be too high: slope and offset are those of the captions that are said.
+Logistic regression on all captions of the reported regions gives the weights. The caption of a region is chosen by its
+confidence, so the confidence of a chosen caption would be too high: slope and offset are fitted on chosen captions.
 
 Shapes: C captions, F features, N captions of all photos together.
 """
@@ -37,8 +37,8 @@ LONGEST = 6  # words that are asked for in choosing `longer`
 CUTS = np.linspace(0.3, 0.7, 41)
 RIGHT_SHARE = 0.75  # of the captions that are shown, on every data set: an easy one does not make up for a hard one
 LONGERS = np.linspace(0.3, 0.7, 9)
-TRUE_SHARE = 0.46  # of the words that longer captions add: of those that people add to a noun, others write so many
-ROUNDS = 2  # what is said depends on the confidence, and that on what is said
+TRUE_SHARE = 0.46  # of the words that longer captions add: the share for words that people add to a noun
+ROUNDS = 2  # the chosen captions depend on the confidence, and the confidence on the chosen captions
 UNFITTED = Confidence((), (), 0.0, likely=float(CUTS[0]))
 
 

@@ -3,7 +3,7 @@
 The weights that choose a region are a conditional logit: among the regions of a photo that shows a phrase, the right
 ones get as much of the probability as can be (several may be right: McFadden's choice among sets). Then logistic
 regression on whether the chosen region is right, with phrases that are not there among them. The cut-off is where most
-of those are said not to be there.
+of those are reported as absent.
 """
 
 from __future__ import annotations

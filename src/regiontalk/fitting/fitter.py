@@ -41,7 +41,7 @@ from regiontalk.search.store import Entry, PhotoFile
 Answer = TypeVar("Answer")
 Report = dict[str, Any]
 Track = Callable[[Iterator[Any], str, int], Iterator[Any]]
-"""Looks on as things are done: these, what is being done, and how many there are."""
+"""Reports progress: takes an iterator, what is being done, and how many items there are; yields the items."""
 
 
 @dataclass

@@ -177,7 +177,7 @@ def _some(every: Sequence[Item]) -> list[Item]:
 
 
 def _ask(model: Model, photos: Sequence[tuple[Record, Entry]], other: Sequence[Record]) -> Questions:
-    """By the very path of `Index.search`, where photos are chosen by their vectors alone."""
+    """Exactly as `Index.search` does, with photos chosen by their vectors alone."""
     records = [record for record, _ in photos]
     written = [written_words(record) for record in records]
     with tempfile.TemporaryDirectory() as folder:

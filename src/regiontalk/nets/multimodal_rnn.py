@@ -32,7 +32,7 @@ class MultimodalRNNConfig:
     hidden: int = 512
     views: Literal[1, 3] = 1
     """1: the code alone (the paper). 3: with those of its surroundings and of its whole photo, which the paper
-    wishes for as "multiple saccades"."""
+    proposes as "multiple saccades"."""
     conditioning: Literal["additive", "multiplicative"] = "additive"
     """`additive`: the image adds b_v at the first step (the paper). `multiplicative`, which the paper names as more
     expressive: the image also scales the state before every word, W_hh (h ⊙ m_v) in eq. 14, m_v = 1 + W_mi CNN."""

@@ -23,7 +23,7 @@ from regiontalk.training.detector.targets import CaptionTargets
 from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
 
-QUIET_CHANNEL = 0.1  # of the mean variance: channels that vary less count less, for nothing much is read off them
+QUIET_CHANNEL = 0.1  # of the mean variance: channels that vary less carry little information and count less
 
 
 class Answers(NamedTuple):

@@ -1,4 +1,4 @@
-"""One model, end to end, from photos with sentences to descriptions of regions (the wish in K&FF section 5).
+"""One model, end to end, from photos with sentences to descriptions of regions (future work in K&FF section 4.4).
 
 Alignment net and multimodal RNN learn in the same steps. Eqs. 10–12 cut each sentence of the batch into segments with
 the alignment net as it is. Which region a segment is about stays open: with r the regions that fit it best,

@@ -59,7 +59,7 @@ class Snippets:
     aligner: AlignmentModel
     beta: float
     place_weight: float = 0.0
-    """Of the logarithm of a region's score, which is added to its fits: words prefer what the detector is sure of."""
+    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a high score."""
 
     def hard(self, coded: CodedPhotos, records: Iterable[Record]) -> Iterator[tuple[str, list[Snippet]]]:
         """Every segment as a snippet of the region that the MRF chose."""

@@ -89,8 +89,8 @@ class AugmentationConfig:
     zoom_by_batch: bool = False
     """One zoom for all photos of a batch, which are stretched a little to one shape. Faster: nothing is padding."""
     zooms: int = 0
-    """Not 0: only so many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions anew for every size of
-    a batch, which takes seconds; so let there be few."""
+    """Not 0: only this many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions again for every size
+    of a batch, which takes seconds."""
 
     def __post_init__(self) -> None:
         check_range(1, zoom=self.zoom)
@@ -103,7 +103,7 @@ class SamplerConfig:
     """DenseCap 3.1.2, box sampling: which boxes of the localization layer are learned from."""
 
     regions: int = 256
-    """B; at most half are positive. Of a net that learns from the true regions alone: so many of them."""
+    """B; at most half are positive. Without proposals: at most this many true regions."""
     positive_iou: float = 0.7
     negative_iou: float = 0.3
     clip: bool = False

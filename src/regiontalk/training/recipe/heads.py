@@ -161,7 +161,7 @@ class JointSnippetsConfig:
     candidates: int = 3
     """Regions that a segment may be about: those that fit best."""
     place_weight: float = 0.0
-    """Of the logarithm of a region's score, which is added to its fits: words prefer what the detector is sure of."""
+    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a high score."""
     weight: float = 1.0
     """Of their loss, beside eq. 9."""
     from_step: int = 0
