@@ -6,9 +6,10 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,6 +157,23 @@ def test_a_large_index_scores_what_is_near_and_what_is_said(
     assert len(few.ids) < few.searched
     monkeypatch.setattr(postgres_store, "ENOUGH", 150)
     assert len(store.word_scores(words, Where("b")).ids) == 197  # too few of the nearest are there: all are scored
+
+
+def test_many_photos_take_no_more_statements_than_one(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, sent, rows = store.newest(Where(), 0, 6).tolist(), list[str](), store._rows
+
+    def count(query: str, values: Sequence[object]) -> list[Any]:
+        sent.append(query)
+        return rows(query, values)
+
+    monkeypatch.setattr(store, "_rows", count)
+    for read in (store.read, store.vectors, store.states):
+        assert len(read(ids[:1])) == 1
+        for_one = sent.copy()
+        sent.clear()
+        assert len(read(ids)) == 6
+        assert sent == for_one
+        sent.clear()
 
 
 def test_several_threads_may_ask(store: PostgresStore) -> None:

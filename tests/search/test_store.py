@@ -65,6 +65,21 @@ def test_photos_come_back(store: Store) -> None:
     np.testing.assert_allclose(store.states(ids), entry(3).state[None], atol=0.02)
 
 
+def test_photos_are_read_in_the_order_asked_for(store: Store) -> None:
+    rows = {6: 2, 0: 5, 3: 5}
+    store.put([entry(6, rows=2)])
+    numbered = dict(enumerate(store.word_scores(vectors_of(9)[:1], Where()).ids.tolist()))
+    ids = [numbered[number] for number in rows]
+    expected = [entry(number, rows=count) for number, count in rows.items()]
+    photos = store.read(ids)
+    assert [(photo.path, photo.regions) for photo in photos] == [(one.file.path, one.regions) for one in expected]
+    for own, one in zip(store.vectors(ids), expected, strict=True):
+        np.testing.assert_allclose(own, one.vectors, atol=2e-4)
+    np.testing.assert_allclose(store.states(ids), [one.state for one in expected], atol=0.02)
+    assert store.read([]) == store.vectors([]) == []
+    assert store.states([]).shape == (0, MODEL.state)
+
+
 def test_photos_are_listed_newest_first_and_known_by_keys(store: Store) -> None:
     store.put([entry(7, "trip/a.jpg", "2019-12-31T23:59:59"), entry(8, "trip/b.jpg", "2022-01-15T00:00:00")])
     assert store.count() == 8
@@ -98,6 +113,9 @@ def test_scores_are_those_of_maxsim(store: Store) -> None:
     exact = maxsim.word_scores(np.stack([vectors_of(number) for number in range(6)]), words)
     assert [photo.path for photo in store.read(scored.ids.tolist())] == names(*range(6))
     np.testing.assert_allclose(scored.scores, exact, atol=0.01)
+    if scored.exact:
+        own = maxsim.word_scores(np.stack(store.vectors(scored.ids.tolist())), words)
+        np.testing.assert_allclose(scored.scores, own, atol=1e-6)
 
 
 def test_words_of_captions_are_found_in_any_form(store: Store) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -124,9 +125,9 @@ class PostgresStore:
             if searched > EXACT and postgres.has_near(self._connection):
                 near = self._near(words, where, said)
                 if where == Where() or len(near) >= ENOUGH:
-                    return Scored(*self._score(words, "photo = ANY(%s)", [near]), searched)
+                    return Scored(*self._score(words, "photo = ANY(%s)", [near]), searched, exact=True)
             meant = "true" if where == Where() else f"photo IN (SELECT id FROM photos WHERE {those})"
-            return Scored(*self._score(words, meant, values), searched)
+            return Scored(*self._score(words, meant, values), searched, exact=True)
 
     def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
         """The photos of the regions nearest to each word, and some whose captions say all words of a phrase."""
@@ -159,29 +160,34 @@ class PostgresStore:
         return np.isin(scored.ids, np.array(found, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
+        chosen = list(ids)
         with self.reading():
-            return [self._read_one(one) for one in ids]
-
-    def _read_one(self, photo: int) -> StoredPhoto:
-        query = "SELECT key, path, width, height, taken FROM photos WHERE id = %s"
-        ((key, path, width, height, taken),) = self._rows(query, [photo])
-        columns = "x0, y0, x1, y1, score, caption, logprob, confidence, raw_score"
-        rows = self._rows(f"SELECT {columns} FROM regions WHERE photo = %s ORDER BY number", [photo])
-        regions = tuple(Region((x0, y0, x1, y1), *said) for x0, y0, x1, y1, *said, _ in rows)
-        raw_scores = tuple(row[-1] for row in rows)
-        return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, regions, raw_scores)
+            query = "SELECT id, key, path, width, height, taken FROM photos WHERE id = ANY(%s)"
+            photos = {photo: about for photo, *about in self._rows(query, [chosen])}
+            columns = "x0, y0, x1, y1, score, caption, logprob, confidence, raw_score"
+            query = f"SELECT photo, {columns} FROM regions WHERE photo = ANY(%s) ORDER BY photo, number"
+            regions = defaultdict[int, list[Any]](list)
+            for photo, *region in self._rows(query, [chosen]):
+                regions[photo].append(region)
+        return [_to_photo(one, photos[one], regions[one]) for one in chosen]
 
     def vectors(self, ids: Iterable[int]) -> list[Floats]:
-        query = "SELECT vector FROM regions WHERE photo = %s ORDER BY number"
+        chosen = list(ids)
+        query = (
+            "SELECT photo, string_agg(vector_send(vector), ''::bytea ORDER BY number) FROM regions"
+            " WHERE photo = ANY(%s) GROUP BY photo"
+        )
         with self.reading():
-            return [np.stack([vector.to_numpy() for (vector,) in self._rows(query, [one])]) for one in ids]
+            found = dict(self._rows(query, [chosen]))
+        sent = np.dtype([("length", ">u4"), ("vector", ">f4", self.model.size)])
+        return [np.frombuffer(found[one], sent)["vector"].astype(np.float32) for one in chosen]
 
     def states(self, ids: Iterable[int]) -> Floats:
         chosen = list(ids)
         with self.reading():
             found = dict(self._rows("SELECT id, state FROM photos WHERE id = ANY(%s)", [chosen]))
-        states = [np.frombuffer(found[one], STATE).astype(np.float32) for one in chosen]
-        return np.stack(states) if states else np.zeros((0, self.model.state), np.float32)
+        rows = np.frombuffer(b"".join(found[one] for one in chosen), STATE)
+        return rows.astype(np.float32).reshape(len(chosen), self.model.state)
 
     def count(self, folder: str = "") -> int:
         those, values = conditions(Where(folder), "%s")
@@ -233,3 +239,9 @@ class PostgresStore:
     def _check(self, model: IndexedModel) -> None:
         if model != self.model:
             raise IndexProblem(f"{self.name}: was made anew with another model", hint="--model names that one")
+
+
+def _to_photo(photo: int, about: Sequence[Any], rows: Sequence[Sequence[Any]]) -> StoredPhoto:
+    key, path, width, height, taken = about
+    regions = tuple(Region((x0, y0, x1, y1), *said) for x0, y0, x1, y1, *said, _ in rows)
+    return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, regions, tuple(row[-1] for row in rows))

@@ -119,8 +119,9 @@ class Searcher:
             if config.likely:
                 enough &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
             best = _best(np.where(enough, together, -1.0), min(top, int(enough.sum())))
-            found = zip(evidence.ids[best].tolist(), together[best].tolist(), strict=True)
-            hits = [self._hit(photo, score, wanted) for photo, score in found]
+            ids = evidence.ids[best].tolist()
+            found = zip(self.store.read(ids), self.store.vectors(ids), together[best].tolist(), strict=True)
+            hits = [self._hit(photo, vectors, score, wanted) for photo, vectors, score in found]
         unknown = dict.fromkeys(word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown)
         closest = float(together.max()) if len(together) else None
         return Hits(query, tuple(hits), evidence.searched, tuple(unknown), closest)
@@ -138,8 +139,9 @@ class Searcher:
         best = _best(_all_shown(first, len(wanted))[1], min(count, len(first)))
         again = scored.ids[best[:SECOND_LOOK]]
         scores = scored.scores[best]
-        for row, own in enumerate(self.store.vectors(again.tolist())):
-            scores[row] = maxsim.word_scores(own[None], words)[0]
+        if not scored.exact:
+            for row, own in enumerate(self.store.vectors(again.tolist())):
+                scores[row] = maxsim.word_scores(own[None], words)[0]
         likelihoods = self._likelihoods(phrases, again)
         if len(best) > len(again):  # the rest are not asked about: they stay behind
             rest = np.tile(likelihoods.min(axis=0), (len(best) - len(again), 1))
@@ -164,10 +166,10 @@ class Searcher:
             shares += rarity * self.store.said(word, scored)
         return shares / (sum(phrase.content.values()) or 1)
 
-    def _hit(self, id: int, score: float, wanted: Sequence[Phrase]) -> Hit:
+    def _hit(self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]) -> Hit:
         """As `align`, from what is stored: words stay together (eq. 12) and prefer places that people would mark; there
         are no likelihoods."""
-        (photo,), (vectors,), head = self.store.read([id]), self.store.vectors([id]), AlignmentHead(self.runtime)
+        head = AlignmentHead(self.runtime)
         beta, prior = head.settings.beta, head.place_prior(np.array(photo.raw_scores))
         words: list[WordMatch] = []
         found: dict[int, int] = {}  # row -> number among the regions of the hit
@@ -188,9 +190,8 @@ class Searcher:
         with self.store.reading():
             length = float(np.linalg.norm(vector)) or 1.0
             scored = self.store.word_scores(vector[None] / length, where)
-            hits = []
-            for found in scored.ids[_best(scored.scores[:, 0], top)].tolist():
-                (photo,), (own,) = self.store.read([found]), self.store.vectors([found])
+            ids, hits = scored.ids[_best(scored.scores[:, 0], top)].tolist(), []
+            for photo, own in zip(self.store.read(ids), self.store.vectors(ids), strict=True):
                 cosines = own @ vector / (length * np.linalg.norm(own, axis=1))
                 row = int(cosines.argmax())
                 hits.append(_to_hit(photo, float(cosines[row]), (), [row]))

@@ -118,6 +118,8 @@ class Scored(NamedTuple):
     """(P, W): of each word, with the photo's best region for it."""
     searched: int
     """Photos that the query is about: P, or more where the store left out those that are far from every word."""
+    exact: bool = False
+    """Whether the scores are those of `Store.vectors`, not only close to them."""
 
 
 class StoredPhoto(NamedTuple):
