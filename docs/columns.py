@@ -1,4 +1,4 @@
-"""What a table of docs/results.md is made of: columns of figures, and sections of runs of one kind."""
+"""The parts of the tables of docs/results.md: columns of figures, and sections for runs of one kind."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ RANKS = ("r1", "r5", "r10", "median_rank")
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, where the figure stands in a run (keys, outermost first), and how it is printed.
+    """A heading, the keys of the figure in a run (outermost first), and how it is printed.
 
-    Ours are multiplied by `scale`; published ones are printed as they were. `digits` None: four significant ones.
+    Our figures are multiplied by `scale`; published ones are printed as they are. `digits` None: four significant
+    digits.
     """
 
     heading: str
@@ -58,17 +59,17 @@ class Section:
     intro: str
     columns: tuple[Column, ...]
     published: str | None = None
-    """The rows of docs/published.toml that belong here, and their columns where they are others."""
+    """The key of the published rows in docs/published.toml; `published_columns` are theirs if they differ from ours."""
     published_columns: tuple[Column, ...] = ()
     true_boxes: bool = False
-    """Only runs on true boxes, or only runs on others."""
+    """Only runs on true boxes, or only runs on other boxes."""
     references: bool = False
-    """With the truth's reference scores."""
+    """Has rows with the truth's reference scores."""
     steps: bool = False
-    """With the steps of training."""
+    """Has a column with the number of training steps."""
     hides_dev: bool = True
     series: str = ""
-    """Only runs whose names begin so; no other section takes them."""
+    """Only runs whose names start with this; no other section takes them."""
 
     def takes(self, run: Run) -> bool:
         if self.kind == "proposals":

@@ -22,11 +22,11 @@ PUBLISHED = {"edgeboxes": "_edge_boxes", "rpn": "", "own": "", "truth": "_true_b
 """Source -> the ending of its keys in docs/published.toml."""
 FIGURES = (("METEOR", "meteor", 1, 3), ("mAP", "map", 100, 2))
 INTRO = (
-    "DenseCap table 1: every system on regions from every source, 300 a photo, on Flickr8k's test photos. All rows "
-    "have the same backbone (EfficientNet-lite2), data and number of photos seen in training, which are few: compare "
-    "them with each other. The paper's figures (Visual Genome, VGG-16) stand beside ours for their order alone: the "
-    "data do not compare. (It prints what its FCLN does on its own proposals in the column RPN.) Our EdgeBoxes are "
-    "found on gradient edges, the paper's on structured ones. How the systems differ, and what the table shows: "
+    "DenseCap table 1: every system on regions from every source, 300 per photo, on Flickr8k's test photos. All our "
+    "rows have the same backbone (EfficientNet-lite2), data and number of training photos, which is small: compare "
+    "them with each other only. The paper's figures (Visual Genome, VGG-16) are shown for the order of the systems; "
+    "their values are not comparable. (The paper has its FCLN on its own proposals in the column RPN.) Our EdgeBoxes "
+    "use gradient edges, the paper's use structured edges. How the systems differ, and what the table shows: "
     "[evaluation.md](evaluation.md#densecaps-table-1)."
 )
 

@@ -1,11 +1,11 @@
-"""Writes docs/results.md from what runs recorded: docs/runs/NAME/metrics.json, test-looks.jsonl and log.jsonl.
+"""Writes docs/results.md from the recorded runs: docs/runs/NAME/metrics.json, test-looks.jsonl and log.jsonl.
 
 python docs/results.py             write the page and the training curves
-python docs/results.py --check     write nothing; fail where they are not what the runs give
+python docs/results.py --check     write nothing; fail if a file is out of date
 
 `regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark. Published figures
-are in docs/published.toml, the first screen in docs/headlines.py, the tables in docs/tables.py (of what
-docs/columns.py has) and docs/densecap_table.py.
+are in docs/published.toml, the overview is in docs/headlines.py, the tables are in docs/tables.py (made of the parts
+in docs/columns.py) and docs/densecap_table.py.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ DOCS = Path(__file__).parent
 CURVES = "curves.svg"
 BY_HAND = "by hand"
 MOST_DIFFERENCES = 12
-USUAL_DATA = "flickr8k_entities, "  # not said in every row
+USUAL_DATA = "flickr8k_entities, "  # left out of the rows
 
 Run = dict[str, Any]
 
 INTRO = """\
-Written by `python docs/results.py` from the runs in `docs/runs`; do not edit. [evaluation.md](evaluation.md) has the
-metrics, the traps in comparing them, and how a run is recorded.
+Written by `python docs/results.py` from the runs in `docs/runs`; do not edit. [evaluation.md](evaluation.md) explains
+the metrics, what to watch for when comparing them, and how a run is recorded.
 
-- **recorded** says who wrote a run down. *By the program*: figures, commands, recipe as used, commit, data and model
-  are what `regiontalk` itself wrote. *By hand*: figures of `regiontalk evaluate`, copied with remarks before 0.2.0 by a
-  person; recipe and commit may be inexact.
-- **test looks**: how often a result under that name was measured on test photos, earlier versions included; "≥"
-  where the count comes from the history of this repository and may miss some.
-- Photos: Flickr8k's official split with Flickr30k Entities' phrases on boxes (`flickr8k_entities`), unless said."""
+- **recorded**: who recorded a run. *By the program*: `regiontalk` itself wrote the figures, commands, recipe as used,
+  commit, data and model. *By hand*: a person copied the figures of `regiontalk evaluate`, before 0.2.0; recipe and
+  commit may be inexact.
+- **evaluations on test**: how often a result of that name was measured on test photos, earlier versions included. "≥":
+  the count comes from the history of this repository and may be too low.
+- **data**: Flickr8k's official split with the phrases and boxes of Flickr30k Entities (`flickr8k_entities`), unless
+  another data set is named."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     update(DOCS, parser.parse_args().check)
 
 
@@ -62,7 +63,7 @@ def update(docs: Path, check: bool = False) -> None:
 
 
 def pages(docs: Path) -> dict[Path, str]:
-    """The page and the curves of runs with a log, each with its place."""
+    """Path -> text of the page, and of the curves of runs that have a log."""
     published = tomllib.loads((docs / "published.toml").read_text(encoding="utf-8"))
     found = {docs / "results.md": render(read_runs(docs / "runs"), published)}
     for log in sorted((docs / "runs").glob(f"*/{LOG}")):
@@ -97,27 +98,27 @@ def _place(parts: list[str]) -> int:
 
 
 def _steps(run: Run, log: Path) -> int | None:
-    """Of training: what the recipe says, or how far the log goes."""
+    """Steps of training: from the recipe, or the last step in the log."""
     for recipe in recipes(run):
         return int(recipe["as_used"]["run"]["steps"])
     return int(json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["step"]) if log.is_file() else None
 
 
 def recipes(run: Run) -> Iterator[dict[str, Any]]:
-    """The recipes on the way to a run's figures, the last training first."""
+    """The recipes of the trainings that led to a run, the last training first."""
     for record in chain(run["record"]) if "record" in run else ():
         if "recipe" in record:
             yield record["recipe"]
 
 
 def _check(run: Run, path: Path) -> None:
-    """Refuses a run that does not say how it was recorded, or whose recipe is not the one that it names."""
+    """Rejects a run that does not say how it was recorded, or whose recipe does not match its SHA-256."""
     if "record" in run:
         for recipe in recipes(run):
             if "as_used" not in recipe:
                 raise SystemExit(f"{path}: the record lacks the recipe as used")
             if recipe_fingerprint(recipe["as_used"]) != recipe["sha256"]:
-                raise SystemExit(f"{path}: the recipe in the record was changed afterwards (its SHA-256 is another)")
+                raise SystemExit(f"{path}: the recipe in the record was changed afterwards (its SHA-256 differs)")
         return
     if run.get("recorded") != BY_HAND:
         raise SystemExit(f"{path}: neither a record nor marked as recorded {BY_HAND}")
@@ -127,14 +128,15 @@ def _check(run: Run, path: Path) -> None:
 
 
 def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
-    """Where the recipe as used differs from the file that it names; None where that is not in recipes/ (any more)."""
+    """Where the recipe as used differs from the file that it names; None if that file is not (or no longer) in
+    recipes/."""
     file = DOCS.parent / recipe["file"]
     if file.parent.name != "recipes" or not file.is_file():
         return None
     from regiontalk.training.recipe import flatten, load_recipe, to_dict
 
     now, then = flatten(to_dict(load_recipe(file))), flatten(recipe["as_used"])
-    # A key that came later had no value then.
+    # Keys that were added later are not compared.
     return [f"{key} = {value} (now {now.get(key, 'gone')})" for key, value in then.items() if now.get(key) != value]
 
 
@@ -155,7 +157,7 @@ def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
         if any(tables):
             parts += [f"## {group}", *tables]
     if runs:
-        parts.append("## The runs\n\nHow each one came about.")
+        parts.append("## The runs\n\nThe commands, data, models and recipes of each run.")
     parts += [about_run(run) for run in runs]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -167,7 +169,7 @@ def _table1(runs: Sequence[Run], published: Sequence[Run]) -> str:
 
 
 def _more_sections(runs: Sequence[Run]) -> Iterator[Section]:
-    """For kinds of runs that no section knows: their numbers as they are."""
+    """Sections for kinds of runs that `SECTIONS` does not have: all their numbers, unconverted."""
     left = [run for run in runs if not (densecap_table.is_cell(run) or any(one.takes(run) for one in SECTIONS))]
     for kind in sorted({run["kind"] for run in left}):
         numbers = [key for run in left if run["kind"] == kind for key, value in run.items() if _is_number(value)]
@@ -181,7 +183,7 @@ def _is_number(value: Any) -> bool:
 
 
 def glance(headlines: Sequence[Headline], runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
-    """The first screen."""
+    """The overview table."""
     by_name = {run["name"]: run for run in runs}
     rows = []
     for one in headlines:
@@ -203,7 +205,7 @@ def _published_figure(one: Headline, published: dict[str, list[Run]]) -> str:
 
 
 def section_text(section: Section, own: Sequence[Run], published: dict[str, list[Run]]) -> str:
-    """A heading, a table of runs on test photos with published rows on the same photos, then what is on others."""
+    """A heading, a table of runs and published rows on the same photos, then runs on dev, then other published rows."""
     if not own:
         return ""
     rows = published.get(section.published or "", [])
@@ -219,7 +221,7 @@ def section_text(section: Section, own: Sequence[Run], published: dict[str, list
         cells = [[_name(row), *(column.printed(row) for column in columns)] for row in others]
         where = " and ".join(dict.fromkeys(row.get("data", "Visual Genome") for row in others))
         table = markdown_table(["system", *(column.heading for column in columns)], cells)
-        parts.append(f"Published on {where}: other photos, not to be compared with the rows above.\n\n{table}")
+        parts.append(f"Published on {where}: other photos, not comparable with the rows above.\n\n{table}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -229,7 +231,7 @@ def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) 
         return ""
     tested = any(_is_test(run) for run in own)
     headings = ["run", "data", *["steps"] * section.steps, *(column.heading for column in section.columns)]
-    headings += ["test looks"] * tested + ["recorded"]
+    headings += ["evaluations on test"] * tested + ["recorded"]
     notes = list(dict.fromkeys(run["note"] for run in own if run.get("note")))
     rows = []
     for run in own:
@@ -249,7 +251,7 @@ def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) 
 
 
 def _reference_rows(own: Sequence[Run], width: int) -> list[list[str]]:
-    """The truth's own scores, once for each data set."""
+    """The truth's reference scores, once for each data set."""
     rows = {}
     for run in own:
         for name, values in run.get("reference_scores", {}).items():
@@ -263,12 +265,12 @@ def _reference_rows(own: Sequence[Run], width: int) -> list[list[str]]:
 
 
 def about_run(run: Run) -> str:
-    """What is known of how a run came about, folded away."""
+    """The details of a run, folded away."""
     facts = _record_facts(run) if "record" in run else _hand_facts(run)
     lines = [f"- {name}: {value}" for name, value in facts if value not in (None, "", [])]
     looks = [f"{look['date'][:10]} at {look.get('commit') or 'an unknown commit'}" for look in run["looks"]]
     if looks:
-        lines.append(f"- looks at test: {'; '.join(looks)}")
+        lines.append(f"- evaluations on test: {'; '.join(looks)}")
     if run["curves"]:
         lines.append(f"\n![training curves of {run['name']}](runs/{run['name']}/{CURVES})")
     return _folded(f"<b>{run['name']}</b>: {run['kind']}, {run['data']}", "\n".join(lines))
@@ -298,7 +300,7 @@ def _record_facts(run: Run) -> list[tuple[str, Any]]:
 def _recipe_text(recipe: dict[str, Any]) -> str:
     differences = recipe_differences(recipe)
     if differences is None:
-        return f"{recipe['file']} (not in recipes/; the record holds it in full)"
+        return f"{recipe['file']} (not in recipes/; the record has the full text)"
     if not differences:
         return str(recipe["file"])
     named = "; ".join(differences[:MOST_DIFFERENCES]) + ("; …" if len(differences) > MOST_DIFFERENCES else "")

@@ -1,11 +1,11 @@
-"""The tables of docs/results.md: which columns each kind of run has, and what to know first."""
+"""The tables of docs/results.md: the columns and the introduction of each kind of run."""
 
 from __future__ import annotations
 
 from columns import RANKS, Column, Section, milliseconds, rank_columns, sentence_columns
 
 PACKAGE = ("vit", "fast")
-"""Parts of the names of runs of the models in the package; they come first."""
+"""The package's models, as in the names of their runs, which come first."""
 
 FORMER = dict.fromkeys(
     (
@@ -19,10 +19,11 @@ FORMER = dict.fromkeys(
     ),
     "compact-3, the model in the package up to 0.2.0",
 )
-"""Remarks on runs that are older than the model in the package."""
+"""Remarks on runs of earlier models of the package."""
 
 
 MAP, STRICT = Column("mAP", ("map",)), Column("METEOR ≥ .1", ("map_strict",))
+BOXES = Column("boxes alone", ("detection_map",))
 METEOR = Column("METEOR", ("meteor",), 1, 3)
 GROUNDED = Column("IoU ≥ .5", ("accuracy",), digits=1)
 TYPES = ("people", "clothing", "bodyparts", "animals", "vehicles", "instruments", "scene", "other")
@@ -37,9 +38,9 @@ SECTIONS = (
         DENSECAP,
         "Dense captioning",
         "DenseCap table 1, on the model's own boxes: mAP in percent over 5 IoU × 6 METEOR thresholds. “METEOR ≥ .1” "
-        "leaves out the two thresholds that a shared “a” passes. METEOR: mean over all captions against every "
-        "reference of their photo.",
-        (MAP, STRICT, Column("boxes alone", ("detection_map",)), METEOR),
+        "leaves out the two lowest METEOR thresholds, which captions that share only an “a” can pass. “Boxes alone”: "
+        "mAP over IoU alone, captions ignored. METEOR: mean over all captions against all references of their photo.",
+        (MAP, STRICT, BOXES, METEOR),
         published="dense",
         published_columns=(
             Column("mAP on EdgeBoxes", ("map_edge_boxes",)),
@@ -52,8 +53,8 @@ SECTIONS = (
         "dense",
         DENSECAP,
         "Dense captioning on true boxes",
-        "The same with the places given. The reference rows are computed from the same truth: the best caption that is "
-        "said of everything, and one person's phrases judged by the others'.",
+        "The same with the true boxes given, so only captions are measured. The reference rows are computed from the "
+        "same truth: the best single caption for all regions, and one person's phrases scored against the others'.",
         (MAP, STRICT, METEOR),
         true_boxes=True,
         references=True,
@@ -62,12 +63,13 @@ SECTIONS = (
         "dense",
         DENSECAP,
         "How regions are sampled",
-        "What each departure from the paper's training does to one small network ([recipe](../recipes/sampling.toml), "
+        "The effect of each change to the paper's training, on one small network ([recipe](../recipes/sampling.toml), "
         "[commands](training.md#what-each-departure-does)): 19,200 photos each, everything else the same. *written*: "
-        "as DenseCap 3 says. *no-gradient*: none through the boxes' coordinates. *anchors*: the localization layer "
-        "learns from anchors, not from predicted boxes. *balanced*: as many regions of each true one. *weights*: all "
-        "losses weigh 1. *release*: as the released code. *ours*: as the package's model.",
-        (MAP, STRICT, Column("boxes alone", ("detection_map",)), METEOR),
+        "as in DenseCap section 3. *no-gradient*: no gradient through box coordinates. *anchors*: the localization "
+        "layer is trained on anchors, not on predicted boxes. *balanced*: the same number of positives for each true "
+        "region. *weights*: all losses have weight 1. *release*: as in the released code. *ours*: as in the package's "
+        "model.",
+        (MAP, STRICT, BOXES, METEOR),
         hides_dev=False,
         series="sampling-",
     ),
@@ -75,7 +77,7 @@ SECTIONS = (
         "dense",
         DENSECAP,
         "How regions are sampled: true boxes",
-        "The same networks with the places given.",
+        "The same networks with the true boxes given.",
         (MAP, STRICT, METEOR),
         true_boxes=True,
         hides_dev=False,
@@ -85,23 +87,19 @@ SECTIONS = (
         "suppression",
         DENSECAP,
         "Learned suppression",
-        "Which regions are kept, and in which order (`benchmarks/suppression.py`): NMS of that IoU with the model's "
-        "score; NMS with the ranking that the package has; a net in place of the strict NMS, after one of that IoU, "
-        "which DenseCap leaves to future work. Cross-validated on dev photos, in percent.",
-        (
-            MAP,
-            STRICT,
-            Column("boxes alone", ("detection_map",)),
-            Column("regions a photo", ("regions_per_photo",), 1, 1),
-        ),
+        "Which regions are kept, and in which order (`benchmarks/suppression.py`). *nms*: NMS at the IoU in the name, "
+        "sorted by the model's score. *ranking*: the same, sorted by the package's fitted ranking. *learned*: NMS at "
+        "the IoU in the name, then a learned net instead of a second NMS, which DenseCap leaves to future work. "
+        "Cross-validated on dev photos, in percent.",
+        (MAP, STRICT, BOXES, Column("regions per photo", ("regions_per_photo",), 1, 1)),
         hides_dev=False,
     ),
     Section(
         "names",
         DENSECAP,
         "Objects named",
-        "Captions of the boxes of COCO's objects, of 32 × 32 original pixels or more: the share that names the object, "
-        "in percent ([phrases.md](phrases.md)).",
+        "The share of captions that name the object, for boxes of COCO's objects of at least 32 × 32 pixels in the "
+        "original photo, in percent ([phrases.md](phrases.md)).",
         (
             Column("right", ("right",), 1, 1),
             Column("without people", ("right_without_people",), 1, 1),
@@ -124,7 +122,7 @@ SECTIONS = (
         "retrieval",
         DENSECAP,
         "Photos and regions from four captions",
-        "DenseCap table 2, in percent, but for median rank and median IoU.",
+        "DenseCap table 2. Recall and localization in percent; median rank and median IoU.",
         (
             *(Column(f"R@{cut}", (f"r{cut}",), 1, 1) for cut in (1, 5, 10)),
             Column("med. rank", ("median_rank",), 1, 1),
@@ -137,13 +135,13 @@ SECTIONS = (
         "find",
         DENSECAP,
         "Phrases found in photos",
-        "Of people's phrases, the share whose best region by `regiontalk find` has an IoU ≥ 0.5 with their box; the "
-        "share that is said to be there at all; and the share of other photos' phrases that is said not to be. In "
-        "percent.",
+        "`regiontalk find`, in percent. For phrases of the photo: the share whose best region has an IoU ≥ 0.5 with "
+        "the true box, and the share that is reported as present. For phrases of other photos: the share that is "
+        "rejected.",
         (
             Column("best region right", ("accuracy",), digits=1),
-            Column("said to be there", ("found",), digits=1),
-            Column("others': not there", ("not_there",), digits=1),
+            Column("reported as present", ("found",), digits=1),
+            Column("absent phrases rejected", ("not_there",), digits=1),
             Column("phrases", ("phrases",), 1, 0),
         ),
     ),
@@ -151,7 +149,7 @@ SECTIONS = (
         "proposals",
         DENSECAP,
         "Recall of proposals",
-        "The share of true boxes that one of the best 100 or 300 proposals covers at an IoU, in percent.",
+        "The share of true boxes that overlap one of the best 100 or 300 proposals by the IoU, in percent.",
         tuple(
             Column(f"{count}, IoU ≥ {iou}", ("proposal_recall", count, iou), digits=1)
             for count in ("100", "300")
@@ -162,8 +160,9 @@ SECTIONS = (
     Section(
         "captions",
         KFF,
-        "One sentence a photo",
-        "K&FF table 2, in percent (CIDEr × 100). “In training”: sentences that are word for word in the training data.",
+        "One sentence per photo",
+        "K&FF table 2, in percent (CIDEr × 100). “In training”: the share of sentences that occur word for word in the "
+        "training data.",
         (*sentence_columns(), Column("in training", ("in_training",), digits=1)),
         published="captions",
         steps=True,
@@ -172,8 +171,8 @@ SECTIONS = (
         "ranking",
         KFF,
         "Images by sentences, sentences by images",
-        "K&FF table 1: recall in percent and median rank, 1,000 photos and 5,000 sentences unless said. Figures of a "
-        "run that kept its five best checkpoints on dev are their mean, as in the paper.",
+        "K&FF table 1: recall in percent and median rank, on 1,000 photos and 5,000 sentences unless noted. Runs that "
+        "kept their five best checkpoints on dev show the mean over these, as in the paper.",
         rank_columns(),
         published="ranking",
         steps=True,
@@ -182,21 +181,22 @@ SECTIONS = (
         "search",
         KFF,
         "Photos by `search`",
-        "What `regiontalk search` answers to Flickr8k's 5,000 test sentences over an index of the 1,000 photos: recall "
-        "in percent and median rank, with captions and likelihoods fused, and by vectors alone, as in the table above.",
+        "`regiontalk search` with Flickr8k's 5,000 test sentences as queries, on an index of the 1,000 photos: recall "
+        "in percent and median rank. “Fused”: vectors, captions and likelihoods together. “Vectors only”: as in the "
+        "table above.",
         tuple(
             Column(f"{heading} {cut}", (key, rank), 1, 1)
-            for key, heading in (("text_to_image", "fused"), ("by_vectors_alone", "vectors alone"))
+            for key, heading in (("text_to_image", "fused"), ("by_vectors_alone", "vectors only"))
             for rank, cut in zip(RANKS, ("R@1", "R@5", "R@10", "med. r"), strict=True)
         ),
     ),
     Section(
         "grounding",
         KFF,
-        "Phrases on their regions",
-        "Of the phrases of Flickr30k Entities, the share aligned with a region of IoU ≥ 0.5 with the true box, in "
-        "percent, and the share whose region's centre lies in it (pointing). The columns from “random region” on need "
-        "no words; “best there is” is the detector's limit.",
+        "Phrase grounding",
+        "For the phrases of Flickr30k Entities, in percent: the share aligned with a region of IoU ≥ 0.5 with the true "
+        "box, and the share whose region has its centre in the true box (pointing). The columns from “random region” "
+        "on are baselines that ignore the phrase. “Best region” is the upper bound that the detector's regions set.",
         (
             GROUNDED,
             Column("pointing", ("pointing",), digits=1),
@@ -207,7 +207,7 @@ SECTIONS = (
                     ("centre box", "centre box"),
                     ("largest region", "largest region"),
                     ("whole photo", "whole photo"),
-                    ("best there is", "best region there is"),
+                    ("best region", "best region there is"),
                 )
             ),
         ),
@@ -215,16 +215,16 @@ SECTIONS = (
     Section(
         "grounding",
         KFF,
-        "Phrases on their regions, by type",
-        "The share of IoU ≥ 0.5, in percent.",
+        "Phrase grounding by type",
+        "The share of phrases with IoU ≥ 0.5, in percent.",
         tuple(Column(name, ("types", name, "accuracy"), digits=1) for name in TYPES),
     ),
     Section(
         "regions",
         KFF,
         "Captions of given regions",
-        "K&FF table 3, in percent (CIDEr × 100): what is said of boxes that people drew, by nets that learned from "
-        "sentences of whole photos. A row's remark says what the detector knew whose codes they read.",
+        "K&FF table 3, in percent (CIDEr × 100): captions of boxes that people drew, by nets trained on sentences of "
+        "whole photos. The remarks say what the detector behind the region codes was trained on.",
         sentence_columns(),
         published="regions",
         steps=True,
@@ -232,8 +232,8 @@ SECTIONS = (
     Section(
         "alignment-settings",
         KFF,
-        "Alignment settings side by side",
-        "Short trainings of 600 steps that differ in one thing, ranked on 500 dev photos.",
+        "Alignment settings compared",
+        "Short trainings of 600 steps that differ in one setting; recall on 500 dev photos.",
         (
             Column("sum of recalls", ("recall_sum",), 1, 1),
             *(
@@ -248,12 +248,13 @@ SECTIONS = (
         "speed-caption",
         SPEED,
         "Captioning a photo on two CPU cores",
-        "`benchmarks/caption.py`, three times; peers in the same process. Milliseconds a photo.",
+        "`benchmarks/caption.py`, run three times; ours, torch and the paper's network in the same process. "
+        "Milliseconds per photo.",
         (
             Column("ours", ("milliseconds", "ours", "photo"), 1, 1),
             Column("ours in eager torch", ("milliseconds", "torch", "photo"), 1, 1),
             Column("paper's network, ONNX Runtime", ("milliseconds", "paper", "photo"), 1, 1),
-            Column("times the paper's speed", ("speedup_over_paper",), 1, 1),
+            Column("speedup over the paper's", ("speedup_over_paper",), 1, 1),
             Column("model MB", ("model_mb",), 1, 1),
             Column("memory MB", ("memory_mb",), 1, 0),
             Column("cold start s", ("cold_process_seconds",), 1, 2),
@@ -263,16 +264,16 @@ SECTIONS = (
     Section(
         "speed-table1",
         SPEED,
-        "The parts of DenseCap's table 1",
-        "`benchmarks/table1.py`: milliseconds of a photo of 448 pixels, the systems in turns on one device; the number "
-        "in the name is that of the proposals. Region RNN's crops go through the CNN one by one, as the paper's do, or "
-        "100 at a time (“batched”). Weights are at random, so that captions are as long as they may be, and the FCLN's "
-        "boxes suppress each other less than a trained one's: its RNN has more to say here than it would have.",
+        "Run time of DenseCap's table 1",
+        "`benchmarks/table1.py`: milliseconds per photo of 448 pixels, the systems in turns on one device. The number "
+        "in the name is the number of proposals. Region RNN's crops go through the CNN one by one, as in the paper, or "
+        "100 at a time (“batched”). Weights are random, so all captions have the maximum length, and NMS keeps more "
+        "boxes of the FCLN than after training: its RNN takes longer here than that of a trained FCLN.",
         (
             *milliseconds(
-                proposals_ms="proposals", cnn_recognition_ms="CNN + recognition", rnn_ms="RNN", total_ms="in all"
+                proposals_ms="proposals", cnn_recognition_ms="CNN + recognition", rnn_ms="RNN", total_ms="total"
             ),
-            Column("times the FCLN's", ("times_fcln",), 1, 1),
+            Column("relative to the FCLN", ("times_fcln",), 1, 1),
         ),
         published="runtime",
     ),
@@ -280,27 +281,28 @@ SECTIONS = (
         "speed-describe",
         SPEED,
         "Describing a photo on two CPU cores",
-        "`benchmarks/describe.py`, milliseconds a photo.",
-        milliseconds(backbone_ms="backbone alone", beam_1_ms="beam 1", beam_7_ms="beam 7"),
+        "`benchmarks/describe.py`, milliseconds per photo.",
+        milliseconds(backbone_ms="backbone only", beam_1_ms="beam 1", beam_7_ms="beam 7"),
     ),
     Section(
         "speed-align",
         SPEED,
         "Aligning a sentence on two CPU cores",
-        "`benchmarks/align.py`, milliseconds a photo and sentence.",
-        milliseconds(caption_ms="captioning it", align_ms="aligning", align_long_ms="a sentence of several windows"),
+        "`benchmarks/align.py`, milliseconds per photo and sentence.",
+        milliseconds(caption_ms="caption", align_ms="align", align_long_ms="align, sentence of several windows"),
     ),
     Section(
         "large-photos",
         SPEED,
         "Large photos",
-        "`benchmarks/large_photos.py`: a JPEG of 12 megapixels against the same photo at 640×480, in turns, "
-        "milliseconds; the most memory of eight photos of 50 megapixels with `-j 2`. “Boxes within 1 %”: of the ten "
-        "best boxes, how many lie where a full decode has them, against how many do when a single value of a single "
-        "pixel is changed by one: in 8 bits, boxes are no more certain than that.",
+        "`benchmarks/large_photos.py`: a JPEG of 12 megapixels compared with the same photo at 640×480, in turns, "
+        "milliseconds; peak memory for eight photos of 50 megapixels with `-j 2`. JPEGs are decoded at reduced size. "
+        "“Boxes within 1 %”: the share of the ten best boxes that are where a full decode has them. “One value "
+        "changed”: the same share after changing one value of one pixel by one, which shows how stable the boxes of "
+        "an 8-bit model are.",
         (
             *milliseconds(small_ms="640×480", large_ms="12 megapixels", progressive_ms="progressive"),
-            Column("times the small one", ("large_over_small",), 1, 2),
+            Column("12 MP / small", ("large_over_small",), 1, 2),
             Column("boxes within 1 %", ("reduced_boxes_within_1_percent",), digits=0),
             Column("one value changed", ("one_value_changed_boxes_within_1_percent",), digits=0),
             *(
@@ -313,21 +315,21 @@ SECTIONS = (
         "speed-search",
         SPEED,
         "Indexing and search",
-        "`benchmarks/search.py`, 100,000 made-up photos of 20 regions: milliseconds of a query's scan, against the "
-        "bare matrix product over the same vectors in memory; seconds of `regiontalk search` from start to answer "
-        "with nothing in the disk's cache; the share of the ten best photos found, and of photos as good as the tenth "
-        "to the 12 bits that are kept of a number; and, on real photos, how fast they are indexed against captioned. "
-        "“Equal”: an index made by runs that were killed is that of one that was not.",
+        "`benchmarks/search.py`, 100,000 synthetic photos of 20 regions. “Query”: scan time of a query, also relative "
+        "to the matrix product over the same vectors in memory. “Command”: seconds of `regiontalk search` from start "
+        "to answer with a cold disk cache. “Recall@10”: the share of the ten best photos that is found; “with ties”: "
+        "photos that equal the tenth at the stored 12 bits count too. Real photos: indexing rate, also relative to "
+        "captioning. “Equal”: 1 if an index built by runs that were killed equals that of an uninterrupted run.",
         (
             Column("query ms", ("points", "100000", "query_ms"), 1, 0),
-            Column("times the product", ("points", "100000", "query_over_product"), 1, 2),
+            Column("query / product", ("points", "100000", "query_over_product"), 1, 2),
             Column("command s", ("points", "100000", "search_command_s"), 1, 2),
             Column("recall@10", ("points", "100000", "recall_at_10"), 1, 3),
             Column("with ties", ("points", "100000", "recall_at_10_with_ties"), 1, 3),
-            Column("kB a photo", ("points", "100000", "kilobytes_a_photo"), 1, 1),
-            Column("second run over 10,000, s", ("second_run_s",), 1, 2),
-            Column("photos a second", ("photos_a_second",), 1, 1),
-            Column("times captioning's rate", ("rate_over_caption",), 1, 2),
+            Column("kB per photo", ("points", "100000", "kilobytes_a_photo"), 1, 1),
+            Column("second run over 10,000 photos, s", ("second_run_s",), 1, 2),
+            Column("photos per second", ("photos_a_second",), 1, 1),
+            Column("rate / caption", ("rate_over_caption",), 1, 2),
             Column("kills", ("killed",), 1, 0),
             Column("equal", ("equal_after_kills",), 1, 0),
         ),
@@ -336,13 +338,14 @@ SECTIONS = (
         "speed-serve",
         SPEED,
         "The server",
-        "`benchmarks/serve.py`: milliseconds of a photo of 12 megapixels sent to an idle server, against captioning "
-        "it; then 200 clients that send it all at once for a minute, and how long health takes meanwhile.",
+        "`benchmarks/serve.py`: milliseconds for a photo of 12 megapixels, captioned directly and sent to an idle "
+        "server; then 200 clients send it at the same time for a minute: answers per second, and response time of the "
+        "health call.",
         (
             *milliseconds(caption_ms="captioned", serve_ms="sent"),
-            Column("times captioning", ("slower_than_caption",), 1, 2),
-            Column("answered a second", ("answered_per_second",), 1, 1),
-            *milliseconds(health_ms_median="health, median", health_ms_most="health, most"),
+            Column("sent / captioned", ("slower_than_caption",), 1, 2),
+            Column("answers per second", ("answered_per_second",), 1, 1),
+            *milliseconds(health_ms_median="health, median", health_ms_most="health, max"),
             Column("MB, first half", ("memory_mb_first_half",), 1, 0),
             Column("MB, second half", ("memory_mb_second_half",), 1, 0),
         ),
@@ -350,33 +353,33 @@ SECTIONS = (
     Section(
         "speed-cluster",
         SPEED,
-        "Ray against threads",
-        "`benchmarks/cluster.py`: `caption --engine ray` with two workers against `caption -j 2`, the same bytes out. "
+        "Ray and threads compared",
+        "`benchmarks/cluster.py`: `caption --engine ray` with two workers and `caption -j 2`, with identical output. "
         "Seconds from start to end.",
         (
             Column("photos", ("photos",), 1, 0),
             Column("threads s", ("plain_s",), 1, 1),
             Column("Ray s", ("ray_s",), 1, 1),
-            Column("Ray's rate over threads'", ("rate_over_plain",), 1, 2),
-            Column("once started", ("rate_over_plain_once_started",), 1, 2),
+            Column("rate, Ray / threads", ("rate_over_plain",), 1, 2),
+            Column("… without start-up", ("rate_over_plain_once_started",), 1, 2),
         ),
     ),
     Section(
         "speed-postgres",
         SPEED,
         "An index in PostgreSQL",
-        "`benchmarks/postgres.py`: queries over made-up photos, by pgvector's index and by an exact scan, in turns, "
-        "and how many of the exact scan's ten best photos are found.",
+        "`benchmarks/postgres.py`: queries over synthetic photos, by pgvector's index and by an exact scan, in turns. "
+        "“Recall@10”: the share of the exact scan's ten best photos that is found.",
         (
             Column("vectors", ("vectors",), 1, 0),
             *milliseconds(query_ms="query ms", exact_ms="exact ms"),
-            Column("of the exact scan's time", ("query_over_exact",), 1, 3),
+            Column("query / exact", ("query_over_exact",), 1, 3),
             Column("recall@10", ("recall_at_10",), 1, 3),
             Column("queries", ("queries",), 1, 0),
-            Column("stored a second", ("photos_stored_a_second",), 1, 0),
-            Column("building the index s", ("index_s",), 1, 0),
-            Column("kB a photo", ("kilobytes_a_photo",), 1, 1),
-            Column("of which index", ("of_which_index",), 1, 1),
+            Column("photos stored per second", ("photos_stored_a_second",), 1, 0),
+            Column("building the index, s", ("index_s",), 1, 0),
+            Column("kB per photo", ("kilobytes_a_photo",), 1, 1),
+            Column("of these, index", ("of_which_index",), 1, 1),
         ),
     ),
     Section(
@@ -386,10 +389,10 @@ SECTIONS = (
         "`benchmarks/precisions.py`: the detector without heads on 200 dev photos, two CPU cores.",
         (
             Column("MB", ("megabytes",), 1, 1),
-            *milliseconds(ms_per_photo="ms a photo"),
+            *milliseconds(ms_per_photo="ms per photo"),
             Column("mAP", ("dense_map",)),
             Column("METEOR ≥ .1", ("dense_map_strict",)),
-            Column("boxes alone", ("detection_map",)),
+            BOXES,
         ),
         hides_dev=False,
     ),
@@ -397,17 +400,17 @@ SECTIONS = (
         "speed-gpu",
         SPEED,
         "The paper's network on a GPU",
-        "Of 0.1.0, whose batches and CUDA graphs 0.2.0 gave up for one path (`predict`); not measured again since. "
-        "Made-up photos of 720×600 on an H200, 300 proposals, milliseconds a photo.",
+        "Measured with 0.1.0. Version 0.2.0 replaced its batches and CUDA graphs by a single path (`predict`), which "
+        "was not measured here. Synthetic photos of 720×600 on an H200, 300 proposals, milliseconds per photo.",
         (
             Column("batch", ("batch",), 1, 0),
             *milliseconds(
-                ms_per_photo="in all",
+                ms_per_photo="total",
                 ms_find="proposals",
                 ms_choose="suppression",
                 ms_read="captions",
                 ms_rank="ranking",
-                ms_bare_backbone="backbone alone",
+                ms_bare_backbone="backbone only",
             ),
             Column("TFLOP/s", ("tflops",), 1, 0),
         ),
@@ -416,20 +419,20 @@ SECTIONS = (
         "speed-train",
         SPEED,
         "Training speed",
-        "`benchmarks/train_fcln.py`: made-up photos that lie on the GPU already, an H200.",
+        "`benchmarks/train_fcln.py`: synthetic photos that are already in the memory of the GPU, an H200.",
         (
             Column("batch", ("batch",), 1, 0),
-            Column("photos a second", ("photos_per_second",), 1, 0),
-            Column("ms a photo", ("ms_per_photo",), 1, 2),
-            Column("times the backbone alone", ("time_over_bare_backbone",), 1, 2),
+            Column("photos per second", ("photos_per_second",), 1, 0),
+            Column("ms per photo", ("ms_per_photo",), 1, 2),
+            Column("relative to the backbone", ("time_over_bare_backbone",), 1, 2),
             Column("TFLOP/s", ("tflops",), 1, 0),
         ),
     ),
     Section(
         "overfit",
         SPEED,
-        "Eight photos learned by heart",
-        "A net that works can learn a few photos by heart: every caption, every box.",
+        "Overfitting eight photos",
+        "A check of the training code: a net must be able to overfit a few photos, with every caption and box right.",
         (
             Column("regions", ("regions",), 1, 0),
             Column("captions right", ("captions_right",), 1, 0),

@@ -182,7 +182,7 @@ def test_true_boxes_have_a_table_with_reference_scores(tmp_path: Path) -> None:
 
 def test_published_figures_on_other_photos_stand_apart(tmp_path: Path) -> None:
     text = page(tmp_path, mine=DENSE)
-    assert "Published on Visual Genome: other photos, not to be compared" in text
+    assert "Published on Visual Genome: other photos, not comparable" in text
     name, edge_boxes, rpn, *_ = rows(text, "FCLN trained on EdgeBoxes")[0]
     assert (edge_boxes, rpn) == ("4.88", "3.21")
     assert "paper" in name
