@@ -131,18 +131,18 @@ class PostgresStore:
 
     def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
         """The photos of the regions nearest to each word, and some whose captions say all words of a phrase."""
-        those, values = conditions(where, "%s")
-        found = set[int]()
+        those, meant = conditions(where, "%s")
         for setting in (f"hnsw.ef_search = {NEAREST}", "enable_seqscan = off"):
             self._connection.execute(f"SET LOCAL {setting}")
-        nearest = "SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"
-        for word in words:
-            query = f"SELECT DISTINCT photo FROM ({nearest}) near JOIN photos ON id = photo WHERE {those}"
-            found.update(photo for (photo,) in self._rows(query, [word, NEAREST, *values]))
+        near = ["SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"] * len(words)
+        values: list[Any] = [value for word in words for value in (word, NEAREST)]
         for phrase in filter(None, said):
-            query = f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} LIMIT %s"
-            found.update(photo for (photo,) in self._rows(query, [" ".join(phrase), *values, NEAREST]))
-        return sorted(found)
+            near.append(f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} LIMIT %s")
+            values += [" ".join(phrase), *meant, NEAREST]
+        query = " UNION ".join(f"({one})" for one in near)
+        if where != Where():
+            query, values = f"SELECT id FROM photos WHERE id IN ({query}) AND {those}", [*values, *meant]
+        return [photo for (photo,) in self._rows(query, values)]
 
     def _score(self, words: Floats, meant: str, values: Sequence[object]) -> tuple[Ids, Floats]:
         """MaxSim (`maxsim.word_scores`) where the vectors are: photos by rising id, and (P, W)."""
