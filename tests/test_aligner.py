@@ -96,7 +96,7 @@ class TestReading:
 
     def test_too_many_words(self) -> None:
         read_sentence("a " * MOST_WORDS, WORDS)
-        with pytest.raises(UsageError, match="10000 at most"):
+        with pytest.raises(UsageError, match="the limit is 10000"):
             read_sentence("a " * (MOST_WORDS + 1), WORDS)
 
 

@@ -63,7 +63,7 @@ class TestCheckRange:
 
     @pytest.mark.parametrize("value", [0, 6, float("nan"), float("inf")])
     def test_a_value_outside_is_named(self, value: float) -> None:
-        with pytest.raises(UsageError, match=f"words is {value}; it may be from 1 to 5"):
+        with pytest.raises(UsageError, match=f"words is {value}; it must be from 1 to 5"):
             check_range(1, 5, words=value)
 
     @pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])

@@ -1,7 +1,7 @@
 """Which words of a sentence belong to which region of a photo (K&FF section 3.1.4).
 
-Pieces are what spaces separate in a sentence. A piece without letters or digits, and a word that the model does not
-know, fit every region alike: they go with their neighbours.
+A sentence is split into pieces at spaces. A piece without letters or digits, and a word that the model does not know,
+fit all regions equally: they get the region of their neighbours.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReadSentence:
     places: tuple[int, ...]
     """Of the words among the pieces."""
     words: tuple[str, ...]
-    """As they are in training."""
+    """In the form that training uses."""
     tokens: tuple[int, ...]
 
     @property
@@ -51,7 +51,7 @@ class ReadSentence:
 
 
 def split_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
-    """Whatever it says."""
+    """Like `read_sentence`, without its checks."""
     pieces = tuple(sentence.split())
     cleaned = [words.clean(piece) for piece in pieces]
     said = tuple(clean[0] for clean in cleaned if clean)
@@ -60,12 +60,12 @@ def split_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
 
 
 def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
-    """Fails, in one line, where the model knows no word of it."""
+    """Raises `UsageError` if the model knows no word of it."""
     read = split_sentence(sentence, words)
     if len(read.pieces) > MOST_WORDS:
-        raise UsageError(f"a sentence of {len(read.pieces)} words; {MOST_WORDS} at most")
+        raise UsageError(f"a sentence of {len(read.pieces)} words; the limit is {MOST_WORDS}")
     if not read.tokens:
-        raise UsageError(f"there is no word of letters or digits in {sentence[:60]!r}")
+        raise UsageError(f"no word with letters or digits in {sentence[:60]!r}")
     if all(token == UNKNOWN for token in read.tokens):
         named = ", ".join(repr(word) for word in read.unknown[:NAMED])
         more = f" and {len(read.unknown) - NAMED} more" if len(read.unknown) > NAMED else ""
@@ -74,12 +74,12 @@ def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
 
 
 class Evidence(NamedTuple):
-    """What says which of R regions each of the P pieces of a sentence belongs to, whatever the weights are."""
+    """The terms, before weighting, that decide which of R regions each of P pieces of a sentence belongs to."""
 
     fits: Logs
-    """(P, R) vᵢ·sₜ, eq. 11; 0 for pieces that say nothing to the head."""
+    """(P, R) vᵢ·sₜ, eq. 11; 0 for pieces that the head does not know."""
     likelihoods: Logs
-    """(P, R) the language model's log p(word | region); 0 for pieces that are no words."""
+    """(P, R) the language model's log p(word | region); 0 for pieces that are not words."""
     places: Logs
     """(R,) log s, s being the regions' scores"""
     known: NDArray[np.bool_]
@@ -90,7 +90,7 @@ class Evidence(NamedTuple):
     def unary(self, settings: AlignmentPredictionConfig) -> Logs:
         """ψ(j, r) of eq. 10, (P, R): vᵣ·sⱼ + place_weight · log s(r) + likelihood_weight · log [s(r) p(wordⱼ | r)].
 
-        Differs from the paper: eq. 11 has the first term alone. With likelihoods, function words have no say."""
+        Differs from the paper: eq. 11 has the first term only. With likelihoods, function words are ignored."""
         weight, has_say = settings.likelihood_weight, self.known
         total = self.fits + (settings.place_weight + weight) * self.places
         if weight:
@@ -99,9 +99,10 @@ class Evidence(NamedTuple):
         return own
 
     def betas(self, settings: AlignmentPredictionConfig, given: float | None = None) -> Logs:
-        """Eq. 12's β between neighbours, (P − 1,); a given one is the same for all.
+        """Eq. 12's β between neighbours, (P − 1,); a given β is the same for all.
 
-        Differs from the paper: with likelihoods, it counts inside phrases. A phrase begins where function words do."""
+        Differs from the paper: with likelihoods, β applies inside phrases only. A phrase starts at its function words.
+        """
         if given is not None or not settings.likelihood_weight:
             return np.full(len(self.known) - 1, settings.beta if given is None else given)
         begins = self.function[1:] & ~self.function[:-1]
@@ -126,7 +127,7 @@ class AlignmentHead:
         return read_sentence(sentence, self.runtime.head(HEAD).words)
 
     def fits(self, sentences: Sequence[str], codes: Floats) -> list[float]:
-        """How well each sentence is found among regions with codes (B, D): its words' best fits, on average."""
+        """How well each sentence fits regions with codes (B, D): the mean over its words of the best fit."""
         vectors, words = region_vectors(self.runtime, codes), self.runtime.head(HEAD).words
         tokens = [words.encode(words.clean(sentence) or ()) for sentence in sentences]
         return [
@@ -135,7 +136,7 @@ class AlignmentHead:
         ]
 
     def segments(self, sentence: ReadSentence, seen: Candidates, beta: float | None = None) -> tuple[Segment, ...]:
-        """The sentence laid over regions. `beta`: eq. 12's; where none is given, the model's."""
+        """Aligns the sentence with regions. `beta`: eq. 12's (default: the model's)."""
         evidence = self.gather(sentence, seen)
         chosen = evidence.align(self.settings, beta)
         return tuple(_segments(sentence, seen.boxes_xyxy, evidence, chosen))
@@ -152,13 +153,13 @@ class AlignmentHead:
         return Evidence(fits * known[:, None], likelihoods, place_prior(seen.scores, 1.0), known, function)
 
     def place_prior(self, scores: NDArray[np.floating]) -> Logs:
-        """What the scores (B,) of regions add to the fits of words, (B,), where nothing else is known of them."""
+        """What the scores (B,) of regions add to the fits of words, (B,), without likelihoods."""
         return place_prior(scores, self.settings.place_weight)
 
 
 def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float64]:
-    """weight · log score of regions (…, B). The whole photo (row 0), which is no found region, counts at most like the
-    best of them."""
+    """weight · log score of regions (…, B). The score of the whole photo (row 0), which was not detected, is limited to
+    that of the best region."""
     logs: NDArray[np.float64] = np.log(np.maximum(scores, SMALLEST_SCORE, dtype=np.float64))
     if logs.shape[-1] > 1:
         logs[..., 0] = np.minimum(logs[..., 0], logs[..., 1:].max(axis=-1))
@@ -175,8 +176,8 @@ def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
 def word_vectors(runtime: Runtime, tokens: Sequence[int]) -> Floats:
     """tokens (W,) -> vectors (W, h); eqs. 2–6.
 
-    The graph reads a fixed number of words together. A longer sentence is read in windows that overlap by half, and
-    each word is taken from the window in which it stands nearest to the middle.
+    The graph reads a fixed number of words. A longer sentence is read in windows that overlap by half, and each word is
+    taken from the window in which it is closest to the middle.
     """
     longest = int(runtime.head(HEAD).info.settings["longest"])
     step = longest // 2
@@ -199,7 +200,7 @@ def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: i
 def _segments(
     read: ReadSentence, boxes_xyxy: NDArray[np.float64], evidence: Evidence, chosen: NDArray[np.integer]
 ) -> list[Segment]:
-    """Stretches of pieces with the same region; a stretch's score is the mean fit of its known words."""
+    """Consecutive pieces with the same region; the score is the mean fit of the known words."""
     found = []
     for start, end in maxsim.segments(chosen):
         region = int(chosen[start])

@@ -1,4 +1,4 @@
-"""Alt texts: what a screen reader says of a photo. The sentence if the model is sure of it, else the sure regions."""
+"""Alt texts for screen readers: the sentence if the model is sure of it, else the regions that it is sure of."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from regiontalk.types import Region, Sentence
 SURE_WORD = 0.4
 """The least probability of a sentence's words, as a geometric mean. On 250 dev photos of Flickr8k, people's sentences
 have 66 % of the content words of sentences above it, and 52 % of those below."""
-SURE_REGION = 0.5  # the least probability of a region's place, and of its words where that is known
-MOST_REGIONS = 4  # an alt text is listened to
+SURE_REGION = 0.5  # minimum score of a region, and minimum confidence of its caption if the model has one
+MOST_REGIONS = 4  # a screen reader reads the text aloud, so it should be short
 NOTHING = "a photo"
 
 
 def alt_text(sentence: Sentence | None, regions: Sequence[Region]) -> str:
-    """The sentence, or the sure regions ("a dog, a wall and a man"); for want of both, what comes first."""
+    """The sentence if it is sure, else sure regions ("a dog, a wall and a man"), else an unsure sentence or region."""
     if sentence is not None and word_probability(sentence) >= SURE_WORD:
         return sentence.sentence
     sure = list(dict.fromkeys(region.caption for region in regions if _is_sure(region)))[:MOST_REGIONS]

@@ -1,7 +1,7 @@
 """How likely a caption names its region correctly.
 
-p = σ(w · x + b), with x what the network thought of the words and of the place (`FEATURES`). `fitting.confidence` fits
-w and b on regions whose names are known. The score of a region is about its place; this is about its words.
+p = σ(w · x + b), with x the features of the caption and its region (`FEATURES`). `fitting.confidence` fits w and b on
+regions whose names are known. The score of a region is about its box; the confidence is about its caption.
 
 Shapes: R captions, F features.
 """
@@ -29,7 +29,7 @@ FEATURES = (
     "first_logprob",
     "last_logprob",  # END's where it was reached
     "words",
-    "agrees",  # 1 where it has the head word of the caption that the model chose, else 0
+    "agrees",  # 1 if it has the head word of the caption that the model chose, else 0
     "logit",  # the recognition network's
     "score",  # the same, as a probability
     "own_least_probability",  # of the caption that the model chose
@@ -50,10 +50,10 @@ class Confidence:
     bias: float
     """b"""
     likely: float
-    """Captions that are less likely right are not shown unless asked for."""
+    """Captions with a lower confidence are not shown by default."""
     longer: float = LONGER
-    """A caption longer than the model's own is said only if the geometric mean of its words' probabilities is at least
-    this: the rest would be padding."""
+    """A caption longer than the model's own is used only if the geometric mean of its words' probabilities is at least
+    this. The added words of less likely ones are often wrong."""
 
     def __post_init__(self) -> None:
         if not set(self.features) <= set(FEATURES):
@@ -106,7 +106,7 @@ def column(values: Floats, name: str) -> Floats:
 def probabilities(values: Floats, fitted: Confidence | None) -> Floats:
     """Features (R, F) -> (R,) how likely each caption is right.
 
-    Where nothing was fitted, the geometric mean of the words' probabilities stands in, 0 for those that do not agree.
+    Without a fit: the geometric mean of the words' probabilities, or 0 for captions that do not agree.
     """
     if fitted is None:
         stand_in: Floats = np.exp(column(values, "mean_logprob")) * column(values, "agrees")

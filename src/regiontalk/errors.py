@@ -1,4 +1,4 @@
-"""One tree of errors. Each class carries exit code and HTTP status; each error may carry a hint how to fix it.
+"""The errors of the package. Each class has an exit code and an HTTP status; an error may have a hint how to fix it.
 
 The library raises these; only `cli/` and `serve/` translate them.
 """
@@ -7,7 +7,7 @@ import math
 
 
 def one_line(text: str) -> str:
-    """Names and texts come from outside: a line break or a control character in them is written out."""
+    """Escapes line breaks and control characters, because names and texts come from users."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
@@ -24,28 +24,28 @@ class RegionTalkError(Exception):
 
 
 class UsageError(RegionTalkError):
-    """The caller asked for something that makes no sense."""
+    """Options or arguments that are wrong, or that cannot be used together."""
 
     exit_code = 2
     http_status = 422
 
 
 def check_range(least: float, most: float = math.inf, **values: float | None) -> None:
-    """Fails where a value is not a number from `least` to `most`; None is no value."""
+    """Raises `UsageError` if a value is not a number from `least` to `most`; None is skipped."""
     for name, value in values.items():
         if value is not None and not (math.isfinite(value) and least <= value <= most):
-            allowed = f"it must be {least} or more" if most == math.inf else f"it may be from {least} to {most}"
+            allowed = f"it must be {least} or more" if most == math.inf else f"it must be from {least} to {most}"
             raise UsageError(f"{name} is {value}; {allowed}")
 
 
 class OutputError(UsageError):
-    """A result cannot be written to the place that was asked for."""
+    """A result cannot be written to the given file or folder."""
 
     http_status = 507
 
 
 class DiskFull(OutputError):
-    """There is no room left for a result."""
+    """There is no space left for a result."""
 
     exit_code = 5
 
@@ -81,7 +81,7 @@ class ImageTooLarge(ImageError):
 
 
 class DataError(InputError):
-    """A data set or a file of records is broken; the message names file and place."""
+    """A data set or a file of records is broken; the message names file and line."""
 
 
 class IndexProblem(RegionTalkError):
@@ -92,7 +92,7 @@ class IndexProblem(RegionTalkError):
 
 
 class ClusterProblem(RegionTalkError):
-    """No cluster answers, or it gave up."""
+    """A cluster does not answer, or has failed."""
 
     exit_code = 5
     http_status = 503
@@ -112,6 +112,6 @@ class MissingExtra(RegionTalkError):
     http_status = 501
 
     def __init__(self, message: str, *, extra: str = "", package: str = "") -> None:
-        """`extra` is one of ours, `package` what is only used where it is there."""
+        """`extra`: one of the package's extras. `package`: an optional package that is not installed."""
         super().__init__(message, hint="pip install " + (package or f"'regiontalk[{extra}]'"))
         self.extra = extra

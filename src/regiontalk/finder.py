@@ -7,7 +7,7 @@ DenseCap section 4.2).
 
 f(r): how well the phrase's words fit the region, on average; l(r): the phrase's log-probability per word; s(r): the
 region's score; F: the words' fits with their best regions, on average. The weights are those of `FindConfig`. The first
-line says which region it is, and is good at that; whether the photo shows it at all, F knows best.
+line is good at choosing the region. F is the better measure of whether the photo shows the phrase at all.
 
 Shapes: P phrases, R regions with the whole photo first, h the size of a vector.
 """
@@ -49,7 +49,7 @@ class Phrase:
 
 
 class Evidence(NamedTuple):
-    """What speaks for each region showing a phrase."""
+    """The terms of a phrase's score for each region."""
 
     photo_fit: float
     """F"""
@@ -65,7 +65,7 @@ class Evidence(NamedTuple):
         return config.fit * self.fits + config.likelihood * self.likelihoods + config.place * self.places
 
     def probabilities(self, config: FindConfig) -> Scores:
-        """(R,) that each region shows the phrase."""
+        """(R,) the probability that each region shows the phrase."""
         choices = self.choices(config)
         best = choices.max()
         here = sigmoid(config.photo * np.array([self.photo_fit]) + config.choice * best + config.bias)
@@ -74,8 +74,8 @@ class Evidence(NamedTuple):
 
 
 def choose(likely: Scores, boxes_xyxy: NDArray[np.floating], least: float, top: int | None) -> NDArray[np.intp]:
-    """The regions with an area that show a phrase with a probability of at least `least`, best first; of several in
-    about the same place the best."""
+    """The regions that show a phrase with a probability of at least `least`, best first. Of several in about the same
+    place only the best; none with an empty box."""
     enough = np.flatnonzero((likely >= least) & (geometry.area(boxes_xyxy) > 0))
     if not len(enough):
         return enough
@@ -83,10 +83,10 @@ def choose(likely: Scores, boxes_xyxy: NDArray[np.floating], least: float, top: 
 
 
 def read_phrase(runtime: Runtime, text: str) -> Phrase:
-    """Fails, in one line, where there is nothing to look for."""
+    """Raises `UsageError` if there is nothing to look for."""
     words = likelihood.clean_phrase(text, runtime.words)
     if not 1 <= len(words) <= MOST_WORDS:
-        raise UsageError(f"a phrase of {len(words)} words; it may have from 1 to {MOST_WORDS}", hint='"a red umbrella"')
+        raise UsageError(f"a phrase of {len(words)} words; it must have 1 to {MOST_WORDS}", hint='"a red umbrella"')
     phrase = to_phrase(runtime, text)
     content = [word for word in words if word not in FUNCTION_WORDS] or words
     if set(content) <= set(phrase.unknown):
@@ -96,7 +96,7 @@ def read_phrase(runtime: Runtime, text: str) -> Phrase:
 
 
 def to_phrase(runtime: Runtime, text: str) -> Phrase:
-    """Whatever it says."""
+    """Like `read_phrase`, without its checks."""
     words, vectors = likelihood.clean_phrase(text, runtime.words), np.zeros((0, 0), dtype=np.float32)
     tokens = runtime.words.encode(words)
     known = np.array(tokens) != UNKNOWN
@@ -109,7 +109,7 @@ def to_phrase(runtime: Runtime, text: str) -> Phrase:
 
 
 def gather(runtime: Runtime, phrases: Sequence[Phrase], seen: Candidates, by_likelihood: bool = True) -> list[Evidence]:
-    """The evidence for each phrase; not `by_likelihood`: as if all regions were as likely."""
+    """The evidence for each phrase. Without `by_likelihood`, likelihoods are 0, that is, equal for all regions."""
     tokens = [phrase.tokens for phrase in phrases]
     likelihoods = np.zeros((len(phrases), len(seen.scores)))
     if by_likelihood:

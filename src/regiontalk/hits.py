@@ -1,4 +1,4 @@
-"""What a search finds, as frozen values whose `to_dict()` is the JSON schema."""
+"""The results of a search, as frozen dataclasses; their `to_dict()` is the JSON schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IndexedPhoto(ImageRegions):
-    """A photo as an index knows it."""
+    """A photo of an index."""
 
     id: str = ""
     """Issued by the index; it cannot be guessed."""
@@ -27,8 +27,8 @@ class IndexedPhoto(ImageRegions):
 
 @dataclass(frozen=True)
 class WordMatch:
-    """A word of a query, how well it fits the region it found, and that region's number in `Hit.regions`; no region for
-    a word that the model does not know."""
+    """A word of a query, its best region as a number in `Hit.regions`, and how well it fits that region. Words that the
+    model does not know have no region."""
 
     word: str
     score: float
@@ -40,14 +40,14 @@ class WordMatch:
 
 @dataclass(frozen=True)
 class Hit(Picture):
-    """One photo found for a phrase, and the regions that the phrase's words found in it."""
+    """One photo found for a query, and the best region of each word of the query."""
 
     score: float
-    """How likely the photo shows what was asked for; a cosine where a region was asked for."""
+    """How likely the photo matches the query; a cosine similarity if the query is a region."""
     words: tuple[WordMatch, ...]
     regions: tuple[Region, ...]
     id: str = ""
-    """By which `Index.photo` gives the photo."""
+    """The argument of `Index.photo`."""
     width: int = 0
     height: int = 0
 
@@ -63,12 +63,12 @@ class Hit(Picture):
         }
 
     def labels(self) -> list[str]:
-        """For each region the words that found it; its caption where there are none."""
+        """For each region the words that match it, or its caption if there are none."""
         words = [" ".join(one.word for one in self.words if one.region == row) for row in range(len(self.regions))]
         return [found or region.caption for found, region in zip(words, self.regions, strict=True)]
 
     def draw(self) -> Image.Image:
-        """The photo with the regions that words found, and those words."""
+        """The photo with the regions that match words of the query, and those words."""
         return self._draw_regions(self.regions, self.labels())
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -82,11 +82,11 @@ class Hits(Sequence[Hit]):
     query: str
     hits: tuple[Hit, ...]
     searched: int
-    """How many photos were looked through."""
+    """How many photos were searched."""
     unknown: tuple[str, ...] = ()
-    """Words that the model does not know; nothing was searched for them."""
+    """Words that the model does not know; they were ignored."""
     closest: float | None = None
-    """The best score of all, also of photos that are left out because they do not score enough."""
+    """The highest score of all photos, including those below the threshold."""
 
     @overload
     def __getitem__(self, place: int) -> Hit: ...

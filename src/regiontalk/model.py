@@ -1,7 +1,7 @@
 """A photo in; regions with captions, a sentence, or an alignment out.
 
-There is one way to look at a photo, `Model.look`. Captions are read off what it finds (`regions`), and codes, which
-sentences and alignments are read off (`Model.codes`).
+`Model.look` detects the regions of a photo; all methods start with it. Captions are decoded from its result
+(`regions`). Sentences and alignments need region codes, which `Model.codes` computes from it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted
 from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
-SURROUNDINGS = 2.0  # times as wide and high as a region: as much of the photo as tells what it belongs to
+SURROUNDINGS = 2.0  # times as wide and high as a region: enough to show its context
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
-"""Several photos, which are looked at one by one."""
+"""Several photos, which are processed one by one."""
 
 Answer = TypeVar("Answer")
 
 
 class Look(NamedTuple):
-    """What one pass over a photo finds: regions without words, by falling score, or the given boxes in their order."""
+    """The result of one pass over a photo: regions without captions, highest score first, or the given boxes in their
+    order."""
 
     photo: Photo
     frame: Frame
@@ -51,7 +52,7 @@ class Look(NamedTuple):
     boxes_xyxy: NDArray[np.float64]
     """(R, 4) in pixels of the upright photo."""
     scores: Scores
-    """(R,) the network's own: neither ranked nor calibrated."""
+    """(R,) the network's raw scores: neither ranked nor calibrated."""
     given: bool
     """Whether the boxes were given."""
 
@@ -66,7 +67,7 @@ class Codes(NamedTuple):
     codes: Floats
     """(1 + R, D + A): the recognition network's code, the appearance appended."""
     surroundings: Floats | None
-    """(1 + R, D + A) codes of the boxes made `SURROUNDINGS` times as wide and high, where they were asked for."""
+    """(1 + R, D + A) codes of the boxes enlarged `SURROUNDINGS` times in width and height, if requested."""
 
 
 @dataclass(frozen=True)
@@ -95,19 +96,20 @@ class Model:
         words: int | None = None,
         confidence: float | None = None,
     ) -> ImageRegions | Iterator[ImageRegions]:
-        """The regions of a photo (a path, bytes, an open file, a PIL image or an array) by falling score.
+        """The regions of a photo (a path, bytes, an open file, a PIL image or an array), highest score first.
 
-        A list, tuple or iterator of photos gives an iterator that opens each photo as it is asked for.
+        A list, tuple or iterator of photos gives an iterator of results. Each photo is opened when its result is
+        requested.
 
-        `threshold`: leave out regions that score less. `top`: at most this many regions. `proposals`: how many
-        proposals are recognised (default: the model's). `beam`: width of the beam search for captions; 1 takes the
-        likeliest word each time. `size`: long side in pixels that the photo is resized to (default: the model's).
-        `words`: captions of so many words, or fewer where the model is not sure of more (default: as long as it
-        chooses). `confidence`: leave out captions that are less likely right; for models that know it.
+        `threshold`: leave out regions with a lower score. `top`: at most this many regions. `proposals`: how many
+        proposals are recognised (default: the model's). `beam`: beam width of the caption search; 1 is greedy. `size`:
+        long side in pixels that the photo is resized to (default: the model's). `words`: captions of at most this many
+        words; shorter where the model is not sure of more (default: the model chooses the length). `confidence`: leave
+        out captions that are less likely right; for models with fitted confidences.
 
-        `boxes` (B, 4): caption these instead of finding some: left, top, right, bottom in pixels of the upright photo,
-        or all of them as fractions of it, from 0 to 1. All are in the answer, in their order; `threshold`, `top`,
-        `proposals` and `confidence` do not apply.
+        `boxes` (B, 4): caption these boxes instead of detecting regions: left, top, right, bottom in pixels of the
+        upright photo, or all of them as fractions of it, from 0 to 1. All are in the answer, in their order;
+        `threshold`, `top`, `proposals` and `confidence` do not apply.
         """
         check_range(0, 1, threshold=threshold)
         check_range(1, top=top, beam=beam)
@@ -125,7 +127,7 @@ class Model:
             return ImageRegions(*place, tuple(found), shown, photo=look.photo)
 
         if boxes is not None and _are_several(photo):
-            raise UsageError("boxes belong to one photo, not to several")
+            raise UsageError("boxes can only be given for one photo")
         return _for_each(caption, photo)
 
     def look(
@@ -137,10 +139,10 @@ class Model:
         size: int | None = None,
         candidates: tuple[NDArray[np.float64], Scores] | None = None,
     ) -> Look:
-        """Finds the regions of a photo, or looks at given `boxes` of it; the options are those of a call.
+        """Detects the regions of a photo, or recognises given `boxes` of it; the options are those of `__call__`.
 
-        `candidates`: boxes (B, 4) in pixels and scores (B,) from elsewhere, in the place of the network's own
-        proposals; they are refined, scored and suppressed as those are.
+        `candidates`: boxes (B, 4) in pixels and scores (B,) that replace the network's own proposals. They are refined,
+        scored and suppressed in the same way.
         """
         check_range(1, proposals=proposals)
         info, settings = self.runtime.info, self.runtime.info.prediction
@@ -158,9 +160,7 @@ class Model:
         if candidates is not None:
             proposed = rules.candidates(proposed, frame, *candidates, settings)
         elif not len(proposed.logits):
-            raise ModelError(
-                f"the model {info.name!r} finds no regions itself", hint="predict --regions says where to look"
-            )
+            raise ModelError(f"the model {info.name!r} cannot detect regions", hint="give them with predict --regions")
         detections = rules.detect(self.runtime, proposed, frame, settings, proposals or settings.proposals)
         rows = rules.survivors(detections, settings)
         boxes_xyxy, scores = frame.to_photo(detections.boxes_xyxy[rows]), rules.raw_scores(detections, settings)[rows]
@@ -168,28 +168,28 @@ class Model:
 
     @property
     def likely(self) -> float:
-        """The confidence from which captions are shown unless others are asked for; chosen on dev photos."""
+        """The confidence from which captions are shown by default; chosen on dev photos."""
         fitted = self.runtime.info.prediction.confidence
         return 0.0 if fitted is None else fitted.likely
 
     def check(self, words: int | None, confidence: float | None) -> None:
-        """Says what length or confidence of captions cannot be asked for, at all or of this model."""
+        """Rejects a caption length or confidence that is out of range, or that this model does not support."""
         name, settings = self.runtime.info.name, self.runtime.info.prediction
         check_range(1, settings.longest, words=words)
         check_range(0, 1, confidence=confidence)
         if words and not self.runtime.words.lengths:
             raise ModelError(
-                f"the model {name!r} has not learned to say captions of a given length",
-                hint="leave it to the model, or train one with vocabulary.lengths",
+                f"the model {name!r} was not trained for captions of a given length",
+                hint="leave out the length, or train a model with vocabulary.lengths",
             )
         if confidence and settings.confidence is None:
             raise ModelError(
-                f"the model {name!r} does not know how likely its captions are right",
+                f"the model {name!r} has no fitted confidences",
                 hint="regiontalk fit MODEL DATA -o OUT --only confidence",
             )
 
     def regions(self, look: Look, beam: int = 1, threshold: float = 0.0, words: int | None = None) -> list[Region]:
-        """The found regions with captions, by falling score; or the given boxes with captions, in their order."""
+        """The detected regions with captions, highest score first; or the given boxes with captions, in their order."""
         if look.given:
             return self._given_regions(look, beam, words)
         return self._found_regions(look, beam, threshold, words)
@@ -208,7 +208,7 @@ class Model:
         return [regions[row] for row in again.tolist()]
 
     def _given_regions(self, look: Look, beam: int, words: int | None) -> list[Region]:
-        """Neither ranked nor calibrated, for that belongs to found regions."""
+        """Scores are raw: ranking and calibration are fitted for detected regions."""
         captions = rules.caption(self.runtime, look.detections.state, beam)
         scores = rules.weigh_captions(look.scores, captions, self.runtime.info.prediction)
         said = self._say(look, look.rows, captions, words, beam)
@@ -219,7 +219,7 @@ class Model:
         return rules.say(self.runtime, regions, captions, words, beam)
 
     def codes(self, look: Look, surroundings: bool = False) -> Codes:
-        """What heads read: the whole photo and its `BEST_REGIONS` best regions, or all of the given boxes."""
+        """The input of the heads: the whole photo and its `BEST_REGIONS` best regions, or all given boxes."""
         count = len(look.rows) if look.given else BEST_REGIONS
         rows, frame, proposed = look.rows[:count], look.frame, look.proposed
         whole = self.runtime.recognize(proposed.features, frame.size, frame.whole_xyxy)
@@ -238,7 +238,7 @@ class Model:
         )
 
     def candidates(self, look: Look, count: int = finder.REGIONS) -> Candidates:
-        """The whole photo and its `count` best regions, or given boxes, where words and phrases are looked for."""
+        """The whole photo and its `count` best regions, or the given boxes: the candidates for words and phrases."""
         rows, frame, seen = look.rows[:count], look.frame, look.detections
         whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
         vectors = None
@@ -255,7 +255,7 @@ class Model:
         )
 
     def _with_appearance(self, proposed: Proposed, codes: Floats, boxes_xyxy: Floats) -> Floats:
-        """Codes (B, D) of input boxes (B, 4) as heads read them: what a region is, then what it looks like."""
+        """Codes (B, D) of input boxes (B, 4) as the heads read them: the recognition code, then the appearance."""
         return np.concatenate([codes, self.runtime.appear(proposed.deep, boxes_xyxy)], axis=1)
 
     @overload
@@ -278,9 +278,9 @@ class Model:
     ) -> Description | Iterator[Description]:
         """One sentence for the whole photo (K&FF section 3.2), and the `alternatives` next best ones.
 
-        `beam`: sentences searched at a time (default: the model's); 1 takes the likeliest word each time. With
-        `sample`, words are drawn instead: a lower `temperature` is more careful, and only the likeliest words are drawn
-        that have the probability `top_p` together. Several photos give an iterator.
+        `beam`: beam width (default: the model's); 1 is greedy. With `sample`, words are sampled instead: a lower
+        `temperature` is safer, and only the likeliest words that together have the probability `top_p` are used.
+        Several photos give an iterator.
         """
         head, wanted = SentenceHead(self.runtime), Wanted(beam, alternatives, sample, temperature, top_p, seed)
 
@@ -307,9 +307,10 @@ class Model:
         top: int | None = Shown.top,
         size: int | None = None,
     ) -> AltText | Iterator[AltText]:
-        """A text for people who cannot see the photo: its sentence if the model is sure of it, else its sure regions.
+        """A text for people who cannot see the photo: the sentence if the model is sure of it, else the regions that it
+        is sure of.
 
-        `threshold` and `top` choose the regions that come with it. Several photos give an iterator.
+        `threshold` and `top` choose the regions that are used and returned. Several photos give an iterator.
         """
         head = SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
 
@@ -336,7 +337,8 @@ class Model:
     def align(
         self, photo: PhotoSource | Photos, sentence: str | Sequence[str], *, beta: float | None = None
     ) -> Alignment | Iterator[Alignment]:
-        """Which words of a sentence belong to which region (K&FF 3.1.4). `beta`: how much words hold together.
+        """Which words of a sentence belong to which region (K&FF 3.1.4). `beta`: how strongly neighbouring words stay
+        together (default: as fitted for the model).
 
         Several photos give an iterator. They share one sentence, or each has its own.
         """
@@ -352,7 +354,7 @@ class Model:
         if isinstance(sentence, str):
             return _for_each(lambda source: align(source, sentence), photo)
         if not _are_several(photo):
-            raise UsageError("several sentences need as many photos", hint="align(photo, sentence) for each of them")
+            raise UsageError("a list of sentences needs a list of photos", hint="call align for each sentence")
         return itertools.starmap(align, zip(photo, sentence, strict=True))
 
     @overload
@@ -376,11 +378,11 @@ class Model:
         top: int | None = None,
         size: int | None = None,
     ) -> Finding | tuple[Finding, ...] | Iterator[Finding] | Iterator[tuple[Finding, ...]]:
-        """The regions that show what a phrase says, best first; none where the photo is not likely to show it.
+        """The regions that show what a phrase says, best first; none if the photo is not likely to show it.
 
-        Several phrases give a tuple with a finding for each; several photos give an iterator. `threshold`: regions that
-        are at least so likely (default: the model's cut-off; 0 gives the nearest whatever they are). `top`: so many
-        regions of a photo at most.
+        Several phrases give a tuple with a finding for each; several photos give an iterator. `threshold`: leave out
+        regions that are less likely (default: the model's cut-off; with 0, the best matches are always returned).
+        `top`: at most this many regions per photo.
         """
         check_range(0, 1, threshold=threshold)
         check_range(1, top=top)
@@ -417,11 +419,11 @@ def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:
 
 
 def _for_each(ask: Callable[[PhotoSource], Answer], photo: PhotoSource | Photos) -> Answer | Iterator[Answer]:
-    """The answer about a photo; or of several photos, each when it is asked for."""
+    """The result for a photo; for several photos an iterator, which computes each result when it is requested."""
     return map(ask, photo) if _are_several(photo) else ask(cast(PhotoSource, photo))
 
 
 def _path(source: PhotoSource) -> str:
-    """The path that was given, or the name of an open file; nothing for pixels and bytes."""
+    """The given path, or the name of an open file; empty for pixels and bytes."""
     name = source if isinstance(source, str | Path) else getattr(source, "name", "")
     return str(name) if isinstance(name, str | Path) else ""

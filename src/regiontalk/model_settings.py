@@ -79,7 +79,7 @@ class PredictionConfig:
         check_range(0, 1, proposal_nms=self.proposal_nms, final_nms=self.final_nms)
         check_range(0, caption_weight=self.caption_weight)
         if self.score not in SCORES:
-            raise UsageError(f"score is {self.score!r}; it may be {' or '.join(SCORES)}")
+            raise UsageError(f"score is {self.score!r}; it must be {' or '.join(SCORES)}")
         if min(self.calibration[:2]) < 0:
             raise UsageError(f"calibration is {list(self.calibration)}: a and b must not be negative")
 

@@ -1,7 +1,7 @@
-"""Which of a photo's regions come first: a small net that looks at a region's place, score, words and rivals.
+"""Ranks a photo's regions by a small net on a region's box, score, caption and overlap with better regions.
 
 DenseCap ranks by a product of scores and leaves "a trained suppression in place of NMS" to future work. Here the
-greedy NMS stays, and what survives it is scored anew by a net with one hidden layer:
+greedy NMS stays, and the regions that survive it are scored again by a net with one hidden layer:
 
 p = σ(v · max(0, W x + b) + c), with x the features of a region (`FEATURES`).
 
@@ -26,7 +26,7 @@ from regiontalk.errors import UsageError
 
 Floats = NDArray[np.float64]
 
-AGREEING = 0.7  # IoU above which a proposal, once refined, means the same region
+AGREEING = 0.7  # IoU above which a refined proposal counts as the same region
 
 FEATURES = (
     "final_logit",  # the recognition network's
@@ -49,7 +49,7 @@ class Ranking:
     """The net's weights, with the features' means and standard deviations already in them."""
 
     features: tuple[str, ...]
-    """`FEATURES` of the program that fitted it; the weights mean nothing to any others."""
+    """`FEATURES` of the program that fitted it; the weights are valid for these only."""
     weights: tuple[tuple[float, ...], ...]
     """W (H, F)"""
     biases: tuple[float, ...]
@@ -72,14 +72,14 @@ class Ranking:
 
 
 class Evidence(NamedTuple):
-    """What is known of the regions of a photo that survive NMS."""
+    """The inputs of the ranking: the regions of a photo that survive NMS."""
 
     size: tuple[int, int]
     """The photo's width and height."""
     boxes_xyxy: Floats
     """(R, 4) in the photo's pixels."""
     scores: Floats
-    """(R,) what the NMS went by: a region is better than another where its score is higher."""
+    """(R,) the scores that NMS sorted by: of two regions, the one with the higher score is better."""
     logits: Floats
     """(R,) the recognition network's."""
     votes: NDArray[np.intp]
@@ -90,7 +90,7 @@ class Evidence(NamedTuple):
 def votes(boxes_xyxy: NDArray[np.floating], refined_xyxy: NDArray[np.floating]) -> NDArray[np.intp]:
     """How many of the refined proposals (P, 4) agree with each region (R, 4); at least 1, the region itself."""
     agreeing = np.count_nonzero(geometry.iou(boxes_xyxy, refined_xyxy) > AGREEING, axis=1)
-    counts: NDArray[np.intp] = np.maximum(agreeing, 1)  # a box without area overlaps not even itself
+    counts: NDArray[np.intp] = np.maximum(agreeing, 1)  # an empty box does not even overlap itself
     return counts
 
 
@@ -108,7 +108,7 @@ def features(evidence: Evidence) -> Floats:
 
 def scores(values: Floats, ranking: Ranking) -> Floats:
     """Features (R, F) -> scores (R,) between 0 and 1."""
-    # Sums row by row, not products of matrices, where equal rows may come out unequal.
+    # Sums row by row: a matrix product may give different results for equal rows.
     hidden = (values[:, None] * np.array(ranking.weights)).sum(axis=2) + np.array(ranking.biases)  # (R, H)
     logits = (np.maximum(hidden, 0) * np.array(ranking.outputs)).sum(axis=1) + ranking.output_bias
     return sigmoid(logits)
@@ -127,7 +127,7 @@ def _rivalry(evidence: Evidence) -> tuple[Floats, Floats, Floats]:
 
 
 def _inside(boxes_xyxy: Floats) -> Floats:
-    """(R, R): the share of box i that lies in box j; of a box without area, none."""
+    """(R, R): the share of box i that lies in box j; 0 for empty boxes."""
     areas = geometry.area(boxes_xyxy)
     overlap = geometry.iou(boxes_xyxy, boxes_xyxy)
     common = overlap * (areas[:, None] + areas[None, :]) / (1 + overlap)  # IoU = common / (a + b − common)

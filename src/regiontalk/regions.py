@@ -1,8 +1,8 @@
-"""From a network's numbers to regions: the discrete half of inference (DenseCap 3.1, test time).
+"""From a network's outputs to regions: the part of inference outside the networks (DenseCap 3.1, test time).
 
     propose -> NMS -> recognise -> NMS -> caption -> score -> calibrate -> no repeats -> say
 
-Everything here is numpy and holds for whatever runs the network: a runtime fills `Detections`, the rest is the same.
+Everything here is numpy and the same for every runtime, which only computes what is in `Detections`.
 
 Shapes: K proposals, B boxes that are recognised, R regions that survive NMS.
 """
@@ -27,19 +27,19 @@ from regiontalk.runtime import Floats, Proposed, Runtime, State
 from regiontalk.types import Region
 from regiontalk.vocabulary import END, Vocabulary, head_place
 
-SAME_PLACE = 0.3  # IoU above which the same words are said of the same thing
+SAME_PLACE = 0.3  # IoU above which two regions with the same words are the same thing
 ARTICLES = ("a", "an", "the")
 SHORTEST = 2  # words of a caption that takes the place of an unsure one: "a dog", not "dog"
 MORE = 2  # words that a caption may have in addition to those of the model's own: "a field of grass", not "a field"
-MORE_LIKELY = 0.65  # how likely its words are then, on average; of less likely ones, most were not quite right by eye
+MORE_LIKELY = 0.65  # its words must be this likely on average; most less likely ones were judged not quite right
 LEAST_END = 0.2  # probability of END after a caption that is complete
-ROWS_AT_ONCE = 300  # that are recognised or captioned; bounds the memory that thousands of given boxes take
+ROWS_AT_ONCE = 300  # to recognise or caption; limits the memory for thousands of given boxes
 
 Rows = NDArray[np.intp]
 
 
 class Frame(NamedTuple):
-    """How a photo lies in the network's input."""
+    """The photo's place and scale in the network's input."""
 
     photo_size: tuple[int, int]
     """Width and height of the upright photo."""
@@ -62,15 +62,15 @@ class Frame(NamedTuple):
         return geometry.clip(boxes, *self.photo_size).astype(np.float64)
 
     def places(self, boxes_xyxy: Floats) -> Scores:
-        """(B, 2) of boxes (B, 4) in input pixels: their share of the photo, and by how many powers of two the photo was
-        enlarged, 0 for one that was large enough."""
+        """(B, 2) of boxes (B, 4) in input pixels: their share of the photo's area, and log₂ of the factor by which the
+        photo was enlarged, 0 if it was large enough."""
         shares = geometry.area(boxes_xyxy.astype(np.float64)) / math.prod(self.size)
         enlarged = max(0.0, math.log2(max(self.scale)))
         return np.stack([shares, np.full(len(shares), enlarged)], axis=1)
 
 
 class Detections(NamedTuple):
-    """What the network says of the best proposals of a photo, best first, or of given boxes; in input pixels."""
+    """The network's outputs for the best proposals of a photo, best first, or for given boxes; in input pixels."""
 
     proposals_xyxy: Floats
     """(B, 4) the boxes that were recognised."""
@@ -92,7 +92,7 @@ class Detections(NamedTuple):
         return ToCaption(self.states(rows), self.logits[rows], frame.places(self.boxes_xyxy[rows]))
 
     def first(self, count: int) -> Detections:
-        """Those of the `count` best proposals: as if no more had been asked for."""
+        """Those of the `count` best proposals."""
         return Detections(
             self.proposals_xyxy[:count],
             self.proposal_logits[:count],
@@ -104,7 +104,7 @@ class Detections(NamedTuple):
 
 
 class ToCaption(NamedTuple):
-    """What captions of R regions and their confidence are made from."""
+    """The inputs for the captions of R regions and for their confidence."""
 
     state: State
     """The language model's, before START."""
@@ -115,7 +115,7 @@ class ToCaption(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The whole photo (row 0) and its best regions, among which words and phrases are looked for."""
+    """The whole photo (row 0) and its best regions: the candidates for words and phrases."""
 
     boxes_xyxy: NDArray[np.float64]
     """(R, 4)"""
@@ -153,9 +153,9 @@ def detect(runtime: Runtime, proposed: Proposed, frame: Frame, settings: Predict
 def candidates(
     proposed: Proposed, frame: Frame, boxes_xyxy: NDArray[np.float64], scores: Scores, settings: PredictionConfig
 ) -> Proposed:
-    """Regions from elsewhere, boxes (B, 4) in the photo's pixels with scores (B,), in the place of the proposals.
+    """Uses other proposals than the network's: boxes (B, 4) in the photo's pixels with scores (B,).
 
-    A network that has learned a score ranks them by it alone: what others mean by their scores it has not learned.
+    A network with a recognition score ranks them by that score only, because theirs may have another scale.
     """
     if settings.score != "proposal":
         order = np.argsort(-scores, kind="stable")
@@ -181,12 +181,12 @@ def detect_given(runtime: Runtime, proposed: Proposed, frame: Frame, boxes_xyxy:
 
 
 def given_scores(detections: Detections, settings: PredictionConfig) -> Scores:
-    """(B,) of given boxes, which no one proposed: 1 where the network has learned no score."""
+    """(B,) of given boxes, which have no proposal score: 1 if the network has no recognition score either."""
     return np.ones(len(detections.logits)) if settings.score == "proposal" else sigmoid(detections.logits)
 
 
 def raw_scores(detections: Detections, settings: PredictionConfig) -> Scores:
-    """(B,) what the second NMS goes by."""
+    """(B,) the scores that the second NMS sorts by."""
     if settings.score == "proposal":
         return sigmoid(detections.proposal_logits)
     scores = sigmoid(detections.logits)
@@ -194,20 +194,20 @@ def raw_scores(detections: Detections, settings: PredictionConfig) -> Scores:
 
 
 def survivors(detections: Detections, settings: PredictionConfig) -> Rows:
-    """The rows that survive the second NMS, by falling score."""
+    """The rows that survive the second NMS, highest score first."""
     return geometry.nms(detections.boxes_xyxy, raw_scores(detections, settings), settings.final_nms)
 
 
 def caption(
     runtime: Runtime, state: State, beam: int = 1, lengths: NDArray[np.intp] | None = None
 ) -> list[decoding.Caption]:
-    """A caption for every row of the language model's state: as long as the model chooses, or of `lengths` (R,) words
-    at most."""
+    """A caption for every row of the language model's state: as long as the model chooses, or of at most `lengths` (R,)
+    words."""
     captions: list[decoding.Caption] = []
     step: decoding.Step = runtime.step
     words, obeyed = runtime.words, decoding.Rules(runtime.info.prediction.longest)
     starts = np.full(len(state[0]), words.start())
-    if lengths is not None:  # as in sentences, long ones would say a thing twice or half
+    if lengths is not None:  # long captions, like sentences, would repeat or break off
         step, state = _limited(step), (*state, lengths.astype(np.float32))
         obeyed = decoding.Rules(int(lengths.max(initial=0)) + 1, words.content_tokens, words.leading_tokens)
         starts = np.array([words.start_of_length(length) for length in lengths.tolist()], dtype=np.int64)
@@ -220,7 +220,7 @@ def caption(
 
 
 def _limited(step: decoding.Step) -> decoding.Step:
-    """A step whose state has appended to it how many words may still be said; only END follows the last of them."""
+    """A step whose state also has the number of words that are left; after the last word only END can follow."""
 
     def limited(tokens: decoding.Integers, state: State) -> tuple[decoding.Floats, State]:
         *own, left = state
@@ -235,14 +235,14 @@ class Choices(NamedTuple):
     """Captions of regions, several of each."""
 
     rows: Rows
-    """(C,) the region that each is of; the first R are what the model chose itself."""
+    """(C,) the region of each; the first R are the model's own captions, one for each region."""
     captions: list[decoding.Caption]
     features: Scores
-    """(C, F) what their confidence is read off."""
+    """(C, F) the features that their confidence is computed from."""
 
 
 class Said(NamedTuple):
-    """The words of regions."""
+    """The chosen captions of R regions."""
 
     captions: list[decoding.Caption]
     confidences: Scores | None
@@ -256,9 +256,9 @@ def choices(
     lengths: Sequence[Iterable[int]],
     beam: int = 1,
 ) -> Choices:
-    """The model's own `captions` of R regions, and for each region captions of `lengths` words at most, without those
-    that were cut off. One word is the head word of the own caption: without an article, the model would name another
-    thing."""
+    """The model's own `captions` of R regions, and for each region captions of at most `lengths` words, without those
+    that were cut off. A caption of one word is the head word of the model's own: decoded without an article, it would
+    often name another object."""
     heads = [head_place(runtime.words.decode(own.tokens).split()) for own in captions]
     alone = [row for row, tried in enumerate(lengths) if 1 in tried and heads[row] >= 0]
     pairs = [(row, length) for row, tried in enumerate(lengths) for length in tried if length > 1]
@@ -276,12 +276,12 @@ def choices(
 
 
 def _is_whole(said: decoding.Caption, words: Vocabulary) -> bool:
-    """Whether a caption came to its end before its limit did: not "a cup of"."""
+    """Whether a caption is complete, not cut off by its limit like "a cup of"."""
     return said.logprobs[-1] >= math.log(LEAST_END) and not words.leading_tokens.intersection(said.tokens[-1:])
 
 
 def _word_of(own: decoding.Caption, place: int) -> decoding.Caption:
-    """One word of a caption, as likely as it was there."""
+    """One word of a caption, with the log-probability that it has there."""
     return decoding.Caption(own.tokens[place : place + 1], (own.logprobs[place], own.logprobs[-1]))
 
 
@@ -292,10 +292,10 @@ def say(
     words: int | None = None,
     beam: int = 1,
 ) -> Said:
-    """What is said of R regions, whose own `captions` are of the model's choice.
+    """Chooses the captions of R regions. `captions` are the model's own.
 
-    With `words`, a caption of so many words at most; without, one of up to `MORE` words more than the model's own where
-    that is likely, or a shorter one where the own is unsure, of `SHORTEST` words at least.
+    With `words`: captions of at most that many words. Without: a caption of up to `MORE` words more than the model's
+    own if it is likely, or a shorter one of at least `SHORTEST` words if the model's own is unsure.
     """
     fitted, known = runtime.info.prediction.confidence, runtime.words.lengths
     lengths: list[Iterable[int]] = [()] * len(captions)
@@ -316,13 +316,13 @@ def say(
 
 
 def choose(rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None, words: int | None) -> Rows:
-    """(R,) the place of the caption that is said of each region. Captions (C,) are given by their region, features
-    (C, F) and confidence, the model's own of all regions first.
+    """(R,) the row of the caption that is chosen for each region. Captions (C,) are given by their region, features
+    (C, F) and confidence, the model's own captions of all regions first.
 
-    With `words`: the surest of those with so many words at most; of equally sure ones the longest. Without: the longest
-    of those that are longer than the model's own by up to `MORE` words, if it is not unsure where that is sure; else
-    the surest of the own one and, where that is unsure, shorter ones. All are about what the model's own is about, and
-    those that are longer must be likely, word by word.
+    With `words`: the caption with the highest confidence among those of at most that many words; of equal ones the
+    longest. Without: the longest caption of up to `MORE` words more than the model's own, unless it is unsure and the
+    model's own is sure; else the one with the highest confidence among the model's own and, if that is unsure, shorter
+    ones. All must agree with the model's own, and the words of longer ones must be likely.
     """
     count = rows.max(initial=-1) + 1
     lengths, agrees = confidence.column(features, "words"), confidence.column(features, "agrees") > 0
@@ -351,16 +351,16 @@ def evidence_of(
     frame: Frame,
     settings: PredictionConfig,
 ) -> Evidence:
-    """What the captioned `rows` are scored by."""
+    """The evidence that the captioned `rows` are scored by."""
     kept = detections.boxes_xyxy[rows]
-    # As many voters as when the ranking was fitted, however many proposals were asked for.
+    # The same number of voters as when the ranking was fitted, whatever the option `proposals`.
     votes = ranking.votes(kept, detections.boxes_xyxy[: settings.proposals])
     scores, logits = raw_scores(detections, settings)[rows], detections.logits[rows].astype(np.float64)
     return Evidence(frame.photo_size, frame.to_photo(kept), scores, logits, votes, captions)
 
 
 def score(evidence: Evidence, settings: PredictionConfig) -> Scores:
-    """By the learned ranking where there is one, else by the rules of the settings; then calibrated."""
+    """By the fitted ranking if there is one, else by the rules of the settings; then calibrated."""
     if settings.ranking is not None:
         scores = ranking.scores(ranking.features(evidence), settings.ranking)
     else:
@@ -369,13 +369,13 @@ def score(evidence: Evidence, settings: PredictionConfig) -> Scores:
 
 
 def weigh_captions(scores: Scores, captions: Sequence[decoding.Caption], settings: PredictionConfig) -> Scores:
-    """The scores, lowered where the words are unlikely."""
+    """The scores, lowered where the caption is unlikely."""
     confidence = np.array([caption.mean_logprob for caption in captions])
     return scores * np.exp(settings.caption_weight * confidence)
 
 
 def rank(evidence: Evidence, settings: PredictionConfig, words: Vocabulary) -> tuple[Rows, Scores]:
-    """Which regions of a photo are told, by falling score, and their scores, as `settings` score them."""
+    """The rows of a photo's regions without repeats, highest score first, and their scores."""
     scores = score(evidence, settings)
     ranked = np.argsort(-scores, kind="stable")
     captions = [words.decode(evidence.captions[row].tokens) for row in ranked.tolist()]
@@ -393,8 +393,8 @@ def to_regions(boxes_xyxy: NDArray[np.floating], scores: Scores, said: Said, wor
 
 
 def without_repeats(boxes_xyxy: NDArray[np.floating], captions: Sequence[str]) -> Rows:
-    """Of regions with the same words, articles apart, in about the same place the first; none without words or
-    without area."""
+    """Rows without repeats: of regions in about the same place with the same words (articles ignored) only the first.
+    Regions without words or with an empty box are dropped."""
     close = geometry.iou(boxes_xyxy, boxes_xyxy) > SAME_PLACE
     kept: dict[tuple[str, ...], list[int]] = {}  # by their words
     for row, (caption, area) in enumerate(zip(captions, geometry.area(boxes_xyxy), strict=True)):

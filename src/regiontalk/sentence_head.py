@@ -1,6 +1,6 @@
 """Sentences from codes, through a model's head `sentence` (K&FF section 3.2).
 
-Shapes: K rows of codes, the first one's the whole photo; D the size of a code; N nested views; R sentences.
+Shapes: K rows of codes, the first of them for the whole photo; D the size of a code; N nested views; R sentences.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from regiontalk.types import Sentence
 from regiontalk.vocabulary import END, UNKNOWN, Vocabulary
 
 SENTENCE = "sentence"  # the head's name
-NOWHERE = np.array([[0.0, 0.0, 1.0, 1.0]])  # the box of a photo that shows nothing
-VIEWS = 3  # a region, its surroundings, its whole photo; a whole photo is all three of them
+NOWHERE = np.array([[0.0, 0.0, 1.0, 1.0]])  # the box of an empty photo
+VIEWS = 3  # a region, its surroundings, the whole photo; for a whole photo all three are the same
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of the head; see `Model.describe`."""
+    """The options of `Model.describe`."""
 
     beam: int | None = None
     alternatives: int = 0
@@ -45,13 +45,13 @@ class Wanted:
         check_range(0, WIDEST_BEAM - 1, alternatives=self.alternatives)
         check_range(0, seed=self.seed)
         if not 0 < self.temperature <= 10:  # written so that NaN fails too
-            raise UsageError(f"temperature is {self.temperature}; it may be above 0, up to 10")
+            raise UsageError(f"temperature is {self.temperature}; it must be above 0, at most 10")
         if not 0 < self.top_p <= 1:
-            raise UsageError(f"top_p is {self.top_p}; it may be above 0, up to 1")
+            raise UsageError(f"top_p is {self.top_p}; it must be above 0, at most 1")
 
 
 def sentence_rules(settings: SentencePredictionConfig, words: Vocabulary) -> decoding.Rules:
-    """Sentences are longer than captions: they need rules against saying a thing twice or half."""
+    """Sentences are longer than captions: they need rules against repeated words and incomplete ends."""
     return decoding.Rules(settings.longest, words.content_tokens, words.leading_tokens, settings.length_penalty)
 
 
@@ -74,7 +74,7 @@ class SentenceHead:
         return [Sentence(self.words.decode(caption.tokens), caption.logprob) for caption in found]
 
     def _search(self, state: decoding.State, codes: Floats, wanted: Wanted) -> list[Caption]:
-        """What the beam finds, best first. More alternatives than it has come from a wider search, after them."""
+        """The results of the beam search, best first. If they are too few, those of a wider search follow."""
         found = self._beam_search(state, wanted.beam or self.settings.beam)
         if self.settings.alignment_weight and len(found) > 1:
             found = self._rank(found, codes)
@@ -88,7 +88,7 @@ class SentenceHead:
         return found
 
     def _rank(self, found: Sequence[Caption], codes: Floats) -> list[Caption]:
-        """By score and by how well the alignment head finds the sentence in the photo."""
+        """Sorted by score and by how well the sentence fits the photo by the alignment head."""
         fits = AlignmentHead(self.runtime).fits([self.words.decode(caption.tokens) for caption in found], codes)
         scores = [
             self.rules.score(caption) + self.settings.alignment_weight * fit
@@ -97,7 +97,7 @@ class SentenceHead:
         return [found[place] for place in np.argsort(-np.array(scores), kind="stable")]
 
     def _draw(self, state: decoding.State, wanted: Wanted) -> list[Caption]:
-        """One after the other, so that the first does not depend on how many there are."""
+        """One after the other, so that the first ones do not depend on the number of samples."""
         found = []
         for number in range(wanted.alternatives + 1):
             generator = np.random.default_rng([wanted.seed, number])
@@ -106,9 +106,9 @@ class SentenceHead:
         return found
 
     def scene(self, codes: Floats, boxes_xyxy: NDArray[np.float64], regions: int) -> Floats:
-        """(S,) what sentences are read off, of a photo with codes (K, D) and boxes (K, 4), filled up as if it had
-        `regions` of them: what the image adds at the first word, then what can be attended to, which is never below 0
-        but where there is nothing."""
+        """(S,) the image inputs of the sentence decoder, for a photo with codes (K, D) and boxes (K, 4), padded to
+        `regions` regions: the image term of the first word, then the regions to attend to. These are never negative,
+        except for the padding."""
         _, _, bias, memory, absent = self._begin(codes, boxes_xyxy)
         nothing = -1 - memory.max()
         memory[absent < 0] = nothing
@@ -120,16 +120,16 @@ class SentenceHead:
         return self._from_image + regions * (int(self._net["attention"]) or geometry.PLACE)
 
     def gains(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
-        """(P,) how much likelier a sentence is for photos with scenes (P, S) of so many regions than for one that shows
-        nothing. Without this, sentences of common words would be likely everywhere."""
+        """(P,) log-likelihood ratio of a sentence: photos with scenes (P, S) of `regions` regions against an empty
+        photo. Without it, sentences of common words would be likely for every photo."""
         nothing = self.scene(np.zeros((1, self.runtime.code_size()), np.float32), NOWHERE, regions)
         found = self.likelihoods(sentence, np.concatenate([nothing[None], scenes]), regions)
         gains: NDArray[np.float64] = found[1:] - found[0]
         return gains
 
     def likelihoods(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
-        """(P,) log-probability of a sentence for photos with scenes (P, S) of so many regions: the mean over the words
-        that the head knows and END."""
+        """(P,) log-probability of a sentence for photos with scenes (P, S) of `regions` regions: the mean over the
+        words that the head knows and END."""
         tokens, total = self.words.encode(self.words.clean(sentence) or ()), np.zeros(len(scenes))
         state = self._state(scenes, regions)
         for before, token in pairwise((self.words.start(), *tokens, END)):

@@ -93,7 +93,7 @@ def _read_int(value: Any) -> int:
 
 def _read_choice(choices: tuple[Any, ...], value: Any) -> Any:
     if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise _Wrong(f"{shorten(value)}; it may be {', '.join(map(str, choices))}")
+        raise _Wrong(f"{shorten(value)}; it must be one of {', '.join(map(str, choices))}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What the program finds, as frozen values whose `to_dict()` is the JSON schema."""
+"""The results of a model, as frozen dataclasses; their `to_dict()` is the JSON schema."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BoxXYXY = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Region:
-    """One region of a photo: a box in pixels of the upright original, and what is said of it."""
+    """One region of a photo: a box in pixels of the upright original, its score and caption."""
 
     xyxy: BoxXYXY
     score: float
     caption: str
     logprob: float | None = None
     confidence: float | None = None
-    """How likely the caption names the region correctly; None where the model has no fit for it."""
+    """How likely the caption names the region correctly; None if the model has no fitted confidences."""
 
     def to_dict(self, number: int) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -46,7 +46,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Shown:
-    """Which regions are shown: those of at least this score (`threshold`) and `confidence`, `top` at most."""
+    """Which regions are shown: at most `top` with at least the score `threshold` and this `confidence`."""
 
     threshold: float = 0.3
     top: int | None = 12
@@ -57,7 +57,7 @@ class Shown:
         return [region for region in likely if region.score >= self.threshold][: self.top]
 
     def at_first(self, regions: Sequence[Region]) -> list[Region]:
-        """What is shown before anybody asks for more or less: where none is likely enough, the likeliest one."""
+        """The regions that are shown by default; if none is likely enough, the likeliest one."""
         by_likelihood = sorted(regions, key=lambda one: -one.score * (1 if one.confidence is None else one.confidence))
         return self.choose(regions) or by_likelihood[:1]
 
@@ -69,7 +69,7 @@ def _figures(region: Region) -> str:
 
 @dataclass(frozen=True)
 class Picture(ABC):
-    """Something about a photo. It shows itself in notebooks; if the photo is gone, in words only."""
+    """A result for a photo. Notebooks display it as a picture, or as text if the photo cannot be opened."""
 
     path: str
     photo: Photo | None = field(default=None, repr=False, compare=False, kw_only=True)
@@ -80,7 +80,7 @@ class Picture(ABC):
 
     @abstractmethod
     def _rows(self) -> list[tuple[str, str]]:
-        """What is said, and the figure that belongs to it."""
+        """The texts, each with its score or probability."""
 
     def _repr_png_(self) -> bytes | None:
         from regiontalk import notebook
@@ -116,7 +116,7 @@ class Picture(ABC):
 
 @dataclass(frozen=True)
 class Answer(Picture):
-    """What a model says of a photo."""
+    """A model's result for a photo."""
 
     width: int
     height: int
@@ -132,7 +132,7 @@ class Answer(Picture):
 
 @dataclass(frozen=True)
 class ImageRegions(Answer):
-    """The regions of one photo, by falling score."""
+    """The regions of one photo, highest score first."""
 
     regions: tuple[Region, ...]
     shown: Shown = field(default=Shown(), repr=False, compare=False)
@@ -148,9 +148,10 @@ class ImageRegions(Answer):
         confidence: float | None = None,
         scores: bool = False,
     ) -> Image.Image:
-        """The photo with its regions and captions drawn on it: the `top` best (default 12) of those that score at
-        least `threshold` (default 0.3) and have at least `confidence` (default: the model's), or as many as the model
-        was asked for; where none does, the likeliest, unless one of the two is given. `scores`: with these figures.
+        """The photo with its regions and captions drawn on it: the `top` best (default 12) with at least the score
+        `threshold` (default 0.3) and this `confidence` (default: the model's). The defaults are those of the call if it
+        had these options. If no region is left, the likeliest one is drawn, unless `threshold` or `confidence` is
+        given. `scores`: also draw the scores.
         """
         shown = Shown(
             self.shown.threshold if threshold is None else threshold,
@@ -179,7 +180,7 @@ class ImageRegions(Answer):
     def to_supervision(self) -> Any:
         """`supervision.Detections`: boxes, scores as `confidence`, captions as `data["class_name"]`, which labels show.
 
-        Every region is a class of its own (`class_id`), and so gets a colour of its own.
+        Every region has another `class_id`, so that each gets another colour.
         """
         supervision = _import("supervision", "supervision.Detections")
         import numpy as np
@@ -205,7 +206,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Description(Answer):
-    """One sentence for a whole photo, and the next likeliest ones where they were asked for."""
+    """One sentence for a whole photo, and the next likeliest ones if requested."""
 
     sentence: str
     logprob: float
@@ -226,18 +227,18 @@ class Description(Answer):
 
 @dataclass(frozen=True)
 class Finding(Answer):
-    """Where in a photo a phrase was found. The score of a region is the probability that it shows what the phrase says;
-    its caption is the model's own."""
+    """Where in a photo a phrase was found. The score of a region is the probability that it shows what the phrase says.
+    Its caption is the model's caption of the region."""
 
     phrase: str
     here: bool
     """Whether the photo is likely to show it at all."""
     regions: tuple[Region, ...]
-    """Those that are likely it, by falling score."""
+    """The regions that are likely to show it, highest score first."""
     closest: float
-    """The best score of all, also of regions that are left out because they do not score enough."""
+    """The highest score of all regions, including those below the threshold."""
     unknown: tuple[str, ...] = ()
-    """Words that the model does not know; nothing was looked for them."""
+    """Words that the model does not know; they were ignored."""
 
     def _said(self) -> dict[str, Any]:
         return {
@@ -258,7 +259,7 @@ class Finding(Answer):
 
 @dataclass(frozen=True)
 class AltText(Answer):
-    """What a screen reader says of a photo, and the regions that the photo has."""
+    """A text for screen readers, and the regions of the photo."""
 
     text: str
     regions: tuple[Region, ...] = ()
@@ -283,14 +284,14 @@ def _import(package: str, purpose: str) -> Any:
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of words, `words` = [start, end), and the region they belong to."""
+    """Consecutive words, `words` = [start, end), and the region that they belong to."""
 
     text: str
     words: tuple[int, int]
     xyxy: BoxXYXY
     score: float
     word_scores: tuple[float, ...] = ()
-    """How well each single word fits the region; 0 where the model does not know it."""
+    """How well each word fits the region; 0 for words that the model does not know."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -304,12 +305,12 @@ class Segment:
 
 @dataclass(frozen=True)
 class Alignment(Picture):
-    """A sentence laid over the regions of a photo (K&FF section 3.1.4)."""
+    """A sentence aligned with the regions of a photo (K&FF section 3.1.4)."""
 
     sentence: str
     segments: tuple[Segment, ...]
     unknown: tuple[str, ...] = ()
-    """Words that the model does not know; they stand in the segments of their neighbours."""
+    """Words that the model does not know; they are in the segments of their neighbours."""
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -127,7 +127,7 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if self.cleaning not in CLEANING:
-            raise UsageError(f"cleaning is {self.cleaning!r}; it may be {', '.join(CLEANING)}")
+            raise UsageError(f"cleaning is {self.cleaning!r}; it must be one of {', '.join(CLEANING)}")
         check_range(0, lengths=self.lengths)
 
     @classmethod

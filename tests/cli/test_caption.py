@@ -191,10 +191,10 @@ def test_a_huge_top_is_honest(desk: Path, stand_in: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--words", "0"], 2, "words is 0; it may be from 1 to"),
-        (["--words", "500"], 2, "words is 500; it may be from 1 to"),
-        (["--words", "6"], 6, "'tiny' has not learned to say captions of a given length"),
-        (["--confidence", "0.5"], 6, "'tiny' does not know how likely its captions are right"),
+        (["--words", "0"], 2, "words is 0; it must be from 1 to"),
+        (["--words", "500"], 2, "words is 500; it must be from 1 to"),
+        (["--words", "6"], 6, "'tiny' was not trained for captions of a given length"),
+        (["--confidence", "0.5"], 6, "'tiny' has no fitted confidences"),
     ],
 )
 def test_what_a_model_cannot_be_asked_for_is_said_once(

@@ -108,7 +108,7 @@ def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(region_
     assert asked.true_regions(record).regions
     nowhere = asked.candidates(record, lambda *_: ScoredBoxes(np.zeros((0, 4)), np.zeros(0)))
     assert nowhere.boxes_xyxy.tolist() == [[0, 0, record.width, record.height]]  # the whole photo always is one
-    with pytest.raises(DataError, match="finds no regions itself"):
+    with pytest.raises(DataError, match="cannot detect regions"):
         asked.regions(record)
 
 

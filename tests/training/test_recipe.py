@@ -126,11 +126,11 @@ def test_a_bad_choice_lists_the_good_ones(change, recipe_file):
     key, value = change.split("=")
     assert key in message
     assert value in message
-    assert "it may be" in message
+    assert "it must be" in message
 
 
 def test_a_bad_prediction_setting_lists_the_good_ones(recipe_file):
-    assert "prediction: score is 'sum'; it may be final or product" in refused(recipe_file, "prediction.score=sum")
+    assert "prediction: score is 'sum'; it must be final or product" in refused(recipe_file, "prediction.score=sum")
 
 
 @pytest.mark.parametrize(

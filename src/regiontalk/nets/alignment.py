@@ -18,9 +18,9 @@ from regiontalk.maxsim import similarities, word_scores
 from regiontalk.nets.sentence_encoders import Brnn, Gru, Transformer
 
 FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
-SMALLEST_STD = 0.05  # of a number in codes; one that hardly ever differs must not become loud
+SMALLEST_STD = 0.05  # of a dimension of codes; one that hardly varies must not be amplified
 FIRST_STD = 0.05  # of the numbers in a region's first vector
-LENGTHENED = 5  # words added to every sentence where a score is divided by lengths, so that short ones do not win
+LENGTHENED = 5  # added to the length of every sentence by which a score is divided, so that short ones do not win
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class AlignmentConfig:
     """On codes, words and the encoder's output, never within the recurrence."""
     weigh_words: bool = False
     """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are learned. With inner
-    products, a word that tells more has a longer vector; cosines have no lengths, so this replaces them."""
+    products, informative words have longer vectors; cosines ignore lengths, so weights replace them."""
 
 
 class RegionVectors(nn.Module):
     """codes (…, D) -> vectors (…, h); eq. 1.
 
-    Codes are first brought to mean 0 and std 1 (`standardise`), which an affine map could do as well, but learns
-    slowly: some numbers of a code are many times as large as others.
+    Codes are first standardised to mean 0 and std 1 (`standardise`). An affine map could do that too, but learns it
+    slowly: some dimensions of a code are many times as large as others.
     """
 
     mean: Tensor
@@ -83,7 +83,7 @@ class WordVectors(nn.Module):
     def __init__(self, tokens: int, config: AlignmentConfig) -> None:
         super().__init__()
         self.normalised = config.score == "cosine"
-        self.relu = config.words == "brnn"  # f of eq. 6; a cosine of vectors without a minus sign would tell less
+        self.relu = config.words == "brnn"  # f of eq. 6; for cosines, ReLU would lose information
         self.table = nn.Embedding(tokens, config.embedding)
         nn.init.normal_(self.table.weight, std=0.1)
         self.table.weight.requires_grad_(config.train_embedding)
@@ -108,7 +108,7 @@ class WordVectors(nn.Module):
         return s if self.weigh is None else s * self._weights(self.weigh(hidden), mask)
 
     def _weights(self, importance: Tensor, mask: Tensor) -> Tensor:
-        """(L, T, 1) twice over -> the words' weights, whose mean over each sentence is 1."""
+        """Logits (L, T, 1), mask (L, T) -> the words' weights (L, T, 1), whose mean over each sentence is 1."""
         words = mask[..., None]
         shares = importance.float().masked_fill(words == 0, -1e4).softmax(dim=1)
         return shares * words.sum(dim=1, keepdim=True)
@@ -185,7 +185,7 @@ class AlignmentNet(nn.Module):
 def sum_sentences(values: Tensor, lengths: Tensor) -> Tensor:
     """values (K, W) -> sums (K, L) over the words of each sentence.
 
-    Not by a product of matrices, which autocast would round to eight bits: sentences would come out alike.
+    Not by a matrix product, which autocast would round to eight bits: sentences would get equal scores.
     """
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     sums = torch.zeros(len(values), len(lengths), device=values.device)
@@ -193,18 +193,18 @@ def sum_sentences(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 def fragment_scores(vectors: Tensor, words: Tensor, used: Tensor, lengths: Tensor) -> Tensor:
-    """Eq. 7: scores (K, L), the sum over regions and words of max(0, vᵢ·sₜ), `lengths` (L,) being the words of each
-    sentence. As in the baseline's own paper it is divided by both lengths.
+    """Eq. 7: scores (K, L), the sum over regions and words of max(0, vᵢ·sₜ); `lengths` (L,) are the numbers of words of
+    the sentences. As in the baseline's own paper it is divided by both lengths.
     """
     sums = F.relu(similarities(vectors, words, used)).float().sum(dim=1)  # (K, W)
     return sum_sentences(sums, lengths) / (used.sum(dim=1)[:, None] * (lengths + LENGTHENED))
 
 
 def instance_loss(vectors: Tensor, words: Tensor, used: Tensor, owners: Tensor) -> Tensor:
-    """Multiple-instance term: the mean of max(0, 1 − y·vᵢ·sₜ), `owners` (W,) being each word's photo.
+    """Multiple-instance term: the mean of max(0, 1 − y·vᵢ·sₜ); `owners` (W,) is each word's photo.
 
-    y is −1 for a region of another photo. For the word's own photo it is the sign that the net itself gives, but at
-    least its best region has +1.
+    y is −1 for regions of other photos. For regions of the word's own photo it is the sign of the product, but the best
+    of them always has +1.
     """
     products = similarities(vectors, words, used)  # (K, R, W)
     photos = torch.arange(len(vectors), device=owners.device)
@@ -213,5 +213,5 @@ def instance_loss(vectors: Tensor, words: Tensor, used: Tensor, owners: Tensor) 
     positive = own & ((products.detach() > 0) | best)
     signs = torch.where(positive, 1.0, -1.0)
     hinges = F.relu(1 - signs * products) * used[:, :, None]
-    # Regions of other photos are many more: both kinds weigh the same.
+    # There are many more regions of other photos: both kinds get the same total weight.
     return hinges[own].mean() + hinges[~own & used[:, :, None]].mean()

@@ -1,9 +1,9 @@
-"""Convolutional backbones: a photo in, a feature map of stride 16 out, and a deep map beside it.
+"""Convolutional backbones: a photo in, a feature map of stride 16 and a deep map out.
 
 Shapes: N photos, C channels, A channels of the deep map, H × W pixels, h = H/16, w = W/16.
-The feature map is what regions are found and recognised in. The deep map is what the last layers say before they are
-reduced and mixed for that, which is good for telling photos apart.
-Inputs are RGB values 0–255 as `images.to_input` makes them; each net normalises for itself.
+Regions are detected and recognised in the feature map. The deep map has the outputs of the last layers before they are
+reduced and fused for that; it is better for retrieval.
+Inputs are RGB values 0–255 as `images.to_input` makes them; each net normalises them itself.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ TAPS = (2, 4, 6)  # the stages that end stride 8, 16 and 32
 
 
 class InvertedResidual(nn.Module):
-    """Expand, depthwise, project; with a shortcut where the shapes agree.
+    """Expand, depthwise, project; with a shortcut if the shapes are equal.
 
-    In training a photo takes the shortcut alone with probability `skip`.
+    In training a photo takes only the shortcut with probability `skip`.
     """
 
     def __init__(self, width: int, out: int, stage: Stage, stride: int, skip: float) -> None:
@@ -113,8 +113,8 @@ class EfficientNetLite(nn.Module):
     pad_to = 32
 
     def __init__(self, size: int, channels: int, skip: float = 0.0, deep_channels: int = 0) -> None:
-        """`skip` is the last stage's; those before it skip less, in a straight line. `deep_channels`: of the deep map,
-        by a linear layer; 0: as many as there are."""
+        """`skip` is the rate of the last stage; it decreases linearly towards the first. `deep_channels`: channels of
+        the deep map, by a linear layer; 0: unchanged."""
         super().__init__()
         self.channels = channels
         self.normalize = Normalize((127.0, 127.0, 127.0), (128.0, 128.0, 128.0))
@@ -167,7 +167,7 @@ def _twice_as_large(features: Tensor) -> Tensor:
 
 
 class TinyNet(nn.Module):
-    """Five small convolutions for drawn scenes, learned from scratch: (N, 3, H, W) -> (N, C, ⌈H/16⌉, ⌈W/16⌉)."""
+    """Five small convolutions for drawn scenes, trained from scratch: (N, 3, H, W) -> (N, C, ⌈H/16⌉, ⌈W/16⌉)."""
 
     pad_to = 16
 
@@ -202,8 +202,8 @@ BackboneName = Literal["tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite
 
 
 def build_backbone(name: BackboneName, channels: int, skip: float = 0.0, deep_channels: int = 0) -> Backbone:
-    """VGG-16 has 512 channels, the others have `channels`; those of many blocks may `skip` some. EfficientNet-lite may
-    have any number of `deep_channels`."""
+    """VGG-16 has 512 channels, the others have `channels`. `skip` is for EfficientNet-lite and ViT, `deep_channels` for
+    EfficientNet-lite."""
     if name == "vgg16":
         return VGG16()
     if name == "tiny":

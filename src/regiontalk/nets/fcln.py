@@ -1,6 +1,7 @@
-"""The Fully Convolutional Localization Network (DenseCap section 3), whole.
+"""The whole Fully Convolutional Localization Network (DenseCap section 3).
 
-Shapes: N photos, K proposals a photo, B regions a photo, D the size of a code, A of an appearance, T words, V tokens.
+Shapes: N photos, K proposals per photo, B regions per photo, D the size of a code, A of an appearance, T words, V
+tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from regiontalk.nets.localization import (
 from regiontalk.nets.recognition import RecognitionConfig, RecognitionNetwork
 
 APPEARANCE_POINTS = 8  # a side, of a region's mean over the deep map
-CROPS_AT_ONCE = 100  # that go through the backbone at inference; bounds the memory that they take
+CROPS_AT_ONCE = 100  # in a batch through the backbone at inference; limits the memory
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,10 @@ class FCLNConfig:
     channels: int = 512
     """Channels of the feature map (VGG-16 has 512)."""
     skip: float = 0.0
-    """Differs from the paper where it is not 0: stochastic depth. How often a photo skips the backbone's last blocks in
-    training (those before them less often), against overfitting. EfficientNet-lite and ViT only."""
+    """Differs from the paper if it is not 0: stochastic depth. How often a photo skips the backbone's last blocks in
+    training (earlier blocks less often), against overfitting. EfficientNet-lite and ViT only."""
     deep_channels: int = 0
-    """Not 0: channels of an EfficientNet-lite's deep map, so that a student's is like its teacher's."""
+    """Not 0: channels of an EfficientNet-lite's deep map, so that a student's map has the size of its teacher's."""
     input_size: int = 720
     """The photo's long side in pixels."""
     initialization: Literal["gaussian", "released", "he"] = "gaussian"
@@ -57,12 +58,12 @@ class FCLNConfig:
     def __post_init__(self) -> None:
         check_range(0, crops=self.crops)
         if self.crops and self.localize:
-            raise UsageError("crops need localize = false: nothing but crops goes through the backbone")
+            raise UsageError("crops need localize = false: the backbone sees only crops")
 
 
 @dataclass(frozen=True)
 class Recognized:
-    """What the recognition network says of the chosen regions."""
+    """The recognition network's outputs for the chosen regions."""
 
     boxes_xyxy: Tensor  # (N, B, 4) after the final transform
     logits: Tensor  # (N, B)
@@ -75,7 +76,7 @@ class FCLN(nn.Module):
     """Backbone, localization layer, recognition network and language model, in this order.
 
     Between them regions are chosen: in training by a sampler (`training.detector.task`), at inference by NMS
-    (`regions`), with what `runtime.torch` makes of the parts.
+    (`regions`), which runs the parts through `runtime.torch`.
     """
 
     def __init__(self, config: FCLNConfig, tokens: int, starts: int) -> None:
@@ -91,12 +92,12 @@ class FCLN(nn.Module):
         initialize(self, config.initialization)
 
     def look(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """What regions are read off: the feature map (N, C, h, w) and the deep map (N, A, h, w) of the photos. Of a net
-        that looks at crops both are the photos (N, 3, H, W) themselves."""
+        """The feature map (N, C, h, w) and the deep map (N, A, h, w) of the photos. For a net with `crops` both are the
+        photos (N, 3, H, W) themselves."""
         return (images, images) if self.config.crops else self.backbone(images, sizes)
 
     def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:
-        """Codes, refined scores and refined boxes of regions (N, B, 4); the whole photo is read along with them.
+        """Codes, refined scores and refined boxes of regions (N, B, 4), and the code of the whole photo.
 
         `sizes` (N, 2) are width and height of the photos inside the images; the rest is padding.
         """
@@ -121,7 +122,7 @@ class FCLN(nn.Module):
         return sample_regions(features, boxes_xyxy, *cells, affine)
 
     def _sample_crops(self, images: Tensor, boxes_xyxy: Tensor) -> Tensor:
-        """The same of regions that went through the backbone one by one."""
+        """The same for regions that go through the backbone as crops."""
         side = self.config.crops
         crops = crop_regions(images, boxes_xyxy, side)  # (N·B, 3, side, side)
         parts = []
@@ -132,11 +133,11 @@ class FCLN(nn.Module):
         return torch.cat(parts)
 
     def appear(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
-        """What regions (N, B, 4) look like: means of the deep map (N, A, h, w) over them, (N·B, A)."""
+        """The appearance of regions (N, B, 4): means of the deep map (N, A, h, w) over them, (N·B, A)."""
         return sample_regions(deep, boxes_xyxy, 1, APPEARANCE_POINTS).flatten(1)
 
     def see(self, recognized: Recognized, sizes: Tensor, boxes_xyxy: Tensor) -> Tensor:
-        """What the language model is shown of every region (N·B, E)."""
+        """The language model's input for every region (N·B, E)."""
         codes = recognized.codes
         photo_codes = recognized.photo_codes[:, None, :].expand_as(codes)
         geometry = box_geometry(boxes_xyxy, sizes).flatten(0, 1)
@@ -149,7 +150,7 @@ class FCLN(nn.Module):
 
 
 def initialize(net: FCLN, how: str) -> None:
-    """First weights of everything but the backbone."""
+    """Initial weights of everything but the backbone."""
     for name, weight in net.named_parameters():
         if not name.startswith("backbone."):
             _initialize_weight(name, weight, how)

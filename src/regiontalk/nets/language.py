@@ -20,9 +20,9 @@ class LanguageConfig:
     embedding: int = 512
     hidden: int = 512
     feed: Literal["once", "always"] = "once"
-    """`once`: the code comes before START and never again (the paper). `always`: it stands beside every word."""
+    """`once`: the code is an input only before START (the paper). `always`: it is an input with every word."""
     surroundings: bool = False
-    """Differs from the paper: the whole photo's code and the box's place join the region's code."""
+    """Differs from the paper: the whole photo's code and the box's geometry are added to the region's code."""
     dropout: float = 0.0
 
 
@@ -40,15 +40,15 @@ class LanguageModel(nn.Module):
         self.output = nn.Linear(config.hidden, tokens)
 
     def see(self, codes: Tensor, photo_codes: Tensor, geometry: Tensor) -> Tensor:
-        """What the model is shown of each region: codes (R, D), its photo's code (R, D), geometry (R, 5) -> (R, E)."""
+        """The model's input for each region: codes (R, D), its photo's code (R, D), geometry (R, 5) -> (R, E)."""
         shown = torch.cat([codes, photo_codes, geometry.to(codes.dtype)], dim=1) if self.surroundings else codes
         return F.relu(self.visual(shown))
 
     def forward(self, seen: Tensor, tokens: Tensor, counted: Tensor | None = None) -> Tensor:
         """Teacher forcing: START and words (R, T) -> logits of what follows each of them (R, T, V).
 
-        With `counted` (R, T) only of what follows those, W in all (W, V): most captions are far shorter than the
-        longest, and words that no loss looks at are not worth their logits.
+        With `counted` (R, T) only for those W positions (W, V). Most captions are much shorter than the longest, and
+        logits of padding are not needed.
         """
         words = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, E)
         if self.feed == "always":
@@ -65,7 +65,8 @@ class LanguageModel(nn.Module):
         return (zeros, zeros) if self.feed == "always" else self._cell(seen, zeros, zeros)
 
     def step(self, tokens: Tensor, h: Tensor, c: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """One word on: tokens (R,), state (R, H) twice, seen (R, E) -> log-probabilities (R, V) and the new state."""
+        """One decoding step: tokens (R,), state (R, H) twice, seen (R, E) -> log-probabilities (R, V) and the new
+        state."""
         word = self.embedding(tokens)
         h, c = self._cell(torch.cat([word, seen], dim=1) if self.feed == "always" else word, h, c)
         return torch.log_softmax(self.output(h), dim=1, dtype=torch.float32), h, c

@@ -1,4 +1,4 @@
-"""What several backbones are made of."""
+"""Layers that several backbones use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Normalize(nn.Module):
 
 
 class SameConv(nn.Module):
-    """Convolution with TensorFlow's SAME padding for even sizes, batch normalisation, and ReLU6 if asked for."""
+    """Convolution with TensorFlow's SAME padding for even sizes, batch normalisation, and optionally ReLU6."""
 
     def __init__(
         self, width: int, out: int, kernel: int, stride: int = 1, groups: int = 1, active: bool = True

@@ -1,7 +1,7 @@
 """The fully convolutional localization layer (DenseCap 3.1.2).
 
-Shapes: N photos, C channels, h × w feature cells of 16 pixels, k anchors a cell, K = h·w·k proposals,
-B regions a photo, X × Y cells a region. Boxes are `xyxy` in pixels of the network's input.
+Shapes: N photos, C channels, h × w feature cells of 16 pixels, k anchors per cell, K = h·w·k proposals,
+B regions per photo, X × Y cells per region. Boxes are `xyxy` in pixels of the network's input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from regiontalk import boxes
 from regiontalk.data.anchors import PAPER_ANCHORS
 from regiontalk.nets.layers import STRIDE
 
-ROUNDS = 8  # of suppression between two looks at whether it has settled
+ROUNDS = 8  # of suppression between two checks for convergence
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
 
 
@@ -91,8 +91,8 @@ def sample_regions(
     """Eq. 3: bilinear features of regions; the gradient reaches the box coordinates.
 
     features (N, C, h, w), boxes (N, B, 4) -> (N·B, C, X, Y) with X = Y = `cells`. The corners of the grid lie
-    on the corners of the box. Differs from the paper where `samples_per_cell` > 1: each cell is the mean of
-    that many points a side, so that a large region skips no feature.
+    on the corners of the box. Differs from the paper if `samples_per_cell` > 1: each cell is the mean of
+    that many points per side, so that no feature of a large region is skipped.
 
     With `affine` (N, B, 2, 3) the grid is turned, sheared, scaled and shifted inside each box first, whose own
     coordinates are (x, y, 1) with x and y in -1…1; the gradient reaches it too.
@@ -127,7 +127,7 @@ def _affine_grid(boxes_xyxy: Tensor, points: int, affine: Tensor) -> Tensor:
 
 
 def _sample_grid(features: Tensor, grid: Tensor) -> Tensor:
-    """One feature a point, a gather: pixels (N, B, points, points, 2) -> (N·B, C, points, points)."""
+    """Gathers one feature per point: pixels (N, B, points, points, 2) -> (N·B, C, points, points)."""
     count, channels, height, width = features.shape
     points = grid.shape[2]
     # grid_sample wants -1…1 over the map's outer edges
@@ -211,7 +211,7 @@ class LocalizationLayer(nn.Module):
         return LearnedProposals(decode_boxes(anchors, transforms), logit, transforms, anchors)
 
 
-GEOMETRY = 5  # numbers that say where a box lies
+GEOMETRY = 5  # numbers that describe the place of a box
 
 
 def box_geometry(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
@@ -224,11 +224,11 @@ def box_geometry(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
 def overlap_matrix(ranked_xyxy: Tensor, threshold: float) -> Tensor:
     """(N, K, K): 1 where a better box (row) overlaps a worse one (column) too much; boxes are sorted by score.
 
-    In place as far as it goes, since each step passes over the whole matrix. It divides as `boxes.nms` does, so
-    that both decide alike on an overlap that is exactly the threshold.
+    In place where possible, since each step passes over the whole matrix. It divides as `boxes.nms` does, so
+    that both decide the same for an overlap that is exactly the threshold.
     """
     low, high = ranked_xyxy.permute(2, 0, 1)[..., None].split(2)  # (2, N, K, 1) each: x and y
-    high = torch.maximum(low, high)  # a box turned inside out has no area
+    high = torch.maximum(low, high)  # an inverted box has no area
     width, height = torch.clamp(high.mT, low, high).sub_(torch.clamp(low.mT, low, high))  # (N, K, K) each
     overlap = width.mul_(height)
     area = (high - low).prod(dim=0).clamp_(min=1e-9)
@@ -238,13 +238,13 @@ def overlap_matrix(ranked_xyxy: Tensor, threshold: float) -> Tensor:
 
 
 class Suppression:
-    """Greedy suppression of boxes (N, K, 4) that come best first: the places (N, limit) of those kept, and how
-    many of them count (N,).
+    """Greedy suppression of boxes (N, K, 4), sorted best first: the indices (N, limit) of the kept boxes, and how
+    many of them are valid (N,).
 
-    On the CPU `boxes.nms`, photo by photo. On a GPU all boxes of all photos at a time: a box is kept iff no kept
-    better box overlaps it too much; applying that to all of them settles after as many rounds as the longest
-    chain of suppressions has links, and then equals the greedy answer. Until then the rounds keep too many boxes
-    and too few in turn, so that a box on which two rounds in a row agree has settled already.
+    On the CPU `boxes.nms`, photo by photo. On a GPU all boxes of all photos at the same time: a box is kept iff no
+    kept better box overlaps it too much. Applied repeatedly to all boxes, this rule converges to the greedy result
+    after as many rounds as the longest chain of suppressions has links. Until then the rounds alternately keep too
+    many and too few boxes, so a box on which two consecutive rounds agree has converged.
     """
 
     def __init__(self, threshold: float, limit: int) -> None:
@@ -271,7 +271,7 @@ class Suppression:
         return places, counts
 
     def _rounds(self, keep: Tensor, overlaps: Tensor) -> tuple[Tensor, ...]:
-        """Some rounds (N, K) -> (N, K), whether the boxes that are wanted have settled, and which they are."""
+        """Some rounds (N, K) -> (N, K), whether the first kept boxes have converged, and which they are."""
         before = keep
         for _ in range(ROUNDS):
             before, keep = keep, torch.bmm(keep[:, None, :], overlaps)[:, 0].eq_(0)
@@ -279,8 +279,8 @@ class Suppression:
 
 
 def first_kept(keep: Tensor, before: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Whether two rounds in a row (N, K) agree up to the last wanted box of each photo; the places (N, limit) of the
-    first kept boxes, and how many of them count (N,)."""
+    """Whether two consecutive rounds (N, K) agree up to the last needed box of each photo; the indices (N, limit) of
+    the first kept boxes, and how many of them are valid (N,)."""
     count = keep.shape[1]
     rank = torch.arange(count, device=keep.device)
     places = torch.where(keep > 0, rank, rank + count)
@@ -290,5 +290,5 @@ def first_kept(keep: Tensor, before: Tensor, limit: int) -> tuple[Tensor, Tensor
 
 
 def gather_boxes(boxes_xyxy: Tensor, index: Tensor) -> Tensor:
-    """Boxes (N, K, 4) at places (N, B) -> (N, B, 4)."""
+    """Boxes (N, K, 4) at indices (N, B) -> (N, B, 4)."""
     return boxes_xyxy.gather(1, index[..., None].expand(-1, -1, 4))

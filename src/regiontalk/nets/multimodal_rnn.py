@@ -18,8 +18,8 @@ from torch.nn import functional as F
 from regiontalk.boxes import PLACE
 
 NESTED = 3  # a region, its surroundings and its whole photo
-SMALLEST_STD = 0.05  # of a number in codes; one that hardly ever differs must not become loud
-FAR_BELOW = -1e4  # added to the attention of a region that is not there
+SMALLEST_STD = 0.05  # of a dimension of codes; one that hardly varies must not be amplified
+FAR_BELOW = -1e4  # added to the attention logits of padding
 
 
 @dataclass(frozen=True)
@@ -31,25 +31,25 @@ class MultimodalRNNConfig:
     embedding: int = 512
     hidden: int = 512
     views: Literal[1, 3] = 1
-    """1: the code alone (the paper). 3: with those of its surroundings and of its whole photo, which the paper
+    """1: only the region's code (the paper). 3: with those of its surroundings and of the whole photo, which the paper
     proposes as "multiple saccades"."""
     conditioning: Literal["additive", "multiplicative"] = "additive"
     """`additive`: the image adds b_v at the first step (the paper). `multiplicative`, which the paper names as more
     expressive: the image also scales the state before every word, W_hh (h ⊙ m_v) in eq. 14, m_v = 1 + W_mi CNN."""
     attention: int = 0
-    """Size of the attention over the photo's regions, before each word anew; 0: none (the paper)."""
+    """Size of the attention over the photo's regions, which is computed for each word; 0: none (the paper)."""
     heads: int = 1
-    """Places that can be attended to at a time."""
+    """Attention heads."""
     dropout: float = 0.5
     """On words, on codes and before the output; never between states."""
 
 
 class Seen(NamedTuple):
-    """What a sentence is about."""
+    """The image inputs of a sentence."""
 
     bias: Tensor  # (R, I) b_v, eq. 13, and m_v appended
     memory: Tensor  # (R, K, A) what can be attended to; without attention the regions' places, unused
-    absent: Tensor  # (R, K) 0, or far below where a row is padding
+    absent: Tensor  # (R, K) 0, or `FAR_BELOW` for padding
 
 
 class State(NamedTuple):
@@ -63,7 +63,7 @@ class State(NamedTuple):
 
 
 class MultimodalRNN(nn.Module):
-    """Codes are first brought to mean 0 and std 1 (`standardise`): they are sparse and small."""
+    """Codes are first standardised to mean 0 and std 1 (`standardise`): they are sparse and small."""
 
     views_mean: Tensor
     views_std: Tensor
@@ -92,7 +92,7 @@ class MultimodalRNN(nn.Module):
 
     @torch.no_grad()
     def _initialize(self) -> None:
-        """Words, image and state start with about the same weight, whatever their sizes; an LSTM's forget gate starts
+        """Words, image and state get about the same initial weight, whatever their sizes; an LSTM's forget gate starts
         open."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
@@ -140,7 +140,7 @@ class MultimodalRNN(nn.Module):
         return State(zeros, zeros, *seen)
 
     def forward(self, seen: Seen, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Teacher forcing: START and words (R, T), rows by falling length -> logits of what follows each, (ΣT, V).
+        """Teacher forcing: START and words (R, T), longest rows first -> logits of what follows each, (ΣT, V).
 
         `lengths` (R,) count START and words; nothing is computed after them. The result is in `packed` order.
         """
@@ -157,21 +157,21 @@ class MultimodalRNN(nn.Module):
         return self._logits(torch.cat(hidden), torch.cat(contexts) if self.config.attention else None)
 
     def text_logprobs(self, seen: Seen, tokens: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-        """log p(text), (R,), of texts by falling length: START and words (R, T), words and END (R, T), lengths (R,)."""
+        """log p(text), (R,), of texts, longest first: START and words (R, T), words and END (R, T), lengths (R,)."""
         logprobs = torch.log_softmax(self(seen, tokens, lengths).float(), dim=1)
         of_words = logprobs.gather(1, packed(words, lengths)[:, None])[:, 0]
         rows = torch.arange(len(words), device=words.device)[:, None].expand_as(words)
         return of_words.new_zeros(len(words)).index_add(0, packed(rows, lengths), of_words)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
+        """One decoding step: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
         word = self.embedding(tokens)
         state, context = self._advance(word, self.word(word), state)
         logits = self._logits(state.h, context if self.config.attention else None)
         return torch.log_softmax(logits.float(), dim=1), state
 
     def _advance(self, word: Tensor, driven: Tensor, state: State) -> tuple[State, Tensor]:
-        """Eq. 14 for a word (R, E) and its W_hx x_t + b_h (R, G); the new state, and what was attended to (R, A)."""
+        """Eq. 14 for a word (R, E) and its W_hx x_t + b_h (R, G); the new state, and the attention's result (R, A)."""
         before, added, later = self._condition(state)
         total = driven + self.recurrent(before) + added
         context = state.h
@@ -187,14 +187,14 @@ class MultimodalRNN(nn.Module):
         return State(h, c, later, state.memory, state.absent), context
 
     def _condition(self, state: State) -> tuple[Tensor, Tensor, Tensor]:
-        """What the image does at this step: the scaled state (R, H), what it adds (R, G), its part in later steps."""
+        """The image's effect on this step: the scaled state (R, H), the added term (R, G), the bias of later steps."""
         if self.config.conditioning == "additive":
             return state.h, state.bias, torch.zeros_like(state.bias)
         added, scale = state.bias.split([self.word.out_features, self.config.hidden], dim=1)  # b_v, m_v
         return state.h * scale, added, torch.cat([torch.zeros_like(added), scale], dim=1)
 
     def _attend(self, asking: Tensor, state: State) -> Tensor:
-        """The regions' memories (R, K, A), weighted by how well they fit what is asked; each head has A/heads of A."""
+        """Attention over the regions' memories (R, K, A); each head has A/heads of A."""
         rows, regions, size = state.memory.shape
         heads = self.config.heads
         question = self.ask(asking).view(rows, heads, size // heads, 1)
@@ -212,6 +212,6 @@ class MultimodalRNN(nn.Module):
 
 
 def packed(values: Tensor, lengths: Tensor) -> Tensor:
-    """Values (R, T, …) of rows by falling length -> those within the lengths (ΣT, …), place after place."""
+    """Values (R, T, …) of rows, longest first -> those within the lengths (ΣT, …), position by position."""
     places = torch.arange(values.shape[1], device=values.device)
     return values.transpose(0, 1)[places[:, None] < lengths[None, :]]

@@ -23,8 +23,8 @@ class RecognitionConfig:
     code: int = 4096
     dropout: float = 0.5
     score_hidden: int = 0
-    """Differs from the paper where it is not 0: a layer of this size, which also sees the box's place, makes the
-    score. Whether people mention a thing depends on how large it is and where it stands."""
+    """Differs from the paper if it is not 0: a layer of this size, which also gets the box's geometry, computes the
+    score. Whether people mention an object depends on its size and place."""
     affine: bool = False
     """Differs from the paper, which names it as future work: regions are sampled a second time, on a grid that an
     affine map turns, shears, scales and shifts inside the box (`AffineMap`)."""
@@ -37,8 +37,8 @@ LARGEST_CHANGE = 0.5  # of a number of the map: half the box's side for the size
 class AffineMap(nn.Module):
     """A region's features -> the affine map (2 × 3) of its sampling grid: the identity before training.
 
-    No box says which map is right. The losses of what is read off the second sample, above all that of the captions,
-    teach it (Jaderberg et al. 2015, spatial transformers).
+    There is no true map to learn from. It is learned through the losses on the second sample, above all the caption
+    loss (Jaderberg et al. 2015, spatial transformers).
     """
 
     def __init__(self, inputs: int) -> None:

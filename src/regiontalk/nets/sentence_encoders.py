@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 HEADS = 4  # of attention
-LONGEST = 24  # words of a sentence that are read; the exported graph is unrolled to as many
+LONGEST = 24  # words that are read at a time; the exported graph is unrolled to this length
 
 
 def recur(step: Callable[[Tensor, Tensor], Tensor], x: Tensor, mask: Tensor, h: Tensor, backwards: bool) -> Tensor:
     """x (L, T, ·), mask (L, T), first state (L, hidden) -> states (L, T, hidden); after a sentence's last word they are
     zero.
 
-    A loop: the exporter unrolls it, and the mask makes one unrolled length serve all sentences.
+    A loop: the exporter unrolls it, and with the mask one unrolled length works for all sentences.
     """
     states = []
     for t in reversed(range(x.shape[1])) if backwards else range(x.shape[1]):

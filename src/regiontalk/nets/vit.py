@@ -17,7 +17,7 @@ from regiontalk.nets.layers import STRIDE, Normalize, SameConv
 
 WIDTH, DEPTH, HEADS = 384, 12, 6  # ViT-S
 POSITIONS = 37  # a side of the stored grid of positions
-TAPS = (5, 8, 11)  # blocks whose tokens make the feature map: the middle ones know better where things are
+TAPS = (5, 8, 11)  # blocks whose tokens make the feature map: the middle ones localize better
 
 
 class Attention(nn.Module):
@@ -48,7 +48,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then two linear layers, each scaled and added; in training a photo skips each at the rate `skip`."""
+    """Attention, then two linear layers, each scaled and added. In training a photo skips each at the rate `skip`."""
 
     def __init__(self, skip: float) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class ViT(nn.Module):
     """Layers that DINOv2 does not have; they start from scratch."""
 
     def __init__(self, channels: int, skip: float = 0.0) -> None:
-        """`skip` is the last block's; those before it skip less, in a straight line."""
+        """`skip` is the rate of the last block; it decreases linearly towards the first."""
         super().__init__()
         self.channels = channels
         self.normalize = Normalize((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
@@ -103,15 +103,15 @@ class ViT(nn.Module):
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w), and the last block's tokens as a map (N, E, h, w).
 
-        `sizes` (N, 2): width and height of the photos inside the images. What surrounds a photo in a batch changes
-        nothing: positions are relative to the photo, and no token attends to padding.
+        `sizes` (N, 2): width and height of the photos inside the images. Padding in a batch does not change the result:
+        positions are relative to the photo, and no token attends to padding.
         """
         patches = self.patches(self.normalize(images))  # (N, E, h, w)
         height, width = patches.shape[2:]
         x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
         class_token: Tensor = self.class_token  # (1, 1, E)
         mask = None
-        if len(images) > 1:  # a photo alone is padded by less than a patch: it needs no mask, and its graph has none
+        if len(images) > 1:  # a single photo is padded by less than a patch: no mask is needed, and its graph has none
             class_token, mask = class_token.expand(len(images), -1, -1), _mask(sizes, height, width)
             if mask.all():  # attention without a mask is several times as fast on a GPU
                 mask = None
@@ -134,7 +134,7 @@ class ViT(nn.Module):
 
 
 def _interpolation(sides: Tensor, cells: int) -> Tensor:
-    """How much each stored position counts at the centre of each cell along sides (N,) in pixels: (N, cells, 37)."""
+    """Weights of the stored positions at the centre of each cell along sides (N,) in pixels: (N, cells, 37)."""
     centres = (torch.arange(cells, device=sides.device, dtype=sides.dtype) + 0.5) * STRIDE
     points = (centres / sides[:, None] * POSITIONS - 0.5).clamp(0, POSITIONS - 1)  # (N, cells)
     distance = (points[..., None] - torch.arange(POSITIONS, device=sides.device, dtype=sides.dtype)).abs()

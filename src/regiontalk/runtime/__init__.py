@@ -1,10 +1,10 @@
-"""What runs a model's graphs, numpy in and numpy out.
+"""Runtimes run a model's graphs, numpy in and numpy out.
 
-`onnx.OnnxRuntime` runs a model folder and is what ships; `torch.TorchRuntime` runs a network in torch, on any device.
-They differ in how a graph is run and in nothing else: what is done with the results is in `regions`.
+`onnx.OnnxRuntime` runs a model folder and is the default; `torch.TorchRuntime` runs a network in torch, on any device.
+They differ only in how a graph is run. The code that uses the results is in `regions`.
 
 Shapes: C channels, A those of the deep map, h × w feature cells, K proposals, B regions, D the size of a code, R rows
-of decoding, H the size of the LSTM's state, E of what it sees, V tokens. Boxes are pixels of the network's input.
+of decoding, H the size of the LSTM's state, E of its region input, V tokens. Boxes are pixels of the network's input.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from regiontalk.vocabulary import Vocabulary
 Floats = NDArray[np.float32]
 Tokens = NDArray[np.int64]
 State = tuple[Floats, ...]
-"""The language model's h (R, H), c (R, H) and what it sees of the region (R, E)."""
+"""The language model's h (R, H), c (R, H) and its input for the region (R, E)."""
 
 PURPOSES = {"words": "align sentences with regions", "sentence": "describe whole photos"}
 
 
 class Proposed(NamedTuple):
     features: Any
-    """(1, C, h, w), in whatever form the runtime keeps it; to be handed back to `recognize`."""
+    """(1, C, h, w), in the runtime's own format; an argument of `recognize`."""
     deep: Any
-    """(1, A, h, w), the same; to be handed back to `appear`."""
+    """(1, A, h, w), in the runtime's own format; an argument of `appear`."""
     boxes_xyxy: Floats
-    """(K, 4) every proposal, cut to the photo; eqs. 1–2."""
+    """(K, 4) all proposals, clipped to the photo; eqs. 1–2."""
     logits: Floats
     """(K,)"""
 
 
 class Recognized(NamedTuple):
     boxes_xyxy: Floats
-    """(B, 4) refined, cut to the photo."""
+    """(B, 4) refined, clipped to the photo."""
     logits: Floats
     """(B,)"""
     codes: Floats
@@ -66,10 +66,10 @@ class Runtime(ABC):
 
     @abstractmethod
     def code_size(self) -> int:
-        """D + A: what the head `sentence` reads of a region."""
+        """D + A: the size of a region's code for the head `sentence`."""
 
     def head(self, name: str) -> Head:
-        """A head of the model; `ModelError` where it has none of that name."""
+        """A head of the model; raises `ModelError` if it has no head of that name."""
         if name not in self.heads:
             raise ModelError(
                 f"the model {self.info.name!r} has no head {name!r}: it cannot {PURPOSES[name]}",
@@ -85,17 +85,17 @@ class Runtime(ABC):
         return Recognized(refined, logits, codes, tuple(state))
 
     def appear(self, deep: Any, boxes_xyxy: Floats) -> Floats:
-        """What regions (B, 4) look like, (B, A): heads see it beside the codes."""
+        """The appearance (B, A) of regions (B, 4), a part of the heads' input."""
         (appearance,) = self.run("appear", deep, boxes_xyxy)
         return np.asarray(appearance)
 
     def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
-        """One word on: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
+        """One decoding step: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
         logprobs, h, c = self.run("step", tokens, *state)
         return logprobs, (h, c, state[2])
 
     def nms(self, ranked_xyxy: Floats, threshold: float, limit: int) -> NDArray[np.intp]:
-        """The places of boxes (K, 4), best first, that survive NMS; a runtime may know a faster way."""
+        """The indices of boxes (K, 4), best first, that survive NMS; a runtime may have a faster implementation."""
         return boxes.nms(ranked_xyxy, -np.arange(len(ranked_xyxy)), threshold, limit)
 
 

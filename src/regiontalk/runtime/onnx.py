@@ -38,7 +38,7 @@ class OnnxGraphs:
 class OnnxRuntime(Runtime):
     """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS, else all).
 
-    `lazily`: the detector's graphs are opened when they are first run, like the heads', for those who need none.
+    `lazily`: also open the detector's graphs when they are first run, like the heads'. Some programs need none of them.
     """
 
     def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
@@ -72,21 +72,21 @@ def head_graphs(model: ModelFolder) -> dict[str, bytes]:
 
 
 def _open_session(path: Path, graph: bytes, threads: int) -> Any:
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # since 1.29 it would tell its makers what is run, over the network
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # since 1.29 it would send usage data over the network
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # The graphs take turns: threads of one that spin while they wait take cores from the next one's.
+    # The graphs run in turns: spinning threads of one would take cores from the next.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    options.log_severity_level = 3  # what goes wrong is raised; stderr is not onnxruntime's
+    options.log_severity_level = 3  # errors are raised; nothing should be printed to stderr
     try:
         session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise _refused(path, "load", error) from error
-    # An input that a model has no use for is still there in its graph.
+    # An input that a model does not use is still in its graph.
     found = tuple(tuple(port.name for port in ports) for ports in (session.get_inputs(), session.get_outputs()))
     if found != GRAPHS[path.stem]:
         raise ModelError(f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}")
@@ -94,14 +94,14 @@ def _open_session(path: Path, graph: bytes, threads: int) -> Any:
 
 
 def _refused(path: Path, what: str, error: Exception) -> ModelError:
-    """onnxruntime has an exception class for each status, with no base of their own."""
+    """onnxruntime's exception classes have no common base class."""
     reason = str(error).strip().partition("\n")[0]
     return ModelError(f"{path}: onnxruntime cannot {what} it: {reason}")
 
 
 def _threads(given: int | None) -> int:
-    """0 is onnxruntime's word for as many as there are cores."""
+    """For onnxruntime, 0 means all cores."""
     text = os.environ.get(THREADS, "0") if given is None else str(given)
     if not text.isdecimal():
-        raise UsageError(f"threads must be a whole number of 0 (all cores) or more, not {text!r}")
+        raise UsageError(f"threads must be an integer from 0 (all cores), not {text!r}")
     return int(text)

@@ -142,7 +142,7 @@ class TorchRuntime(Runtime):
     """A network in torch, on the device it is on: for checkpoints, CUDA, and to compare an export with.
 
     `heads` run in torch as well. Those of a model `folder` run in ONNX Runtime on the CPU, in a few milliseconds:
-    exporting folds their weights, so that their nets cannot be filled from the folder again.
+    exporting folds their weights, so the nets cannot be restored from the folder.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class TorchRuntime(Runtime):
     @torch.inference_mode()
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
         if graph not in self._stages:
-            assert self._folder_graphs is not None, f"{graph}: `head` was not asked first"
+            assert self._folder_graphs is not None, f"{graph}: call `head` first"
             return self._folder_graphs.run(graph, *inputs)
         outputs = self._stages[graph](*(torch.as_tensor(value).to(self.device) for value in inputs))
         return [

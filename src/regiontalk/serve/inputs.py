@@ -53,7 +53,7 @@ def _read_value(name: str, text: object, schema: Schema) -> Any:
         return _number(name, text, schema)
     least, most = schema.get("minLength", 0), schema.get("maxLength", LARGEST_FIELD)
     if not least <= len(text) <= most:
-        raise UsageError(f"{name} has {len(text)} characters; it may have {least} to {most}")
+        raise UsageError(f"{name} has {len(text)} characters; it must have {least} to {most}")
     if not re.search(schema.get("pattern", ""), text):
         raise UsageError(f"{name} is {text[:40]!r}", hint=schema["description"])
     return text
@@ -66,7 +66,7 @@ def _number(name: str, text: str, schema: Schema) -> float | int:
         raise UsageError(f"{name} is {text[:40]!r}, not a number of the kind {schema['type']}") from error
     least, most = schema["minimum"], schema["maximum"]
     if not least <= value <= most:  # written so that NaN fails too
-        raise UsageError(f"{name} is {text[:40]}; it may be from {least} to {most}")
+        raise UsageError(f"{name} is {text[:40]}; it must be from {least} to {most}")
     return value
 
 

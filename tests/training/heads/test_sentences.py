@@ -201,12 +201,12 @@ def test_a_resumed_run_is_the_run_that_never_stopped(begin: Callable[..., Senten
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ('net.cell="gru"', "net.cell: 'gru'; it may be rnn, lstm"),
-        ("net.views=2", "net.views: 2; it may be 1, 3"),
+        ('net.cell="gru"', "net.cell: 'gru'; it must be one of rnn, lstm"),
+        ("net.views=2", "net.views: 2; it must be one of 1, 3"),
         ("net.attention=5", None),
         ("net.heads=0", "cannot be shared by 0 heads"),
         ("label_smoothing=1.0", "label_smoothing is 1.0"),
-        ('run.metric="dense_map"', "run.metric: 'dense_map'; it may be cider"),
+        ('run.metric="dense_map"', "run.metric: 'dense_map'; it must be one of cider"),
         ('data.path="nowhere"', "nowhere: no such data set"),
     ],
 )

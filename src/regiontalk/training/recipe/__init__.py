@@ -39,7 +39,7 @@ def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:
         _apply(data, change)
     kind = data.get("kind", "fcln")
     if kind not in KINDS:
-        raise UsageError(f"{path}: kind: {kind!r}; it may be {', '.join(KINDS)}")
+        raise UsageError(f"{path}: kind: {kind!r}; it must be one of {', '.join(KINDS)}")
     return to_dataclass(KINDS[kind], data, str(path), UsageError)
 
 

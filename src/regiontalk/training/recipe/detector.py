@@ -95,7 +95,7 @@ class AugmentationConfig:
     def __post_init__(self) -> None:
         check_range(1, zoom=self.zoom)
         if self.zooms < 0 or self.zooms == 1:
-            raise UsageError(f"zooms is {self.zooms}; it may be 0, or 2 or more")
+            raise UsageError(f"zooms is {self.zooms}; it must be 0, or 2 or more")
 
 
 @dataclass(frozen=True)
