@@ -45,7 +45,7 @@ def test_a_name_is_a_model_and_a_path_is_a_folder(
     shutil.copytree(tiny_model, tmp_path / "fast")
     monkeypatch.chdir(tmp_path)
     assert run(["caption", str(CAT), "--model", "fast", "--json"]) == 0
-    assert '"model": "fast-1"' in capsys.readouterr().out
+    assert '"model": "fast-2"' in capsys.readouterr().out
     assert run(["caption", str(CAT), "--model", "./fast", "--json"]) == 0
     assert '"model": "tiny"' in capsys.readouterr().out
     assert regiontalk.load("./fast").runtime.info.name == "tiny"

@@ -27,7 +27,7 @@ def place_of(model: str | Path | None) -> Path:
 
 
 def named(called: str) -> str | None:
-    """The name (`fast`) of the package's model that calls itself so in its answers (`fast-1`)."""
+    """The name (`fast`) of the package's model that calls itself so in its answers (`fast-2`)."""
     from regiontalk.files import read_json
     from regiontalk.model_folder import INFO
 
