@@ -21,14 +21,15 @@ def fast() -> regiontalk.Model:
     return regiontalk.load("fast")
 
 
-def test_the_fast_model_is_the_strong_one_with_another_backbone() -> None:
+def test_the_fast_model_shares_all_that_reads_neither_photos_nor_codes() -> None:
     strong, fast = (read_model_folder(place) for place in loading.own_models().values())
+    both = {"strong": strong, "fast": fast}
     assert {name for name in strong.graphs if strong.graphs[name] != fast.graphs[name]} == {"propose"}
     assert len(fast.graphs["propose"]) < len(strong.graphs["propose"]) / 3
     assert fast.words == strong.words
-    assert {name: head.graphs for name, head in fast.heads.items()} == {
-        name: head.graphs for name, head in strong.heads.items()
-    }
+    of_heads = {name: {**model.heads["words"].graphs, **model.heads["sentence"].graphs} for name, model in both.items()}
+    own = {name for name in of_heads["fast"] if of_heads["fast"][name] != of_heads["strong"][name]}
+    assert own == {"vectors", "sentence_begin"}, "what reads the codes; words are shared"
     assert strong.info.name != fast.info.name
 
 
