@@ -27,20 +27,20 @@ ALTERNATIVES = 2
 
 HEAD = """# Gallery
 
-What the model in the package (`{model}`) says of {count} freely licensed photos: its {shown} best regions of each,
-however unsure, with the [score](your-photos.md#scores) of the place and the confidence of the words. **Bold** ones
-are shown by pictures and pages unless these are told otherwise: likely enough ones, or the likeliest of a photo; the
-pictures here have only these. The first eight are the photos of the README's first command. No photo was left out
-because of what was said of it. [model-card.md](model-card.md) says what the model does not know. Made by
+The captions of the model in the package (`{model}`) for {count} freely licensed photos: the {shown} regions with the
+highest scores of each, with the [score](your-photos.md#scores) of the box and the confidence of the caption. Pictures
+and pages show by default those in **bold**: captions that are likely right, or else the likeliest of the photo. The
+pictures here show only these. The first eight photos are those of the README's first command. No photo was left out
+because of its captions. [model-card.md](model-card.md) says what the model does not know. Made by
 `python docs/gallery/make.py`.
 
 """
 SENTENCES_HEAD = """# Gallery of sentences
 
-What the model in the package (`{model}`) says of {count} freely licensed photos in one sentence, with beam 7: the
-sentence with the logarithm of its probability, the next likeliest ones, and the greedy one (`--beam 1`, "quick").
-The picture shows which regions `regiontalk align` gives the words to; weak matches are darker. The photos and their
-sources are those of the [gallery](gallery.md). Made by `python docs/gallery/make.py`.
+One sentence of the model in the package (`{model}`) for each of {count} freely licensed photos, with beam 7: the
+sentence with its log-probability, the next best ones, and the greedy one (`--beam 1`, "quick"). The picture shows the
+regions that `regiontalk align` assigns to the words; weak matches are darker. The photos and their sources are those of
+the [gallery](gallery.md). Made by `python docs/gallery/make.py`.
 
 """
 SOURCES = """## Sources
