@@ -215,7 +215,7 @@ def _round_up(value: int, multiple: int) -> int:
 def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
     """Never blocks: pipes and devices are refused by their kind, before they are opened."""
     if _URL.match(str(path)):
-        raise ImageError(f"{name}: an address, not a file; nothing is ever fetched", hint="download the photo first")
+        raise ImageError(f"{name}: an address, not a file; addresses are not fetched", hint="download the photo first")
     try:
         status = os.stat(path)  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
         if not stat.S_ISREG(status.st_mode):

@@ -320,7 +320,7 @@ def test_addresses_are_refused_and_nothing_is_fetched(monkeypatch: pytest.Monkey
     opened: list[object] = []
     monkeypatch.setattr(socket, "socket", lambda *given, **_: opened.append(given))
     for source in (address, Path(address)):
-        with pytest.raises(ImageError, match="nothing is ever fetched"):
+        with pytest.raises(ImageError, match="addresses are not fetched"):
             images.open_photo(source)
     assert opened == []
 

@@ -179,7 +179,7 @@ def test_an_index_of_an_earlier_format_is_filled_anew(store: SqliteStore, tmp_pa
     connection.close()
     with pytest.raises(IndexProblem, match="earlier regiontalk") as problem:
         SqliteStore(tmp_path / "index")
-    assert "brings it up to date" in (problem.value.hint or "")
+    assert "updates it" in (problem.value.hint or "")
     again = SqliteStore(tmp_path / "index", MODEL)
     assert again.count() == 0
     again.put([entry(3)])

@@ -97,7 +97,7 @@ def test_nothing_is_fetched(server: RunningServer, address: str) -> None:
     as_text = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="photo"\r\n\r\n{address}\r\n--{BOUNDARY}--\r\n'
     answer = server.ask("POST", "/api/caption", as_text.encode(), {"Content-Type": FORM})
     assert answer.status == 422
-    assert "nothing is ever fetched" in answer.error
+    assert "addresses are not fetched" in answer.error
     assert server.post("/api/caption", id=address).status == 422
 
 

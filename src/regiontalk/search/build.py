@@ -1,6 +1,6 @@
-"""An index brought up to date with its folder: what is new or changed is looked at, what was moved or deleted is noted.
+"""Updates an index: processes new and changed photos of its folder, and records moved and deleted ones.
 
-Photos are stored a few at a time, each time in one transaction. A run that is stopped continues where it was.
+Photos are stored in small batches, one transaction each. A run that was stopped continues where it stopped.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ from regiontalk.types import Region
 TOGETHER = 16  # photos in a transaction
 
 Seen = Entry | PhotoFile | Stored | RegionTalkError
-"""A photo that was looked at, one whose bytes are as they were, one that was looked at and stored by another process,
-or what keeps it from being looked at."""
+"""A processed photo, one whose bytes have not changed, one that another process has processed and stored, or the error
+that prevents it."""
 
 
 class Job(NamedTuple):
-    """A photo to look at."""
+    """A photo to process."""
 
     file: PhotoFile
     digest: bytes | None
-    """Of the bytes that are known; None if it is new."""
+    """Of the indexed bytes; None if the photo is new."""
 
 
 See = Callable[[Model, Job], Entry | PhotoFile]
 SeeAll = Callable[[See, Sequence[Job]], Iterator[tuple[str, Seen]]]
-"""Looks at photos, several at a time, in any order; gives the path of each and what was seen."""
+"""Processes photos, several at a time, in any order; yields the path and the result of each."""
 
 
 class Progress(NamedTuple):
-    """How far an update has come, in numbers of photos that have to be looked at."""
+    """Progress of an update, in numbers of photos to process."""
 
     done: int
     total: int
     skipped: int
     """Of those that are done."""
     seconds_left: float | None
-    """None as long as nobody knows."""
+    """None as long as it is unknown."""
 
 
 Watch = Callable[[Progress], None]
-"""Told when an update begins to look at photos and after each of them."""
+"""Called when an update starts to process photos, and after each photo."""
 
 
 @dataclass
@@ -74,23 +74,23 @@ class Update:
     removed: int = 0
     unchanged: int = 0
     hidden: int = 0
-    """Photos whose names start with a dot: they are left out."""
+    """Photos whose names start with a dot; they are not indexed."""
     skipped: list[str] = field(default_factory=list)
     """One line for each photo or folder that could not be read."""
 
 
 @dataclass
 class Plan:
-    """What there is to do."""
+    """The work of an update."""
 
     look: dict[str, PhotoFile] = field(default_factory=dict)
-    """Photos that are new, or not as they were."""
+    """New or changed photos."""
     moved: dict[str, PhotoFile] = field(default_factory=dict)
     gone: dict[str, Stored] = field(default_factory=dict)
 
 
 def identify(model: Model) -> IndexedModel:
-    """The model as an index records it: what its vectors depend on makes the fingerprint."""
+    """The model as an index records it; the fingerprint covers everything that its vectors depend on."""
     head, info = model.runtime.head(HEAD), model.runtime.info
     parts: tuple[object, ...] = (
         *(head.info.detector, info.input_size, head.info.net, head.info.training),
@@ -119,13 +119,13 @@ def see_here(model: Model, workers: int) -> SeeAll:
 
 
 def update(store: Store, root: Path, below: str, see_all: SeeAll, prune: bool, watch: Watch) -> Update:
-    """Looks at what is new or changed in the folder `below` of `root`. Refuses to drop more than half of the photos
+    """Processes new and changed photos in the folder `below` of `root`. Fails if more than half of the photos are gone,
     unless `prune`."""
     known, done, folder = store.files(below), Update(), root / below
     plan = make_plan(known, root, below, done)
     if 2 * len(plan.gone) > len(known) and not prune:
         raise IndexProblem(
-            f"{folder}: {len(plan.gone)} of {len(known)} photos are gone; the index was left as it is",
+            f"{folder}: {len(plan.gone)} of {len(known)} photos are gone; the index was not changed",
             hint="is a disk missing? If not, --prune drops them",
         )
     if not known and not plan.look:
@@ -170,7 +170,7 @@ def _store_all(store: Store, seen: Iterable[tuple[str, Seen]], known: Mapping[st
 
 
 def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update) -> Plan:
-    """Compares what is known with what is there; counts what need not be looked at."""
+    """Compares the index with the folder; counts unchanged photos."""
     found = find_photos([str(root / below)])
     done.skipped += found.skipped
     done.hidden = len(found.hidden)
@@ -195,11 +195,11 @@ def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update)
 
 
 def _find_moved(plan: Plan, known: Mapping[str, Stored], root: Path) -> None:
-    """New files with the bytes of one that is gone are that one."""
+    """A new file with the bytes of a missing one is that photo, moved."""
     gone = {(stored.file.size, stored.digest): path for path, stored in plan.gone.items()}
     sizes = {size for size, _ in gone}
     for file in [file for file in plan.look.values() if file.size in sizes and file.path not in known]:
-        with suppress(InputError):  # it is named when it is looked at
+        with suppress(InputError):  # reported when it is processed
             before = gone.pop((file.size, _digest(root / file.path)), None)
             if before is not None:
                 plan.moved[before] = plan.look.pop(file.path)
@@ -211,7 +211,7 @@ def _relative(path: str, root: Path) -> str:
 
 
 def _is_gone(path: Path) -> bool:
-    """Not if its folder cannot be read just now."""
+    """False if its folder cannot be read at the moment."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -233,7 +233,7 @@ def see(root: Path, model: Model, job: Job) -> Entry | PhotoFile:
 
 
 def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
-    """A photo that was looked at, as it is stored."""
+    """A processed photo, as it is stored."""
     codes, told = model.codes(look), model.regions(look)
     regions = tuple(_caption(codes, told))
     words = [region.caption for region in regions if region.confidence is None or region.confidence >= model.likely]
@@ -246,8 +246,8 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
 
 
 def _caption(codes: Codes, told: Sequence[Region]) -> Iterator[Region]:
-    """The regions that have vectors, each with score and words of the told region that it overlaps most: itself, unless
-    another one in about its place says the same. The whole photo has no words."""
+    """The regions that have vectors, each with score and caption of the reported region that it overlaps most: itself,
+    unless it was dropped as a repeat of another. The whole photo has no caption."""
     (whole, *rest), scores = codes.boxes_xyxy.tolist(), codes.scores.tolist()
     yield Region(tuple(whole), scores[0], "")
     overlaps = geometry.iou(codes.boxes_xyxy[1:], np.array([one.xyxy for one in told]).reshape(-1, 4))

@@ -1,4 +1,4 @@
-"""The index's SQLite file: its tables, what is written to them and read from them, and what can go wrong.
+"""The index's SQLite file: its tables, reading and writing them, and its errors.
 
 Paths are BLOBs: a file name need not be text.
 """
@@ -26,16 +26,16 @@ from regiontalk.search.store import Entry, IndexedModel, PhotoFile, StoredPhoto
 from regiontalk.types import Region
 
 FOLDER = ".regiontalk"
-"""The index's own folder beside the photos, unless another is named."""
+"""The default folder of the index, in the folder of the photos."""
 NAME, LOCK = "index.sqlite", "writer.lock"
 FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin", "details-*.bin")
 """All that an index consists of."""
-APPLICATION = 0x52547831  # SQLite's mark of whose file it is
+APPLICATION = 0x52547831  # SQLite's application id
 NUMBERS, COLUMNS = "<f4", 8  # of a region: box, score, raw score, log-probability, confidence
-WAIT = 5.0  # seconds for a reader or a checkpoint that is in the way
+WAIT = 5.0  # seconds to wait for a reader or a checkpoint
 
 MIGRATIONS = (
-    "",  # what 0.3.0 kept is not enough: its photos are looked at again
+    "",  # an index of 0.3.0 has too little data: its photos are processed again
     """
     DROP TABLE IF EXISTS about;
     DROP TABLE IF EXISTS regions;
@@ -52,12 +52,12 @@ MIGRATIONS = (
     CREATE VIRTUAL TABLE captions USING fts5 (text, tokenize = 'porter unicode61');
     """,
 )
-"""What brings an index from one format to the next; its format is how many of them it has seen."""
+"""Migrations from one format to the next; the format of an index is the number of migrations applied."""
 
 
 @contextmanager
 def explaining(folder: Path) -> Iterator[None]:
-    """Says what is wrong with the index, whatever the reason, and what helps."""
+    """Turns errors of SQLite and files into `IndexProblem` with a hint."""
     try:
         yield
     except sqlite3.Error as error:
@@ -74,12 +74,14 @@ def explaining(folder: Path) -> Iterator[None]:
     except OSError as error:
         hint = "make room" if error.errno in FULL else "--index keeps it elsewhere"
         raise IndexProblem(f"{folder}: cannot be written: {error.strerror or error}", hint=hint) from error
-    except (ValueError, TypeError, IndexError, OverflowError) as error:  # values that nobody wrote there
+    except (ValueError, TypeError, IndexError, OverflowError) as error:  # damaged values
         raise damaged(folder, str(error)) from error
 
 
 def damaged(folder: Path, reason: str) -> IndexProblem:
-    return IndexProblem(f"{folder}: the index is damaged: {reason}", hint=f"{command(folder)} --rebuild makes it anew")
+    return IndexProblem(
+        f"{folder}: the index is damaged: {reason}", hint=f"{command(folder)} --rebuild makes a new one"
+    )
 
 
 def missing(folder: Path) -> IndexProblem:
@@ -87,7 +89,7 @@ def missing(folder: Path) -> IndexProblem:
 
 
 def command(folder: Path) -> str:
-    """What makes this index, to be typed as it is unless it lies elsewhere than its photos."""
+    """The command that makes this index; PHOTOS is to be filled in if the index is not in the folder of the photos."""
     if folder.name == FOLDER:
         return f"regiontalk index {shlex.quote(str(folder.parent))}"
     return f"regiontalk index PHOTOS --index {shlex.quote(str(folder))}"
@@ -98,7 +100,7 @@ def busy(folder: Path) -> IndexProblem:
 
 
 def take_lock(folder: Path, wait: float = 0) -> sqlite3.Connection:
-    """Held as long as the connection is open; it ends with its process, whatever kills that."""
+    """Held as long as the connection is open; the system releases it even if the process is killed."""
     lock = _open(folder / LOCK, "rwc", wait)
     try:
         lock.execute("BEGIN EXCLUSIVE")
@@ -117,13 +119,13 @@ def connect(folder: Path, writing: bool) -> sqlite3.Connection:
     _check_length(path)
     try:
         return _try(_open(path, "ro"))
-    except sqlite3.OperationalError:  # it cannot be written, and SQLite finds no place for what readers share
+    except sqlite3.OperationalError:  # not writable, so SQLite cannot create the shared-memory file of readers
         return _try(_open(path, "ro&immutable=1"))
 
 
 def _check_length(path: Path) -> None:
-    """SQLite only notices that a file was cut off when it comes to what is missing. Where a full disk stopped it, what
-    is missing is in its log."""
+    """SQLite notices a truncated file only when it reads the missing part. After a full disk, the missing part is in
+    the write-ahead log."""
     log = path.with_name(f"{NAME}-wal")
     if log.is_file() and log.stat().st_size:
         return
@@ -149,7 +151,7 @@ def _open(path: Path, mode: str, wait: float = WAIT) -> sqlite3.Connection:
 
 
 def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | None) -> None:
-    """Checks the format; for writing, with `model`, brings it up to date."""
+    """Checks the format; with `model` (for writing) applies the missing migrations."""
     ((version,), (application,)) = (
         database.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")
     )
@@ -163,7 +165,7 @@ def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | No
     if model is None and version == 0:
         raise missing(folder)
     if model is None and version < len(MIGRATIONS):
-        hint = f"{command(folder)} brings it up to date: it looks at the photos again"
+        hint = f"{command(folder)} updates it: all photos are processed again"
         raise IndexProblem(f"{folder}: made by an earlier regiontalk", hint=hint)
     if model is not None:
         _migrate(database, version, model)
@@ -196,7 +198,7 @@ def transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
         yield
         database.execute("COMMIT")
     except BaseException:
-        if database.in_transaction:  # a full disk has ended it already
+        if database.in_transaction:  # after a full disk it has already ended
             database.execute("ROLLBACK")
         raise
 
@@ -217,7 +219,7 @@ def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int
 
 
 def _pack(entry: Entry) -> tuple[bytes, str]:
-    """Numbers and words of its regions. A row for each of them would take twice the room."""
+    """Numbers and captions of its regions. A row for each region would take twice the space."""
     regions = zip(entry.regions, entry.raw_scores, strict=True)
     rows = [(*one.xyxy, one.score, raw, one.logprob, one.confidence) for one, raw in regions]
     return np.array(rows, dtype=NUMBERS).tobytes(), "\n".join(region.caption for region in entry.regions)
@@ -258,14 +260,14 @@ def count_regions(database: sqlite3.Connection, photo: int) -> int:
 
 
 def _read_checked(database: sqlite3.Connection, condition: str, value: object) -> tuple[int, bytes, tuple[Any, ...]]:
-    """Id, path, and what is told of the photo."""
+    """Id, path, and the stored photo."""
     query = f"SELECT id, path, seal, key, taken, width, height, numbers, words FROM photos WHERE {condition}"
     photo, path, seal, *told = database.execute(query, (value,)).fetchone()
     if seal != _seal(path, tuple(told)):
-        raise sqlite3.DatabaseError("a photo is not as it was stored")
+        raise sqlite3.DatabaseError("a photo has a wrong checksum")
     return photo, path, tuple(told)
 
 
 def _seal(path: bytes, told: tuple[Any, ...]) -> int:
-    """By which damage to what is told of a photo is noticed."""
+    """A checksum over the data of a photo."""
     return zlib.crc32(repr(told).encode(), zlib.crc32(path))

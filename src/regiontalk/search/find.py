@@ -1,5 +1,5 @@
-"""Phrases found on the regions that an index keeps: as `finder` has it, but without likelihoods, because an index does
-not keep what the language model would need."""
+"""Finds phrases among the regions of an index: as in `finder`, but without likelihoods, because an index does not store
+the inputs of the language model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FoundIn(NamedTuple):
 def find_in(
     store: Store, where: Where, runtime: Runtime, phrases: Sequence[str], threshold: float | None, top: int | None
 ) -> Iterator[FoundIn]:
-    """What is found in every photo; nothing if the alignment head knows no word of a phrase. See `Model.find`."""
+    """The findings of every photo; none if the alignment head knows no word of a phrase. See `Model.find`."""
     config = runtime.info.prediction.find_indexed or FindConfig(fit=7.0, likelihood=0.0)
     least = config.likely if threshold is None else threshold
     sought = [finder.read_phrase(runtime, phrase) for phrase in phrases]

@@ -1,4 +1,4 @@
-"""`Index`: the photos of a folder, to be found by what is in them."""
+"""`Index`: search of the photos of a folder by their content."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Index:
     address: str | None = None
     """Of the database."""
     below: str = ""
-    """The folder in `root` that it is about, where a database holds the photos of others too."""
+    """The folder in `root` that it covers; a database may also hold photos of other folders."""
     _store: Store | None = field(default=None, repr=False)
 
     @classmethod
@@ -53,13 +53,13 @@ class Index:
         place: str | Path | None = None,
         store: str | None = None,
     ) -> Index:
-        """The index of a folder, which `update` makes where there is none.
+        """The index of a folder; `update` makes it if there is none.
 
-        `model`: the one that looks at photos and reads queries (default: the package's own; to search, that of its own
-        which made the index). `place`: the folder of the
-        index (default: `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL database in
-        its place, which many folders share: "postgresql://user@host/photos"; all that it holds is below "/". There,
-        `folder` may also be an address that was indexed, such as "s3://bucket/photos".
+        `model`: the model for photos and queries (default: the package's own; to search, the one of the package's
+        models that made the index). `place`: the folder of the index (default: `.regiontalk` in the folder of the
+        photos). `store`: the address of a PostgreSQL database that holds the index instead, for example
+        "postgresql://user@host/photos". It may hold many folders; "/" means all of them. `folder` may then also be an
+        indexed address, such as "s3://bucket/photos".
         """
         root = Path(folder).expanduser()
         own = root / database.FOLDER if place is None else Path(place).expanduser()
@@ -72,7 +72,7 @@ class Index:
 
     @classmethod
     def around(cls, folder: str | Path, *, model: Model | None = None) -> tuple[Index, str]:
-        """The index of a folder or of the nearest one above it that has one; and where in it the folder is."""
+        """The index of a folder or of its nearest parent that has one, and the folder's path relative to that."""
         start = Path(folder).expanduser()
         for levels, above in enumerate((start.resolve(), *start.resolve().parents)):
             if (above / database.FOLDER / database.NAME).exists():
@@ -82,7 +82,7 @@ class Index:
 
     @property
     def folder(self) -> Path:
-        """The folder of the photos that it is about."""
+        """The folder of the photos that it covers."""
         return self.root / self.below
 
     def update(
@@ -95,12 +95,12 @@ class Index:
         watch: Watch = lambda _: None,
         see_all: SeeAll | None = None,
     ) -> Update:
-        """Looks at photos that are new or changed, and notes what was moved or deleted.
+        """Processes new and changed photos, and records moved and deleted ones.
 
-        `workers`: photos at a time. `prune`: also if more than half of the photos are gone. `rebuild`: from scratch.
-        `watch(progress)` is told how far it has come. `see_all` looks at the photos (default: threads of this process).
-        A run that is stopped continues where it was. Meanwhile the index can be searched, also by this object in
-        another thread.
+        `workers`: photos at a time. `prune`: drop deleted photos even if they are more than half of the index.
+        `rebuild`: start from scratch. `watch(progress)` is called with the progress. `see_all` processes the photos
+        (default: threads of this process). A run that was stopped continues where it stopped. Meanwhile the index can
+        be searched, also by this object in another thread.
         """
         self.model = model or self._model()
         if not self.folder.is_dir():
@@ -112,19 +112,20 @@ class Index:
             return build.update(store, self.root, self.below, see_all, prune, watch)
 
     def check_free(self) -> None:
-        """Fails where another process writes the index: before a model is loaded, to say it at once."""
+        """Raises `IndexProblem` if another process is writing the index. Called before a model is loaded, to fail
+        early."""
         if self.address is None and self.place.is_dir():
             with database.explaining(self.place):
                 database.take_lock(self.place).close()
 
     def make(self) -> None:
-        """An empty index where there is none, to be searched while `update` fills it."""
+        """Makes an empty index if there is none, so that it can be searched while `update` fills it."""
         with self.writing():
             pass
 
     @contextmanager
     def writing(self, rebuild: bool = False) -> Iterator[Store]:
-        """The store, for as long as the block lasts."""
+        """The store, open within the block."""
         store = self._open(build.identify(self._model()), rebuild)
         try:
             self._check(store)
@@ -144,9 +145,9 @@ class Index:
     ) -> Hits:
         """The photos that show what `query` says, best first: `a dog; a red ball -beach` (see `search.query`).
 
-        `top`: so many at most. `threshold`: also photos that are less likely, or only more likely ones (default: the
-        model's cut-off; 0 gives the best whatever they are). `folder`: only photos below it, relative to the index's
-        folder. `since`, `until`: only photos taken then, "2021", "2021-05" or "2021-05-30".
+        `top`: at most this many photos. `threshold`: leave out photos that are less likely (default: the model's
+        cut-off; with 0, the best photos are always returned). `folder`: only photos below it, relative to the index's
+        folder. `since`, `until`: only photos taken in that time, "2021", "2021-05" or "2021-05-30".
         """
         check_range(0, 1, threshold=threshold)
         where, searcher = self._where(top, folder, since, until), Searcher(self._opened(), self._model().runtime)
@@ -161,9 +162,9 @@ class Index:
     def find(  # type: ignore[misc]  # the overloads only tell one phrase from several
         self, phrase: str | Sequence[str], *, threshold: float | None = None, top: int | None = None, folder: str = ""
     ) -> list[Finding] | list[tuple[Finding, ...]]:
-        """What `Model.find` says of each photo, by alignment alone but without looking at photos again; the likeliest
-        photos come first. Several phrases give a tuple for each photo, with a finding for each phrase. Photos that have
-        changed since the last update are left out."""
+        """Like `Model.find` for all photos, from the stored vectors and without likelihoods; the likeliest photos come
+        first. Several phrases give a tuple for each photo, with a finding for each phrase. Photos that have changed
+        since the last update are left out."""
         check_range(0, 1, threshold=threshold)
         check_range(1, top=top)
         if isinstance(phrase, str):
@@ -215,7 +216,7 @@ class Index:
             return [self._photo(one) for one in store.read(store.newest(where, offset, limit).tolist())]
 
     def photo(self, id: str) -> IndexedPhoto | None:
-        """The photo of an id that `photos` or a hit has; None where nobody has issued it."""
+        """The photo with an id from `photos` or from a hit; None if there is none."""
         store = self._opened()
         with store.reading():
             found = store.find_key(id)
@@ -270,7 +271,7 @@ class Index:
             other = f"--model {made_with} is" if made_with else "--model names"
             raise IndexProblem(
                 f"{store.name}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
-                hint=f"{other} the other one; regiontalk index with --rebuild makes it anew",
+                hint=f"{other} the other one; regiontalk index with --rebuild makes a new index",
             )
 
     def _where(self, top: int = 1, folder: str = "", since: str = "", until: str = "") -> Where:

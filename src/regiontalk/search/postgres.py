@@ -1,6 +1,7 @@
-"""The tables of an index in PostgreSQL, how they are made and reached, and what can go wrong.
+"""The tables of an index in PostgreSQL, connections to them, and their errors.
 
-All of it is in the schema `regiontalk` of a database; pgvector gives the type of the vectors and an index over them.
+Everything is in the schema `regiontalk` of a database; pgvector provides the type of the vectors and an index over
+them.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ MIGRATIONS = (
     ALTER TABLE regiontalk.regions ALTER vector SET STORAGE PLAIN
     """,
 )
-"""What brings an index from one format to the next; its format is how many of them it has seen. Vectors stay in their
-rows: kept elsewhere, they take twice as long to read."""
+"""Migrations from one format to the next; the format of an index is the number of migrations applied. Vectors are kept
+in their rows (STORAGE PLAIN): reading them from elsewhere takes twice as long."""
 
 
 def name_of(address: str) -> str:
-    """An address as it may be shown: without its password."""
+    """An address without its password, for messages."""
     try:
         parts = conninfo_to_dict(address)
     except psycopg.Error:
@@ -65,15 +66,15 @@ def name_of(address: str) -> str:
 
 @contextmanager
 def explaining(name: str) -> Iterator[None]:
-    """Says what is wrong with the index, whatever the reason, and what helps."""
+    """Turns errors of the database into `IndexProblem` with a hint."""
     try:
         yield
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
         raise missing(name) from error
     except (errors.DiskFull, errors.IoError) as error:
-        raise IndexProblem(f"{name}: cannot be written: {_line(error)}", hint="make room on the server") from error
+        raise IndexProblem(f"{name}: cannot be written: {_line(error)}", hint="free space on the server") from error
     except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
-        raise IndexProblem(f"{name}: not allowed: {_line(error)}", hint="ask who runs the server") from error
+        raise IndexProblem(f"{name}: not allowed: {_line(error)}", hint="ask the server's administrator") from error
     except errors.OperationalError as error:
         hint = "is the address right, and does the server run?"
         raise IndexProblem(f"{name}: no connection: {_line(error)}", hint=hint) from error
@@ -100,7 +101,7 @@ def connect(address: str) -> Connection:
 
 
 def prepare(connection: Connection, name: str, model: IndexedModel | None) -> IndexedModel:
-    """The model of the index; with `model`, the index is made where there is none, or brought up to date."""
+    """The model of the index; with `model`, the index is made if there is none, or migrated."""
     with connection.transaction():
         if model is not None:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])  # one of many writers makes it
@@ -143,8 +144,8 @@ def _add_pgvector(connection: Connection, name: str) -> None:
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except errors.InsufficientPrivilege as error:
-        hint = "its administrator has to say once: CREATE EXTENSION vector"
-        raise IndexProblem(f"{name}: pgvector is not switched on in this database", hint=hint) from error
+        hint = "an administrator must run once: CREATE EXTENSION vector"
+        raise IndexProblem(f"{name}: pgvector is not enabled in this database", hint=hint) from error
 
 
 def drop(connection: Connection) -> None:
@@ -153,14 +154,14 @@ def drop(connection: Connection) -> None:
 
 
 def has_near(connection: Connection) -> bool:
-    """Whether there is an index over the vectors, whole."""
+    """Whether there is a complete index over the vectors."""
     return bool(
         _one(connection, f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{NEAR}') AND indisvalid")
     )
 
 
 def make_near(connection: Connection) -> None:
-    """An index over the vectors, while others read and write. Nothing if another process is making it."""
+    """Builds an index over the vectors while others read and write. Does nothing if another process is building it."""
     if not _one(connection, "SELECT pg_try_advisory_lock(%s)::int", LOCK):
         return
     try:

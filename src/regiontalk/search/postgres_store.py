@@ -1,8 +1,8 @@
 """An index in PostgreSQL (`postgres`), which many processes on many machines write and search at the same time.
 
-Every photo is a transaction of its own: writers never wait for more than one photo of each other, and cannot block each
-other for good. A query over few photos reads all their vectors. Over many, pgvector's index (HNSW) names the regions
-nearest to each word; their photos, and those whose captions say all words of a phrase, are scored exactly.
+Every photo is a separate transaction: writers wait at most for one photo of each other, and cannot deadlock. A query
+over few photos reads all their vectors. Over many, pgvector's index (HNSW) gives the regions nearest to each word;
+their photos, and those whose captions have all words of a phrase, are scored exactly.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ENOUGH = 100  # photos that must be left of those when only some are meant; with
 
 
 class PostgresStore:
-    """`address`: postgresql://user@host/database. With `model` it is opened for writing, and made if need be."""
+    """`address`: postgresql://user@host/database. With `model` it is opened for writing, and created if necessary."""
 
     def __init__(self, address: str, model: IndexedModel | None = None, *, rebuild: bool = False) -> None:
         self.address, self.name = address, postgres.name_of(address)
@@ -110,7 +110,7 @@ class PostgresStore:
                 )
 
     def compact(self) -> None:
-        """Makes the index over vectors once there are many photos. The server gives room back by itself."""
+        """Makes the index over vectors once there are many photos. The server frees space itself."""
         with self._mutex, explaining(self.name):
             photos = self._rows("SELECT count(*) FROM (SELECT 1 FROM photos LIMIT %s) few", [EXACT + 1])[0][0]
             if photos > EXACT and not postgres.has_near(self._connection):
@@ -213,7 +213,7 @@ class PostgresStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One thread at a time. May be used inside itself."""
+        """One thread at a time. Reentrant."""
         with self._mutex, explaining(self.name):
             if self._connection.info.transaction_status == TransactionStatus.INTRANS:
                 yield
@@ -224,13 +224,13 @@ class PostgresStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction, in which the index is this model's: it may have been made anew with another."""
+        """One transaction; raises an error if the index was rebuilt with another model."""
         with self._mutex, explaining(self.name), self._reconnected().transaction():
             self._check(postgres.read_model(self._connection))
             yield
 
     def _reconnected(self) -> Connection:
-        """The server may have been started again."""
+        """Reconnects if the server was restarted."""
         if self._connection.closed:
             self._connection = postgres.connect(self.address)
             self._check(postgres.prepare(self._connection, self.name, None))
@@ -238,7 +238,7 @@ class PostgresStore:
 
     def _check(self, model: IndexedModel) -> None:
         if model != self.model:
-            raise IndexProblem(f"{self.name}: was made anew with another model", hint="--model names that one")
+            raise IndexProblem(f"{self.name}: was rebuilt with another model", hint="--model names that one")
 
 
 def _to_photo(photo: int, about: Sequence[Any], rows: Sequence[Sequence[Any]]) -> StoredPhoto:

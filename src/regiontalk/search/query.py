@@ -1,10 +1,10 @@
-"""A query, and the photos that answer it.
+"""Queries, and the scores of photos for them.
 
-A query is one or more phrases with ";" between them, all of which a photo should show, and phrases after "-" that it
-should not: `a dog; a red ball -beach -"tennis court"`. A photo's score is the probability that it shows what is asked:
-that of each phrase (`model_settings.SearchConfig`), all multiplied, those of unwanted ones taken from 1.
+A query has one or more phrases separated by ";", all of which a photo should show, and phrases after "-" that it should
+not show: `a dog; a red ball -beach -"tennis court"`. A photo's score is the probability that it matches the query: the
+product of the probabilities of its phrases (`model_settings.SearchConfig`), 1 − p for unwanted ones.
 
-Vectors and captions choose the best photos out of all; the language model gives a second opinion on those.
+Vectors and captions choose the best photos; the language model then scores these again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from regiontalk.typed import to_dataclass
 from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN
 
 MOST_PHRASES = 20
-SECOND_LOOK = 100  # of the best photos, which the language model is asked about
+SECOND_LOOK = 100  # best photos that the language model scores too
 UNWANTED = re.compile(r'(?:(?<=\s)|^)-(?:"([^"]*)"|(\S+))')
 
 Probabilities = NDArray[np.float64]
@@ -46,15 +46,15 @@ def parse(query: str) -> Parsed:
     unwanted = tuple(quoted or word for quoted, word in UNWANTED.findall(query))
     wanted = tuple(part.strip() for part in UNWANTED.sub(" ", query).split(";") if part.strip())
     if not wanted:
-        raise UsageError("the query names nothing to look for", hint='for example: "a red umbrella -people"')
+        raise UsageError("the query has nothing to look for", hint='for example: "a red umbrella -people"')
     if len(wanted) + len(unwanted) > MOST_PHRASES:
-        raise UsageError(f"{len(wanted) + len(unwanted)} phrases in one query; {MOST_PHRASES} at most")
+        raise UsageError(f"{len(wanted) + len(unwanted)} phrases in one query; the limit is {MOST_PHRASES}")
     return Parsed(wanted, unwanted)
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A phrase of which the words that the model does not know are left out, as if nobody had written them."""
+    """A phrase without the words that the model does not know."""
 
     read: ReadSentence
     words: tuple[str, ...]
@@ -62,7 +62,7 @@ class Phrase:
     vectors: Floats
     """(W, h)"""
     content: Mapping[str, float]
-    """Words that stand in captions if the photo shows what they name, and how rare each of them is."""
+    """Content words, which captions have if the photo shows them, and how rare each of them is."""
 
 
 def read_phrase(runtime: Runtime, text: str) -> Phrase:
@@ -80,10 +80,10 @@ def search_config(runtime: Runtime) -> SearchConfig:
 
 
 class Evidence(NamedTuple):
-    """What speaks for phrases in the best photos."""
+    """The terms of the scores of phrases in the best photos."""
 
     searched: int
-    """Photos that the query is about."""
+    """Number of photos that were searched."""
     ids: Ids
     """(P,)"""
     fits: Probabilities
@@ -91,17 +91,17 @@ class Evidence(NamedTuple):
     captions: Probabilities
     """(P, phrases) the share of its words in the captions."""
     likelihoods: Probabilities
-    """(P, phrases) how much likelier it is than for a photo that shows nothing."""
+    """(P, phrases) log-likelihood ratio of the phrase: this photo against an empty one."""
 
     def probabilities(self, config: SearchConfig) -> Probabilities:
-        """(P, phrases) that the photo shows it."""
+        """(P, phrases) the probability that the photo shows it."""
         second = config.captions * self.captions + config.likelihood * self.likelihoods
         return sigmoid(config.fit * self.fits + second + config.bias)
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """Asks an index in a model's words."""
+    """Searches an index with the words of a model."""
 
     store: Store
     runtime: Runtime
@@ -129,8 +129,8 @@ class Searcher:
     def evidence(
         self, wanted: Sequence[Phrase], unwanted: Sequence[Phrase], where: Where, config: SearchConfig, count: int
     ) -> Evidence:
-        """The `count` best photos by their vectors and captions; of the `SECOND_LOOK` best, exact vectors and the
-        language model's opinion too."""
+        """The `count` best photos by their vectors and captions; for the `SECOND_LOOK` best also by exact vectors and
+        the language model."""
         phrases = [*wanted, *unwanted]
         words, said = np.concatenate([phrase.vectors for phrase in phrases]), [[*phrase.content] for phrase in phrases]
         scored = self.store.word_scores(words, where, said)
@@ -143,14 +143,14 @@ class Searcher:
             for row, own in enumerate(self.store.vectors(again.tolist())):
                 scores[row] = maxsim.word_scores(own[None], words)[0]
         likelihoods = self._likelihoods(phrases, again)
-        if len(best) > len(again):  # the rest are not asked about: they stay behind
+        if len(best) > len(again):  # the rest is not scored again: it stays behind
             rest = np.tile(likelihoods.min(axis=0), (len(best) - len(again), 1))
             likelihoods = np.concatenate([likelihoods, rest])
         return Evidence(scored.searched, scored.ids[best], _mean_fits(scores, phrases), shares[best], likelihoods)
 
     def _likelihoods(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
-        """(P, phrases): how much likelier the language model finds each phrase for a photo than for one that shows
-        nothing; in log-probability a word."""
+        """(P, phrases): log-likelihood ratio per word of each phrase by the language model: the photo against an empty
+        one."""
         found = np.zeros((len(ids), len(phrases)))
         if self.store.model.state and len(ids):
             head, scenes = SentenceHead(self.runtime), self.store.states(ids.tolist())
@@ -167,8 +167,8 @@ class Searcher:
         return shares / (sum(phrase.content.values()) or 1)
 
     def _hit(self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]) -> Hit:
-        """As `align`, from what is stored: words stay together (eq. 12) and prefer places that people would mark; there
-        are no likelihoods."""
+        """Like `align`, from stored vectors: neighbouring words stay together (eq. 12) and prefer regions with a high
+        score, but there are no likelihoods."""
         head = AlignmentHead(self.runtime)
         beta, prior = head.settings.beta, head.place_prior(np.array(photo.raw_scores))
         words: list[WordMatch] = []
@@ -186,7 +186,7 @@ class Searcher:
         return _to_hit(photo, score, tuple(words), found)
 
     def like(self, vector: Floats, top: int, where: Where) -> Hits:
-        """The photos with regions most like one with a vector (h,), by their cosine."""
+        """The photos with the regions most similar to a vector (h,), by cosine."""
         with self.store.reading():
             length = float(np.linalg.norm(vector)) or 1.0
             scored = self.store.word_scores(vector[None] / length, where)
@@ -206,8 +206,8 @@ def _mean_fits(scores: Floats, phrases: Sequence[Phrase]) -> Probabilities:
 
 
 def _all_shown(likely: Probabilities, wanted: int) -> tuple[Probabilities, Probabilities]:
-    """From the probabilities that photos show phrases (P, phrases), of which the first are wanted: that each is as
-    wanted, and that all are (P,)."""
+    """From the probabilities that photos show phrases (P, phrases), the wanted ones first: the probability that each
+    phrase is as wanted, and that all are (P,)."""
     shows = likely.copy()
     shows[:, wanted:] = 1 - shows[:, wanted:]
     return shows, shows.prod(axis=1)
@@ -219,7 +219,7 @@ def _to_hit(photo: StoredPhoto, score: float, words: tuple[WordMatch, ...], rows
 
 
 def _best(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
-    """The places of the highest scores, falling; of equal ones the first."""
+    """The indices of the highest scores, highest first; of equal ones the first."""
     if count < len(scores):
         cut = np.partition(scores, -count)[-count] if count else np.inf
         places = np.flatnonzero(scores >= cut)

@@ -1,9 +1,9 @@
 """An index in a folder: SQLite for photos, regions and captions, and mapped files for numbers (`vector_file`).
 
 index.sqlite     in WAL mode: readers see the state between two transactions while a writer works
-vectors-N.bin,   on the disk before the transaction that refers to them: whatever kills the program leaves at most bytes
-details-N.bin    that nobody refers to
-writer.lock      held by the one process that writes
+vectors-N.bin,   written to disk before the transaction that refers to them: if the program is killed, only bytes
+details-N.bin    without a reference are left
+writer.lock      held by the process that writes
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from regiontalk.search.store import (
 from regiontalk.search.vector_file import SlotFile
 
 AT_A_TIME = 500  # slots that are copied
-LIVE_SHARE = 0.75  # of the slots; with fewer in use, the vectors are written anew
+LIVE_SHARE = 0.75  # of the slots; with fewer in use, the vectors are written again
 
 Flags = NDArray[np.bool_]
 
 
 class Table(NamedTuple):
-    """What queries need of all photos."""
+    """The data of all photos that queries need."""
 
     version: int
     ids: Ids
@@ -67,7 +67,7 @@ class Table(NamedTuple):
 
 
 class SqliteStore:
-    """`folder` holds the files. With `model` it is opened for writing, and made where there is none."""
+    """`folder` has the files. With `model` it is opened for writing, and created if there is none."""
 
     def __init__(self, folder: Path, model: IndexedModel | None = None) -> None:
         self.folder, self.name = folder, str(folder)
@@ -90,7 +90,7 @@ class SqliteStore:
                 raise
 
     def _clean_up(self) -> None:
-        """Drops what a killed writer left; fails where something is missing that should be there."""
+        """Drops what a killed writer left; raises an error if slots are missing."""
         database.check(self._database)
         files, slots = self._files(self._about("generation")), self._about("slots")
         kept = {file.path for file in files}
@@ -139,7 +139,7 @@ class SqliteStore:
                 database.rename(self._database, os.fsencode(path), file)
 
     def compact(self) -> None:
-        """The files of before stay for readers that still use them, until the next writer comes."""
+        """The old files stay for readers that still use them, until the next writer opens the index."""
         with self._writing():
             table, generation = self._load(), self._about("generation") + 1
             if len(table.slots) >= LIVE_SHARE * len(table.vectors):
@@ -206,7 +206,7 @@ class SqliteStore:
         details = table.details[table.slots_of(ids)]
         sums = [self._one("SELECT details_sum FROM photos WHERE id = ?", one) for one in ids]
         if (vector_file.checksums(details) != sums).any():
-            raise sqlite3.DatabaseError("details are not as they were stored")
+            raise sqlite3.DatabaseError("details have a wrong checksum")
         return details
 
     def count(self, folder: str = "") -> int:
@@ -263,7 +263,7 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One thread at a time. May be used inside itself."""
+        """One thread at a time. Reentrant."""
         with self._mutex, explaining(self.folder):
             if self._database.in_transaction:
                 yield
@@ -287,5 +287,5 @@ def _check(table: Table, block: slice) -> None:
     fresh = table.unchecked[block]
     if fresh.any():
         if (vector_file.checksums(table.vectors[block]) != table.checksums[block])[fresh].any():
-            raise sqlite3.DatabaseError("vectors are not as they were stored")
+            raise sqlite3.DatabaseError("vectors have a wrong checksum")
         table.unchecked[block] = False

@@ -1,4 +1,4 @@
-"""What an index keeps of each photo, and what it must be able to answer: the `Store` protocol.
+"""The data that an index stores of each photo, and the `Store` protocol for reading and writing it.
 
 `sqlite_store.SqliteStore` is an index in a folder, `postgres_store.PostgresStore` one that many machines share.
 
@@ -24,7 +24,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class IndexedModel:
-    """The model whose vectors an index holds: those of another one mean nothing beside them."""
+    """The model that made the vectors of an index; vectors of different models cannot be compared."""
 
     name: str
     fingerprint: str
@@ -37,7 +37,7 @@ class IndexedModel:
 
 
 class PhotoFile(NamedTuple):
-    """A file as the last look found it."""
+    """A file, as found by the last update."""
 
     path: str
     """Relative to the indexed folder, with slashes."""
@@ -47,11 +47,11 @@ class PhotoFile(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What is known of a photo's file."""
+    """The stored facts about a photo's file."""
 
     file: PhotoFile
     digest: bytes
-    """Of its bytes; by it a moved photo is recognised."""
+    """Of its bytes, to recognise moved photos."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,17 @@ class Entry:
     regions: tuple[Region, ...]
     """The whole photo first, then its best regions."""
     raw_scores: tuple[float, ...]
-    """(R,) the network's own scores of the regions, neither ranked nor calibrated; words prefer high ones."""
+    """(R,) the network's raw scores of the regions; words prefer regions with high ones."""
     captions: tuple[str, ...]
-    """Those that are likely right: `Store.said` finds their words."""
+    """Captions that are likely right; `Store.said` searches their words."""
     vectors: Floats
     """(R, h), of the regions."""
     state: Floats
-    """(S,) what the language model reads off how likely sentences are for the photo."""
+    """(S,) the inputs of the language model for the likelihood of sentences."""
 
 
 class Where(NamedTuple):
-    """Which photos a query is about."""
+    """Which photos are searched."""
 
     folder: str = ""
     """Only photos below it; relative, with slashes."""
@@ -88,12 +88,12 @@ class Where(NamedTuple):
 
 
 def conditions(where: Where, mark: str) -> tuple[str, list[Any]]:
-    """What holds in SQL for the photos that are meant, with a `mark` for each value, and the values."""
+    """An SQL condition for these photos, with a `mark` for each value, and the values."""
     found, values = ["true"], list[Any]()
     if where.folder:
         below = os.fsencode(where.folder)
         found.append(f"path >= {mark} AND path < {mark}")
-        values += [below + b"/", below + b"0"]  # 0 is the sign after the slash
+        values += [below + b"/", below + b"0"]  # 0 is the character after the slash
     if where.since:
         found.append(f"taken >= {mark}")
         values.append(where.since)
@@ -115,9 +115,9 @@ class Scored(NamedTuple):
     ids: Ids
     """(P,)"""
     scores: Floats
-    """(P, W): of each word, with the photo's best region for it."""
+    """(P, W): the score of each word with its best region in the photo."""
     searched: int
-    """Photos that the query is about: P, or more where the store left out those that are far from every word."""
+    """Number of photos that were searched: P, or more if the store left out those that are far from every word."""
     exact: bool = False
     """Whether the scores are those of `Store.vectors`, not only close to them."""
 
@@ -127,7 +127,7 @@ class StoredPhoto(NamedTuple):
 
     id: int
     key: str
-    """By which a stranger may ask for the photo: it cannot be guessed. A photo that was changed gets another one."""
+    """An id that can be made public, because it cannot be guessed. A changed photo gets a new one."""
     path: str
     size: tuple[int, int]
     taken: str
@@ -137,26 +137,26 @@ class StoredPhoto(NamedTuple):
 
 
 class Store(Protocol):
-    """An index. Each change is whole or not there, and readers see a state between changes."""
+    """An index. Changes are atomic, and readers see a state between two changes."""
 
     model: IndexedModel
     name: str
     """Where it is, for messages."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """All that is asked inside sees the same state."""
+        """All reads within the block see the same state."""
 
     def files(self, folder: str = "") -> dict[str, Stored]:
-        """Path -> what is known of the photo's file; of all photos, or of those below a folder."""
+        """Path -> facts about the photo's file; of all photos, or of those below a folder."""
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Adds photos, each whole or not at all; those of the same paths are replaced."""
+        """Adds photos, each atomically; photos with the same path are replaced."""
 
     def forget(self, paths: Iterable[str]) -> None:
         """Drops photos."""
 
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
-        """Path -> where the photo is now, and as what."""
+        """Old path -> the file that the photo is now."""
 
     def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
         """MaxSim of words (W, h) with photos (`maxsim.word_scores`), to 8 bits or more.
@@ -166,7 +166,7 @@ class Store(Protocol):
         """
 
     def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
-        """(P,) in whose captions a word of letters and digits stands, in any of its forms."""
+        """(P,) whether the captions have a word of letters and digits, in any of its forms."""
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         """Photos in the order of the given ids."""
@@ -187,6 +187,6 @@ class Store(Protocol):
         """The id of the photo with a key, if there is one."""
 
     def compact(self) -> None:
-        """Gives back the room of vectors that belong to no photo any more, where that is worth it."""
+        """Frees the space of vectors that no photo uses any more, if it is large enough."""
 
     def close(self) -> None: ...

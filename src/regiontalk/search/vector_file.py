@@ -1,8 +1,8 @@
 """Numbers of photos on disk: a file of slots, one for each photo, mapped into memory and never loaded.
 
-A row of numbers is kept as shares of its largest one. A query goes through 8 bits of every vector; 4 more bits, and
-what the language model needs, lie in a second file that is read for the best photos alone. Slots are appended and never
-written again, so readers need no lock.
+Numbers are stored relative to the largest one of their row. A query reads 8 bits of every vector; 4 more bits and the
+inputs of the language model are in a second file, which is read for the best photos only. Slots are appended and never
+overwritten, so readers need no lock.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from regiontalk.search.store import Entry, Floats, IndexedModel
 
 STEPS = 127  # of 8 bits, on each side of 0
-FINER = 16  # steps in one of them, with the 4 bits more
+FINER = 16  # finer steps in each of them, by the 4 more bits
 STATE_ROW = 128  # numbers of a state that share a scale
-BLOCK_PRODUCTS = 1 << 19  # made at a time: they stay in a core's cache, and are too few for BLAS to start threads for
+BLOCK_PRODUCTS = 1 << 19  # at a time: they fit into a core's cache, and are too few for BLAS to start threads
 
 Slots = NDArray[np.void]
 """Structured, with the fields of a `SlotFile`."""
@@ -29,7 +29,7 @@ Steps = NDArray[np.int8]
 
 
 def quantize(rows: Floats) -> tuple[Floats, Steps, NDArray[np.uint8]]:
-    """Rows (R, n) -> what a step is worth (R,), steps (R, n), and two numbers' 4 bits more in each byte."""
+    """Rows (R, n) -> size of a step (R,), steps (R, n), and the 4 more bits of two numbers in each byte."""
     scales = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny * FINER * STEPS) / STEPS  # (R,)
     fine = np.rint(rows / scales[:, None] * FINER).astype(np.int16)
     steps = (fine + FINER // 2) // FINER
@@ -39,15 +39,15 @@ def quantize(rows: Floats) -> tuple[Floats, Steps, NDArray[np.uint8]]:
 
 
 def restore(scales: Floats, steps: Steps, rest: NDArray[np.uint8]) -> Floats:
-    """Rows (R, n) as `quantize` was given them, to 12 bits."""
+    """The inverse of `quantize`: rows (R, n), to 12 bits."""
     finer = np.stack([rest // FINER, rest % FINER], axis=1).ravel()[: steps.size].reshape(steps.shape)
     exact = (steps + (finer.astype(np.float32) - FINER // 2) / FINER) * scales[:, None]
     return exact.astype(np.float32)
 
 
 def to_slots(entry: Entry, model: IndexedModel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields of a photo's slots: in the file of vectors, and in that of details. Missing regions are filled up with
-    the whole photo, which changes no maximum."""
+    """The fields of a photo's slots in the files of vectors and details. Missing regions are padded with the whole
+    photo, which changes no maximum."""
     filled = np.repeat(entry.vectors[:1], model.regions - len(entry.vectors), axis=0)
     scales, steps, rest = quantize(np.concatenate([entry.vectors, filled]))
     state = np.pad(entry.state, (0, -len(entry.state) % STATE_ROW)).reshape(-1, STATE_ROW)
@@ -58,7 +58,7 @@ def to_slots(entry: Entry, model: IndexedModel) -> tuple[dict[str, Any], dict[st
 
 @dataclass(frozen=True)
 class SlotFile:
-    """`fields`: name -> numpy's word for what a slot holds of it."""
+    """`fields`: name -> numpy dtype and shape in a slot."""
 
     path: Path
     fields: Mapping[str, Any]
@@ -77,7 +77,7 @@ class SlotFile:
         return slots
 
     def append(self, slots: Slots, first: int) -> None:
-        """Writes slots (N,) from number `first` on, and has them on the disk."""
+        """Writes slots (N,) from number `first` on, and syncs them to disk."""
         with self.path.open("r+b" if self.path.exists() else "w+b") as file:
             file.seek(first * self.layout.itemsize)
             file.write(slots.tobytes())
@@ -85,13 +85,13 @@ class SlotFile:
             os.fsync(file.fileno())
 
     def cut(self, slots: int) -> None:
-        """Drops what a killed process wrote behind the last slot that counts."""
+        """Drops what a killed process wrote after the last valid slot."""
         size = slots * self.layout.itemsize
         if self.path.exists() and self.path.stat().st_size > size:
             os.truncate(self.path, size)
 
     def open(self, slots: int) -> Slots:
-        """The first slots (N,), mapped. `ValueError` where there are fewer."""
+        """The first slots (N,), mapped. Raises `ValueError` if there are fewer."""
         return np.memmap(self.path, self.layout, "r", shape=(slots,)) if slots else np.zeros(0, self.layout)
 
 
@@ -106,14 +106,14 @@ def detail_file(path: Path, model: IndexedModel) -> SlotFile:
 
 
 def checksums(slots: Slots) -> NDArray[np.int64]:
-    """(N,): the sum of a slot's bytes, taken eight at a time. Any flipped byte changes it."""
+    """(N,): the sum of a slot's bytes, eight at a time. Any changed byte changes it."""
     flat = np.ascontiguousarray(slots).view(np.int64).reshape(len(slots), slots.dtype.itemsize // 8)
     sums: NDArray[np.int64] = flat.sum(axis=1)
     return sums
 
 
 def blocks(products: int, wanted: NDArray[np.bool_]) -> Iterator[slice]:
-    """Ranges of slots to work on at a time, of so many products each; those without a wanted slot (N,) are left out."""
+    """Blocks of slots of at most `BLOCK_PRODUCTS` products each; those without a wanted slot (N,) are left out."""
     step = max(1, BLOCK_PRODUCTS // products)
     for start in range(0, len(wanted), step):
         if wanted[start : start + step].any():

@@ -1,4 +1,4 @@
-"""Answers in JSON: what was found, or what is wrong."""
+"""Answers in JSON: results and errors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from starlette.responses import Response
 from regiontalk.errors import RegionTalkError
 from regiontalk.files import json_line
 
-RETRY_SECONDS = 2  # that a busy server asks for
+RETRY_SECONDS = 2  # of the header Retry-After if the server is busy
 
 
 class Refused(RegionTalkError):
-    """A request that is not answered, with the status that says so."""
+    """A rejected request, with its HTTP status."""
 
     def __init__(self, status: int, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -58,7 +58,7 @@ async def _ours(_: Request, error: Exception) -> Response:
 
 
 async def _theirs(_: Request, error: Exception) -> Response:
-    """What starlette refuses: unknown addresses and methods."""
+    """Errors of starlette: unknown addresses and methods."""
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     return json_response({"error": error.detail, "hint": None}, error.status_code, headers)

@@ -26,14 +26,14 @@ from regiontalk.serve.settings import Settings
 from regiontalk.serve.tasks import NotFound
 from regiontalk.serve.workers import Workers
 
-MOST_UPLOADS = 8  # requests with a body that are under way: they are kept in memory
+MOST_UPLOADS = 8  # requests with a body at a time: they are held in memory
 LARGEST_CACHE = 64_000_000  # bytes of pictures
 THUMBNAIL = 400  # pixels of the long side
 
 PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
 TEXT = {"type": "string", "minLength": 1, "maxLength": 10_000, "required": True}
-ID = {"type": "string", "maxLength": 64, "description": "A photo of the index, in place of the file."}
+ID = {"type": "string", "maxLength": 64, "description": "The id of a photo of the index, instead of a file."}
 BOX = {"type": "string", "maxLength": 200, "required": True, "description": "left,top,right,bottom in pixels"}
 DATE = {
     "type": "string",
@@ -42,11 +42,11 @@ DATE = {
 }
 FILTERS: Schemas = {"top": COUNT, "folder": {"type": "string", "maxLength": 1000}, "after": DATE, "before": DATE}
 NAMES = {"q": "query", "after": "since", "before": "until"}
-"""What tasks call a value, where that is another name."""
+"""Names of values that tasks call differently."""
 
 
 class Pictures:
-    """JPEGs that were made lately, as many as fit."""
+    """A cache of the most recent JPEGs."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, int], bytes] = OrderedDict()
@@ -66,7 +66,7 @@ class Pictures:
 
 @dataclass
 class Server:
-    """What handlers share. `about` is what a worker says of the model and the index."""
+    """The state that handlers share. `about`: what a worker reports about the model and the index."""
 
     settings: Settings
     workers: Workers
@@ -81,7 +81,7 @@ class Server:
 
     @asynccontextmanager
     async def upload(self) -> AsyncIterator[None]:
-        """A request with a body, from before it is read until it is answered."""
+        """Holds a slot for a request with a body, from before it is read until it is answered."""
         if self.uploads >= MOST_UPLOADS:
             raise self.workers.refusal()
         self.uploads += 1
@@ -120,7 +120,7 @@ class Call:
 
 
 def _either(call: Call) -> Schemas:
-    """The values of a form may stand in the query as well, and the other way round."""
+    """Values can be given in the form or in the query."""
     fields = {name: {**schema, "required": False} for name, schema in (call.form or {}).items()}
     return {**call.query, **fields, "id": ID}
 
@@ -147,15 +147,15 @@ async def _given(server: Server, request: Request, call: Call) -> AsyncIterator[
         schemas = {**call.query, **(call.form or {})}
         id = given.get("id")
         if isinstance(id, str) and ADDRESS.match(id):
-            raise ImageError("id: an address, not a photo; nothing is ever fetched", hint="upload the photo itself")
+            raise ImageError("id: an address, not a photo; addresses are not fetched", hint="upload the photo itself")
         if "photo" in given and "id" in given:
-            raise UsageError("a photo and the id of one; there can be one of them")
+            raise UsageError("give a photo or an id, not both")
         photo = id if isinstance(id, str) else await inputs.read_upload(form)
         yield photo, inputs.read_values(given, schemas, ("photo", "id"))
 
 
 def _looking(task: str, does: str, answer: str, query: Schemas, form: Schemas) -> Call:
-    """A call that has a worker look at a photo."""
+    """A call that runs a task on a photo."""
 
     async def look(server: Server, request: Request, _: object) -> Any:
         async with _given(server, request, call) as (photo, values):
@@ -211,7 +211,7 @@ async def correct(server: Server, request: Request, _: object) -> Any:
 
 
 async def keep(server: Server, request: Request, _: object) -> Any:
-    """As `correct`, for a photo that was dropped; its copy is kept."""
+    """Like `correct`, for a photo that was dropped on the page; a copy of it is saved."""
     saved = server.saved()
     async with _given(server, request, KEEP) as (given, values):
         text = values["regions"].encode(errors="replace")
@@ -245,24 +245,24 @@ FIND = {"threshold": PROBABILITY, "top": COUNT}
 DESCRIBE = {"alternatives": {**COUNT, "minimum": 0, "maximum": 20}}
 PAGES = {"offset": {**COUNT, "minimum": 0, "maximum": 10**9}, "limit": {**COUNT, "maximum": 500}}
 KEEP = Call(
-    *("POST", "/api/records", "Keep a dropped photo with corrected regions.", "Photo", keep),
+    *("POST", "/api/records", "Save a dropped photo with corrected regions.", "Photo", keep),
     form={"regions": {**TEXT, "maxLength": inputs.LARGEST_FIELD, "description": "JSON: a list of Marked"}},
 )
 CALLS = (
-    Call("GET", "/api/health", "How the server is; never waits.", "Health", health),
+    Call("GET", "/api/health", "State of the server; answers at once.", "Health", health),
     _looking("caption", "The regions of a photo, with captions.", "Regions", CAPTION, {}),
     _looking("describe", "One sentence for a photo.", "Description", DESCRIBE, {}),
     _looking("align", "Which words of a sentence belong to which region.", "Alignment", {}, {"sentence": TEXT}),
-    _looking("find", "The regions that show what a phrase says, if any does.", "Finding", FIND, {"phrase": TEXT}),
-    _looking("like", "Photos with a region like a box of this one.", "Hits", {}, {"xyxy": BOX, **FILTERS}),
+    _looking("find", "The regions that show what a phrase says.", "Finding", FIND, {"phrase": TEXT}),
+    _looking("like", "Photos with a region similar to a box of this photo.", "Hits", {}, {"xyxy": BOX, **FILTERS}),
     Call("GET", "/api/search", "Photos that show what a phrase says.", "Hits", search, {"q": TEXT, **FILTERS}),
-    Call("GET", "/api/photos", "The photos of the index, the newest first.", "Photos", photos, PAGES),
+    Call("GET", "/api/photos", "The photos of the index, newest first.", "Photos", photos, PAGES),
     Call("GET", "/api/photos/{id}", "A photo of the index.", "Photo", photo),
     Call("PUT", "/api/photos/{id}/regions", "Save corrected regions of a photo.", "Photo", correct),
     Call(
         *("GET", "/api/photos/{id}/image", "The photo, without its metadata.", "image/jpeg", image),
         {"size": {**COUNT, "minimum": 16, "maximum": 4096}},
     ),
-    Call("GET", "/api/photos/{id}/thumbnail", "The photo, small.", "image/jpeg", thumbnail),
+    Call("GET", "/api/photos/{id}/thumbnail", "A thumbnail of the photo.", "image/jpeg", thumbnail),
     KEEP,
 )

@@ -1,6 +1,6 @@
-"""Regions that people corrected on the page, kept as a data set that `regiontalk train` takes.
+"""Regions that people corrected on the page, saved as a data set for `regiontalk train`.
 
-corrections/annotations.jsonl   a record for each photo that was corrected; photos of the folder stay where they are
+corrections/annotations.jsonl   a record for each corrected photo; photos of the folder are not copied
 corrections/photos/             copies of photos that were dropped on the page
 """
 
@@ -36,7 +36,7 @@ class Marked:
 
 @dataclass(frozen=True)
 class Correction:
-    """What the page sends."""
+    """The data that the page sends."""
 
     regions: tuple[Marked, ...]
 
@@ -44,14 +44,14 @@ class Correction:
     def of(cls, data: object) -> Correction:
         correction = to_dataclass(cls, data, "regions", UsageError)
         if len(correction.regions) > MOST_REGIONS:
-            raise UsageError(f"{len(correction.regions)} regions; {MOST_REGIONS} at most")
+            raise UsageError(f"{len(correction.regions)} regions; the limit is {MOST_REGIONS}")
         if any(len(region.caption) > LONGEST_CAPTION for region in correction.regions):
             raise UsageError(f"a caption of more than {LONGEST_CAPTION} characters")
         return correction
 
 
 class Corrections:
-    """The data set in a folder. Whoever writes it waits for the others: threads, and other servers of these photos."""
+    """The data set in a folder. Writers wait for each other: threads, and other servers of the same folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._lock = folder, threading.Lock()
@@ -65,7 +65,7 @@ class Corrections:
             return self._records().get(image)
 
     def save(self, image: str, size: tuple[int, int], correction: Correction) -> Record:
-        """Replaces what was saved for the photo; whole, or not at all."""
+        """Replaces the record of the photo, atomically."""
         regions = tuple(TrueRegion(region.xyxy, region.caption.strip()) for region in correction.regions)
         record = Record(image, *size, regions=regions)
         for number, region in enumerate(regions, start=1):
@@ -78,7 +78,7 @@ class Corrections:
         return record
 
     def keep(self, photo: bytes) -> str:
-        """Copies a dropped photo beside the records; returns how they name it."""
+        """Saves a copy of a dropped photo; returns its name in the records."""
         kind = format_of(photo[:HEADER_BYTES]) or ""
         path = self._folder / "photos" / f"{hashlib.sha256(photo).hexdigest()[:24]}.{kind.lower()}"
         if not path.exists():

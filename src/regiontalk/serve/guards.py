@@ -1,4 +1,4 @@
-"""What every request must pass, and what every answer carries."""
+"""Checks of every request, and headers of every answer."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 READING = ("GET", "HEAD")
-DRAIN_SECONDS, DRAIN_BYTES = 5.0, 1 << 27  # what is read of a refused body, so that its sender sees why
-LAST_DRAIN_SECONDS = 0.5  # the same when the server ends
-DRAINS = 4  # at a time: the others wait without work, so that health is answered soon
+DRAIN_SECONDS, DRAIN_BYTES = 5.0, 1 << 27  # limits for reading a rejected body, so that its sender sees the answer
+LAST_DRAIN_SECONDS = 0.5  # the same when the server shuts down
+DRAINS = 4  # at a time; the others wait, so that the health call is answered quickly
 
 
 class Guards:
@@ -51,13 +51,13 @@ class Guards:
             await self._app(scope, exchange.receive, exchange.send)
         except RegionTalkError as error:
             await error_response(error)(scope, exchange.receive, exchange.send)
-        except asyncio.CancelledError:  # by uvicorn alone, when the server has been told to end
+        except asyncio.CancelledError:  # only by uvicorn, when the server shuts down
             exchange.drain_seconds = LAST_DRAIN_SECONDS
             if not exchange.status:
-                await error_response(Busy("the server is ending"))(scope, exchange.receive, exchange.send)
+                await error_response(Busy("the server is shutting down"))(scope, exchange.receive, exchange.send)
         except Exception:
-            logging.getLogger("uvicorn.error").exception("an error of the server's own")
-            await error_response(OwnFault("an error of the server's own; its log says more"))(
+            logging.getLogger("uvicorn.error").exception("an internal error")
+            await error_response(OwnFault("an internal error; see the log of the server"))(
                 scope, exchange.receive, exchange.send
             )
         finally:
@@ -73,7 +73,7 @@ class Guards:
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
         if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            raise Refused(403, "a page of another site may not do this")
+            raise Refused(403, "requests from another site are not allowed")
 
 
 def _without_port(host: str) -> str:
@@ -82,9 +82,9 @@ def _without_port(host: str) -> str:
 
 
 class _Exchange:
-    """A request and its answer: adds the headers, and reads what is left of the body before the answer ends.
+    """Adds the headers, and reads the rest of the request's body before the answer ends.
 
-    Otherwise the connection is reset while the sender still writes, and it never sees the answer.
+    Otherwise the connection would be reset while the sender still writes, and the answer would be lost.
     """
 
     def __init__(self, receive: Receive, send: Send, draining: asyncio.Semaphore) -> None:

@@ -1,4 +1,4 @@
-"""The process that brings the index up to date, while the server answers from what is done so far."""
+"""The process that updates the index while the server answers from what is indexed so far."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from regiontalk.errors import RegionTalkError
 from regiontalk.serve.processes import INDEXING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
-TRIES = 3  # processes that may be lost: one after the other continues where the last one was
+TRIES = 3  # processes that may fail; each continues where the last one stopped
 REPORT_SECONDS = 0.5
 
 
 class Indexing:
-    """How far it is: `photos` in the index, `progress` as in the health's JSON, and the last `problem`."""
+    """Its state: `photos` in the index, `progress` as in the JSON of the health call, and the last `problem`."""
 
     def __init__(self, settings: Settings, photos: int, work: Work | None = None) -> None:
         self.photos, self.problem = photos, ""
@@ -39,7 +39,7 @@ class Indexing:
             except (EOFError, OSError):
                 if self._closed:
                     return
-                self.problem = "the process that looks at the folder ended early"
+                self.problem = "the indexing process ended early"
                 self._child.end()
                 self._child = Child(self._work, self._settings)
         self.progress = None
@@ -56,7 +56,7 @@ def _progress(done: int, total: int, skipped: int, seconds_left: float | None) -
 
 
 def _index(connection: Connection, settings: Settings) -> None:
-    """Sends how many photos the index has, and how far it is; nothing left to do is None."""
+    """Sends how many photos the index has, and the progress; None if there is nothing left to do."""
     from regiontalk.search.build import Progress
     from regiontalk.serve.tasks import Desk
 

@@ -1,4 +1,4 @@
-"""What a request brings: values by their JSON schemas, which the OpenAPI description has too, and the photo."""
+"""The inputs of a request: values, checked by the JSON schemas of the OpenAPI description, and the photo."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from regiontalk.serve.settings import Settings
 
 Schema = Mapping[str, Any]
 Schemas = Mapping[str, Schema]
-"""Name -> JSON schema of a value; `required` says that it must be given."""
+"""Name -> JSON schema of a value; `required`: it must be given."""
 
 MOST_FIELDS = 20
-LARGEST_FIELD = 1 << 20  # bytes; corrected regions are the largest, in a body of their own or in a form
+LARGEST_FIELD = 1 << 20  # bytes; corrected regions are the largest field
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 SEND = "multipart/form-data with a file named photo"
 
@@ -33,13 +33,13 @@ class Upload(NamedTuple):
 
 
 def read_values(given: Mapping[str, Any], schemas: Schemas, others: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The values that are given, as their schemas want them; names what is wrong, missing or unknown.
+    """The given values, converted by their schemas; raises `UsageError` for wrong, missing or unknown ones.
 
-    `others`: what may be given beside them.
+    `others`: other names that are allowed.
     """
     for name in given:
         if name not in schemas and name not in others:
-            raise UsageError(f"{name[:40]!r} means nothing here", hint=f"known: {', '.join((*schemas, *others))}")
+            raise UsageError(f"{name[:40]!r} is unknown", hint=f"known: {', '.join((*schemas, *others))}")
     for name, schema in schemas.items():
         if schema.get("required") and name not in given:
             raise UsageError(f"{name} is missing")
@@ -63,7 +63,7 @@ def _number(name: str, text: str, schema: Schema) -> float | int:
     try:
         value = int(text) if schema["type"] == "integer" else float(text)
     except ValueError as error:
-        raise UsageError(f"{name} is {text[:40]!r}, not a number of the kind {schema['type']}") from error
+        raise UsageError(f"{name} is {text[:40]!r}, not of type {schema['type']}") from error
     least, most = schema["minimum"], schema["maximum"]
     if not least <= value <= most:  # written so that NaN fails too
         raise UsageError(f"{name} is {text[:40]}; it must be from {least} to {most}")
@@ -71,7 +71,7 @@ def _number(name: str, text: str, schema: Schema) -> float | int:
 
 
 def read_box(text: str) -> list[float]:
-    """Four numbers with commas between them."""
+    """Four numbers, separated by commas."""
     try:
         box = [float(part) for part in text.split(",")]
     except ValueError as error:
@@ -82,13 +82,13 @@ def read_box(text: str) -> list[float]:
 
 
 class _InMemory(MultiPartParser):
-    """Keeps uploads in memory, which their number and size bound: no temporary file is written."""
+    """Keeps uploads in memory, without temporary files; their number and size are limited."""
 
     spool_max_size = 1 << 40
 
 
 async def read_form(request: Request, settings: Settings) -> FormData:
-    """The fields of a form, within the limits; none where there is no body."""
+    """The fields of a form, within the limits; none if there is no body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = _body(request, int(settings.megabytes * 1e6))
     if not kind:
@@ -108,7 +108,7 @@ async def read_form(request: Request, settings: Settings) -> FormData:
 
 
 async def read_regions(request: Request, settings: Settings) -> bytes:
-    """A body that is no form."""
+    """A body that is not a form."""
     with _arriving(settings):
         async with asyncio.timeout(settings.seconds):
             return b"".join([part async for part in _body(request, LARGEST_FIELD)])
@@ -122,7 +122,7 @@ def _arriving(settings: Settings) -> Iterator[None]:
         raise Refused(408, f"the request took longer than {settings.seconds:g} seconds to arrive") from error
     except MultiPartException as error:
         raise Refused(400, f"the form cannot be read: {error.message}") from error
-    except (LookupError, ValueError) as error:  # an encoding that there is not, bytes that are not of it
+    except (LookupError, ValueError) as error:  # unknown encoding, or bytes that are not valid in it
         raise Refused(400, f"the form cannot be read: {error}") from error
 
 
@@ -146,7 +146,7 @@ async def read_upload(form: FormData) -> Upload:
     """The file named `photo`."""
     photo = form.get("photo")
     if isinstance(photo, str) and ADDRESS.match(photo):
-        raise ImageError("photo: an address, not a file; nothing is ever fetched", hint="upload the photo itself")
+        raise ImageError("photo: an address, not a file; addresses are not fetched", hint="upload the photo itself")
     if not isinstance(photo, UploadFile):
         raise UsageError("no file named photo in the request", hint=SEND)
     data = await photo.read()

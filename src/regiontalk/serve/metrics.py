@@ -11,7 +11,7 @@ Labels = tuple[str, int]
 
 
 class Metrics:
-    """Requests by call and status. What is no call, such as a file of the page, counts as other."""
+    """Requests by call and status. Other requests, such as for files of the page, count as `other`."""
 
     def __init__(self) -> None:
         self._requests: Counter[Labels] = Counter()

@@ -99,8 +99,8 @@ def _operation(call: Call) -> dict[str, Any]:
         "parameters": [_parameter(*part) for part in parts],
         "responses": {
             "200": {"description": "Done.", "content": _answer(call.answer)},
-            "4XX": {"description": "What is wrong with the request.", "content": _answer("Error")},
-            "5XX": {"description": "What is wrong with the server, or that it is busy.", "content": _answer("Error")},
+            "4XX": {"description": "An error in the request.", "content": _answer("Error")},
+            "5XX": {"description": "An error of the server, or the server is busy.", "content": _answer("Error")},
         },
     }
     if call.form is not None:
@@ -119,7 +119,7 @@ def _parameter(place: str, name: str, schema: Schema) -> dict[str, Any]:
 
 
 def _form(fields: Mapping[str, Schema]) -> Schema:
-    file = {"type": "string", "format": "binary", "description": "A photo of a known kind."}
+    file = {"type": "string", "format": "binary", "description": "A photo of a supported type."}
     needed = [name for name, schema in fields.items() if schema.get("required")]
     properties = {"photo": file, "id": _plain(ID), **{name: _plain(schema) for name, schema in fields.items()}}
     either = [{"required": ["photo"]}, {"required": ["id"]}]
@@ -133,5 +133,5 @@ def _form(fields: Mapping[str, Schema]) -> Schema:
 
 
 def _plain(schema: Schema) -> Schema:
-    """JSON schema says elsewhere what is required."""
+    """JSON Schema lists required values elsewhere."""
     return {name: value for name, value in schema.items() if name != "required"}

@@ -19,11 +19,11 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-LOOKING, INDEXING = 5, 10  # niceness: the server, which only passes things on, goes before both
-LARGEST_GROWTH = 2 << 30  # bytes of memory that a process may take beside the loaded model
+LOOKING, INDEXING = 5, 10  # niceness: the server, which has little work itself, comes before both
+LARGEST_GROWTH = 2 << 30  # bytes of memory that a process may use in addition to the loaded model
 
 Work = Callable[[Connection, Settings], None]
-"""What a process runs: it talks with the server through the connection."""
+"""The function that a process runs; it talks to the server through the connection."""
 
 _context = multiprocessing.get_context("spawn")  # a fork would inherit the server's sockets and pipes
 
@@ -43,7 +43,7 @@ class Child:
         self.connection.close()
 
     def receive(self, seconds: float | None = None) -> Any:
-        """What it sends next; raises EOFError where it is gone, and the error that it sends."""
+        """The next message; raises EOFError if the process has ended, or the error that it sent."""
         if not self.connection.poll(seconds):
             raise TimeoutError
         message = self.connection.recv()
@@ -62,7 +62,7 @@ def _run(work: Work, connection: Connection, settings: Settings) -> None:
 
 
 def limit_memory() -> None:
-    """Private memory, where the system can limit it: the index is mapped, and may be larger."""
+    """Limits private memory if the system can do that. The index is mapped, so it may be larger."""
     status = Path("/proc/self/status")
     if resource is None or not status.exists():
         return
@@ -73,6 +73,6 @@ def limit_memory() -> None:
 
 
 def give_way(steps: int) -> None:
-    """Lets processes of a lower niceness go first, where the system can do that."""
+    """Lets processes of a lower niceness go first, if the system can do that."""
     with suppress(AttributeError, OSError):
         os.nice(steps)

@@ -1,4 +1,4 @@
-"""The server's life: workers first, then the port."""
+"""Starts and stops the server."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from regiontalk.serve.indexing import Indexing
 from regiontalk.serve.settings import Settings
 from regiontalk.serve.workers import Workers
 
-GRACE_SECONDS = 2  # for requests that are under way when the server is told to end
-LAST_SECONDS = 1.5  # for their answers, once they are told that it ends
+GRACE_SECONDS = 2  # for requests that are in progress at shutdown
+LAST_SECONDS = 1.5  # for their answers after they are cancelled
 TURNS = 10  # of the event loop: more than it takes to accept a connection and to read the request on it
 
 Ready = Callable[[str], None]
 
 
 def run(settings: Settings, ready: Ready) -> None:
-    """Serves until SIGTERM or Ctrl-C; tells `ready` the address once it answers."""
+    """Serves until SIGTERM or Ctrl-C; calls `ready` with the address once it answers."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn ends first, then sends itself the signal again
-    logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # it tells of every broken request
+    logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # it logs every broken request
     with listen(settings.host, settings.port) as listening:
         asyncio.run(_serve(settings, listening, ready))
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Taken before the model is loaded, so that a taken port is told at once."""
-    problem = f"{host}:{port} cannot be listened on"
+    """Opened before the model is loaded, so that a port in use is reported at once."""
+    problem = f"cannot listen on {host}:{port}"
     try:
         (family, kind, *_, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -46,7 +46,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         listening.close()
-        raise UsageError(f"{problem}: {error.strerror or error}", hint="--port 0 takes a free one") from error
+        raise UsageError(f"{problem}: {error.strerror or error}", hint="--port 0 chooses a free port") from error
     return listening
 
 
@@ -62,8 +62,8 @@ class Uvicorn(uvicorn.Server):
             self._ready(f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """A socket that is closed with unread data in it resets its connection, and the client sees no answer: so what
-        has arrived is read first, and requests that are cancelled have time for their answer."""
+        """Closing a socket with unread data resets the connection, and the client sees no answer. So the data that has
+        arrived is read first, and cancelled requests get time for their answer."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
         await super().shutdown(sockets)

@@ -1,4 +1,4 @@
-"""What the server is told when it starts."""
+"""Settings of the server."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True)
 class Settings:
-    """`folder`: the photos to search; None: none. `model`: a model folder; None: the package's own."""
+    """`folder`: the photos to search; None: no search. `model`: a model folder; None: the package's own."""
 
     folder: Path | None = None
     place: Path | None = None
     """Where the index is; None: in the folder of the photos."""
     store: str | None = None
-    """The database that holds the index in its place; other processes bring that up to date."""
+    """The database that holds the index instead; other processes update it."""
     model: Path | None = None
     host: str = "127.0.0.1"
     port: int = 8765
     allowed_hosts: tuple[str, ...] = ()
-    """Names by which the server may be called, beside `LOCAL_HOSTS` and `host`."""
+    """Host names that requests may use, in addition to `LOCAL_HOSTS` and `host`."""
     workers: int = 2
-    """Processes that look at photos: with two, one that is busy with a difficult photo does not stop the rest."""
+    """Processes for photos: with two, a difficult photo does not block all other requests."""
     megapixels: float = 50.0
     megabytes: float = 25.0
     seconds: float = 20.0
-    """That one task may take, and a request's body to arrive."""
+    """Time limit for a task, and for receiving the body of a request."""
 
     @property
     def updates_index(self) -> bool:

@@ -1,4 +1,4 @@
-"""What workers do. Inputs and answers go through a pipe: plain values, bytes and errors.
+"""The tasks of workers. Inputs and answers go through a pipe: plain values, bytes and errors.
 
 A `photo` is its bytes, or the id of one in the index.
 """
@@ -27,14 +27,14 @@ Answer = dict[str, Any]
 
 
 class NotFound(InputError):
-    """Nothing of this name was issued."""
+    """There is no photo with this id."""
 
     http_status = 404
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What a worker has at hand."""
+    """The state of a worker."""
 
     model: Model
     index: Index | None
@@ -58,28 +58,28 @@ class Desk:
         return found
 
     def open(self, photo: bytes | str) -> bytes | Path:
-        """What the model takes. A link that leads out of the folder is not followed."""
+        """The photo as an input of the model. A link that leads out of the folder is not followed."""
         if isinstance(photo, bytes):
             return photo
         path, root = Path(self.photo(photo).path).resolve(), self.searched().folder.resolve()
         if not (path.is_relative_to(root) and path.is_file()):
-            raise NotFound("this photo is not in the folder any more")
+            raise NotFound("this photo is no longer in the folder")
         return path
 
     def relative(self, path: str) -> str:
-        """As it is told to strangers, who need not know where the folder is."""
+        """The path in answers, which do not reveal where the folder is."""
         return path if self.index is None else path.removeprefix(f"{self.index.folder}/")
 
 
 def about(desk: Desk) -> Answer:
-    """What does not change while the server runs; makes an index where there is none, unless others make it."""
+    """What does not change while the server runs; makes an index if there is none, unless other processes make it."""
     photos = 0 if desk.index is None else _count(desk.index)
     shown = {"threshold": Shown.threshold, "confidence": desk.model.likely}
     return {"model": desk.model.runtime.info.name, "photos": photos, **shown}
 
 
 def _count(index: Index) -> int:
-    """One that cannot be written, or that another process writes just now, is searched as it is."""
+    """An index that cannot be written, or that another process is writing, is searched as it is."""
     if index.address is not None:
         return len(index)
     try:
@@ -92,7 +92,7 @@ def _count(index: Index) -> int:
 
 
 def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
-    """A task that asks the model about a photo."""
+    """A task that runs the model on a photo."""
 
     def look(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
         path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
@@ -146,7 +146,7 @@ def _place(desk: Desk, found: IndexedPhoto) -> Answer:
 
 
 def picture(desk: Desk, id: str, size: int) -> bytes:
-    """A JPEG of a photo, its long side at most `size`: upright, and nothing of the photo's metadata in it."""
+    """A JPEG of a photo, its long side at most `size`: upright and without metadata."""
     return encode(Photo(desk.open(id), desk.model.limits).preview(size).image, "JPEG", quality=JPEG_QUALITY)
 
 

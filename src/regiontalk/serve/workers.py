@@ -1,7 +1,7 @@
-"""Processes that do the work: what a photo does to its decoder costs a process, which is replaced, never the server.
+"""Worker processes: a photo that crashes its decoder ends a worker, which is replaced, but not the server.
 
-The server asks for one of the `tasks` by name, with its inputs; a worker answers with what goes out as JSON, or with
-the error that the library raised. It loads the model once, and may take so much memory and so much time for a task.
+The server sends the name of one of the `tasks` and its inputs; a worker answers with what is sent as JSON, or with the
+error that the library raised. It loads the model once. Memory and time of a task are limited.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from regiontalk.serve.settings import Settings
 if TYPE_CHECKING:
     from regiontalk.serve.tasks import Desk
 
-START_SECONDS = 120.0  # to load the model, on a machine that is busy
-MOST_WAITING = 64  # tasks: a page full of thumbnails waits at once
+START_SECONDS = 120.0  # to load the model, even on a busy machine
+MOST_WAITING = 64  # tasks; a page of thumbnails sends many requests at once
 
 
 Gone = Callable[[], Awaitable[bool]]
 
 
 class Busy(RegionTalkError):
-    """More is asked for than can be done soon."""
+    """Too many tasks are waiting."""
 
     http_status = 503
 
 
 class OwnFault(RegionTalkError):
-    """A mistake in our program; the worker has written where."""
+    """A bug in this program; the worker has logged the traceback."""
 
 
 @dataclass
 class Counts:
-    """What happened since the start."""
+    """Counters since the start."""
 
     tasks: int = 0
     lost: int = 0
@@ -48,7 +48,7 @@ class Counts:
 
 
 class Workers:
-    """As many processes as `settings.workers`, and those who wait for them. Used from the event loop."""
+    """`settings.workers` processes, and the queue of tasks that wait for them. Used from the event loop."""
 
     def __init__(self, settings: Settings, work: Work | None = None) -> None:
         self.counts, self.waiting = Counts(), 0
@@ -57,7 +57,8 @@ class Workers:
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
 
     async def start(self) -> Any:
-        """What the first worker says about the model and the index; the others start after it, for all are slower."""
+        """What the first worker reports about the model and the index. The others start after it, because starting all
+        at once is slower."""
         self._add_worker()
         about = await self.ask("about")
         while len(self._workers) < self._settings.workers:
@@ -69,9 +70,9 @@ class Workers:
         self._free.put_nowait(self._workers[-1])
 
     async def ask(self, task: str, gone: Gone | None = None, **inputs: Any) -> Any:
-        """What a worker answers to a task, as soon as one is free; raises what the task raises.
+        """Runs a task on the next free worker; raises what the task raises.
 
-        `gone` says whether nobody waits for the answer any more: then the worker is spared.
+        `gone`: whether the client has disconnected. The task is not started then.
         """
         if self.waiting >= MOST_WAITING:
             raise self.refusal()
@@ -82,12 +83,12 @@ class Workers:
             self.waiting -= 1
         if gone is not None and await gone():
             self._free.put_nowait(worker)
-            raise Busy("whoever asked is gone")
+            raise Busy("the client has disconnected")
         self.counts.tasks += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, task, inputs)
 
         def release(done: asyncio.Future[Any]) -> None:
-            """Also where nobody waits for the answer any more."""
+            """Also if the client has disconnected."""
             if not done.cancelled() and isinstance(done.exception(), Lost):
                 self.counts.lost += 1
             self._free.put_nowait(worker)
@@ -97,7 +98,7 @@ class Workers:
 
     def refusal(self) -> Busy:
         self.counts.refused += 1
-        return Busy("too much is asked for at the moment", hint="try again in a moment")
+        return Busy("the server is busy", hint="try again in a moment")
 
     def close(self) -> None:
         for worker in self._workers:
@@ -106,11 +107,11 @@ class Workers:
 
 
 class Lost(ImageError):
-    """The worker did not outlive its task."""
+    """The worker ended during its task."""
 
 
 class Worker:
-    """One process at a time, asked by one thread at a time."""
+    """One process at a time, used by one thread at a time."""
 
     def __init__(self, settings: Settings, work: Work) -> None:
         self._settings, self._work, self._closed = settings, work, False
@@ -131,7 +132,7 @@ class Worker:
             raise Lost(f"this takes longer than {self._settings.seconds:g} seconds") from error
         except (EOFError, OSError) as error:
             self._replace()
-            raise Lost("this takes more memory than it may") from error
+            raise Lost("this needs more memory than the limit") from error
 
     def _replace(self) -> None:
         self._child.end()
@@ -144,7 +145,7 @@ class Worker:
 
 
 def _work(connection: Connection, settings: Settings) -> None:
-    """A worker's life."""
+    """The main function of a worker."""
     from regiontalk.serve import tasks
 
     give_way(LOOKING)
@@ -161,12 +162,12 @@ def _attempt(desk: Desk, task: str, inputs: dict[str, Any]) -> Any:
 
     try:
         return tasks.TASKS[task](desk, **inputs)
-    except ModelError as error:  # it was loaded, but has not learned what is asked for
+    except ModelError as error:  # the model was loaded, but does not support the task
         return UsageError(error.message, hint=error.hint)
     except RegionTalkError as error:
         return error
     except MemoryError:
-        return ImageError("this takes more memory than it may")
+        return ImageError("this needs more memory than the limit")
     except Exception:
         traceback.print_exc()
-        return OwnFault("an error of the server's own; its log says more")
+        return OwnFault("an internal error; see the log of the server")
