@@ -122,7 +122,7 @@ class TestFolder:
 
     def test_one_that_is_there_is_replaced_on_request_alone(self, tmp_path: Path) -> None:
         self.write(tmp_path / "new", "old")
-        with pytest.raises(UsageError, match="is there already"):
+        with pytest.raises(UsageError, match="already exists"):
             self.write(tmp_path / "new", "new")
         assert (tmp_path / "new" / "file").read_text() == "old"
         self.write(tmp_path / "new", "new", replace=True)
@@ -151,7 +151,7 @@ class TestFolder:
     def test_a_kill_between_the_renames_is_made_good(self, tmp_path: Path) -> None:
         self.write(tmp_path / "new", "old")
         (tmp_path / "new").rename(tmp_path / ".new.replaced")
-        with pytest.raises(UsageError, match="is there already"):
+        with pytest.raises(UsageError, match="already exists"):
             self.write(tmp_path / "new", "new")
         assert (tmp_path / "new" / "file").read_text() == "old"
         assert names(tmp_path) == ["new"]

@@ -96,7 +96,7 @@ def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
 
 def test_nothing_is_written_over(folder: Path) -> None:
     before = (folder / SUMS).read_text()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write_model_folder(folder, replace(INFO, name="other"), VOCABULARY, {})
     assert (folder / SUMS).read_text() == before
 

@@ -76,7 +76,7 @@ def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
         _restore(path)
         before = _state(path)
         if before is not None and not replace:
-            raise UsageError(f"{path}: is there already", hint="give another name, or delete it first")
+            raise UsageError(f"{path}: already exists", hint="give another name, or delete it first")
         with _partial(path, Path.mkdir) as partial:
             yield partial
             for file in partial.rglob("*"):

@@ -230,9 +230,9 @@ def _sums_beside(path: Path, share: Path) -> dict[str, _Sum]:
 
 
 def check_free(path: Path) -> None:
-    """A model folder is never written over."""
+    """A model folder is never overwritten."""
     if path.exists():
-        raise UsageError(f"{path}: is there already", hint="give another name, or delete it first")
+        raise UsageError(f"{path}: already exists", hint="give another name, or delete it first")
 
 
 def _read_checked(path: Path) -> dict[str, bytes]:

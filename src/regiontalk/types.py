@@ -254,7 +254,7 @@ class Finding(Answer):
         return self._draw_regions(self.regions, [f"{self.phrase} {region.score:.2f}" for region in self.regions])
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [("not here", "")]
+        return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [("not found", "")]
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def test_boxes_from_a_file(tmp_path: Path) -> None:
     assert boxes.of("deep//b.jpg") == ()
     with pytest.raises(InputError, match=r"c\.jpg: no boxes for it in .*boxes\.json"):
         boxes.of("c.jpg")
-    with pytest.raises(UsageError, match=r"deep/b\.jpg is none of the photos given"):
+    with pytest.raises(UsageError, match=r"deep/b\.jpg is not one of the given photos"):
         boxes.check(["a.jpg"])
 
 

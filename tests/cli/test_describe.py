@@ -98,9 +98,9 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
         (["gone.jpg"], 4, "gone.jpg: No such file"),
         (["a.jpg", "--beam", "0"], 2, "0 is not in the range 1<=x<=100"),
         (["a.jpg", "--beam", "1000"], 2, "1000 is not in the range 1<=x<=100"),
-        (["a.jpg", "--beam", "3", "--sample"], 2, "give one of them"),
-        (["a.jpg", "--seed", "3"], 2, "--seed belongs to --sample"),
-        (["a.jpg", "--top-p", "0.5"], 2, "--top-p belongs to --sample"),
+        (["a.jpg", "--beam", "3", "--sample"], 2, "--sample cannot be used with --beam"),
+        (["a.jpg", "--seed", "3"], 2, "--seed needs --sample"),
+        (["a.jpg", "--top-p", "0.5"], 2, "--top-p needs --sample"),
         (["a.jpg", "--sample", "--temperature", "0"], 2, "0 is not in the range"),
         (["a.jpg", "--sample", "--temperature", "nan"], 2, "temperature is nan"),
         (["a.jpg", "--sample", "--top-p", "2"], 2, "2.0 is not in the range"),
@@ -109,7 +109,7 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
         (["a.jpg", "--model", "deep"], 6, "deep: not a model folder"),
         (["a.jpg", "--max-megapixels", "0.001"], 4, "more than 0.001"),
         (["a.jpg", "-o", "x.xyz"], 2, "x.xyz: cannot be written in this format"),
-        (["a.jpg", "-o", "a.jpg"], 2, "a.jpg: is there already"),
+        (["a.jpg", "-o", "a.jpg"], 2, "a.jpg: already exists"),
     ],
 )
 def test_bad_input(

@@ -66,7 +66,7 @@ def test_torch_is_not_imported_when_it_is_not_installed(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "torch", None)  # an import would now fail
     found = report()["found"]
     assert "torch" not in found
-    assert found["cuda"] == "not looked for"
+    assert found["cuda"] == "not checked"
 
 
 def test_a_broken_torch_is_a_finding_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_name_and_precision_are_passed_on(desk_with_run: Path, monkeypatch: pyte
 
 def test_a_folder_that_is_there_stays_as_it_is(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", "run", "data"]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_what_is_no_checkpoint_is_a_models_fault(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

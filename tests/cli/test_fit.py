@@ -265,7 +265,7 @@ def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-o", "."], 2, "is there already"),
+        (["-o", "."], 2, "already exists"),
         (["--split", "test"], 2, "'test' is not one of"),
         (["--only", "words"], 2, "'words' is not one of"),
         (["--only", "ranking", "--diagram", "x.svg"], 2, "--diagram needs the part calibration"),

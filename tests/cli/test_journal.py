@@ -139,7 +139,7 @@ def test_a_file_of_that_name_which_is_not_ours(desk: Path, capsys: pytest.Captur
     for content in ("mine\n", "", '{"a": 1}\n'):
         Path("x.jsonl.partial").write_text(content)
         assert run(["caption", "in", "-o", "x.jsonl"]) == 2
-        assert "x.jsonl.partial: is there already and is not ours" in capsys.readouterr().err
+        assert "x.jsonl.partial: already exists and was not written by regiontalk" in capsys.readouterr().err
         assert Path("x.jsonl.partial").read_text() == content
 
 

@@ -72,7 +72,7 @@ def test_originals_are_never_written_over(
     scene.save(desk / "other.png")
     before = files(desk)
     assert run(["caption", "one/x.jpg", "-o", output]) == 2
-    assert "is there already and will not be written over" in capsys.readouterr().err
+    assert "already exists and will not be overwritten" in capsys.readouterr().err
     assert files(desk) == before
 
 
@@ -80,7 +80,7 @@ def test_a_page_or_data_onto_a_photo(desk: Path, capsys: pytest.CaptureFixture[s
     for name in ("photo.html", "photo.json"):
         Path(name).write_bytes(Path("one/x.jpg").read_bytes())
         assert run(["caption", name, "-o", name]) == 2
-        assert "will not be written over" in capsys.readouterr().err
+        assert "will not be overwritten" in capsys.readouterr().err
 
 
 def test_one_picture(desk: Path) -> None:
@@ -171,7 +171,7 @@ def test_finding_b17_files_of_others_are_replaced_by_force_alone(
     theirs = contents.get(Path(name).suffix, "mine\n")
     Path(name).write_text(theirs)
     assert run(["caption", "one/x.jpg", "-o", name]) == 2
-    assert f"{name}: is there already and will not be written over" in capsys.readouterr().err
+    assert f"{name}: already exists and will not be overwritten" in capsys.readouterr().err
     assert Path(name).read_text() == theirs
     assert run(["caption", "one/x.jpg", "-o", name, "--force"]) == 0
     assert Path(name).read_bytes() != theirs.encode()
@@ -192,9 +192,9 @@ def test_finding_c5_one_photo_does_not_end_the_run(desk: Path, capfd: pytest.Cap
     assert run(["caption", "odd", "one", "-o", "out"]) == 0
     assert capfd.readouterr().err.splitlines() == [  # and nothing that libjpeg says itself (C12)
         "regiontalk: skipped odd/long.webp: its picture cannot be written: "
-        "out/long.webp: .webp holds at most 16,383 pixels a side",
+        "out/long.webp: .webp allows at most 16,383 pixels per side",
         "regiontalk: skipped odd/wide.jpg: its picture cannot be written: "
-        "out/wide.jpg: .jpg holds at most 65,500 pixels a side",
+        "out/wide.jpg: .jpg allows at most 65,500 pixels per side",
         "out: 3 photos",
     ]
     names = sorted(path.name for path in Path("out").iterdir())
@@ -228,7 +228,7 @@ def test_finding_c5_a_picture_of_align_may_be_too_large(
     monkeypatch.chdir(desk)
     Image.new("RGB", (20_000, 1)).save("long.png")
     assert run(["align", "long.png", "red", "--model", str(aligning_model), "-o", "long.webp"]) == 2
-    assert "long.webp: .webp holds at most 16,383 pixels a side  (PNG holds more)" in capsys.readouterr().err
+    assert "long.webp: .webp allows at most 16,383 pixels per side  (PNG allows more)" in capsys.readouterr().err
 
 
 def test_finding_c6_a_device_is_no_place_for_align(
@@ -241,7 +241,7 @@ def test_finding_c6_a_device_is_no_place_for_align(
     assert run([*asked, "pipe.png"]) == 2
     assert run([*asked, "one/x.jpg", "--force"]) == 2
     assert run([*asked, "two/z.png"]) == 2
-    assert "will not be written over" in capsys.readouterr().err
+    assert "will not be overwritten" in capsys.readouterr().err
     assert run([*asked, "new.png"]) == 0
     assert run([*asked, "new.png"]) == 0, "our own"
 

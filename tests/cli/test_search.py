@@ -50,7 +50,7 @@ def test_nothing_found_is_said(photos: Path, search: Search) -> None:
     out, err = search("red quokka", str(photos), "--threshold", "1")
     assert out == ""
     assert "unknown words: quokka" in err
-    assert "nothing like it in 2 photos" in err
+    assert "no match in 2 photos" in err
 
 
 def test_pages_and_pictures(photos: Path, tmp_path: Path, search: Search) -> None:

@@ -62,7 +62,7 @@ def test_results_are_never_mixed(tmp_path: Path) -> None:
         shards.begin({"model": "other"})
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="not ours"):
+    with pytest.raises(UsageError, match="was not written by regiontalk"):
         Shards(str(tmp_path / "mine")).begin({})
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError):

@@ -270,7 +270,7 @@ def test_c11_killed_while_force_replaces_the_old_or_the_new_data_set_is_there(so
     assert killed.returncode == -signal.SIGKILL
     if how == "an exchange":
         assert len(Dataset(tmp_path / "out")) == 2, "the new one, at once"
-    with pytest.raises(UsageError, match=r"not empty|is there already"):
+    with pytest.raises(UsageError, match=r"not empty|already exists"):
         prepare("jsonl", source, tmp_path / "out")
     assert len(Dataset(tmp_path / "out")) == (2 if how == "an exchange" else 3)
     prepare("jsonl", source, tmp_path / "out", Settings(force=True))

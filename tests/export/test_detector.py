@@ -72,7 +72,7 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
 
 
 def test_nothing_is_done_where_the_folder_is_there(shaken_checkpoint: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         export_model(shaken_checkpoint, tmp_path, "name")
 
 

@@ -1,4 +1,4 @@
-"""`regiontalk align`: a sentence laid over the regions of a photo."""
+"""`regiontalk align`: aligns a sentence with the regions of a photo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`regiontalk baseline`: the papers' comparison systems, whose output the evaluator takes."""
+"""`regiontalk baseline`: the papers' comparison systems, whose output can be evaluated."""
 
 from __future__ import annotations
 

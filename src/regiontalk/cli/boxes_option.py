@@ -25,7 +25,7 @@ class GivenBoxes:
     by_path: Mapping[str, Boxes] = field(default_factory=dict)
 
     def check(self, photos: Sequence[str]) -> None:
-        """One list fits one photo; a path in the file that is none of the photos is most likely mistyped."""
+        """One list is for one photo; a path in the file that is not one of the photos is probably mistyped."""
         if self.single is not None and len(photos) != 1:
             raise UsageError(
                 f"{self.source}: one list of boxes for {len(photos)} photos",
@@ -34,7 +34,7 @@ class GivenBoxes:
         known = {os.path.normpath(photo) for photo in photos}
         for path in self.by_path:
             if path not in known:
-                raise UsageError(f"{self.source}: {path} is none of the photos given")
+                raise UsageError(f"{self.source}: {path} is not one of the given photos")
 
     def of(self, photo: str) -> Boxes:
         if self.single is not None:

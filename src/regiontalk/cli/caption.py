@@ -1,4 +1,4 @@
-"""`regiontalk caption`: the regions of photos, and what is said of each."""
+"""`regiontalk caption`: the regions of photos with captions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 @click.option("--beam", type=click.IntRange(1, 100), help="Beam width of the caption search. Default: 1 (greedy).")
 @click.option("--words", type=int, metavar="N", help="Captions of at most N words. Default: the model chooses.")
 @probability_option("--confidence", "Leave out less certain captions. Default: the model's; 0 with --json or --format.")
-@click.option("--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes; find none.")
+@click.option(
+    "--boxes", "given_boxes", metavar='FILE|"x0,y0,x1,y1;…"', help="Caption these boxes instead of detecting regions."
+)
 @format_option
 @click.option(
     "--alt",
@@ -57,13 +59,13 @@ def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None,
         raise UsageError("--alt gives texts without regions", hint="--json, --format csv, --format xmp")
     if alt or wanted.kind == "sidecars":
         _refuse(
-            NOT_WITH_ALT, {"boxes": given_boxes, **options}, f"does not go with {'--alt' if alt else '--format xmp'}"
+            NOT_WITH_ALT, {"boxes": given_boxes, **options}, f"cannot be used with {'--alt' if alt else '--format xmp'}"
         )
         asked.answer(_alt_request(alt, asked.given(options)), asked.find(wanted), wanted)
         return
     boxes = None
     if given_boxes is not None:
-        _refuse(NOT_WITH_BOXES, options, "chooses between regions that were found: it does not go with --boxes")
+        _refuse(NOT_WITH_BOXES, options, "cannot be used with --boxes")
         boxes = read_boxes(given_boxes)
     elif not wanted.is_data:
         options["top"] = options["top"] or Shown.top
@@ -97,7 +99,7 @@ def _caption_request(options: dict[str, Any], boxes: GivenBoxes | None) -> Reque
 
 
 def _alt_request(alt: bool, options: dict[str, Any]) -> Request:
-    """Texts for screen readers; in sidecars without --alt, regions come with them."""
+    """Texts for screen readers; sidecars without --alt have regions too."""
 
     def ask(model: Model, photo: PhotoSource) -> AltText:
         found = model.alt_text(photo, **options)

@@ -1,4 +1,4 @@
-"""What every verb does alike: results on stdout, messages and progress bars on stderr, one line per failure."""
+"""Output of all verbs: results on stdout, messages and progress bars on stderr, one line per error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 
 class _OutConsole(Console):
-    """Lets a closed pipe through to `main`, where it ends the program in silence; rich would exit with 1."""
+    """Passes a closed pipe on to `main`, which ends the program silently; rich would exit with 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -35,7 +35,7 @@ def err() -> Console:
 
 
 def message(text: str, quiet: bool = False) -> None:
-    """One line for the person at the terminal; where stderr is full or closed, nobody reads it."""
+    """One line on stderr; ignored if stderr is full or closed."""
     if not quiet:
         with suppress(OSError):
             err().print(one_line(text), markup=False)
@@ -47,14 +47,14 @@ def count(number: int, thing: str) -> str:
 
 
 def need(extra: str, purpose: str, *modules: str) -> None:
-    """Says which extra to install where a module is not there; imports nothing."""
+    """Raises `MissingExtra` if a module is not installed; imports nothing."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise MissingExtra(f"{purpose} needs {module}, which is not installed", extra=extra)
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line of stdout. What could steer a terminal, or cannot be encoded, is escaped."""
+    """One JSON object on one line of stdout. Control characters, and what cannot be encoded, are escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -71,7 +71,7 @@ def print_line(*cells: str) -> None:
 
 
 def print_bytes(data: bytes) -> None:
-    """A piece of a file on stdout, in UTF-8; on a terminal, what could steer it is written out."""
+    """A part of a file on stdout, in UTF-8; on a terminal, control characters are escaped."""
     if sys.stdout.isatty():
         for line in data.decode(errors="replace").splitlines():
             _write(one_line(line))
@@ -112,7 +112,7 @@ def print_rows(columns: Iterable[str], rows: Sequence[Sequence[str]], about: str
 
 @contextmanager
 def progress(description: str, total: int | None = None, quiet: bool = False) -> Iterator[Progress]:
-    """A bar on stderr, shown on a terminal alone; `Progress.update(Progress.task_ids[0], ...)` moves it."""
+    """A bar on stderr, shown on terminals only; `Progress.update(Progress.task_ids[0], ...)` moves it."""
     console = err()
     bar = Progress(
         TextColumn("{task.description}", markup=False),

@@ -1,4 +1,4 @@
-"""`regiontalk data`: other people's data sets into records; check, count, join and merge them."""
+"""`regiontalk data`: turns data sets into records; checks, counts, joins and merges them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ force_option = click.option("--force", is_flag=True, help="Replace an existing d
 keep_paths_option = click.option(
     "--keep-paths",
     is_flag=True,
-    help="Keep the photos' relative paths: for an OUT that lies in the same place as DATASET.",
+    help="Keep the photos' relative paths, for an OUT in the same folder as DATASET.",
 )
 
 
 def making(doing: str) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
-    """For a verb that makes the data set `out` from `dataset`, with a bar (`track`); it returns what is printed."""
+    """For a verb that makes the data set `out` from `dataset`, with a progress bar (`track`); it returns the summary to
+    print."""
 
     def decorate(make: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
         @force_option
@@ -269,7 +270,7 @@ def codes(
     from regiontalk.codes.build import Origin, compute_codes
 
     def track(numbers: Iterable[int], total: int) -> Iterator[int]:
-        return console.track(numbers, f"Looking at {dataset}", total, quiet)
+        return console.track(numbers, f"Computing codes of {dataset}", total, quiet)
 
     coded = compute_codes(Origin(model, dataset, split, surroundings, on_truths, size), out, workers, track)
     found = {"photos": len(coded), "regions": int(coded.counts.sum()) - len(coded), "code": coded.codes.shape[2]}

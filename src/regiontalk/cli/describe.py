@@ -39,9 +39,9 @@ def command(*, asked: PhotoOptions, **options: Any) -> None:
     chosen = asked.given(options)
     drawing = [name for name in ("temperature", "top_p", "seed") if name in chosen]
     if drawing and not chosen["sample"]:
-        raise UsageError(f"--{drawing[0].replace('_', '-')} belongs to --sample")
+        raise UsageError(f"--{drawing[0].replace('_', '-')} needs --sample")
     if chosen["sample"] and "beam" in chosen:
-        raise UsageError("--sample draws words, --beam searches for the likeliest: give one of them")
+        raise UsageError("--sample cannot be used with --beam")
     known = {"verb": "describe", **chosen}
     request = Request(lambda model, photo: model.describe(photo, **chosen), known, "Describing", "described")
     asked.answer(request, asked.find(wanted), wanted)

@@ -32,7 +32,7 @@ EXTRAS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: what was found (None: it is missing) and the command that fixes it."""
+    """One check: what was found (None: it is missing) and the command that fixes it."""
 
     name: str
     found: str | None
@@ -66,7 +66,7 @@ def command(as_json: bool) -> None:
 
 
 def examine() -> list[Finding]:
-    """Everything that is looked at, in the order of the report."""
+    """All checks, in the order of the report."""
     return [
         Finding("regiontalk", regiontalk.__version__),
         Finding("python", platform.python_version()),
@@ -82,7 +82,7 @@ def examine() -> list[Finding]:
 def _own_model(title: str, folder: Path) -> Finding:
     description = folder / "model.json"
     if not description.is_file():
-        return Finding(title, "none yet", "this version carries no such model")
+        return Finding(title, "none yet", "this version does not include it")
     try:
         name = read_json(description)["name"]
     except (DataError, LookupError, TypeError):
@@ -91,7 +91,7 @@ def _own_model(title: str, folder: Path) -> Finding:
 
 
 def _parts() -> list[Finding]:
-    """The packages that our own metadata asks for, base first, then each extra; not the developers' tools."""
+    """The packages that our metadata requires, base first, then each extra; not the developers' tools."""
     findings = []
     for requirement in _requirements():
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
@@ -124,14 +124,14 @@ def _version(package: str) -> str | None:
 
 
 def _cuda() -> Finding:
-    """The only place that imports a heavy part, because nothing else knows about the device."""
+    """Imports torch, because nothing else knows about the device."""
     if _version("torch") is None:
-        return Finding("cuda", "not looked for", "torch is not installed")
+        return Finding("cuda", "not checked", "torch is not installed")
     try:
         import torch
 
         available = torch.cuda.is_available()
         return Finding("cuda", torch.cuda.get_device_name(0) if available else "none", "train: device")
-    except Exception as error:  # a broken torch is what a doctor is called for
+    except Exception as error:  # a broken torch must be reported, whatever it raises
         reason = " ".join(str(error).split())[:200]
         return Finding("cuda", None, f"torch fails: {reason}", "pip install --force-reinstall 'regiontalk[train]'")

@@ -1,5 +1,5 @@
-"""What the verbs over many photos share: the photos are found, given to a model in threads, and what fails is named and
-skipped."""
+"""Runs a model on many photos, for the verbs that do so: finds the photos, processes them in threads, and reports and
+skips those that fail."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the model about each photo, and what that is called."""
+    """The call of the model for each photo, and its name in messages."""
 
     ask: Callable[[Model, Any], Any]
     asked: Mapping[str, Any]
-    """Tells one question from another, as plain values."""
+    """The options of the call, as plain values, to compare two runs."""
     doing: str
     done: str
     check: Callable[[Model], None] = lambda _: None
-    """Fails where the model cannot be asked this."""
+    """Raises an error if the model does not support the call."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PhotoOptions:
         return {name: value for name, value in {**chosen, "size": self.size}.items() if value is not None}
 
     def find(self, wanted: outputs.Wanted) -> Photos:
-        """The photos; fails where there is none, and names what was left out."""
+        """The photos; raises an error if there are none, and reports those that were left out."""
         if self.engine == options.RAY:
             from regiontalk.cluster import sources
 
@@ -80,7 +80,7 @@ class PhotoOptions:
         return photos
 
     def answer(self, request: Request, photos: Photos, wanted: outputs.Wanted) -> None:
-        """Asks the model about every photo and writes the answers as wanted."""
+        """Runs the model on every photo and writes the results as `wanted`."""
         ask_all = _answer_on_cluster if self.engine == options.RAY else _answer_all
         skipped = ask_all(self, request, photos, wanted) + len(photos.skipped)
         if self.strict and skipped:
@@ -90,7 +90,7 @@ class PhotoOptions:
         return options.load_model(self.model, self.device, self.max_megapixels, self.heads)
 
     def identity(self) -> dict[str, Any]:
-        """What the answers depend on beside what is asked: the model's files, and how it runs."""
+        """What the results depend on in addition to the options: the model's files, and how it runs."""
         places = [loading.place_of(self.model), *self.heads]
         return {"model": [_fingerprint(place) for place in places], "device": self.device, "mp": self.max_megapixels}
 
@@ -99,8 +99,8 @@ format_option = click.option("--format", "export", type=click.Choice(outputs.FOR
 
 
 PATH_HELP = """
-    PATH is a photo, a folder (with all its subfolders), a pattern such as 'trip/**/*.jpg', or - for stdin. Stdin holds
-    paths, one per line or separated by NUL, or the bytes of one photo. Unreadable photos are named and skipped.
+    PATH is a photo, a folder (with all its subfolders), a pattern such as 'trip/**/*.jpg', or - for stdin. Stdin has
+    paths, one per line or separated by NUL, or the bytes of one photo. Unreadable photos are reported and skipped.
 """
 
 
@@ -148,7 +148,7 @@ def _report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None
 
 
 def _fingerprint(place: Path) -> str:
-    """Changes when a model does: its sums, or names, sizes and times of a run's files."""
+    """Changes when a model changes: its checksums, or names, sizes and times of a run's files."""
     sums = place / SUMS
     if sums.is_file():
         return hashlib.sha256(sums.read_bytes()).hexdigest()
@@ -158,7 +158,7 @@ def _fingerprint(place: Path) -> str:
 
 
 def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
-    """Asks about every photo, writes the answers as wanted, and names what failed; how many photos failed."""
+    """Runs the model on every photo, writes the results as `wanted`, and reports failures; returns how many failed."""
     count = len(photos.paths)
     same_run = {"asked": request.asked, **asked.identity()}
     resumable = wanted.output if count > 1 and wanted.kind != "data set" else None
@@ -196,14 +196,14 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
 
 
 def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
-    """The same by the workers of a Ray cluster, who write the answers themselves; how many photos failed."""
+    """The same on a Ray cluster, whose workers write the results themselves; returns how many photos failed."""
     from regiontalk.cluster.addresses import full_address
     from regiontalk.cluster.answers import Answering, answer_all
     from regiontalk.cluster.shards import Shards
     from regiontalk.cluster.sources import options_of
 
     if photos.stdin is not None:
-        raise UsageError("--engine ray works on paths; stdin holds a photo")
+        raise UsageError("--engine ray needs paths, but stdin has a photo")
     same_run = {KEY: __version__, "asked": request.asked, **asked.identity()}
     place = full_address(wanted.output)
     answering = Answering(request.ask, Shards(place), options_of(asked.paths))
@@ -234,7 +234,7 @@ def _load_and_check(asked: PhotoOptions, request: Request) -> Model:
 def put_all(
     results: Iterable[Result | RegionTalkError], put: Callable[[Result], object], photos: int, done: str
 ) -> int:
-    """Hands results on and names what failed; how many did. Fails itself where nothing is left."""
+    """Passes results on and reports failures; returns how many failed. Raises an error if all failed."""
     failed = 0
     for result in results:
         problem = result if isinstance(result, RegionTalkError) else _attempt(put, result)
@@ -251,7 +251,7 @@ def put_all(
 
 
 def _attempt(put: Callable[[Result], object], result: Result) -> InputError | None:
-    """What keeps this one result from being written, if anything; a full disk is nobody's own."""
+    """The error that prevents writing this result, if any; a full disk is not an error of one result."""
     try:
         put(result)
     except InputError as error:

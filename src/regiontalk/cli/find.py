@@ -31,7 +31,9 @@ MOST_PHRASES = 100
 @click.option("--top", type=click.IntRange(min=1), help="Regions per photo and phrase. Default: all likely ones.")
 @probability_option("--threshold", "Leave out less likely regions. Default: the model's. 0 always shows the best.")
 @format_option
-@click.option("--look-again", is_flag=True, help="Look at photos even if they are indexed: slower, but more accurate.")
+@click.option(
+    "--look-again", is_flag=True, help="Process photos again even if they are indexed: slower, but more accurate."
+)
 @heads_option
 @photo_options
 def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any) -> None:
@@ -39,19 +41,19 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again:
 
     \b
     "a red umbrella"      one phrase
-    "a dog; a red ball"   several phrases, each looked for on its own
+    "a dog; a red ball"   several phrases, each searched for separately
 
     The score is the probability that the region shows the phrase. If no region of a photo is likely enough, the phrase
-    is reported as not there. In a folder with an index (`regiontalk index`), the index answers.
+    is reported as absent. In a folder with an index (`regiontalk index`), the index is used.
 
     --json prints a line for each photo and phrase. In pictures, pages and --format, the phrases are the captions, so
     --format can be used to label photos.
     """
     phrases = [part.strip() for part in phrase.split(";") if part.strip()]
     if not phrases:
-        raise UsageError("there is no phrase to look for", hint='for example: "a dog"')
+        raise UsageError("no phrase to look for", hint='for example: "a dog"')
     if len(phrases) > MOST_PHRASES:
-        raise UsageError(f"{len(phrases)} phrases; {MOST_PHRASES} at most")
+        raise UsageError(f"{len(phrases)} phrases; the limit is {MOST_PHRASES}")
     wanted = asked.wanted(export)
     if wanted.kind == "sidecars":
         raise UsageError("--format xmp describes whole photos", hint="regiontalk caption --format xmp")
@@ -69,12 +71,12 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again:
 def _look(
     asked: PhotoOptions, photos: Photos, phrases: Sequence[str], options: dict[str, Any], look_again: bool
 ) -> list[Findings]:
-    """What was found in every photo that could be read, the likeliest first."""
+    """The findings of every photo that could be read, the likeliest first."""
     limits, found = Limits(megapixels=asked.max_megapixels), list[Findings]()
     model = asked.load_model() if photos.can_be_opened(limits) else None
     known = {}
     if model is not None:
-        model.find([], phrases, **options)  # what is wrong with the phrases is said before a photo is opened
+        model.find([], phrases, **options)  # errors in the phrases are reported before a photo is opened
         known = {} if look_again or asked.size is not None else _from_indexes(asked, model, phrases, options)
 
     def ask(path: str) -> Findings:
@@ -94,7 +96,7 @@ def _look(
 def _from_indexes(
     asked: PhotoOptions, model: Model, phrases: Sequence[str], options: dict[str, Any]
 ) -> dict[str, Findings]:
-    """Absolute path -> what was found in photos of indexed folders, without looking at them."""
+    """Absolute path -> the findings of photos in indexed folders, from their index."""
     from regiontalk.search.index import Index
 
     known = {}
@@ -137,7 +139,7 @@ def _notes(found: Sequence[Findings], phrases: Sequence[str], quiet: bool) -> No
         if not here:
             nearest = max(own[number].closest for own in found)
             where = "" if len(found) == 1 else f" in any of {len(found)} photos"
-            console.message(f"{phrase}: not here{where}; the nearest scores {nearest:.2f}", quiet)
+            console.message(f"{phrase}: not found{where}; the best score is {nearest:.2f}", quiet)
         elif len(found) > 1:
             console.message(f"{phrase}: in {here} of {len(found)} photos", quiet)
 

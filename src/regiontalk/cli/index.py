@@ -1,4 +1,4 @@
-"""`regiontalk index`: what is in the photos of a folder, kept so that `search` finds them."""
+"""`regiontalk index`: indexes the photos of a folder, so that `search` can find them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_store(address: str | None) -> str | None:
 
 def check_one_place(place: Path | None, store: str | None) -> None:
     if store is not None and place is not None:
-        raise UsageError("--index and --store are two places for the index: give one")
+        raise UsageError("--index cannot be used with --store")
 
 
 @click.command()
@@ -53,7 +53,7 @@ def check_one_place(place: Path | None, store: str | None) -> None:
 @click.option("--prune", is_flag=True, help="Drop deleted photos, even if they are more than half of the index.")
 @click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or to use another model.")
 @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object that says what was done.")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON object.")
 @options.max_megapixels_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress bar, no messages; skipped photos are named.")
 def command(
@@ -75,9 +75,9 @@ def command(
 ) -> None:
     """Index the photos in DIR and all its subfolders, so that `regiontalk search` can find them.
 
-    Run it again when photos were added, changed, moved or deleted: only new and changed ones are looked at. If it is
-    stopped, the next run continues. Your photos are never changed. The index is a folder of its own, or with --store a
-    database, which can hold the photos of many folders. With --store and --engine ray, DIR may also be a tar file or an
+    Run it again when photos were added, changed, moved or deleted: only new and changed ones are processed. If it is
+    stopped, the next run continues. Your photos are never changed. The index is a separate folder, or with --store a
+    database, which can hold the photos of many folders. With --store and --engine ray, DIR can also be a tar file or an
     address such as s3://bucket/photos.
     """
     from regiontalk.search.index import Index
@@ -123,7 +123,7 @@ def _report(place: Path | str, done: Update, quiet: bool, as_json: bool, strict:
 
 
 def _remote_source(place: Path, store: str | None) -> str | None:
-    """A tar file or an address in place of a folder."""
+    """A tar file or an address instead of a folder."""
     from regiontalk.cluster.addresses import full_address
     from regiontalk.cluster.sources import holds_photos
 
@@ -131,7 +131,7 @@ def _remote_source(place: Path, store: str | None) -> str | None:
     if place.is_dir() or not holds_photos(address):
         return None
     if store is None:
-        raise UsageError(f"{address}: photos that are not in a folder go into a database", hint="--store ADDRESS")
+        raise UsageError(f"{address}: a tar file or an address needs a database", hint="--store ADDRESS")
     return address
 
 

@@ -1,7 +1,7 @@
-"""What a run over many photos has finished, kept beside its output: the same command continues where it stopped.
+"""The journal of a run over many photos, stored next to its output: the same command continues where it stopped.
 
-`x.jsonl.partial` (or `regiontalk.partial` in a folder) has a first line that says what was asked of which model, and a
-line for each finished photo: its size and time of change, and its result. It goes when the output is whole.
+`x.jsonl.partial` (or `regiontalk.partial` in a folder) has a first line with the options and the model, and a line for
+each finished photo: its size and time of change, and its result. It is deleted when the output is complete.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PARTS = {"regions": Region, "alternatives": Sentence}
 
 @dataclass
 class Journal:
-    """The finished photos of a run. The file is there from the first one on; without a place, nothing is kept."""
+    """The finished photos of a run. The file exists from the first one on; without a place, nothing is stored."""
 
     place: Path | None = None
     header: bytes = b""
     finished: dict[str, Result] = field(default_factory=dict)
     """From earlier runs of the same command: path -> result, of photos that have not changed since."""
     length: int = 0
-    """Bytes of an earlier run's file that are good."""
+    """Valid bytes of an earlier run's file."""
     added: int = 0
     _file: BinaryIO | None = None
 
@@ -55,7 +55,7 @@ class Journal:
     def _open(self, place: Path) -> BinaryIO:
         place.parent.mkdir(parents=True, exist_ok=True)
         file = place.open("r+b" if self.length else "wb")
-        file.truncate(file.seek(self.length))  # the last line may be torn
+        file.truncate(file.seek(self.length))  # the last line may be incomplete
         if not self.length:
             file.write(self.header)
         return file
@@ -72,7 +72,7 @@ class Journal:
 
 @contextmanager
 def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Iterator[Journal]:
-    """A journal beside `output`, gone when the block ends well. `asked` is what makes two runs the same."""
+    """A journal next to `output`, deleted when the block ends without error. Runs with equal `asked` share it."""
     if output is None:
         yield Journal()
         return
@@ -95,13 +95,15 @@ def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Itera
 
 
 def _read(place: Path, header: bytes, quiet: bool) -> tuple[dict[str, Result], int]:
-    """The finished photos and the number of good bytes; nothing and 0 where the journal is of another command."""
+    """The finished photos and the number of valid bytes; none and 0 if the journal is of another command."""
     if not os.path.lexists(place):
         return {}, 0
     lines = read_lines(place)
     first = next(lines, (0, b""))[1]
     if not first.startswith(b'{"%s":' % KEY.encode()):
-        raise UsageError(f"{place}: is there already and is not ours", hint="give another place for the output")
+        raise UsageError(
+            f"{place}: already exists and was not written by regiontalk", hint="give another place for the output"
+        )
     if first != header:
         console.message(f"{place}: of another command, model or version; starting again", quiet)
         return {}, 0
@@ -123,7 +125,7 @@ def _read(place: Path, header: bytes, quiet: bool) -> tuple[dict[str, Result], i
 
 
 def _state(photo: str) -> dict[str, int]:
-    """What changes when a photo does."""
+    """Values that change when a photo changes."""
     try:
         status = os.stat(photo)  # noqa: PTH116
     except (OSError, ValueError):

@@ -23,7 +23,7 @@ HELP = {
         "align": "Show which words of a sentence belong to which region of a photo.",
         "find": "Find the regions of photos that show what a phrase says.",
         "index": "Index the photos of a folder, so that search can find them.",
-        "search": "Find photos in an indexed folder by what is in them.",
+        "search": "Find photos in an indexed folder by their content.",
         "serve": "Run a web page and an HTTP API that caption and search photos.",
     },
     "For research": {
@@ -44,7 +44,7 @@ HELP = {
 VERBS = {verb: text for verbs in HELP.values() for verb, text in verbs.items()}
 
 COMPLETE = "_REGIONTALK_COMPLETE"
-"""The environment variable by which the script of `regiontalk completion` asks what may come next."""
+"""The environment variable that the script of `regiontalk completion` sets to ask for completions."""
 
 
 class LazyVerbs(click.Group):
@@ -81,7 +81,7 @@ class LazyVerbs(click.Group):
 @click.group(cls=LazyVerbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="regiontalk")
 def program() -> None:
-    """Find the parts of a photo worth talking about, say what each one is, and find photos by what is in them."""
+    """Find and caption the regions of photos, align sentences with them, and search photos by their content."""
 
 
 def main() -> None:
@@ -124,7 +124,7 @@ def _fail(text: str, exit_code: int, hint: str | None = None) -> int:
 
 
 def _stdout_failed(error: OSError) -> int:
-    """A closed pipe is no failure; files that cannot be written are named before they get here."""
+    """A closed pipe is not an error; files that cannot be written have been reported before."""
     if not isinstance(error, BrokenPipeError) and error.errno not in FULL:
         return _unexpected(error)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails again when it ends

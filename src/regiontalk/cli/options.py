@@ -1,4 +1,4 @@
-"""What several verbs share: options, and the model that they name."""
+"""Options that several verbs share, and loading the model that they name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def with_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decora
 def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     """Click's ranges let nan through."""
     if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number to work with", param=parameter)
+        raise click.BadParameter(f"{value} is not a valid number", param=parameter)
     return value
 
 
@@ -133,7 +133,7 @@ def check_engine(engine: str, address: str | None) -> None:
     if engine == RAY:
         console.need("cluster", "--engine ray", RAY, "pyarrow")
     elif address is not None:
-        raise UsageError("--address is that of a Ray cluster", hint="--engine ray")
+        raise UsageError("--address needs --engine ray", hint="--engine ray")
 
 
 def check_folder(folder: Path) -> None:
@@ -148,7 +148,7 @@ max_megapixels_option = click.option(
     callback=finite,
     default=Limits().megapixels,
     show_default=True,
-    help="Refuse photos with more megapixels.",
+    help="Reject photos with more megapixels.",
 )
 
 
@@ -175,7 +175,7 @@ def checkpoint_of(run: Path) -> Path:
 
 
 def model_place(model: Path) -> Path:
-    """What is recorded of a model or run: its folder, or its checkpoint."""
+    """The path to record for a model or run: its folder, or its checkpoint."""
     return checkpoint_of(model) if is_run(model) else model
 
 
@@ -195,8 +195,8 @@ def load_model(
     heads: tuple[Path, ...] = (),
     lazily: bool = False,
 ) -> Model:
-    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU, but on CUDA or with `heads` in torch; a
-    run always in torch. `lazily`: see `regiontalk.load`."""
+    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU; on CUDA or with `heads` it runs in
+    torch, like all training runs. `lazily`: see `regiontalk.load`."""
     if device == "cuda" or heads or (place is not None and is_run(place)):
         model = _load_in_torch(place, device, heads)
     else:

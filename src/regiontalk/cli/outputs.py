@@ -1,4 +1,4 @@
-"""Where results go: stdout, a file of data, a page, pictures, sidecars. Nothing of a user's is written over."""
+"""Writes results: to stdout, a data file, a page, pictures or sidecars. A user's own files are never overwritten."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONGEST_SIDES = {".jpg": 65_500, ".jpeg": 65_500, ".webp": 16_383}  # pixels tha
 MARK = "regiontalk"  # in the EXIF field Software of every picture that was drawn
 XMP = "xmp"
 FORMATS = (*exports.FORMATS, XMP)
-# How pages and files of data begin that we have written.
+# How pages and data files written by us begin.
 _OURS = re.compile(
     rb'\[?\s*\{"(schema": ?"regiontalk/|info": ?\{"description": ?"regiontalk )|path,width,height,x0,y0,'
     rb'|<!doctype html>(?s:.)*(<title>RegionTalk|name="generator" content="regiontalk)'
@@ -43,14 +43,14 @@ _OURS = re.compile(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What `-o`, `--json`, `--format` and `--force` ask for together."""
+    """The output, from `-o`, `--json`, `--format` and `--force`."""
 
     output: Path | None
     as_json: bool = False
     export: str | None = None
     force: bool = False
     shards: bool = False
-    """A folder that a cluster fills."""
+    """A folder that a cluster writes to."""
 
     def __post_init__(self) -> None:
         if self.shards and (self.output is None or self.as_json or self.export is not None):
@@ -59,7 +59,7 @@ class Wanted:
                 hint="-o FOLDER, without --json and --format",
             )
         if self.as_json and self.export is not None:
-            raise UsageError("--json and --format are two forms of the same data: give one")
+            raise UsageError("--json cannot be used with --format")
         if self.kind is None:
             raise UsageError(
                 f"{self.output}: cannot be written in this format",
@@ -81,7 +81,7 @@ class Wanted:
 
     @property
     def kind(self) -> str | None:
-        """What is written; nothing for stdout alone, None for what cannot be written."""
+        """The kind of output; empty for stdout only, None for what cannot be written."""
         if self.shards:
             return "shards"
         if self.export == XMP:
@@ -95,7 +95,7 @@ class Wanted:
 
     @property
     def folder(self) -> Path | None:
-        """Where pictures or sidecars go: what lies there is no photo to look at."""
+        """The folder of pictures or sidecars; pictures in it are not processed as photos."""
         return self.output if self.kind in ("pictures", "sidecars") else None
 
     @property
@@ -110,7 +110,7 @@ class Wanted:
 
     @property
     def prints(self) -> bool:
-        """With `-o` nothing is printed, but data that was asked for beside pictures or a page."""
+        """With `-o`, nothing is printed except data (--json, --format) in addition to pictures or a page."""
         return self.kind == "" or (self.is_data and self.kind in ("page", "picture", "pictures"))
 
     @property
@@ -120,10 +120,10 @@ class Wanted:
 
 @contextmanager
 def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()) -> Iterator[Put]:
-    """A function that takes each result to all places it should go to. Files are whole or not there.
+    """A function that writes each result to all outputs. Files are written atomically.
 
-    What cannot or must not be written is said here, before anything is computed. A result that cannot be written for
-    its photo's sake is an `InputError`. `finished` photos have their picture or sidecar already.
+    Outputs that cannot or must not be written are rejected here, before anything is computed. `InputError`: a result
+    cannot be written because of its photo. `finished` photos already have their picture or sidecar.
     """
     with _WRITERS[str(wanted.kind)](wanted, photos, finished) as write, _printing(wanted) as show:
 
@@ -165,7 +165,7 @@ def _data(wanted: Wanted, photos: Sequence[str], _: Container[str]) -> Iterator[
 
 @contextmanager
 def _array(write: Callable[[bytes], object]) -> Iterator[Put]:
-    """One JSON array, a photo a line."""
+    """One JSON array, one photo per line."""
     separators = iter([b"[\n"])
     yield lambda photo: write(next(separators, b",\n") + json_line(photo.to_dict()).rstrip(b"\n"))
     write(next(separators, b"") + b"\n]\n")
@@ -201,7 +201,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _picture_name(photo: str, names: FreeNames) -> str:
-    """The photo's name, as .jpg if it is of a kind that is only read; x-2.jpg for a second x.jpg."""
+    """The photo's name, as .jpg if its format cannot be written; x-2.jpg for a second x.jpg."""
     path = Path(photo)
     return names.take(path.stem, path.suffix) if path.suffix.lower() in PICTURES else names.take(path.name, ".jpg")
 
@@ -216,10 +216,12 @@ def _save_picture(photo: Result, target: Path) -> None:
 
 
 def save_picture(picture: Image.Image, target: Path) -> None:
-    """With our mark in it, by which it may be replaced later."""
+    """With our mark in it, so that a later run may replace it."""
     longest = LONGEST_SIDES.get(target.suffix.lower())
     if longest is not None and max(picture.size) > longest:
-        raise OutputError(f"{target}: {target.suffix} holds at most {longest:,} pixels a side", hint="PNG holds more")
+        raise OutputError(
+            f"{target}: {target.suffix} allows at most {longest:,} pixels per side", hint="PNG allows more"
+        )
     exif = Image.Exif()
     exif[ExifTags.Base.Software] = MARK
     with replacing(target) as partial:
@@ -284,16 +286,16 @@ def _printing(wanted: Wanted) -> Iterator[Put]:
 
 
 def spare(targets: Sequence[Path], photos: Sequence[str], force: bool) -> None:
-    """Never onto a photo that is read, nor onto a pipe or a device; onto a file that is not ours only by `force`."""
+    """Never overwrites a photo that is read, a pipe or a device; a file that is not ours only with `force`."""
     originals = {_identity(photo) for photo in photos}
     for target in targets:
         if not os.path.lexists(target):
             continue
         if _identity(target) in originals or (target.exists() and not target.is_file()):
-            raise UsageError(f"{target}: is there already and will not be written over", hint="give another place")
+            raise UsageError(f"{target}: already exists and will not be overwritten", hint="give another place")
         if not force and not _is_ours(target):
             raise UsageError(
-                f"{target}: is there already and will not be written over",
+                f"{target}: already exists and will not be overwritten",
                 hint="another name, or --force to replace it",
             )
 
@@ -307,12 +309,12 @@ def _identity(path: str | Path) -> object:
 
 
 def _is_ours(target: Path) -> bool:
-    """Whether we wrote a file, or nothing is in it."""
+    """Whether we wrote a file, or it is empty."""
     try:
         if target.suffix.lower() in PICTURES:
             return Photo(target, Limits(megapixels=MOST_MEGAPIXELS)).software == MARK
         with open_file(target) as file:
             head = file.read(4096)
-    except Exception:  # whatever it is, it is not ours
+    except Exception:  # not a picture of ours
         return False
     return not head or _OURS.match(head) is not None

@@ -1,4 +1,4 @@
-"""Results for people on a terminal, and as lines for a pipe."""
+"""Results as tables for a terminal, and as lines for a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regiontalk.types import Alignment, AltText, BoxXYXY, Description, Finding, 
 
 
 def print_lines(photo: ImageRegions | Description | AltText) -> None:
-    """A line for each region, sentence or text: the photo's path first, tabs between; a confidence is last."""
+    """A line for each region, sentence or text, separated by tabs: the photo's path first, a confidence last."""
     if isinstance(photo, ImageRegions):
         rows = [[f"{one.score:.2f}", one.caption, _box(one.xyxy), *_confidence(one)] for one in _likely(photo)]
     elif isinstance(photo, Description):
@@ -56,7 +56,7 @@ def print_findings(found: Sequence[Finding]) -> None:
 
 
 def _likely(photo: ImageRegions) -> list[Region]:
-    """As in pictures; all that the model was asked for if words may be anything."""
+    """The regions shown in pictures; without a limit on the confidence, all regions."""
     threshold = photo.shown.threshold if photo.shown.confidence else 0.0
     return replace(photo.shown, threshold=threshold, top=None).at_first(photo.regions)
 
@@ -70,7 +70,7 @@ def _sentences(photo: Description) -> tuple[Sentence, ...]:
 
 
 def _box(box_xyxy: BoxXYXY) -> str:
-    """As --boxes takes it."""
+    """In the format of --boxes."""
     return ",".join(f"{side:.0f}" for side in box_xyxy)
 
 

@@ -1,4 +1,4 @@
-"""`regiontalk search`: photos by what is in them."""
+"""`regiontalk search`: finds photos by their content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @store_option
 @model_option
 @device_option
-@click.option("-o", "--output", type=PLACE, help="Write what was found to a page (.html), or to a folder of pictures.")
+@click.option("-o", "--output", type=PLACE, help="Write the results to a page (.html), or to a folder of pictures.")
 @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
@@ -54,7 +54,7 @@ def command(
 ) -> None:
     """Find photos in DIR (default: the current folder) that show what PHRASE says.
 
-    Index the folder first (`regiontalk index`). The index of DIR is used, or that of the nearest folder above it. With
+    Index the folder first (`regiontalk index`). The index of DIR is used, or that of its nearest parent folder. With
     --store, all photos of the database are searched, or those below DIR.
 
     \b
@@ -76,7 +76,7 @@ def command(
     else:
         boxes = None if box is None else read_boxes(box).of(like)
         if boxes is not None and len(boxes) != 1:
-            raise UsageError(f"--box: {len(boxes)} boxes; one is searched for")
+            raise UsageError(f"--box: {len(boxes)} boxes; give one")
         found = index.like(like, None if boxes is None else boxes[0], **limits)  # type: ignore[arg-type]
     index.close()
     _show(found, wanted)
@@ -86,7 +86,7 @@ def command(
 def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[str, str]:
     """The phrase and the folder."""
     if box is not None and like is None:
-        raise UsageError("--box is a part of a photo", hint="--like PHOTO names it")
+        raise UsageError("--box needs a photo", hint="give it with --like PHOTO")
     words = given if like is None else ("", *given)
     if not 1 <= len(words) <= 2:
         expected = "a phrase and perhaps a folder" if like is None else "at most a folder"
@@ -97,7 +97,7 @@ def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[s
 def _find_index(
     folder: str, place: Path | None, store: str | None, model: Path | None, device: str
 ) -> tuple[Index, str]:
-    """The index, and where in it the folder is."""
+    """The index, and the folder's path in it."""
     from regiontalk.search.index import Index
 
     # without --model, the index says which of the package's models it is
@@ -123,7 +123,7 @@ def _show(found: Hits, wanted: outputs.Wanted) -> None:
 
 
 def _cells(hit: Hit) -> tuple[str, str]:
-    """Score, and for each region the words that found it and its caption."""
+    """Score, and for each region the words that match it and its caption."""
     pairs = zip(hit.labels(), hit.regions, strict=True)
     return f"{hit.score:.2f}", "; ".join(f"{label} ({region.caption or 'the whole photo'})" for label, region in pairs)
 
@@ -134,5 +134,5 @@ def _notes(found: Hits, quiet: bool) -> None:
     if not found.searched:
         console.message("no photo to search", quiet)
     elif not found.hits:
-        best = "" if found.closest is None else f"; the nearest scores {found.closest:.2f}: --threshold 0 shows it"
-        console.message(f"nothing like it in {console.count(found.searched, 'photo')}{best}", quiet)
+        best = "" if found.closest is None else f"; the best score is {found.closest:.2f}: --threshold 0 shows it"
+        console.message(f"no match in {console.count(found.searched, 'photo')}{best}", quiet)

@@ -25,7 +25,7 @@ def _limit_option(name: str, field: str, most: float, default: float, help: str)
 @place_option
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: choose a free port.")
 @click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="A host name to accept.")
 @click.option(
     "--model",
@@ -35,16 +35,17 @@ def _limit_option(name: str, field: str, most: float, default: float, help: str)
 )
 @click.option("-j", "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes for photos.")
 @max_megapixels_option
-@_limit_option("--max-megabytes", "megabytes", 1000, 25.0, "Refuse larger uploads.")
-@_limit_option("--timeout", "seconds", 3600, 20.0, "Seconds that an upload may take, and the work on one photo.")
+@_limit_option("--max-megabytes", "megabytes", 1000, 25.0, "Reject larger uploads.")
+@_limit_option(
+    "--timeout", "seconds", 3600, 20.0, "Time limit in seconds for an upload, and for the work on one photo."
+)
 @click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
 def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> None:
     """Run the web page and the HTTP API. With DIR, its photos can be searched.
 
-    When it starts, the server brings the index of DIR up to date. With --store it does not: `regiontalk index DIR
-    --store` does, and any number of servers can search that database. Only this machine can reach the server, unless
-    --host says otherwise.
+    When it starts, the server updates the index of DIR. With --store it does not: `regiontalk index DIR --store` does,
+    and any number of servers can search that database. Without --host, only this machine can reach the server.
     """
     console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run
@@ -55,14 +56,14 @@ def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> 
     if settings.store is not None:
         console.need("postgres", "an index in PostgreSQL", "psycopg", "pgvector")
         if settings.folder is None:
-            raise UsageError("--store without a folder", hint="name the one whose photos are served: DIR")
+            raise UsageError("--store without a folder", hint="give the folder of the photos: DIR")
     if settings.folder is not None:
         check_folder(settings.folder)
 
     def ready(address: str) -> None:
         console.message(f"{address}  (Ctrl-C ends it)", quiet)
         if settings.host not in ("127.0.0.1", "localhost", "::1"):
-            console.message("whoever reaches this address sees the photos: nobody has to log in", quiet)
+            console.message("everyone who can reach this address can see the photos: there is no login", quiet)
         if show:
             webbrowser.open(address)
 

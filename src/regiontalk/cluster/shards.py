@@ -75,7 +75,9 @@ class Shards:
             return
         names = {info.base_name for info in system.get_file_info(fs.FileSelector(folder))}
         if names - {DONE, ABOUT + PARTIAL}:
-            raise UsageError(f"{self.place}: is there already and is not ours", hint="-o names another folder")
+            raise UsageError(
+                f"{self.place}: already exists and was not written by regiontalk", hint="-o names another folder"
+            )
         self._write(system, about, asked)
 
     def write(self, photos: Sequence[str], results: Sequence[Mapping[str, Any]], skipped: Mapping[str, str]) -> None:
