@@ -1,4 +1,4 @@
-"""RegionTalk: the parts of a photo worth talking about, and what to say of each."""
+"""RegionTalk: finds and captions the regions of photos, aligns sentences with them, and searches photos."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`Model` and `Index` are imported when they are asked for: numpy and Pillow would slow `--help` down."""
+    """`Model` and `Index` are imported when they are first used: numpy and Pillow would slow `--help` down."""
     if name == "Model":
         from regiontalk.model import Model
 

@@ -17,7 +17,7 @@ from regiontalk.errors import UsageError
 Colour = tuple[int, int, int]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
-# Light colours: black words stand out on each of them, and each of them on dark paper.
+# Light colours: black text is readable on each of them, and each is visible on a dark background.
 PALETTE: list[Colour] = [
     (255, 107, 107),
     (88, 214, 110),
@@ -75,7 +75,7 @@ def draw_regions(photo: Image.Image, boxes_xyxy: ArrayLike, captions: Sequence[s
 
 
 def draw_sentence(photo: Image.Image, sentence: str) -> Image.Image:
-    """The photo on a taller sheet, with the sentence below it."""
+    """The photo with the sentence below it."""
     return _with_text_below(photo.convert("RGB"), [(word, PAPER) for word in sentence.split()])
 
 
@@ -126,10 +126,10 @@ def contact_sheet(pictures: Sequence[Image.Image], titles: Sequence[str], column
 def place_labels(
     wishes: Sequence[Rectangle], labels: Sequence[tuple[int, int]], size: tuple[int, int]
 ) -> list[Rectangle]:
-    """Where labels of the given (width, height) go, one for each wished-for box, on an image of `size`.
+    """The places of labels of the given (width, height), one for each box, on an image of `size`.
 
-    In turn each takes the first free place at a corner of its box, else the nearest free place on the
-    image; only where none is left does it cover another. No label may be larger than the image.
+    Each label takes the first free place at a corner of its box, else the nearest free place on the image; it covers
+    another label only if no place is free. No label may be larger than the image.
     """
     placed: list[Rectangle] = []
     for box, (width, height) in zip(wishes, labels, strict=True):
@@ -140,7 +140,7 @@ def place_labels(
 
 
 def wrap(text: str, font: Font, width: int, most_lines: int) -> list[str]:
-    """Text in lines of at most `width` pixels; what does not fit ends in an ellipsis."""
+    """Text in lines of at most `width` pixels; text that does not fit ends in an ellipsis."""
     lines: list[str] = []
     words = text.split()
     while words:
@@ -164,7 +164,7 @@ def _shorten(line: str, font: Font, width: int) -> str:
 
 
 def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) -> Image.Image:
-    """The picture on a taller sheet, with words in lines below it, each on a plate of its colour."""
+    """The picture with lines of words below it, each word on a plate of its colour."""
     font = ImageFont.load_default(size=1.2 * _font_size(picture.size))
     height = _line_height(font)
     margin, gap, row = height // 2, max(1, height // 7), height + height // 2
@@ -189,7 +189,7 @@ def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) 
 
 
 def faded(colour: Colour, strength: float) -> Colour:
-    """The colour at full strength, nearly that of the paper at none."""
+    """The colour at strength 1, almost that of the background at 0."""
     share = 0.15 + 0.85 * min(max(strength, 0.0), 1.0)
     red, green, blue = (round(share * c + (1 - share) * p) for c, p in zip(colour, PAPER, strict=True))
     return red, green, blue
@@ -207,7 +207,7 @@ def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:
 
 
 def _draw_boxes(picture: Image.Image, outlines: Sequence[Rectangle]) -> None:
-    """The largest first, so that no outline hides a smaller one; each with a dark edge, to be seen on any photo."""
+    """The largest first, so that no outline hides a smaller one; each with a dark edge, to be visible on any photo."""
     pencil = ImageDraw.Draw(picture)
     thickness = max(2, round(max(picture.size) / 350))
     edge = max(1, thickness // 3)
@@ -239,7 +239,7 @@ def _draw_labels(picture: Image.Image, outlines: Sequence[Rectangle], texts: Seq
 
 
 def _font_size(picture: tuple[int, int], labels: int = 1) -> float:
-    """A 56th of the photo's long side, as large photos are looked at shrunk; smaller in a crowd."""
+    """1/56 of the photo's long side, because large photos are viewed at a reduced size; smaller for many regions."""
     crowding = min(1.0, sqrt(12 / max(labels, 1)))
     return max(12.0, max(picture) / 56 * crowding)
 
@@ -250,7 +250,7 @@ def _label_size(lines: Sequence[str], font: Font, padding: int) -> tuple[int, in
 
 
 def _fits(size: tuple[int, int], picture: tuple[int, int]) -> bool:
-    """A picture too small for a label, or a label without a text, goes without."""
+    """No label if the picture is too small for it, or if it has no text."""
     return 2 < size[0] <= picture[0] and 2 < size[1] <= picture[1]
 
 
@@ -299,7 +299,7 @@ def _colour(number: int) -> Colour:
 
 
 def ink(plate: Colour) -> Colour:
-    """Black or white, whichever stands out more from the plate: by at least 4.5:1."""
+    """Black or white, whichever has the higher contrast with the plate: at least 4.5:1."""
     return max(BLACK, WHITE, key=lambda colour: contrast(colour, plate))
 
 

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and read with limits."""
+"""Files: written atomically, and read with limits."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Limits, so that a broken or hostile file fills neither memory nor time.
+# Limits, so that a broken or hostile file takes neither too much memory nor too much time.
 LONGEST_LINE = 1 << 24  # bytes
-LARGEST_FILE = 1 << 28  # bytes of a file that is read as a whole
+LARGEST_FILE = 1 << 28  # bytes of a file that is read into memory
 MOST_UNPACKED = 300  # times the size of a compressed file of lines, where that is more than LARGEST_FILE
 MOST_DIGITS = 300  # of an integer: it still is a float
-DEEPEST = 100  # lists and objects within each other
+DEEPEST = 100  # nested lists and objects
 TOO_DEEP = f"lists and objects are nested more than {DEEPEST} deep"
 LONGEST_NAME = 200  # bytes of a file name that we choose, before its ending
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what the system says when there is no room
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 
 _PARTIAL = ".regiontalk-*.partial*"
 
 
 def cache_folder() -> Path:
-    """`REGIONTALK_CACHE`, or `regiontalk` in the system's place for caches. It may not exist yet."""
+    """`REGIONTALK_CACHE`, or `regiontalk` in the system's cache folder. It may not exist yet."""
     import platformdirs
 
     chosen = os.environ.get("REGIONTALK_CACHE")
@@ -55,7 +55,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path` that takes its place when the block ends well, and goes when not."""
+    """A new file next to `path`, which replaces it when the block ends without error, and is deleted otherwise."""
     with writing(path):
         if path.exists() and not path.is_file():
             raise OutputError(f"{path}: cannot be written: not a file")
@@ -67,10 +67,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
-    """A new folder beside `path` that takes its place when the block ends well, and goes when not.
+    """A new folder next to `path`, which replaces it when the block ends without error, and is deleted otherwise.
 
-    A folder that is there already is replaced if it is empty, or if `replace` says so and it is still as it was at the
-    beginning. One that appears in the meantime is never replaced.
+    An existing folder is replaced if it is empty, or with `replace` if it has not changed since the beginning. A folder
+    that appears in the meantime is never replaced.
     """
     with writing(path):
         _restore(path)
@@ -86,13 +86,13 @@ def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
 
 
 class FreeNames:
-    """Gives file names of which none is there twice, not even in other capitals, and none is too long."""
+    """Gives unique file names, also if case is ignored, none of them too long."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def take(self, stem: str, suffix: str = "") -> str:
-        """`stem` + `suffix`; with a number between them where that is taken."""
+        """`stem` + `suffix`; with a number between them if that name is taken."""
         encoded = os.fsencode(stem)
         stem = stem if len(encoded) <= LONGEST_NAME else encoded[:LONGEST_NAME].decode(errors="ignore")
         first = name = f"{stem}{suffix}"
@@ -104,7 +104,7 @@ class FreeNames:
 
 
 def json_file(value: Mapping[str, Any]) -> bytes:
-    """A whole JSON file, for people to read as well."""
+    """Writes an indented JSON file."""
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
 
 
@@ -117,7 +117,7 @@ def json_line(value: Mapping[str, Any]) -> bytes:
 
 
 def write_json_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> int:
-    """Writes a file of JSON lines, whole or not at all, gzipped if its name ends in `.gz`; how many lines."""
+    """Writes a file of JSON lines atomically, gzipped if its name ends in `.gz`; returns the number of lines."""
     count = 0
     with replacing(path) as partial, (gzip.open if path.suffix == ".gz" else open)(partial, "wb") as file:
         for value in values:
@@ -132,7 +132,7 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Says which file could not be written, whatever the reason. A closed pipe is somebody else's."""
+    """Raises an error that names the file if it cannot be written. A closed pipe is handled elsewhere."""
     try:
         yield
     except BrokenPipeError:
@@ -142,7 +142,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def output_error(place: object, error: OSError, hint: str | None = None) -> OutputError:
-    """The error to raise where something cannot be written; a full disk is the same one everywhere."""
+    """The error for something that cannot be written; a full disk has the same error everywhere."""
     if error.errno is not None and error.errno in FULL:
         return DiskFull(f"{place}: cannot be written: {os.strerror(error.errno)}", hint=hint)
     return OutputError(f"{place}: cannot be written: {error.strerror or error}", hint=hint)
@@ -150,14 +150,14 @@ def output_error(place: object, error: OSError, hint: str | None = None) -> Outp
 
 @contextmanager
 def _partial(path: Path, create: Callable[[Path], object]) -> Iterator[Path]:
-    """A new file or folder beside `path`, locked so that other processes do not take it for a leftover."""
+    """A new file or folder next to `path`, locked so that other processes do not delete it as a leftover."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(path.parent)
     while True:
         partial = path.with_name(f".regiontalk-{secrets.token_hex(6)}.partial{path.suffix[:16]}")
         create(partial)
         lock = _lock(partial)
-        if partial.exists():  # unless another process was quicker than the lock
+        if partial.exists():  # unless another process deleted it before it was locked
             break
     try:
         yield partial
@@ -173,7 +173,7 @@ def _create_file(path: Path) -> None:
 
 @functools.cache
 def _remove_leftovers(folder: Path) -> None:
-    """Deletes what killed processes left in a folder, once in a process."""
+    """Deletes what killed processes left in a folder, once per process."""
     for partial in folder.glob(_PARTIAL) if fcntl else ():
         with suppress(OSError):
             lock = _lock(partial, wait=False)  # fails if its process lives
@@ -182,7 +182,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _lock(path: Path, wait: bool = True) -> Any:
-    """An open handle that holds the lock, None where the system has no such locks."""
+    """An open handle that holds the lock; None if the system has no such locks."""
     if not fcntl:
         return None
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -207,7 +207,7 @@ def _flush(path: Path) -> None:
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """What changes when a folder is another one or gets other files; None for no folder or an empty one."""
+    """A value that changes when the folder is replaced or its files change; None for no folder or an empty one."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return None
     status = path.stat()
@@ -232,7 +232,7 @@ def _put_in_place(partial: Path, path: Path, before: tuple[int, int] | None) -> 
     if now is not None and now != before:
         raise UsageError(f"{path}: another program wrote it in the meantime; it was not replaced")
     if now is not None and _exchange(partial, path):
-        return  # `partial` is the old one now, and goes
+        return  # `partial` is the old folder now, and is deleted
     if now is not None:
         path.rename(_aside(path))
     elif path.is_dir():
@@ -242,7 +242,7 @@ def _put_in_place(partial: Path, path: Path, before: tuple[int, int] | None) -> 
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Two folders change their names at once, where the system can do that: at every moment one of them is there."""
+    """Exchanges two folders atomically if the system can do that, so that `path` always exists."""
     try:
         rename = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError, TypeError):  # not Linux
@@ -256,9 +256,9 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def open_file(path: Path, largest: int | None = None) -> io.BufferedReader:
-    """A file to read. A folder, a pipe or a device in its place is refused before it is opened: nothing here waits.
+    """Opens a file to read. Folders, pipes and devices are rejected before they are opened, so this never blocks.
 
-    One of more than `largest` bytes is refused as well.
+    Files of more than `largest` bytes are rejected too.
     """
     try:
         status = path.stat()
@@ -273,14 +273,14 @@ def open_file(path: Path, largest: int | None = None) -> io.BufferedReader:
 
 
 def kind_of_file(mode: int) -> str:
-    """What `stat` found where a file should be."""
+    """The kind of file that `stat` found, in words."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 @contextmanager
 def _unpacked(path: Path, largest: int | None = None) -> Iterator[BinaryIO]:
-    """A file to read, decompressed if its name ends in `.gz`; one that is damaged is named."""
+    """Opens a file to read, decompressed if its name ends in `.gz`; errors of damaged files name it."""
     with open_file(path, largest) as file:
         try:
             yield gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file  # type: ignore[misc]
@@ -312,7 +312,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def read_object_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file of JSON lines; those of a JSON array with an object a line too, as `-o x.json` writes it."""
+    """The lines of a file of JSON lines, or of a JSON array with one object per line, as `-o x.json` writes it."""
     for number, line in read_lines(path):
         text = line.strip()
         if text not in (b"[", b"]"):
@@ -345,8 +345,8 @@ def read_toml(path: Path, error: type[RegionTalkError] = DataError) -> dict[str,
 
 
 def parse_json(data: bytes, place: str) -> Any:
-    """The value of a JSON text in UTF-8. Refused: NaN and infinity, which JSON does not have, numbers too large for
-    a float, and what is nested too deeply to work with."""
+    """The value of a JSON text in UTF-8. Rejected: NaN and infinity, which JSON does not have, numbers too large for
+    a float, and values that are nested too deeply."""
     shape = data.translate(_DIGITS, b"+")
     large = b"0" * (MOST_DIGITS + 1) in shape or b"0e000" in shape
     hooks: dict[str, Any] = {"parse_int": _parse_int, "parse_float": _parse_float} if large else {}  # slow

@@ -1,6 +1,6 @@
 """From a photo's bytes to the network's input: the only pre-processing, for training and inference alike.
 
-source -> limits (`image_limits`) -> decoder, as small as it may be -> upright sRGB -> long side -> CHW floats
+source -> limits (`image_limits`) -> decoder, at a reduced size if possible -> upright sRGB -> long side -> CHW floats
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Work = Callable[[Image.Image, bool], Result]
 PhotoSource = str | Path | bytes | bytearray | memoryview | IO[bytes] | Image.Image | NDArray[Any]
 
 SHORTEST_SIDE = 16  # pixels: one cell of a stride-16 feature map
-GREY = 127  # the padding: near the mean of photos, so that it excites little
+GREY = 127  # the padding: near the mean of photos, so that activations stay small
 
-_REDUCING_GAP = 2  # a photo that is decoded smaller stays so many times larger than the size it is resized to
-_QUICK_PIXELS = 2_000_000  # that are decoded in some hundredths of a second
+_REDUCING_GAP = 2  # a reduced photo is still at least this many times larger than the size it is resized to
+_QUICK_PIXELS = 2_000_000  # decoded in some hundredths of a second
 _PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 _UPRIGHT = {
@@ -52,8 +52,8 @@ _UPRIGHT = {
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
-# Larger than what malloc keeps for later (32 MB): the memory of a large photo goes back to the system at once, where
-# every worker would otherwise keep its own.
+# Larger than what malloc keeps for reuse (32 MB), so that the memory of a large photo goes back to the system at once.
+# Otherwise every worker would keep it.
 _imaging.set_block_size(1 << 26)
 
 
@@ -78,7 +78,7 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True)
 class Photo:
-    """A photo that is opened when it is needed, and as large as it is needed. It holds what was given, no pixels.
+    """A photo that is opened when it is needed, and only as large as needed. It holds the source, no pixels.
 
     `source` is a path, the bytes of a file, a PIL image, or an array: (H, W), (H, W, 3) or (H, W, 4), 8-bit, 16-bit or
     floats from 0 to 1. Of several frames the first is used.
@@ -89,42 +89,42 @@ class Photo:
 
     @classmethod
     def of(cls, source: PhotoSource, limits: Limits) -> Photo:
-        """Reads an open file at once: nobody knows where it stands later, nor what a buffer holds."""
+        """Reads an open file at once, because its position or a buffer's content may change later."""
         if isinstance(source, (bytearray, memoryview)):
             source = bytes(source)
         return cls(_read(source, limits) if hasattr(source, "read") else source, limits)
 
     def check(self) -> None:
-        """Fails where the photo cannot be opened. Where that would take long, no more than its header is read."""
+        """Raises an error if the photo cannot be opened. If decoding would take long, only the header is read."""
         self._use(_decode_if_quick)
 
     def open(self) -> Image.Image:
-        """Upright (EXIF-oriented) sRGB, transparency laid over white."""
+        """Upright (EXIF-oriented) sRGB, transparency on white."""
         return self._opened(None).image
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the upright photo, at the price of its smallest decoding."""
+        """Width and height of the upright photo; it is decoded at the smallest size."""
         return self._opened(SHORTEST_SIDE).photo_size
 
     @property
     def taken(self) -> str | None:
-        """When the camera took it, "2021-05-30T18:05:12" by its own clock; None where the photo does not say."""
+        """When the camera took it, "2021-05-30T18:05:12" by its own clock; None if the photo does not have it."""
         return self._use(lambda image, _: _taken(image))
 
     @property
     def orientation(self) -> int:
-        """EXIF's, 1 (as it is) to 8; `open` and all others have turned the photo by it."""
+        """The EXIF orientation, 1 (upright) to 8; all other methods have already applied it."""
         return self._use(lambda image, _: _orientation(image))
 
     @property
     def software(self) -> object:
-        """What wrote the photo, as EXIF says; None where it says nothing."""
+        """The program that wrote the photo, from EXIF; None if it is not there."""
         return self._use(lambda image, _: _exif(image).get(ExifTags.Base.Software))
 
     def resized(self, long_side: int) -> Resized:
-        """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is decoded smaller where
-        its format can, and never held at its full size in RGB.
+        """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is decoded at a reduced
+        size if its format supports it, and never held at its full size in RGB.
         """
         image, photo_size = self._opened(long_side)
         return Resized(_resized_pixels(image, resized_size(*photo_size, long_side)), photo_size)
@@ -137,7 +137,7 @@ class Photo:
         return Opened(image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0), photo_size)
 
     def _opened(self, long_side: int | None) -> Opened:
-        """`long_side`: what the photo is going to be resized to; None: it is decoded whole."""
+        """`long_side`: the size that the photo will be resized to; None: it is decoded at full size."""
         return self._use(lambda image, ours: _upright_srgb(image, ours, long_side))
 
     def _use(self, work: Work[Result]) -> Result:
@@ -192,8 +192,8 @@ def pad_together(photos: Sequence[NDArray[np.uint8]], multiple: int) -> NDArray[
 def to_input(pixels: NDArray[np.uint8], multiple: int = 1) -> NDArray[np.float32]:
     """Pixels (H, W, 3) as the network's input (3, H', W'): RGB from 0 to 255.
 
-    Padded with grey at right and bottom to multiples of `multiple`. Mean and standard deviation are
-    taken off inside the network, so that an exported graph carries its own.
+    Padded with grey at right and bottom to multiples of `multiple`. The network itself normalises by mean and standard
+    deviation, so that they are part of an exported graph.
     """
     height, width, channels = pixels.shape
     padded = np.full((channels, _round_up(height, multiple), _round_up(width, multiple)), GREY, dtype=np.float32)
@@ -213,7 +213,7 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
-    """Never blocks: pipes and devices are refused by their kind, before they are opened."""
+    """Never blocks: pipes and devices are rejected before they are opened."""
     if _URL.match(str(path)):
         raise ImageError(f"{name}: an address, not a file; addresses are not fetched", hint="download the photo first")
     try:
@@ -231,7 +231,7 @@ def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]
 
 
 def _read(file: Any, limits: Limits) -> bytes:
-    """An open file's bytes from where it stands; no more of them than show that it is too large."""
+    """The bytes of an open file from its current position; reading stops once the file is known to be too large."""
     try:
         data = b"" if isinstance(file, io.TextIOBase) else file.read(int(limits.megabytes * 1e6) + 1)
     except (OSError, ValueError) as error:  # ValueError: it was closed, or is open for writing
@@ -249,7 +249,7 @@ def _undecoded(source: bytes | IO[bytes] | Image.Image | NDArray[Any], limits: L
     if isinstance(source, bytes):
         if len(source) > limits.megabytes * 1e6:
             size = f"{len(source) / 1e6:.1f} MB, more than {limits.megabytes:g} MB"
-            raise ImageTooLarge(size, hint="a file that is given by its path may be larger")
+            raise ImageTooLarge(size, hint="a file given by its path may be larger")
         source = io.BytesIO(source)
     return _identify(source, limits)
 
@@ -306,7 +306,7 @@ def _identify(file: IO[bytes], limits: Limits) -> Image.Image:
         raise ImageError("empty")
     name = image_limits.format_of(header)
     if name is None:
-        raise UnsupportedImage("not a photo of a known kind", hint="known: " + ", ".join(image_limits.FORMATS))
+        raise UnsupportedImage("not a photo of a supported type", hint="known: " + ", ".join(image_limits.FORMATS))
     image_limits.check_structure(file, name, limits)
     formats = [name]
     if name == "HEIF":
@@ -337,9 +337,9 @@ def _decode_if_quick(image: Image.Image, ours: bool) -> None:
 
 
 def _draft(image: Image.Image, size: tuple[int, int]) -> int:
-    """Has a JPEG decoded at 1/2, 1/4 or 1/8 of its size, no smaller than `size`; other formats cannot do that.
+    """Makes the decoder reduce a JPEG to 1/2, 1/4 or 1/8 of its size, not below `size`; other formats cannot do that.
 
-    Returns how many pixels the decoder holds: of a progressive JPEG all, at whatever size it is decoded.
+    Returns how many pixels the decoder holds in memory: for a progressive JPEG always all.
     """
     whole = image.width * image.height
     image.draft(None, size)
@@ -347,7 +347,7 @@ def _draft(image: Image.Image, size: tuple[int, int]) -> int:
 
 
 def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Opened:
-    """Upright sRGB: whole, or where it is much larger than `long_side`, at least twice that."""
+    """Upright sRGB: at full size, or if it is much larger than `long_side`, at least twice that."""
     width, height = image.size
     reduction, pixels = (1, 1), width * height
     if long_side is not None:
@@ -360,10 +360,10 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
         orientation = _orientation(image)
         photo = to_srgb(loaded, reduction)
         if ours:
-            image.close()  # its pixels go before those of the next photo come
+            image.close()  # frees its pixels before the next photo is decoded
     if orientation in _UPRIGHT:
         photo = photo.transpose(_UPRIGHT[orientation])
-    photo.info = {}  # a result that is opened again must not be turned or converted again
+    photo.info = {}  # otherwise the result would be turned or converted again when it is reopened
     return Opened(photo, (height, width) if orientation in SIDEWAYS else (width, height))
 
 
@@ -372,7 +372,7 @@ def _orientation(image: Image.Image) -> int:
     try:
         found = int(_exif(image).get(ExifTags.Base.Orientation, 1))
         return found if 1 <= found <= 8 else 1
-    except Exception:  # broken metadata is no reason to refuse the pixels
+    except Exception:  # broken metadata is no reason to reject the photo
         return 1
 
 
@@ -390,13 +390,13 @@ def _exif(image: Image.Image) -> Image.Exif:
 
 
 def _short_line(text: str) -> str:
-    """Names and messages come from outside: no line breaks, no control characters, not too long."""
+    """Without line breaks and control characters, and shortened, because names and messages come from users' files."""
     printable = one_line(text)
     return printable if len(printable) <= 300 else printable[:300] + "…"
 
 
 class _Decoding:
-    """A photo waits for its turn while others that are being decoded have so many pixels together."""
+    """Limits how many pixels all threads decode at the same time; a photo waits until there is room."""
 
     def __init__(self, pixels: int) -> None:
         self._pixels, self._taken, self._changed = pixels, 0, threading.Condition()

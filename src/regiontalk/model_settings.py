@@ -1,4 +1,4 @@
-"""How a model and its heads are used: what `model.json` says beside what they are. `regiontalk fit` fits most of it."""
+"""Inference settings of a model and its heads, stored in `model.json`. `regiontalk fit` fits most of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_WORDS = 1_000  # of a caption or sentence
 
 @dataclass(frozen=True)
 class FindConfig:
-    """How likely a region shows a phrase (see `finder`). `regiontalk fit` fits it. Without a fit, regions come in a
-    good order and scores mean little."""
+    """How likely a region shows a phrase (see `finder`). `regiontalk fit` fits it. Without a fit, the order of regions
+    is good, but scores are not probabilities."""
 
     fit: float = 0.0
     """Of how well the phrase's words fit the region …"""
@@ -32,7 +32,7 @@ class FindConfig:
     bias: float = 0.0
     """… these make the probability that the chosen region shows the phrase."""
     likely: float = 0.0
-    """Below this probability a phrase is not there."""
+    """Below this probability a phrase is reported as absent."""
 
     def __post_init__(self) -> None:
         check_range(0, fit=self.fit, likelihood=self.likelihood, place=self.place, photo=self.photo, choice=self.choice)
@@ -45,32 +45,32 @@ class PredictionConfig:
     the release's."""
 
     proposals: int = 300
-    """So many proposals survive the first NMS and are recognised."""
+    """The number of proposals that are kept after the first NMS and recognised."""
     candidates: int = 6000
-    """So many of the best proposals go into the first NMS."""
+    """The number of best proposals that go into the first NMS."""
     proposal_nms: float = 0.7
     """IoU above which the first NMS drops the worse proposal."""
     final_nms: float = 0.3
-    """The same of the second NMS, over recognised regions."""
+    """The same for the second NMS, over recognised regions."""
     longest: int = 15
-    """Words in a caption, at most."""
+    """Maximum number of words in a caption."""
     score: str = "final"
-    """`final`: the recognition network's score. `product`: times the proposal's. `proposal`: the proposal's alone, of a
-    network that has learned no score."""
+    """`final`: the recognition network's score. `product`: that times the proposal's. `proposal`: only the proposal's,
+    for a network without a recognition score."""
     caption_weight: float = 0.0
-    """The score of a region that survives NMS is multiplied with exp(this · mean log-probability of its caption's
-    words). Where there is a ranking, it matters for given boxes alone."""
+    """The score of a region that survives NMS is multiplied by exp(this · mean log-probability of its caption's
+    words). With a ranking, it is used for given boxes only."""
     calibration: Calibration = UNCHANGED
     """a, b and c that turn the score into a probability (see `calibration`)."""
     ranking: Ranking | None = None
-    """What scores the regions that survive NMS, in place of `score` and `caption_weight`. Given boxes are scored
-    without it."""
+    """Scores the regions that survive NMS, instead of `score` and `caption_weight`. Given boxes are scored without
+    it."""
     confidence: Confidence | None = None
     """How likely captions are right (see `confidence`)."""
     find: FindConfig | None = None
     """How likely regions show a given phrase."""
     find_indexed: FindConfig | None = None
-    """The same for the regions that an index keeps, by alignment alone."""
+    """The same for the regions of an index, by alignment only."""
 
     def __post_init__(self) -> None:
         check_range(1, 10_000, proposals=self.proposals)
@@ -86,17 +86,17 @@ class PredictionConfig:
 
 @dataclass(frozen=True)
 class SentencePredictionConfig:
-    """How the head `sentence` is used; to be chosen on dev photos."""
+    """Settings of the head `sentence`, chosen on dev photos."""
 
     longest: int = 20
-    """Words in a sentence, at most."""
+    """Maximum number of words in a sentence."""
     beam: int = 7
-    """Sentences searched at a time."""
+    """Beam width."""
     length_penalty: float = 1.0
-    """α of `decoding.Rules`: more of it gives longer sentences."""
+    """α of `decoding.Rules`: larger values give longer sentences."""
     alignment_weight: float = 0.0
-    """Not 0: of the sentences that the search finds, the one is said whose score and this times how well the head
-    `words` finds it in the photo are the most together."""
+    """Not 0: the sentences of the beam search are reranked by their score plus this times how well they fit the photo
+    by the head `words`."""
 
     def __post_init__(self) -> None:
         check_range(1, MOST_WORDS, longest=self.longest)
@@ -107,17 +107,17 @@ class SentencePredictionConfig:
 @dataclass(frozen=True)
 class SearchConfig:
     """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l + bias). f: how well the phrase's
-    words fit the photo's regions on average; c: the share of its words in the photo's captions; l: how much likelier
-    the head `sentence` finds it than for a photo that shows nothing. None of them depends on what other photos there
-    are, so that scores compare. `regiontalk fit` fits it. Without a fit, photos come in the right order and scores mean
-    nothing."""
+    words fit the photo's regions on average; c: the share of its words in the photo's captions; l: the log-likelihood
+    ratio of the head `sentence`, the photo against an empty one. None of them depends on the other photos, so scores
+    are comparable. `regiontalk fit` fits it. Without a fit, the order of photos is right, but scores are not
+    probabilities."""
 
     fit: float = 1.0
     captions: float = 0.0
     likelihood: float = 0.0
     bias: float = 0.0
     likely: float = 0.0
-    """Photos that are less likely are not shown unless they are asked for."""
+    """Photos that are less likely are not shown by default."""
 
     def __post_init__(self) -> None:
         check_range(0, fit=self.fit, captions=self.captions, likelihood=self.likelihood)
@@ -126,23 +126,22 @@ class SearchConfig:
 
 @dataclass(frozen=True)
 class AlignmentPredictionConfig:
-    """How the head `words` is used."""
+    """Settings of the head `words`."""
 
     beta: float
     """Eq. 12's β."""
     longest: int
-    """Words that its graph reads together."""
+    """Number of words that its graph reads at a time."""
     score: str
     """How words and regions are compared: `product` or `cosine`."""
     search: SearchConfig | None = None
     place_weight: float = 0.0
-    """Not 0: a word belongs to the region where its fit and this times the log of the region's score are the most
-    together. Where every region's code knows its surroundings, fits alone often choose a part or a neighbour."""
+    """Not 0: a word belongs to the region with the largest sum of its fit and this times the log of the region's score.
+    If region codes also contain their surroundings, fits alone often choose a part or a neighbour."""
     likelihood_weight: float = 0.0
-    """Not 0: `align` adds this times log [score · p(word)], p being the language model's on the region."""
+    """Not 0: `align` adds this times log [score · p(word)], with p(word) of the language model for the region."""
     phrase_beta: float = 0.0
-    """Then the β between words of a phrase. A phrase goes from function words to the next ones; between phrases it
-    is 0."""
+    """With likelihoods, β between words of a phrase; between phrases it is 0. A phrase starts at its function words."""
 
     def __post_init__(self) -> None:
         check_range(0, beta=self.beta, phrase_beta=self.phrase_beta)

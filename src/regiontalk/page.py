@@ -1,9 +1,9 @@
-"""One HTML page with photos and what was found in them: nothing is fetched, nothing beside it is needed.
+"""One self-contained HTML page with photos and their results.
 
 `page.html`, `page.css` and `page.js` are the page without photos; regions are shown by `regions.js` and `base.css`, as
-on the page of `regiontalk serve`. The thumbnails and all words come first, so that the
-overview is there before the browser has read the photos. The page's content policy allows its own script and style by
-their hashes and pictures that are part of it, so that nothing in a caption or a file name can ever run or call out.
+on the page of `regiontalk serve`. The thumbnails and all texts come first, so that the overview is shown before the
+browser has read the photos. The page's content security policy allows only its own script and style (by their hashes)
+and embedded pictures, so that nothing in a caption or a file name can run or load anything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from regiontalk.hits import Hit
 from regiontalk.images import Photo, encode
 from regiontalk.types import Alignment, AltText, Description, ImageRegions
 
-LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB a photo
+LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB per photo
 THUMBNAIL = 320  # pixels, about 12 kB
 
 Result = ImageRegions | Description | AltText | Alignment | Hit
@@ -36,7 +36,7 @@ Result = ImageRegions | Description | AltText | Alignment | Hit
 
 @contextmanager
 def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
-    """A function that puts a photo on the page; the page is in its place when the block ends well."""
+    """A function that adds a photo to the page; the page is written when the block ends without error."""
     before, between, after = _template()
     with (
         replacing(path) as temporary,
@@ -54,13 +54,13 @@ def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
 
 @dataclass
 class _Entries:
-    """Writes words and thumbnails to one file, and photos to another."""
+    """Writes texts and thumbnails to one file, and photos to another."""
 
     file: TextIO
     photos: TextIO
     ids: set[str] = field(default_factory=set)
     least: dict[str, float] = field(default_factory=lambda: {"score": 1.0, "confidence": 1.0})
-    """What a region must have to be shown at first."""
+    """The limits for regions that are shown at first."""
 
     def add(self, found: Result) -> None:
         large, size = (found.photo or Photo(found.path)).preview(LONG_SIDE)
@@ -75,7 +75,7 @@ class _Entries:
 
 
 def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
-    """What the script needs of a result; boxes in pixels of a photo of `width` times `height`."""
+    """The data of a result for the script; boxes in pixels of a photo of `width` times `height`."""
     entry: dict[str, Any] = {"name": found.path, "width": size[0], "height": size[1], "regions": []}
     match found:
         case Description():
@@ -93,7 +93,7 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
 
 
 def _regions(found: ImageRegions) -> list[dict[str, Any]]:
-    """Boxes that were given have no score: nobody asks whether their place is right."""
+    """Given boxes have no score, because they were not detected."""
     left_out = {"score"} if found.shown.top is None else set()
     regions = found.to_dict()["regions"]
     return [{key: value for key, value in region.items() if key not in left_out} for region in regions]
@@ -146,6 +146,6 @@ def _hash(content: str) -> str:
 
 
 def json_for_html(value: Any) -> str:
-    """JSON in ASCII that cannot end the element it stands in."""
+    """JSON in ASCII that cannot close the HTML element around it."""
     text = json.dumps(value, allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,4 +1,4 @@
-"""Which photos are meant by paths, folders, patterns and a stream, and work on several of them at a time."""
+"""Finds the photos that paths, folders, patterns and stdin name, and processes several of them at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".bmp", ".tif", ".
 STDIN = "-"
 LARGEST_STDIN = 1 << 28  # bytes
 LONGEST_PATH = 4096
-AHEAD = 2  # photos for each worker that are under way before the first one's result is taken
+AHEAD = 2  # photos per worker that are in progress before the first result is taken
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,22 +28,22 @@ Result = TypeVar("Result")
 
 @dataclass
 class Photos:
-    """Paths in the order they were given, folders' sorted, each once; whether they can be opened shows later."""
+    """Paths in the given order, those of a folder sorted, each once; they have not been opened yet."""
 
     paths: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """One line for each folder that cannot be read."""
     hidden: list[str] = field(default_factory=list)
-    """Names of photos that start with a dot (`._x.jpg` is how macOS keeps what it knows of x.jpg)."""
+    """Photos whose names start with a dot (macOS writes its metadata of x.jpg to `._x.jpg`)."""
     stdin: bytes | None = None
-    """The photo itself where stdin holds one instead of paths; its path is `-`."""
+    """The photo itself if stdin has one instead of paths; its path is `-`."""
 
     def source(self, path: str) -> str | bytes:
-        """What is opened: the path, or what came by stdin."""
+        """What to open: the path, or the bytes from stdin."""
         return self.stdin if path == STDIN and self.stdin is not None else path
 
     def can_be_opened(self, limits: Limits) -> bool:
-        """Whether any of them can, as far as that is quickly seen: otherwise nobody needs a model."""
+        """Whether any of them can probably be opened, by a quick check. If not, no model needs to be loaded."""
         return any(_opens(self.source(path), limits) for path in self.paths)
 
 
@@ -56,7 +56,7 @@ def _opens(source: str | bytes, limits: Limits) -> bool:
 
 
 def find_photos(given: Iterable[str], leave_out: Path | None = None, suffixes: tuple[str, ...] = SUFFIXES) -> Photos:
-    """The photos that are meant by paths, folders, globs and `-`.
+    """The photos that paths, folders, globs and `-` name.
 
     A folder gives every file below it with a photo's suffix. Linked folders are followed, each folder once.
     `leave_out` is a folder that is not entered, unless it is given itself.
@@ -78,12 +78,12 @@ def _expand(given: Iterable[str], found: Photos) -> Iterator[str]:
         elif os.path.lexists(path) or not glob.has_magic(path):
             yield path
         else:
-            # Without a match the pattern itself is kept, to be named as a file that is not there.
+            # Without a match the pattern itself is kept, and reported later as a missing file.
             yield from sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207
 
 
 def _read_stdin(found: Photos) -> list[str]:
-    """One path a line, or separated by NUL (`find -print0`) if there is one; or the bytes of one photo."""
+    """One path per line, or separated by NUL (`find -print0`); or the bytes of one photo."""
     data = sys.stdin.buffer.read(LARGEST_STDIN + 1)
     if len(data) > LARGEST_STDIN:
         raise InputError(f"stdin: more than {LARGEST_STDIN >> 20} MiB")
@@ -145,7 +145,7 @@ def _identity(folder: str | Path) -> tuple[int, int]:
 
 
 def attempts(ask: Callable[[Item], Result], photos: Iterable[Item], workers: int) -> Iterator[Result | RegionTalkError]:
-    """What `ask` says of every photo, in the photos' order; or, where it is the photo's fault, why not."""
+    """The result of `ask` for every photo, in their order; or the error if the photo is the cause."""
 
     def attempt(photo: Item) -> Result | RegionTalkError:
         try:
@@ -157,7 +157,7 @@ def attempts(ask: Callable[[Item], Result], photos: Iterable[Item], workers: int
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
-    """`work` done in threads, a few items ahead; results in the items' order."""
+    """Runs `work` in threads, a few items ahead; results in the items' order."""
     pool = ThreadPoolExecutor(workers)
     under_way: deque[Future[Result]] = deque()
     try:

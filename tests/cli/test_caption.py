@@ -111,7 +111,7 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
         out, err = capsys.readouterr()
         assert [json.loads(line)["path"] for line in out.splitlines()] == ["./a.jpg", "./deep/b.png"]
         assert err.splitlines()[:2] == [
-            "regiontalk: skipped ./broken/c.jpg: not a photo of a known kind"
+            "regiontalk: skipped ./broken/c.jpg: not a photo of a supported type"
             "  (known: JPEG, PNG, WEBP, GIF, BMP, TIFF, AVIF)",
             "regiontalk: skipped gone.jpg: No such file or directory",
         ]
@@ -130,8 +130,8 @@ def test_hidden_files_are_named_but_do_not_count(desk: Path, stand_in: Any, caps
     ("arguments", "code", "message"),
     [
         ([], 2, "Missing argument 'PATH...'"),
-        (["broken/c.jpg"], 4, "broken/c.jpg: not a photo of a known kind"),
-        (["broken"], 4, "broken/c.jpg: not a photo of a known kind"),
+        (["broken/c.jpg"], 4, "broken/c.jpg: not a photo of a supported type"),
+        (["broken"], 4, "broken/c.jpg: not a photo of a supported type"),
         (["gone.jpg", "--strict"], 4, "gone.jpg: No such file"),
         (["gone/*.jpg"], 4, "gone/*.jpg: No such file"),
         (["empty"], 4, "empty: no photo there"),

@@ -87,14 +87,14 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
         assert run([*arguments, *strict]) == code
         out, err = capsys.readouterr()
         assert [json.loads(line)["path"] for line in out.splitlines()] == ["./a.jpg", "./deep/b.png"]
-        assert err.startswith("regiontalk: skipped ./broken/c.jpg: not a photo of a known kind")
+        assert err.startswith("regiontalk: skipped ./broken/c.jpg: not a photo of a supported type")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ([], 2, "Missing argument 'PATH...'"),
-        (["broken/c.jpg"], 4, "broken/c.jpg: not a photo of a known kind"),
+        (["broken/c.jpg"], 4, "broken/c.jpg: not a photo of a supported type"),
         (["gone.jpg"], 4, "gone.jpg: No such file"),
         (["a.jpg", "--beam", "0"], 2, "0 is not in the range 1<=x<=100"),
         (["a.jpg", "--beam", "1000"], 2, "1000 is not in the range 1<=x<=100"),

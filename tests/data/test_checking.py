@@ -40,7 +40,7 @@ def test_a_good_data_set_has_no_problem(tmp_path, scene_path):
         ({"width": 64, "height": 96}, "the photo has 96×64 pixels, the record says 64×96"),
         ({"width": 0}, "an image of 0×64 pixels"),
         ({"image": "none.png"}, "none.png: No such file or directory"),
-        ({"image": "annotations.jsonl"}, "annotations.jsonl: not a photo of a known kind"),
+        ({"image": "annotations.jsonl"}, "annotations.jsonl: not a photo of a supported type"),
         ({"image": "."}, "a folder, not a photo"),
         ({"split": "validation"}, "split is 'validation', not one of train, dev, test"),
         ({"sentences": ["A house.", " "]}, "an empty sentence"),

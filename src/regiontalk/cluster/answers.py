@@ -1,4 +1,4 @@
-"""Every photo asked the same question by the workers of a cluster, with the answers in shards."""
+"""Runs the same call on all photos by the workers of a cluster, with the results in shards."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Ask = Callable[[Model, Any], Any]
 
 
 class Answered(NamedTuple):
-    """What became of a chunk."""
+    """The result of a chunk."""
 
     photos: int
     skipped: dict[str, str]
-    """Photo -> why."""
+    """Photo -> reason."""
 
 
 @dataclass(frozen=True)
 class Answering:
-    """The work of a worker: `ray_engine.run` takes it to where the model is."""
+    """The work of a worker; `ray_engine.run` sends it to the processes with the model."""
 
     ask: Ask
     shards: Shards
@@ -56,8 +56,8 @@ def answer_all(
     workers: int,
     address: str | None,
 ) -> Iterator[Answered]:
-    """Chunks as they are done; first what earlier runs of the same command have finished. `asked` is what makes two
-    runs the same."""
+    """Chunks as they are done, those of earlier runs of the same command first. Runs with equal `asked` are the same
+    command."""
     done = answering.shards.begin(asked)
     yield Answered(len(done), {})
     chunks = make_chunks(not_done(photos, done), workers)
@@ -65,19 +65,19 @@ def answer_all(
 
 
 def as_files(model: Model) -> Model:
-    """The model with bytes held to the limits of files, not to those of uploads."""
+    """The model with the limits of files for bytes, not those of uploads."""
     return replace(model, limits=replace(model.limits, megabytes=model.limits.file_bytes / 1e6))
 
 
 def not_done(paths: Sequence[str], done: Set[str]) -> list[str]:
-    """Those that are left; a tar file is done if a photo in it is."""
+    """The photos that are left; a tar file is done if a photo in it is."""
     end = len(sources.ARCHIVE)
     archives = {path[: at + end] for path in done if (at := path.lower().find(f"{sources.ARCHIVE}/")) >= 0}
     return [path for path in paths if path not in done and path not in archives]
 
 
 def make_chunks(paths: Sequence[str], workers: int) -> list[list[str]]:
-    """A tar file is a chunk of its own."""
+    """Each tar file is a separate chunk."""
     single = [path for path in paths if not path.lower().endswith(sources.ARCHIVE)]
     return in_chunks(single, workers) + [[path] for path in paths if path.lower().endswith(sources.ARCHIVE)]
 

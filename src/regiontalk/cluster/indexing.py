@@ -1,7 +1,7 @@
-"""Photos looked at by the workers of a cluster, for an index.
+"""Indexes photos by the workers of a cluster.
 
-An index in PostgreSQL is written by the workers themselves; one in a folder has one writer, who gets what they saw.
-Photos in tar files and object stores go into PostgreSQL alone; they are added once, and never looked for again.
+An index in PostgreSQL is written by the workers themselves; an index in a folder has one writer, which gets their
+results. Photos in tar files and object stores need PostgreSQL; they are added once, and not checked again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Store
 
 @dataclass(frozen=True)
 class Looking:
-    """The work of a worker; with the address of a database, what is seen is put there."""
+    """The work of a worker; with the address of a database, results are stored there."""
 
     see: See
     store: str | None
@@ -64,7 +64,7 @@ def see_on_cluster(load: Callable[[], Model], workers: int, address: str | None,
 
 @dataclass(frozen=True)
 class Adding:
-    """The work of a worker on photos in tar files and object stores: how many were added, and why others were not."""
+    """The work of a worker on photos in tar files and object stores; returns how many were added, and the errors."""
 
     store: str
     options: str
@@ -92,7 +92,7 @@ def _look_into(model: Model, name: str, source: str | bytes) -> Entry:
 def add_sources(
     index: Index, place: str, load: Callable[[], Model], workers: int, address: str | None, rebuild: bool, watch: Watch
 ) -> Update:
-    """Adds the photos of a tar file, or below an address, that the index does not know."""
+    """Adds the photos of a tar file, or below an address, that the index does not have."""
     assert index.address is not None
     with index.writing(rebuild) as store:
         known = {name if SIGN in name else f"/{name}" for name in store.files()}

@@ -1,7 +1,7 @@
-"""Chunks of photos, worked on by the processes of a Ray cluster, each with a model of its own.
+"""Processes chunks of photos on a Ray cluster; each worker process loads its own model.
 
-Ray Data holds back what the workers are not ready for, starts a worker again that has died, and gives its chunk to one
-that lives: what a worker does with a chunk must be right if it is done twice.
+Ray Data limits how many chunks wait, restarts workers that have died, and gives their chunks to others. So the work on
+a chunk must be idempotent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from regiontalk.model import Model
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
-WORKER_CORES = 0.9  # below 1: workers on every core would leave Ray none for its own tasks, and it would wait for ever
+WORKER_CORES = 0.9  # below 1: workers on every core would leave none for Ray's own tasks, and it would wait forever
 OBJECT_STORE = 256 << 20  # bytes of shared memory on this machine: only paths and counts go through it
 OWN_FILES = 16 << 20  # bytes that Ray's sockets, ports and logs may take in the folder for temporary files
 PATIENCE = 5.0  # seconds for the head of a cluster to answer
@@ -39,7 +39,7 @@ class Worker:
         self.work, self.failure = work, None
         try:
             self.model = load()
-        except RegionTalkError as error:  # told by the first chunk: raised here, Ray would try again and again
+        except RegionTalkError as error:  # raised by the first chunk: raised here, Ray would retry forever
             self.failure = error
 
     def __call__(self, row: dict[str, bytes]) -> dict[str, bytes]:
@@ -57,7 +57,7 @@ def run(
     workers: int,
     address: str | None,
 ) -> Iterator[Result]:
-    """What `work` makes of each chunk, as soon as it is done. An error that is not a photo's own ends it."""
+    """The result of `work` for each chunk, as soon as it is done. Errors that are not about a single photo end it."""
     if not chunks:
         return
     with connected(workers, address):
@@ -74,19 +74,21 @@ def run(
                 yield result
         except (ray.exceptions.RayError, ConnectionError) as error:
             reason = str(error).strip().splitlines()[-1]
-            raise ClusterProblem(f"the cluster gave up: {reason}", hint="the same command continues") from error
+            raise ClusterProblem(
+                f"the cluster failed: {reason}", hint="run the same command again to continue"
+            ) from error
 
 
 @contextmanager
 def connected(workers: int, address: str | None) -> Iterator[None]:
-    """With a cluster: the one at an address, or one of this machine alone, for as long as the block lasts."""
+    """Connects to the cluster at an address, or starts one on this machine, for the duration of the block."""
     if address is None:
         _check_room()
     else:
         _check_address(address)
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray would let all others go first
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is told to its makers
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray would give its workers the lowest priority
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no usage data is sent
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -94,8 +96,8 @@ def connected(workers: int, address: str | None) -> Iterator[None]:
     try:
         with _no_stderr():
             ray.init(address or "local", **quiet, **({} if address else {"include_dashboard": False, **own}))
-    except Exception as error:  # whatever is wrong: where a node does not start, Ray raises a plain one
-        hint = "--address HOST:6379 of a cluster that runs, or none for this machine"
+    except Exception as error:  # if a node does not start, Ray raises a plain Exception
+        hint = "give --address HOST:6379 of a running cluster, or no --address for this machine"
         raise ClusterProblem(f"no Ray cluster: {str(error).splitlines()[0]}", hint=hint) from error
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -108,7 +110,7 @@ def connected(workers: int, address: str | None) -> Iterator[None]:
 
 @contextmanager
 def _no_stderr() -> Iterator[None]:
-    """Ray's native part says there how loud it is; what goes wrong it raises."""
+    """Sets the log level of Ray's native part; its errors are raised anyway."""
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
@@ -120,7 +122,7 @@ def _no_stderr() -> Iterator[None]:
 
 
 def _check_room() -> None:
-    """Without room for its own files, Ray waits for half a minute and does not say why."""
+    """Without space for its own files, Ray waits for half a minute and gives no reason."""
     place = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")  # as Ray chooses it
     if place.is_dir() and shutil.disk_usage(place).free < OWN_FILES:
         hint = f"make {OWN_FILES >> 20} MiB free there, or let RAY_TMPDIR name a folder elsewhere"
@@ -128,7 +130,7 @@ def _check_room() -> None:
 
 
 def _check_address(address: str) -> None:
-    """Ray itself waits for a minute, and ends the process."""
+    """Checked first, because Ray waits for a minute and then ends the process."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if address == "auto":
         return

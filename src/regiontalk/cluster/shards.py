@@ -1,11 +1,11 @@
 """Results in a folder of shards, which many workers write: JSON lines or Parquet, on a disk or in an object store.
 
 part-NAME.jsonl      the results of a chunk of photos
-_done/NAME.jsonl     written after it: its photos, one a line, and why a photo was skipped
-_regiontalk.json     what was asked of which model: another command must not mix its results with these
+_done/NAME.jsonl     written after it: its photos, one per line, and why a photo was skipped
+_regiontalk.json     the options and the model: results of another command must not be mixed with these
 
-A shard without its list does not count and is written again: whatever is killed, no result is lost and none is there
-twice. Readers such as Spark, pyarrow and Ray leave out names that begin with "_".
+A shard without its list is ignored and written again, so that no result is lost or duplicated if a process is killed.
+Readers such as Spark, pyarrow and Ray ignore names that begin with "_".
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Shards:
         about = f"{folder}/{ABOUT}"
         if system.get_file_info(about).type == fs.FileType.File:
             if self._read(system, about) != asked:
-                raise UsageError(f"{self.place}: holds results of another command, model or version", hint="-o FOLDER")
+                raise UsageError(f"{self.place}: has results of another command, model or version", hint="-o FOLDER")
             return
         names = {info.base_name for info in system.get_file_info(fs.FileSelector(folder))}
         if names - {DONE, ABOUT + PARTIAL}:
@@ -81,7 +81,7 @@ class Shards:
         self._write(system, about, asked)
 
     def write(self, photos: Sequence[str], results: Sequence[Mapping[str, Any]], skipped: Mapping[str, str]) -> None:
-        """What became of a chunk of photos; done again, it writes the same files."""
+        """Writes the results of a chunk of photos; done again, it writes the same files."""
         name = hashlib.sha256("\0".join(photos).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         lines = [{"path": result["path"]} for result in results]
         lines += [{"path": path, "reason": reason} for path, reason in skipped.items()]
@@ -108,7 +108,7 @@ class Shards:
             return bytes(stream.read())
 
     def _write(self, system: fs.FileSystem, path: str, data: bytes) -> None:
-        """Whole or not at all: an object store does so by itself, on a disk the file gets its name last."""
+        """Atomic: object stores are so by themselves; on a disk the file is renamed at the end."""
         if not isinstance(system, fs.LocalFileSystem):
             with system.open_output_stream(path, compression=None) as stream:
                 stream.write(data)

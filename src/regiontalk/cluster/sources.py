@@ -18,7 +18,7 @@ ARCHIVE = ".tar"
 READERS = 4  # photos that a worker fetches at a time from an object store
 
 Source = str | bytes | InputError
-"""What is opened: a photo's path, its bytes, or why it cannot be."""
+"""What to open: a photo's path or its bytes; or the error."""
 
 
 def find(given: Iterable[str]) -> Photos:
@@ -34,7 +34,7 @@ def find(given: Iterable[str]) -> Photos:
 
 
 def options_of(given: Iterable[str]) -> str:
-    """Those of all addresses that were given."""
+    """The options that all given addresses share."""
     options = {split(address)[1] for address in given if SIGN in address}
     if len(options) > 1:
         raise UsageError(f"addresses with different options: {', '.join(sorted(options))}", hint="give them one by one")
@@ -42,7 +42,7 @@ def options_of(given: Iterable[str]) -> str:
 
 
 def _list(place: str, options: str) -> list[str]:
-    """The photos and tar files below a place, or itself."""
+    """The photos and tar files below a place, or the place itself."""
     try:
         system, path = locate(place, options)
         if system.get_file_info(path).type == fs.FileType.File:
@@ -56,7 +56,7 @@ def _list(place: str, options: str) -> list[str]:
 
 
 def open_all(paths: Iterable[str], options: str, limits: Limits) -> Iterator[tuple[str, Source]]:
-    """Names of photos, and what there is to look at: the photos themselves, and those in tar files, which are named
+    """Names of photos, and what to open: the photos themselves, and those in tar files, which are named
     FILE.tar/MEMBER. `options`: of the addresses among them."""
     for path in paths:
         if path.lower().endswith(ARCHIVE):
@@ -96,7 +96,7 @@ def readable(source: Source) -> str | bytes:
 
 
 def why_skipped(name: str, source: Source, error: RegionTalkError) -> str:
-    """With the photo's name, which bytes do not have."""
+    """Adds the photo's name to the error, because bytes have none."""
     if isinstance(source, bytes):
         return f"{name}: {error.message.removeprefix('these bytes: ')}"
     return error.message
