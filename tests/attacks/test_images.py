@@ -307,7 +307,7 @@ def test_other_formats_named_png_start_no_program(
     monkeypatch.setattr(os, "system", started.append)
     path = tmp_path / "picture.png"
     path.write_bytes(content)
-    with pytest.raises(UnsupportedImage, match="known kind") as caught:
+    with pytest.raises(UnsupportedImage, match="supported type") as caught:
         images.open_photo(path)
     assert caught.value.http_status == 415
     assert started == []
