@@ -150,7 +150,7 @@ def test_a_folder_with_something_in_it_is_not_touched(source, tmp_path):
     prepare("jsonl", source, out, Settings(force=True, min_regions=1))
     assert files(out) != before
     (out / "holiday.jpg").write_text("mine")
-    with pytest.raises(UsageError, match=r"holds more than a data set: holiday\.jpg"):
+    with pytest.raises(UsageError, match=r"has other files too: holiday\.jpg"):
         prepare("jsonl", source, out, Settings(force=True))
     with pytest.raises(UsageError, match="a file of this name"):
         prepare("jsonl", source, out / "holiday.jpg")

@@ -44,7 +44,7 @@ def test_only_train_photos_with_sentences_are_held_out_and_no_excluded_ones():
 
 
 def test_too_few_photos_are_refused():
-    with pytest.raises(DataError, match="10 photos with sentences are too few to hold out twice 5"):
+    with pytest.raises(DataError, match="10 photos with sentences are too few to hold out 5 for test and 5 for dev"):
         held_out(photos(range(10)), 5)
 
 

@@ -31,7 +31,11 @@ def test_the_words_of_a_data_set_are_picked(dataset: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("cats one two\n", "line 1: not a word"), ("cats 1\na 1 2\n", "of one length"), ("xyz 1 2\n", "of other words")],
+    [
+        ("cats one two\n", "line 1: not a word"),
+        ("cats 1\na 1 2\n", "different lengths"),
+        ("xyz 1 2\n", "none of the words"),
+    ],
 )
 def test_what_is_no_file_of_vectors_is_refused(dataset: Path, text: str, problem: str) -> None:
     (dataset / "glove.txt").write_text(text)

@@ -52,7 +52,7 @@ def fit_anchors(shapes: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 
 
 def shape_iou(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """IoU of boxes (N, 2) and (M, 2) laid on one another at a corner, (N, M)."""
+    """IoU of boxes (N, 2) and (M, 2) that share a corner, (N, M)."""
     overlap: NDArray[np.float64] = np.minimum(a[:, None], b[None]).prod(axis=2)
     union: NDArray[np.float64] = a.prod(axis=1)[:, None] + b.prod(axis=1)[None] - overlap
     return overlap / union

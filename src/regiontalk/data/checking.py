@@ -1,4 +1,4 @@
-"""What is wrong with a data set: every broken record with its line."""
+"""Checks a data set: lists every broken record with its line."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from regiontalk.errors import DataError, InputError
 from regiontalk.files import read_lines
 from regiontalk.types import BoxXYXY
 
-ROUNDING = 0.5  # pixels that a box may stand over the border: coordinates of resized photos are rounded
+ROUNDING = 0.5  # pixels that a box may exceed the border: coordinates of resized photos are rounded
 
 Line = tuple[int, bytes]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong in one line; `image` is None where the line cannot be read at all."""
+    """A problem in one line; `image` is None if the line cannot be read at all."""
 
     line: int
     image: str | None
@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass
 class Checker:
-    """Looks through the records of a data set. `quick`: photos must be there, but are not opened."""
+    """Checks the records of a data set. `quick`: photos must exist, but are not opened."""
 
     folder: Path
     quick: bool = False
@@ -80,7 +80,7 @@ class Checker:
             yield f"the photo has {size[0]}×{size[1]} pixels, the record says {record.width}×{record.height}"
 
     def _photo_size(self, record: Record) -> tuple[int, int] | None:
-        """The size of the decoded photo; None, once it is known to be there, when that is enough."""
+        """The size of the decoded photo; None with `quick`, if the photo exists."""
         stored = self._shards.photo(record)
         if self.quick and (isinstance(stored, bytes) or stored.is_file()):
             return None

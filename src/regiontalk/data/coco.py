@@ -1,11 +1,11 @@
-"""COCO (Lin et al. 2014): `captions_*.json` and/or `instances_*.json`, and any single file of that form.
+"""COCO (Lin et al. 2014): `captions_*.json` and/or `instances_*.json`, or any single file of that format.
 
 A caption is a sentence of the photo. An instance is a region of type "object" whose phrase is the name of its category;
-one with a caption of its own has that as its phrase, and no type. Crowds are skipped. The split comes from the file's
-name (train2017, val2014).
+an instance with a caption has that as its phrase, and no type. Crowds are skipped. The split comes from the file's name
+(train2017, val2014).
 
-We write each caption as `caption` and as a category of its own: programs show an annotation by its category, and most
-drop keys that they do not know, so that the captions are still there in what comes out of them.
+We write each caption as `caption` and as a separate category: programs show an annotation by its category, and most
+drop unknown keys, so the captions are kept in the files that they write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def photo_of(entry: Mapping[str, Any]) -> Photo:
 
 
 def take_entries(path: Path, takes: Mapping[str, Callable[[Mapping[str, Any], str], None]]) -> None:
-    """Gives every entry of a file's lists, and its place, to the function of the list's name."""
+    """Passes every entry of a file's lists, and its place, to the function for the list."""
     numbers: Counter[str] = Counter()
     for key, entry in stream_members(path):
         if key in takes:
@@ -53,7 +53,7 @@ def take_entries(path: Path, takes: Mapping[str, Callable[[Mapping[str, Any], st
 
 @dataclass
 class _Described:
-    """What the files of one part say of a photo."""
+    """The data of a photo from the files of one part."""
 
     place: str
     photo: Photo | None = None
@@ -167,7 +167,7 @@ FORMAT = Format(read, ("", "images", ".."))
 
 
 def _files(source: Source) -> dict[str, list[Path]]:
-    """The files of every part; a single file is a part of its own."""
+    """The files of every part; a single file is one part."""
     if source.path.is_file():
         return {_part_name(source.path): [source.path]}
     inner = source.path / "annotations"

@@ -1,7 +1,7 @@
 """A user's own table: one row per region, with the columns `path`, `phrase` and a box.
 
 The box is `x0,y0,x1,y1` or `x,y,w,h`, in pixels of the upright photo. A row whose box is empty (or a table
-without box columns) says a sentence about the whole photo. Optional columns are `split`, `width` and `height` of the
+without box columns) is a sentence about the whole photo. Optional columns are `split`, `width` and `height` of the
 photo, `score` and `confidence`.
 """
 
@@ -37,7 +37,7 @@ class _Photo:
 
 
 def to_rows(photo: ImageRegions | Description | AltText) -> bytes:
-    """A row for each region of a photo, in the order of `COLUMNS`; of a sentence or an alt text, one without a box."""
+    """A row for each region of a photo, in the order of `COLUMNS`; sentences and alt texts have a row without a box."""
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     found = photo.to_dict()
@@ -115,6 +115,6 @@ def _columns(header: list[str], path: Path) -> list[str]:
     if missing or partial or len(boxes) > 1 or len(set(columns)) < len(columns):
         raise DataError(
             f"{path}, line 1: the columns are {', '.join(columns) or 'missing'}",
-            hint="path, x0, y0, x1, y1 (or x, y, w, h), phrase and, if you like, split",
+            hint="needed: path, x0, y0, x1, y1 (or x, y, w, h) and phrase; optional: split",
         )
     return columns

@@ -26,12 +26,12 @@ from regiontalk.types import Description, ImageRegions
 
 Answer = TypeVar("Answer")
 FindRegions = Callable[[Record, PhotoSource], ScoredBoxes]
-"""Where to look in a record's photo, in the record's pixels."""
+"""Candidate boxes of a record's photo, in the record's pixels."""
 
 
 @dataclass(frozen=True)
 class DatasetModel:
-    """A model that is asked about the photos of a data set."""
+    """A model for the photos of a data set."""
 
     model: Model
     dataset: Dataset
@@ -42,7 +42,7 @@ class DatasetModel:
             return in_record(self.model(photo, beam=beam), record)
 
     def regions_among(self, record: Record, find: FindRegions, beam: int = 1) -> ImageRegions:
-        """The regions of a photo among those that `find` finds, which take the place of the model's own proposals."""
+        """The regions of a photo, detected among the boxes of `find` instead of the model's own proposals."""
         look = self.look_among(record, find)
         regions = tuple(self.model.regions(look, beam))
         return in_record(ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record)
@@ -70,7 +70,7 @@ class DatasetModel:
             return in_record(self.model(photo, boxes=boxes, beam=beam), record)
 
     def true_regions(self, record: Record, beam: int = 1) -> ImageRegions:
-        """Captions of the true boxes (`merged_truth.true_boxes`), by falling score."""
+        """Captions of the true boxes (`merged_truth.true_boxes`), highest score first."""
         found = self.captions(record, true_boxes(record), beam)
         return replace(found, regions=tuple(sorted(found.regions, key=lambda region: -region.score)))
 
@@ -87,7 +87,7 @@ class DatasetModel:
             return self.model.look(photo, boxes=boxes, size=size)
 
     def candidates(self, record: Record, find: FindRegions | None = None) -> Candidates:
-        """Among what phrases are looked for: the whole photo and its best regions, or those among what `find` finds."""
+        """The candidates for phrases: the whole photo and its best regions, or the boxes of `find`."""
         look = self.look(record) if find is None else self.look_among(record, find)
         seen, (width, height) = self.model.candidates(look), look.frame.photo_size
         boxes = geometry.scale(seen.boxes_xyxy, record.width / width, record.height / height)
@@ -95,7 +95,7 @@ class DatasetModel:
 
     @contextmanager
     def open(self, record: Record) -> Iterator[bytes]:
-        """The photo of a record, to ask the model about it; an error names the record."""
+        """The photo of a record, to run the model on; errors name the record."""
         try:
             yield self.dataset.read_photo(record)
         except RegionTalkError as error:
@@ -115,7 +115,7 @@ class DatasetModel:
 
 
 def in_record(found: ImageRegions, record: Record) -> ImageRegions:
-    """What was found in a photo, under its record's name and in its pixels, without the photo itself."""
+    """The result with the name and in the pixels of the record, without the photo itself."""
     factors = (record.width / found.width, record.height / found.height)
     boxes = geometry.scale([region.xyxy for region in found.regions], *factors).tolist()
     regions = [

@@ -1,7 +1,7 @@
-"""EdgeBoxes (Zitnick & Dollár 2014) through OpenCV: where to look in a photo, learned from nothing or from edges alone.
+"""EdgeBoxes (Zitnick & Dollár 2014) through OpenCV: region proposals that need no training on regions.
 
-DenseCap takes its boxes for the systems that find none themselves. Edges come from a structured-edge model where the
-user has one (OpenCV's `model.yml`), else they are gradients of the photo.
+DenseCap uses them for systems without proposals of their own. Edges come from a structured-edge model if the user has
+one (OpenCV's `model.yml`); otherwise they are gradients of the photo.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from regiontalk import boxes
 from regiontalk.data.region_files import ScoredBoxes, scaled
 from regiontalk.errors import MissingExtra, UsageError
 
-LONG_SIDE = 160  # of the photo that gradients are taken of: small textures are no contours, and it is quick
+LONG_SIDE = 160  # of the photo for gradients: small textures disappear, and it is fast
 BLUR = 1.5  # σ in those pixels
 STRONG = 99.0  # the percentile of gradients that counts as a full edge
 Map = NDArray[np.float32]
 
 
 class EdgeBoxes:
-    """Boxes that wholly contain many contours, best first."""
+    """Boxes that fully contain many contours, best first."""
 
     def __init__(self, limit: int = 300, edge_model: Path | None = None) -> None:
         self.detector: Any = None
-        if not hasattr(cv2, "ximgproc"):  # opencv-python lacks it, and hides opencv-contrib-python where both are
+        if not hasattr(
+            cv2, "ximgproc"
+        ):  # opencv-python lacks it, and hides opencv-contrib-python if both are installed
             raise MissingExtra("EdgeBoxes need OpenCV with its contrib modules; this one has none", extra="edgeboxes")
         if edge_model is None:
             self.name = "EdgeBoxes on gradient edges"
@@ -76,7 +78,7 @@ def gradient_edges(pixels: Map) -> tuple[Map, Map]:
 
 
 def _ridges(edges: Map, normals: Map) -> Map:
-    """Edges (H, W) that no neighbour across them outdoes."""
+    """Edges (H, W) after non-maximum suppression across their direction."""
     y, x = np.indices(edges.shape, dtype=np.float32)
     dx, dy = np.cos(normals), np.sin(normals)
     before, after = (cv2.remap(edges, x + s * dx, y + s * dy, cv2.INTER_LINEAR) for s in (-1, 1))

@@ -24,12 +24,12 @@ WHOLE: dict[str, Callable[[Sequence[ImageRegions]], Any]] = {
     "vg": visual_genome.to_visual_genome,
     "labelstudio": label_studio.to_label_studio,
 }
-"""Formats that are one JSON value for all photos."""
+"""Formats with one JSON value for all photos."""
 LINES: dict[str, tuple[bytes, Callable[[ImageRegions], bytes]]] = {
     "hf": (b"", lambda photo: json_line(hugging_face.to_hugging_face(photo))),
     "csv": (csv_table.HEADER, csv_table.to_rows),
 }
-"""Formats of lines: what comes first, and the lines of a photo."""
+"""Formats of lines: the header, and the lines of a photo."""
 FOLDERS: dict[str, Callable[[Path], AbstractContextManager[Put]]] = {"yolo": yolo.writing}
 """Formats that are a folder of files."""
 FORMATS = ("coco", "vg", "hf", "labelstudio", "csv", "yolo")
@@ -39,8 +39,8 @@ FORMATS = ("coco", "vg", "hf", "labelstudio", "csv", "yolo")
 def exporting(name: str, write: Callable[[bytes], object], folder: Path | None = None) -> Iterator[Put]:
     """A function that takes each photo and writes it in the format `name`, one of `WHOLE` or `LINES`.
 
-    Lines are written as photos come, a whole at the end. `folder` is that of the file which is written, if there is
-    one: relative paths of photos then count from there, as readers take them.
+    Lines are written as photos come, a JSON value at the end. `folder`: that of the written file, if there is one.
+    Relative paths of photos are then relative to it, as readers expect.
     """
     if name in LINES:
         header, lines = LINES[name]

@@ -15,7 +15,7 @@ SCORES = ("score", "confidence")
 
 
 class Scores(TypedDict, total=False):
-    """What a model thinks of a region that it found; see `TrueRegion`."""
+    """A model's scores of a region; see `TrueRegion`."""
 
     score: float
     confidence: float
@@ -23,7 +23,7 @@ class Scores(TypedDict, total=False):
 
 @contextmanager
 def reading(place: str) -> Iterator[None]:
-    """Turns what a missing or mistyped field raises into an error that names the place."""
+    """Turns the exceptions of a missing or mistyped field into an error that names the place."""
     try:
         yield
     except KeyError as error:
@@ -60,7 +60,7 @@ def scores_of(entry: Mapping[str, Any]) -> Scores:
 
 
 def box_xywh(box_xyxy: Sequence[float]) -> tuple[float, float, float, float]:
-    """A box in hundredths of a pixel as corner and size; `xywh_box` gives the very same box back."""
+    """A box in hundredths of a pixel as corner and size; `xywh_box` is its exact inverse."""
     x0, y0, x1, y1 = box_xyxy
     return x0, y0, round(x1 - x0, 2), round(y1 - y0, 2)
 

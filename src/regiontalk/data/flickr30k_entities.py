@@ -2,8 +2,8 @@
 
 A sentence marks its phrases as `[/EN#283585/people A child]`: the number of an entity and its type. The
 XML gives entities their boxes: one entity may have several (a plural phrase), and one box several entities.
-Phrases without a box (scenes, things not visible) stay in the sentences alone. A phrase that several
-sentences use for the same entity, capitals aside, is one region; its `sentences` number them from 0.
+Phrases without a box (scenes, things not visible) are in the sentences only. A phrase that several sentences use for
+the same entity (case ignored) is one region; its `sentences` are their numbers, from 0.
 
 The boxes count pixels from 1 and include the last one: xmin = 1, xmax = width is the whole width.
 """

@@ -1,4 +1,4 @@
-"""One data set from several about the same photos: COCO's objects with RefCOCO's expressions, say.
+"""One data set from several about the same photos, for example COCO's objects with RefCOCO's expressions.
 
 Photos, sizes and splits are those of the first data set; the others add their regions. Photos are matched by `id`.
 """
@@ -66,7 +66,7 @@ def join_datasets(
 
 
 def join_record(record: Record, identity: str, additions: Iterable[Addition]) -> Record:
-    """The record with the regions of its photo in other data sets, and their sentences where it has none."""
+    """The record with the regions of its photo in other data sets, and their sentences if it has none."""
     for addition in additions:
         for other in addition.find(identity):
             before = len(record.entity_sentences)

@@ -1,4 +1,4 @@
-"""A user's own lines of JSON: records as we write them, or what `regiontalk caption --json` prints.
+"""A user's own JSON lines: records as we write them, or what `regiontalk caption --json` prints.
 
 `image` (or `path`), `regions` with `xyxy` (or `xywh`) and `phrase` (or `caption`), `sentences`; `split`, `width` and
 `height` may be left out. SOURCE is a file (`.gz` too), a `.json` file with one array of the same, or the folder of a
@@ -19,7 +19,7 @@ from regiontalk.data.sources import Format, Item, Source, read_entries, split_of
 from regiontalk.files import open_file, read_json_lines
 from regiontalk.typed import to_dataclass
 
-# What a prediction carries beside path, size and regions: no part of a record.
+# Keys of a prediction that are not part of a record.
 _OF_PREDICTIONS = {"schema", "model"}
 _OF_PREDICTED_REGIONS = {"id", "logprob"}
 
@@ -34,7 +34,7 @@ FORMAT = Format(read, own=True)
 
 
 def _read_array(path: Path) -> Iterator[tuple[str, Any]]:
-    """The items of a file that is one JSON array, or lines all the same."""
+    """The items of a file that is one JSON array or JSON lines."""
     with open_file(path) as file:
         start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start.startswith(b"["):
@@ -43,7 +43,7 @@ def _read_array(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A line in the words of records; 0 for a size that it does not have."""
+    """A line with the keys of records; 0 for a missing size."""
     plain = {key: value for key, value in entry.items() if key not in {"path", *_OF_PREDICTIONS}}
     plain.setdefault("image", entry.get("path"))
     plain["regions"] = [_plain_region(as_object(region)) for region in entry.get("regions", ())]
@@ -65,7 +65,7 @@ def _plain_region(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record(plain: dict[str, Any], source: Source, place: str) -> Record:
-    """A record with our name of its split, and its shard found from anywhere."""
+    """A record with our name of its split, and the full path of its shard."""
     record = to_dataclass(Record, plain, place)
     split = source.split_for(record.image, default=split_of(record.split, place))
     shard = None if record.shard is None else str((source.folder / record.shard).absolute())

@@ -1,7 +1,7 @@
-"""Large JSON files item by item: only the item at hand is in memory, at about the speed of `json.load`.
+"""Large JSON files item by item: only the current item is in memory, at about the speed of `json.load`.
 
-The file is decoded in chunks into a sliding window of text; the standard library's own scanner takes one
-item after the other off its front. An item cut by the end of the window is tried again with more text.
+The file is decoded in chunks into a sliding window of text; the standard library's scanner reads one item after the
+other from it. An item that is cut off by the end of the window is read again with more text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _stream(path: Path, take: Callable[[_Window], Iterator[Any]]) -> Iterator[An
 
 
 class _Window:
-    """The stretch of a file's text that is being read; `at` is the place of the next character in it."""
+    """The window of a file's text that is being read; `at` is the index of the next character in it."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path = path
@@ -129,7 +129,7 @@ class _Window:
             self.fail(error.msg, error.pos)
 
     def _read(self) -> bool:
-        """Moves the window on; False at the end of the file. Doubles what is kept, so retries stay linear."""
+        """Moves the window on; False at the end of the file. Doubles its size, so that retries stay linear."""
         if self._ended:
             return False
         try:

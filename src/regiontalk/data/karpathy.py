@@ -1,6 +1,6 @@
 """Karpathy's files of Flickr8k, Flickr30k and COCO: `dataset_flickr8k.json`, `dataset_coco.json` and so on.
 
-They carry the sentences and the splits of K&FF, but no sizes: those are read from the photos.
+They have the sentences and the splits of K&FF, but no sizes: those are read from the photos.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Label Studio: tasks with our regions as predictions, and its JSON export after people have corrected them.
 
-A region is a rectangle and a text with the same id, in percent of the photo. Where a task has `annotations`, they are
-read: the one marked as ground truth, else the latest that was not cancelled. A task without that list is one that we
-wrote, and its prediction is read. A text without a rectangle is a sentence about the photo. A rectangle without a text
-is known by its label; one that is only called `region` has no phrase and is dropped.
+A region is a rectangle and a text with the same id, in percent of the photo. If a task has `annotations`, they are
+read: the one marked as ground truth, else the latest that was not cancelled. A task without that list was written by
+us, and its prediction is read. A text without a rectangle is a sentence about the photo. A rectangle without a text has
+its label as the phrase; with the label `region` it has no phrase and is dropped.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ def _chosen(answers: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
 
 def _size(result: Mapping[str, Any]) -> tuple[int, int]:
     if result.get("image_rotation"):
-        raise ValueError("the photo was turned in Label Studio, so that its boxes cannot be told; turn it back")
+        raise ValueError("the photo was turned in Label Studio, so its boxes cannot be read; turn it back")
     return as_size(result["original_width"], result["original_height"])
 
 
 def _regions(result: Mapping[str, Any], texts: Sequence[str], by_people: bool) -> Iterator[TrueRegion]:
-    """A region for each text of a rectangle. What people have seen has no score of a model."""
+    """A region for each text of a rectangle. Regions that people have checked have no scores."""
     labels = [as_text(label, "label") for label in result["value"].get("rectanglelabels", ())]
     said = [as_text(text, "text").strip() for text in texts] or [label for label in labels if label != LABEL] or [""]
     box = _upright_box(result["value"], *_size(result))

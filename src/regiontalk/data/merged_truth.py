@@ -1,6 +1,6 @@
-"""The truth of an image as DenseCap's evaluation wants it: boxes that lie on each other become one.
+"""The truth of an image as in DenseCap's evaluation: boxes that overlap heavily are merged.
 
-A truth is a box with one or more references; a box drawn twice for two phrases is one thing to find.
+A truth is a box with one or more references; a box drawn twice for two phrases is one truth.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) 
 
 
 def true_boxes(record: Record) -> Floats:
-    """(T, 4) what "the true boxes" of a photo are wherever they are captioned, coded or asked for: merged as the
-    evaluation merges them, without those that have no area inside the photo."""
+    """(T, 4) the true boxes of a photo, wherever they are captioned, coded or given to a model: merged as in the
+    evaluation, without those that have no area inside the photo."""
     merged = truth_of(record).boxes_xyxy
     return merged[boxes.area(boxes.clip(merged, record.width, record.height)) > 0]
 
 
 def truths_by_path(truths: Iterable[TruthImage]) -> dict[str, TruthImage]:
-    """Truths under their image's path; an image may stand in the truth once."""
+    """Image path -> its truths; an image may occur once."""
     found: dict[str, TruthImage] = {}
     for truth in truths:
         if truth.path in found:

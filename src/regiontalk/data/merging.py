@@ -18,7 +18,7 @@ from regiontalk.errors import UsageError
 def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False) -> Record:
     """The record with regions of IoU >= threshold merged: the mean box, and all phrases in `phrases`.
 
-    `phrase` is the first of them; a type is kept where all agree.
+    `phrase` is the first of them; a type is kept if all are equal.
     """
     boxes_xyxy = np.array([region.xyxy for region in record.regions], dtype=np.float64).reshape(-1, 4)
     groups = boxes.merge_groups(boxes_xyxy, threshold, plus_one)
@@ -47,7 +47,7 @@ def merge_dataset(
 ) -> dict[str, Any]:
     """Writes the merged data set `out`, photos in place; returns what is in its `dataset.json`."""
     if not 0 < threshold <= 1:
-        raise UsageError(f"an IoU lies above 0 and up to 1, not {threshold:g}")
+        raise UsageError(f"the IoU must be above 0, at most 1, not {threshold:g}")
     before = 0
 
     def merged(_: Path) -> Iterator[Record]:
@@ -61,7 +61,7 @@ def merge_dataset(
 
 
 def in_place(record: Record, folder: Path) -> Record:
-    """The record of a data set with its photo (or shard) named so that it is found from any other folder."""
+    """The record of a data set with the full path of its photo (or shard)."""
     if record.shard is None:
         return replace(record, image=join_paths(folder, record.image))
     return replace(record, shard=join_paths(folder, record.shard))

@@ -11,7 +11,7 @@ from regiontalk.data.parse_tree import NOUNS, PLURALS, Token, Tree
 from regiontalk.vocabulary import word_set
 
 MOST_WORDS = 12
-MOST_LONG = 3  # of the phrases that go on after the noun
+MOST_LONG = 3  # phrases that continue after the noun
 
 _ANIMATE = ANIMALS | {"person"}
 _PARTS_OF_NOUNS = frozenset(("compound", "poss", "nmod", "npadvmod", "amod", "det"))  # such a noun heads no phrase
@@ -20,22 +20,22 @@ _DETERMINERS = word_set("a an the some several many")
 _NUMBERS = word_set("one two three four five six seven eight nine ten")
 _COLOURS = word_set("black white red blue green yellow orange pink purple brown gray grey")
 _PICTURES = word_set("picture pictures photo photos photograph image images view shot close closeup up scene")
-# Without what they are part of, these say nothing.
+# These have no meaning without the thing that they are part of.
 _PARTS = word_set(
     """side sides top middle back front end edge bottom corner area part group couple bunch pair set row piece lot kind
     type number variety body pile stack chunk"""
 )
 _BE = frozenset(("is", "are", "'s", "was", "were"))
-_STATES = word_set(  # verbs that have no -ing form to speak of
+_STATES = word_set(  # verbs that are hardly used in the -ing form
     """has have does do can will seems seem appears appear wants want needs need likes like loves love contains contain
     shows show"""
 )
-# "A man getting" is not finished.
+# "A man getting" is incomplete.
 _UNFINISHED = word_set("being having getting going trying preparing attempting making taking using saying")
 _ENDING_ADVERBS = word_set("outside outdoors inside indoors together around up down away alone nearby")
 _ELSEWHERE = word_set("his her their toward towards into onto past")  # in what is said of somebody, not of a thing
 _OBJECTS = ("dobj", "attr", "prt", "xcomp", "ccomp", "oprd", "acomp", "dative")
-# A phrase ends before a sign, a question word or a clause of its own.
+# A phrase ends before punctuation, a question word or a new clause.
 _CLAUSE_TAGS = frozenset(("WDT", "WP", "WRB", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH"))
 _CLAUSE_DEPS = frozenset(("mark", "advcl", "ccomp", "relcl", "parataxis", "neg", "nsubj", "nsubjpass", "expl"))
 _FINITE = frozenset(("VBZ", "VBP", "VBD"))
@@ -46,9 +46,10 @@ _NO_VOWEL_SOUND = re.compile(r"uni(?!n)|use|usu|ute|uku|euro|one\b|once\b")
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun (at `head`) and what belongs to it, in words that begin at `start`.
+    """A noun (at `head`) with its modifiers, in words that begin at `start`.
 
-    `short` is without adjectives and `full` with them, None where that would not do; `long` go on after the noun.
+    `short` is without adjectives and `full` with them, None if the phrase cannot be used; `long` continue after the
+    noun.
     """
 
     start: int
@@ -65,7 +66,7 @@ class NounPhrase:
 
 
 def noun_phrases(tree: Tree) -> Iterator[NounPhrase]:
-    """Every noun of a sentence that heads a phrase; without texts where they would not do alone ("his dog")."""
+    """Every noun of a sentence that heads a phrase; without texts if it cannot be used alone ("his dog")."""
     for place, token in enumerate(tree.tokens):
         if token.tag in NOUNS and token.dep not in _PARTS_OF_NOUNS and token.text not in _PICTURES:
             start = _start(tree, place)
@@ -95,15 +96,15 @@ def _phrase(tree: Tree, start: int, head: int, end: int) -> NounPhrase:
 
 
 def _plain(text: str | None) -> str | None:
-    """The phrase, None if it has signs, numbers or too many words."""
+    """The phrase, None if it has punctuation, numbers or too many words."""
     return text if text and len(text.split()) <= MOST_WORDS and _PLAIN.fullmatch(text) else None
 
 
-# What stands before the noun
+# Words before the noun
 
 
 def _start(tree: Tree, head: int) -> int | None:
-    """Where the words before a noun begin; None if the phrase does not do alone ("his dog", "this dog", "12 dogs")."""
+    """Where the words before a noun begin; None if it cannot be used alone ("his dog", "this dog", "12 dogs")."""
     start = head
     for child in reversed([child for child in tree.children[head] if child < head]):
         token = tree.tokens[child]
@@ -154,11 +155,11 @@ def _article(determiner: str, following: str) -> str:
     return "an" if vowel else "a"
 
 
-# What follows the noun
+# Words after the noun
 
 
 def _endings(tree: Tree, head: int, end: int) -> list[str]:
-    """What may follow a noun, each a longer piece of the same words: "in a shirt", "in a shirt riding a horse"."""
+    """Endings after a noun, each longer than the one before: "in a shirt", "in a shirt riding a horse"."""
     pieces: list[str] = []
     last = _last_modifier(tree, head, end)
     if last > end:
@@ -190,7 +191,7 @@ def _last_modifier(tree: Tree, head: int, end: int) -> int:
 
 
 def _modifies(tree: Tree, head: int, child: int) -> bool:
-    """Whether what depends on a noun is said of it. Parsers often hang on a thing what somebody does with it."""
+    """Whether a modifier really belongs to the noun. Parsers often attach to an object what somebody does with it."""
     token = tree.tokens[child]
     if token.dep == "acl":
         return token.tag == "VBN" or (token.tag == "VBG" and not _belongs_to_somebody(tree, head))
@@ -267,7 +268,7 @@ def _may_end(tree: Tree, head: int, end: int, first: int, last: int) -> bool:
 
 
 def _noun_goes_on(tree: Tree, place: int) -> bool:
-    """Whether more must follow a noun: "front (of)", "a pink (hat)", "between a tree (and)", "his arms (folded)"."""
+    """Whether the phrase is incomplete: "front (of)", "a pink (hat)", "between a tree (and)", "his arms (folded)"."""
     token = tree.tokens[place]
     following = tree.tokens[place + 1] if place + 1 < len(tree.tokens) else Token("", "", "", place)
     governor = tree.governor(place).text

@@ -68,7 +68,7 @@ class Packer:
 
 @contextmanager
 def packing(folder: Path, long_side: int | None, photos: TarShards) -> Iterator[Callable[[Record], Record]]:
-    """What packs the photo of a record into `folder`; without a long side it stays where it is."""
+    """A function that packs the photo of a record into `folder`; without a long side photos are not copied."""
     if long_side is None:
         yield lambda record: record
         return

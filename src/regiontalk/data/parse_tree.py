@@ -27,7 +27,7 @@ class Token:
 
 
 class Tree:
-    """The dependency tree of a sentence; its words are known by their places."""
+    """The dependency tree of a sentence; its words are referred to by their places."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -64,7 +64,7 @@ class Tree:
 
 
 Sentence = str | Sequence[str]
-"""As text, or as the words that it is to be parsed in."""
+"""As text, or as a list of words, which are not tokenized again."""
 Parser = Callable[[Sequence[Sentence]], Iterator[Tree]]
 
 

@@ -1,7 +1,7 @@
 """Phrases of several lengths from a photo's sentences, placed on its boxes.
 
-Where regions carry entity chains (Flickr30k Entities), a phrase goes on the box of the words it contains. Elsewhere
-it goes on the box of an object, if its noun names the object and only one box can be meant.
+If regions have entity chains (Flickr30k Entities), a phrase gets the box of the words that it contains. Otherwise it
+gets the box of an object, if its noun names the object and only one box can be meant.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ DERIVED = "derived"
 MUCH_LARGER = 3.0  # the largest of several boxes is meant if its area is this many times the next one's
 PAIRS = frozenset(("skis", "scissors"))  # plural words for one thing
 UNCOUNTABLE = frozenset(("broccoli", "luggage", "cattle", "people"))
-LONGEST_SENTENCE = 1000  # characters; longer ones are no sentences, and cost the parser much memory
+LONGEST_SENTENCE = 1000  # characters; longer texts are not sentences, and the parser needs much memory for them
 RECORDS_AT_ONCE = 2000  # whose sentences are parsed together
 
 
 @dataclass
 class Report:
-    """How many sentences were parsed, on how many photos phrases were placed, and of which number of words."""
+    """Counts: parsed sentences, photos with added phrases, and phrases by their number of words."""
 
     sentences: int = 0
     photos: int = 0
@@ -59,7 +59,7 @@ def add_phrases(
 ) -> dict[str, Any]:
     """Writes the data set `out` with phrases added to the regions of `splits`; returns its description.
 
-    `keep_paths`: photos are named as in `folder`, for an `out` that lies with the same photos.
+    `keep_paths`: relative paths of photos are kept, for an `out` in the same folder as `folder`.
     """
     report = Report()
 
@@ -87,7 +87,7 @@ def _parsed(records: Iterable[Record], parser: Parser, splits: Sequence[str]) ->
 
 
 def sentences_of(record: Record) -> list[Sentence]:
-    """What is parsed: the words of `entity_sentences`, which chains refer to, else the sentences."""
+    """The texts to parse: the words of `entity_sentences`, which chains refer to, else the sentences."""
     if record.entity_sentences:
         return [_of_length(sentence.lower()).split() for sentence in record.entity_sentences]
     return [_of_length(sentence.lower().strip()) for sentence in record.sentences]
@@ -98,7 +98,7 @@ def _of_length(sentence: str) -> str:
 
 
 def place_phrases(record: Record, trees: Sequence[Tree]) -> list[TrueRegion]:
-    """The phrases of a record's parsed sentences on its boxes, each once, and none that is there already."""
+    """New regions with the phrases of a record's parsed sentences, each once, without those that it already has."""
     place = _by_entities if record.entity_sentences else _by_objects
     seen = {(region.xyxy, region.phrase.lower()) for region in record.regions}
     derived: list[TrueRegion] = []
@@ -121,7 +121,7 @@ def _by_entities(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
 
 
 def _entity_phrase(region: TrueRegion, tree: Tree) -> NounPhrase | None:
-    """The noun phrase that a region's phrase is in a sentence; None if it stands there twice, or has no noun."""
+    """The noun phrase of a region's phrase in a sentence; None if it occurs twice, or has no noun."""
     words = region.phrase.lower().split()
     sentence = [token.text for token in tree.tokens]
     starts = [start for start in range(len(sentence)) if sentence[start : start + len(words)] == words]
@@ -191,7 +191,7 @@ def _determined(first: Token) -> bool:
 
 
 def _the_one(regions: Sequence[TrueRegion]) -> TrueRegion | None:
-    """The region that is meant by a word for one thing: the only one, or one much larger than all others."""
+    """The region that a singular noun means: the only one, or one that is much larger than all others."""
     areas = boxes.area([region.xyxy for region in regions])
     largest, *others = sorted(range(len(regions)), key=lambda number: -areas[number])
     if others and areas[largest] < MUCH_LARGER * areas[others[0]]:

@@ -1,4 +1,4 @@
-"""From a foreign data set to records: sizes looked up, boxes clamped to the image, what goes is counted."""
+"""Turns a data set of another format into records: reads sizes, clips boxes to the image, counts what is dropped."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FORMATS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a source is prepared; None: as its format does by itself. `pack`: long side of packed photos."""
+    """How a source is prepared; None: the default of its format. `pack`: long side of packed photos."""
 
     images: Path | None = None
     split_file: Path | None = None
@@ -63,10 +63,10 @@ class Settings:
 
 @dataclass
 class Report:
-    """What did not come through.
+    """Counts of what was not used or was changed.
 
-    `skipped`: images with something wrong; `left_out`: images that a rule leaves out; `dropped`: regions;
-    `clamped`: regions whose boxes were cut at the image's borders; `missing`: photos that are not there.
+    `skipped`: images with errors; `left_out`: images that a rule leaves out; `dropped`: regions;
+    `clamped`: regions whose boxes were clipped to the image; `missing`: photos that do not exist.
     """
 
     skipped: list[Skipped] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The description that stands in `dataset.json`, and the skipped images one by one."""
+    """The description in `dataset.json`, and the skipped images one by one."""
 
     description: dict[str, Any]
     skipped: list[Skipped]
@@ -100,7 +100,7 @@ def prepare(
     settings: Settings = Settings(),  # noqa: B008  (frozen)
     track: Callable[[Iterable[Item | Skipped]], Iterable[Item | Skipped]] = iter,
 ) -> Prepared:
-    """Reads the data set `path` and writes the data set `out`, whole or not at all."""
+    """Reads the data set `path` and writes the data set `out` atomically."""
     source = _open_source(path, settings)
     form = _with_settings(FORMATS[format_name], settings)
     report = Report()
@@ -141,7 +141,7 @@ class RecordMaker:
                 self._skip(item, "unreadable photo", str(error))
 
     def _record(self, item: Item) -> Record | None:
-        """The record of an item, None (and a note) if there is none to be had."""
+        """The record of an item; None (and an entry in `report`) if it cannot be used."""
         record = checked(item.record, item.place)
         if record.split == NO_SPLIT:
             self.report.left_out["in no split"] += 1
@@ -226,7 +226,7 @@ def _check_outcome(written: int, path: Path, report: Report, strict: bool) -> No
         first = report.skipped[0]
         raise SkippedInputs(
             f"images that cannot be used: {len(report.skipped)}; the first is {first.place}: {first.reason}",
-            hint="without --strict they are named and skipped",
+            hint="without --strict they are listed and skipped",
         )
     if written:
         return

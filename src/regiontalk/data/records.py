@@ -1,8 +1,8 @@
-"""Records: the one on-disk form of a data set.
+"""Records: the format of data sets on disk.
 
-A data set is a folder with `annotations.jsonl` (or `.jsonl.gz`), one image a line, and `dataset.json`. Images stay
-where they are (`image` is a path, relative ones from the folder) or are in tar shards (`shard` names the tar, `image`
-its member).
+A data set is a folder with `annotations.jsonl` (or `.jsonl.gz`), one image per line, and `dataset.json`. Images stay
+where they are (`image` is a path, relative to the folder) or are in tar shards (`shard` is the tar file, `image` its
+member).
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ class TrueRegion(WithMore):
     xyxy: BoxXYXY
     phrase: str
     type: str | None = None
-    """What kind of phrase it is; recipes choose by it. `object` is a class name, `phrase` a description, `referring`
-    tells things of a kind apart; Flickr30k Entities has `people`, `clothing`, `vehicles/scene` and so on."""
+    """The type of the phrase; recipes choose by it. `object`: a class name. `phrase`: a description. `referring`: an
+    expression for one of several similar objects. Flickr30k Entities has `people`, `clothing`, `vehicles/scene` etc."""
     boxes_xyxy: tuple[BoxXYXY, ...] = ()
     """The single boxes of a plural phrase; `xyxy` is then their union."""
     entity: str | None = None
-    """The thing that is meant: regions of one image with the same entity are about the same thing."""
+    """Regions of one image with the same entity are about the same object."""
     sentences: tuple[int, ...] = ()
-    """Which of the record's `entity_sentences` the phrase stands in, counted from 0."""
+    """The numbers of the record's `entity_sentences` that have the phrase, from 0."""
     phrases: tuple[str, ...] = ()
     """All phrases of a merged region (`data merge`); `phrase` is then the first."""
     score: float | None = None
-    """Of a region that a model found: the probability that people would mark this place; None where people drew it."""
+    """For a region that a model found: the probability that people would mark this place; None if people drew it."""
     confidence: float | None = None
-    """Of such a region: the probability that the phrase is right."""
+    """For such a region: the probability that the phrase is right."""
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The phrases that a caption is compared with; empty ones say nothing."""
+        """The phrases that a caption is compared with, without empty ones."""
         return tuple(phrase for phrase in self.phrases or (self.phrase,) if phrase.strip())
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class TrueRegion(WithMore):
 
 @dataclass(frozen=True)
 class Record(WithMore):
-    """One image with what people said of it; boxes in pixels of the stored, upright image."""
+    """One image with its sentences and regions; boxes in pixels of the stored, upright image."""
 
     image: str
     width: int
@@ -74,11 +74,11 @@ class Record(WithMore):
     """About the whole image."""
     regions: tuple[TrueRegion, ...] = ()
     id: str | None = None
-    """What its source calls the image (COCO's number, say); data sets are joined by it."""
+    """The id of the image in its source (for example COCO's number); data sets are joined by it."""
     entity_sentences: tuple[str, ...] = ()
-    """The sentences that regions' phrases come from: the same words as in `sentences`, maybe in another order."""
+    """The sentences that regions' phrases come from: those of `sentences`, possibly in another order."""
     original_width: int | None = None
-    """Of the image before it was packed smaller."""
+    """Of the image before it was reduced by packing."""
     original_height: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Record(WithMore):
 
 
 def _present(value: TrueRegion | Record, names: Iterable[str]) -> dict[str, Any]:
-    """Those fields that say something, as JSON has them."""
+    """The fields that are not empty, as in JSON."""
     fields = {name: getattr(value, name) for name in names}
     return {name: _plain(field) for name, field in fields.items() if field is not None and field != ()}
 
@@ -103,7 +103,7 @@ def _plain(value: Any) -> Any:
 
 
 class Dataset:
-    """A prepared data set with random access; a record is parsed when it is asked for.
+    """A prepared data set with random access; a record is parsed when it is read.
 
     The annotations are held as bytes (and shared by forked workers), not as objects: Visual Genome's 108,077 images
     take about 0.5 GB.
@@ -148,7 +148,7 @@ class Dataset:
 
 
 def open_split(folder: Path, split: str | None) -> Dataset:
-    """The photos of one split, or all; fails where there is none."""
+    """The photos of one split, or all; raises `DataError` if there are none."""
     dataset = Dataset(folder, split)
     if not len(dataset):
         where = f"no image in split {split}" if split else "no image"
@@ -164,7 +164,7 @@ class TarShards:
         self._members: dict[str, dict[str, tuple[int, int]]] = {}
 
     def photo(self, record: Record) -> Path | bytes:
-        """What `images.open_photo` takes: the image's path, or its bytes from a shard."""
+        """The argument of `images.open_photo`: the image's path, or its bytes from a shard."""
         return self.folder / record.image if record.shard is None else self.read(record.shard, record.image)
 
     def read(self, shard: str, member: str) -> bytes:
@@ -191,7 +191,7 @@ class TarShards:
 
 
 class _Headers:
-    """The headers of a tar file. One that says it is of gigabytes would be read as a whole."""
+    """The headers of a tar file. A header that claims gigabytes would be read into memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.seek, self.tell, self._read = file.seek, file.tell, file.read
@@ -208,7 +208,7 @@ def parse_record(line: bytes, place: str) -> Record:
 
 
 def checked(record: Record, place: str) -> Record:
-    """The record, unless it has more regions than can be compared with each other."""
+    """The record; raises `DataError` if it has too many regions."""
     if len(record.regions) > MOST_REGIONS:
         raise DataError(f"{place}: {len(record.regions)} regions, and at most {MOST_REGIONS} can be used")
     return record
@@ -237,7 +237,7 @@ def stream_records(folder: Path) -> Iterator[Record]:
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """The order of an epoch's items: a shuffle that depends on seed and epoch alone."""
+    """The order of an epoch's items: a shuffle that depends only on seed and epoch."""
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 

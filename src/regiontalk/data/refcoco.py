@@ -1,11 +1,11 @@
-"""RefCOCO, RefCOCO+ and RefCOCOg (Kazemzadeh et al. 2014, Yu et al. 2016), as lichengunc/refer gives them out.
+"""RefCOCO, RefCOCO+ and RefCOCOg (Kazemzadeh et al. 2014, Yu et al. 2016), as published by lichengunc/refer.
 
 A folder has `instances.json` (COCO's boxes) and `refs(unc).p`, `refs(umd).p` or `refs(google).p`: a pickled list of
 expressions. The same list as `refs(unc).json` works too. An expression is a region of type "referring"; its `entity` is
 the number of COCO's annotation. `id` is COCO's number of the photo, so that `data join` can add the regions to COCO.
 
-A photo is in the split of its expressions. Google's split has photos with expressions in several: test goes before
-dev, and dev before train.
+A photo is in the split of its expressions. In Google's split some photos have expressions in several splits: test takes
+precedence over dev, and dev over train.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _BROKEN = (  # what reading a damaged pickle raises
 @dataclass(frozen=True)
 class _Expression(WithMore):
     sent: str
-    """In lower case, without punctuation; `raw` has it as it was typed."""
+    """In lower case, without punctuation; `raw` is the original text."""
 
 
 @dataclass(frozen=True)
 class _Reference(WithMore):
-    """The expressions for one thing in a photo."""
+    """The expressions for one object in a photo."""
 
     image_id: int
     ann_id: int
@@ -54,7 +54,7 @@ class _Reference(WithMore):
 
 @dataclass
 class _Described:
-    """What is said of one photo, and where that begins."""
+    """The references of one photo, and the place of the first."""
 
     place: str
     splits: set[str] = field(default_factory=set)
@@ -125,10 +125,10 @@ def _unpickle(path: Path) -> Any:
 
 
 class _PlainUnpickler(pickle._Unpickler):
-    """Reads lists, dictionaries, texts and numbers. A pickle that asks for anything else could run any program.
+    """Reads only lists, dictionaries, texts and numbers, because other pickles could run any code.
 
-    It is the unpickler that is written in Python: the one in C takes gigabytes for a few bytes that ask for them. Byte
-    arrays do so in both.
+    Uses the unpickler written in Python: a few bytes can make the one in C allocate gigabytes. Byte arrays, which do so
+    in both, are rejected.
     """
 
     dispatch = {key: load for key, load in pickle._Unpickler.dispatch.items() if key != pickle.BYTEARRAY8[0]}  # noqa: RUF012

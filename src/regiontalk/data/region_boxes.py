@@ -1,4 +1,4 @@
-"""Regions on an image of another size, or cut at its borders; a plural phrase has the union of its boxes."""
+"""Scales regions to an image of another size, and clips them to it; a plural phrase has the union of its boxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Unusable(Exception):
 
 
 def clamp_region(region: TrueRegion, width: int, height: int) -> TrueRegion:
-    """The region with its boxes inside the image; the very same object where they are already."""
+    """The region with its boxes clipped to the image; the same object if they are inside."""
     if not region.phrase.strip():
         raise Unusable(NO_PHRASE)
     x0, y0, x1, y1 = region.xyxy
@@ -33,7 +33,7 @@ def clamp_region(region: TrueRegion, width: int, height: int) -> TrueRegion:
 
 
 def clamp(box: BoxXYXY, width: int, height: int) -> BoxXYXY | None:
-    """The part of a box inside the image, None if it has no area; the box itself if it is all inside."""
+    """The part of a box inside the image, None if it is empty; the box itself if it is inside."""
     x0, y0, x1, y1 = box
     if 0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height:
         return box

@@ -1,4 +1,4 @@
-"""Files of regions without words: where to look in each photo of a data set, by falling score.
+"""Files of regions without captions: proposals for each photo of a data set, highest score first.
 
 JSON lines as `caption --json` prints them, captions not needed:
 {"path": "a.jpg", "width": 448, "height": 336, "regions": [{"xyxy": [6, 135, 97, 305], "score": 0.21}]}
@@ -37,7 +37,7 @@ class _Line(WithMore):
 
 
 def region_line(record: Record, found: ScoredBoxes, source: str) -> dict[str, Any]:
-    """The line of a photo; `source` says what found the regions."""
+    """The line of a photo; `source`: the program or model that found the regions."""
     rows = zip(found.boxes_xyxy.round(1).tolist(), found.scores.round(4).tolist(), strict=True)
     regions = [{"xyxy": [_short(value) for value in box], "score": score} for box, score in rows]
     return {
@@ -54,7 +54,7 @@ def scaled(found: ScoredBoxes, factor_x: float, factor_y: float) -> ScoredBoxes:
 
 
 def read_region_file(path: Path, records: Iterable[Record]) -> dict[str, ScoredBoxes]:
-    """Image -> its boxes, of all `records`; lines about other photos are passed over."""
+    """Image -> its boxes, for all `records`; lines about other photos are ignored."""
     wanted = {record.image: record for record in records}
     found = {}
     for number, text in read_object_lines(path):

@@ -1,4 +1,4 @@
-"""A contact sheet of sample records with their regions, to see with one look whether a data set is right."""
+"""A contact sheet of sample records with their regions, to check a data set by eye."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sample_sheet(folder: Path, split: str | None = None) -> Image:
 
 
 def draw_record(record: Record, photo: Image) -> Image:
-    """The photo with the record's first regions; a plural phrase stands on each of its boxes."""
+    """The photo with the record's first regions; a plural phrase is drawn on each of its boxes."""
     shown = [
         (box, region.phrase) for region in record.regions[:MOST_REGIONS] for box in region.boxes_xyxy or (region.xyxy,)
     ]

@@ -1,4 +1,4 @@
-"""What the readers of foreign formats share: where a source lies, and what one image of it looks like."""
+"""Shared by the readers of other formats: a source, and one image of it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ NO_SPLIT = ""
 
 @dataclass(frozen=True)
 class Source:
-    """A download of a foreign data set, in its own layout.
+    """A downloaded data set, in its own layout.
 
-    `splits` maps an image's name (file name or number, as text) to its split; None: the source knows itself.
+    `splits` maps an image's name (file name or number, as text) to its split; None: the source has its own splits.
     """
 
     path: Path
@@ -51,10 +51,10 @@ class Source:
         return replace(self, splits=splits) if splits and self.splits is None else self
 
     def locate(self, image: str, form: Format) -> tuple[str, bool]:
-        """A photo's absolute path and whether it is there; a missing one gets the first place looked at.
+        """A photo's absolute path and whether it exists; for a missing photo the first path that was tried.
 
-        It is looked for in the usual folders of the format, also by its name alone: all of COCO's photos may lie in
-        one folder. Of a format that people write by hand, names are taken as they are.
+        The usual folders of the format are searched, also for the file name only: all of COCO's photos may be in one
+        folder. For formats that people write by hand, paths are used as they are.
         """
         names = dict.fromkeys((image, image if form.own else PurePosixPath(image).name))
         places = [join_paths(self.image_folder, folder, name) for folder in form.photo_folders for name in names]
@@ -71,10 +71,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Item:
-    """One image as a source describes it; boxes may leave the image.
+    """One image as a source describes it; boxes may extend beyond the image.
 
-    `place` says where it is described and `region_places` where each region is, for messages. `record.width` and
-    `height` are 0 where the source does not say the size.
+    `place` (file and line) and `region_places` are for messages. `record.width` and `height` are 0 if the source has no
+    size.
     """
 
     place: str
@@ -89,7 +89,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An image that cannot be used: where it stands in the source, what is wrong, and in which words."""
+    """An image that cannot be used: its place in the source, the kind of problem, and the message."""
 
     place: str
     kind: str
@@ -98,10 +98,10 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Format:
-    """How a foreign format is read. `photo_folders` are the usual places of photos in its download.
+    """How another format is read. `photo_folders` are the usual folders of photos in its download.
 
-    `own`: people write it by hand, so a box without area is their mistake to fix, not ours to drop;
-    `drops`: a rule of the data set against single regions, giving the reason.
+    `own`: people write it by hand, so an empty box is reported as an error instead of being dropped;
+    `drops`: a rule of the data set that drops single regions; it gives the reason.
     """
 
     read: Callable[[Source], Iterator[Item | Skipped]]
@@ -115,7 +115,7 @@ class Format:
 def read_entries(
     entries: Iterable[tuple[str, Any]], to_record: Callable[[Mapping[str, Any], str], Record]
 ) -> Iterator[Item]:
-    """An item for each JSON object, from the object and its place, which also names what is wrong with it."""
+    """An item for each JSON object, from the object and its place, which errors name."""
     for place, entry in entries:
         with reading(place):
             record = to_record(as_object(entry), place)
@@ -123,7 +123,7 @@ def read_entries(
 
 
 def split_of(name: str, place: str) -> str:
-    """Our name of a split, from any of the usual ones."""
+    """Our name of a split, from any of the usual names."""
     split = SPLIT_NAMES.get(name.strip().lower())
     if split is None:
         raise DataError(f"{place}: unknown split {name!r}", hint=f"one of {', '.join(SPLIT_NAMES)}")
@@ -142,14 +142,14 @@ def read_split_file(path: Path) -> dict[str, str]:
 
 
 def add_to_split(splits: dict[str, str], names: list[str], split: str, path: Path) -> None:
-    """Notes the split of every name; a name in two splits is an error."""
+    """Adds the split of every name; a name in two splits is an error."""
     for name in names:
         if splits.setdefault(name, split) != split:
             raise DataError(f"{path}: {name} is in {splits[name]} and in {split}")
 
 
 def read_split_lists(paths: Mapping[str, Path]) -> dict[str, str]:
-    """The split of every name in lists of names, one a line; `paths` are by split, and may be missing."""
+    """The split of every name in lists of names, one per line; `paths` are by split, and may be missing."""
     splits: dict[str, str] = {}
     for split, path in paths.items():
         if path.exists():

@@ -1,4 +1,4 @@
-"""Photos held out by a fixed rule on their names, so that everybody has the same test photos."""
+"""Holds out photos by a fixed rule on their names, so that everybody gets the same test photos."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regiontalk.errors import DataError
 
 
 def photo_id(record: Record) -> str:
-    """A photo's name without folders and ending: the same however it is stored."""
+    """A photo's name without folders and extension: it does not depend on where the photo is stored."""
     return PurePosixPath(record.image).stem
 
 
@@ -27,7 +27,9 @@ def held_out(records: Iterable[Record], count: int, excluded: frozenset[str] = f
     ids = {photo_id(record) for record in records if record.sentences and record.split == "train"} - excluded
     order = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     if len(order) <= 2 * count:
-        raise DataError(f"{len(order)} photos with sentences are too few to hold out twice {count}")
+        raise DataError(
+            f"{len(order)} photos with sentences are too few to hold out {count} for test and {count} for dev"
+        )
     return dict.fromkeys(order[:count], "test") | dict.fromkeys(order[count : 2 * count], "dev")
 
 

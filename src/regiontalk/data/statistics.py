@@ -1,4 +1,4 @@
-"""Counts over a data set: how much there is, how long it is, which words it uses."""
+"""Statistics of a data set: numbers of images, regions and sentences, their lengths, and words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_FREQUENT = 20
 
 @dataclass
 class Statistics:
-    """What has been counted so far. Words are counted after K&FF's cleaning."""
+    """The counts so far. Words are counted after K&FF's cleaning."""
 
     counts: Counts = field(default_factory=Counts)
     regions_per_image: Counter[int] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class Statistics:
             self.training_phrases.update(clean_densecap(region.phrase) or ())
 
     def to_dict(self) -> dict[str, Any]:
-        """`words` are different ones; `vocabulary` is what the papers would keep of the training texts."""
+        """`words`: distinct words. `vocabulary`: the size of the papers' vocabularies for the training texts."""
         counts = self.counts.to_dict()
         ranked = sorted(self.words.items(), key=lambda item: (-item[1], item[0]))
         types = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))

@@ -1,8 +1,8 @@
 """Visual Genome: `region_descriptions.json` and `image_data.json`, versions 1.0 to 1.4.
 
 DenseCap section 4 is applied: phrases of more than ten words (after its cleaning) are dropped, then images
-with fewer than 20 or more than 50 regions. The phrases that stay are kept as people wrote them; the cleaning
-itself is the vocabulary's work. With `densecap_splits.json` as split file, images in no split are left out.
+with fewer than 20 or more than 50 regions. The other phrases are kept as people wrote them; the vocabulary cleans
+them later. With `densecap_splits.json` as split file, images in no split are left out.
 
 Regions have the type "phrase". `visual-genome-coco` reads the half of the photos that are COCO's too, under COCO's
 ids and without the limits on regions, so that `data join` can add the phrases to COCO. `vg` reads one file of region
@@ -65,7 +65,7 @@ def read_with_paths(source: Source) -> Iterator[Item]:
 
 
 def to_visual_genome(photos: Sequence[ImageRegions]) -> list[dict[str, Any]]:
-    """`region_descriptions.json`: an entry a photo, a phrase a region.
+    """`region_descriptions.json`: an entry for each photo, with a phrase for each region.
 
     `path`, `width`, `height` and the scores are ours: Visual Genome keeps files and sizes in `image_data.json`.
     """

@@ -16,7 +16,7 @@ from regiontalk.vocabulary import clean_karpathy
 def write_word_vectors(vectors: Path, datasets: Iterable[Path], out: Path) -> int:
     """Writes `words` (N) and `vectors` (N, e) in half precision; how many words were found.
 
-    `vectors` is a text file such as glove.6B.100d.txt: a word and its numbers a line.
+    `vectors` is a text file such as glove.6B.100d.txt: one word and its numbers per line.
     """
     wanted = words_of(datasets)
     found: dict[str, Sequence[float]] = {}
@@ -28,7 +28,7 @@ def write_word_vectors(vectors: Path, datasets: Iterable[Path], out: Path) -> in
             except ValueError as error:
                 raise DataError(f"{vectors}, line {number}: not a word and its vector: {error}") from error
     if not found or len({len(vector) for vector in found.values()}) > 1:
-        raise DataError(f"{vectors}: not a file of word vectors of one length, or of other words")
+        raise DataError(f"{vectors}: vectors of different lengths, or none of the words")
     words = sorted(found)
     with replacing(out) as partial, partial.open("wb") as file:
         table = np.array([found[word] for word in words], dtype=np.float16)

@@ -1,4 +1,4 @@
-"""Data sets on their way to disk: whole or not at all, and the same bytes for the same input."""
+"""Writes data sets: atomically, and the same bytes for the same input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OWN_FILE = re.compile(rf"{re.escape(DESCRIPTION)}|annotations\.jsonl(\.gz)?|ima
 
 @dataclass
 class Counts:
-    """What has been written, in all and per split."""
+    """Counts of what has been written, in total and per split."""
 
     splits: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ class Counts:
 
 
 class AnnotationWriter:
-    """Writes records, one a line, and counts them. `out` is the place that `folder` will take in the end."""
+    """Writes records, one per line, and counts them. `out` is the final path of `folder`."""
 
     def __init__(self, folder: Path, out: Path) -> None:
         self.counts = Counts()
@@ -51,7 +51,7 @@ class AnnotationWriter:
     def write(self, record: Record) -> None:
         photos = record.shard or record.image
         if photos.startswith(f"{self._out}{os.sep}"):
-            raise UsageError(f"{self._out}: not replaced, because it holds {photos}, which the new data set needs")
+            raise UsageError(f"{self._out}: not replaced, because it has {photos}, which the new data set needs")
         try:
             self._file.write(json_line(record.to_dict()))
         except ValueError as error:  # an infinite number in a field that nothing here reads
@@ -79,8 +79,8 @@ def write_dataset(
 ) -> dict[str, Any]:
     """Writes the data set `out`, made from `source`; returns what is in its `dataset.json`.
 
-    `how` it was made comes first in that, and the `results`, which are told what was written, last. `records` are told
-    the folder to which packed photos go.
+    That has `how` it was made first, and the `results` last, which get the counts of what was written. `records` gets
+    the folder for packed photos.
     """
     with new_dataset(out, force, source) as folder:
         with AnnotationWriter(folder, out) as writer:
@@ -96,9 +96,9 @@ def write_dataset(
 
 @contextmanager
 def new_dataset(out: Path, force: bool, source: Path | None = None) -> Iterator[Path]:
-    """A folder to write a data set into, which takes the place `out` when the block ends well.
+    """A folder to write a data set into; it becomes `out` when the block ends without error.
 
-    `source` is what the data set is made from; it is never replaced.
+    `source`: what the data set is made from; it is never replaced.
     """
     out = out.resolve()
     _check_replaceable(out, force, source)
@@ -107,7 +107,7 @@ def new_dataset(out: Path, force: bool, source: Path | None = None) -> Iterator[
 
 
 def _check_replaceable(out: Path, force: bool, source: Path | None) -> None:
-    """Refuses to replace anything, except a data set (and nothing but that) with `force`."""
+    """Raises `UsageError` if something would be replaced, except, with `force`, a folder with only a data set."""
     if not out.exists():
         return
     if not out.is_dir():
@@ -119,4 +119,4 @@ def _check_replaceable(out: Path, force: bool, source: Path | None) -> None:
         raise UsageError(f"{out}: the source itself cannot be replaced", hint="give another folder")
     strangers = sorted(name for name in names if not _OWN_FILE.fullmatch(name))
     if strangers:
-        raise UsageError(f"{out}: not replaced, because it holds more than a data set: {strangers[0]}")
+        raise UsageError(f"{out}: not replaced, because it has other files too: {strangers[0]}")

@@ -1,4 +1,4 @@
-"""XMP sidecars, `photo.jpg.xmp`: what photo managers read beside a photo, and what they wrote themselves.
+"""XMP sidecars, `photo.jpg.xmp`: files next to a photo that photo managers read and write.
 
 | property | who reads it |
 |---|---|
@@ -6,8 +6,8 @@
 | `Iptc4xmpCore:AltTextAccessibility` | Lightroom, digiKam, the web: the alt text |
 | `mwg-rs:Regions` | digiKam, Lightroom: boxes with names, in fractions of the photo as stored, before it is turned |
 
-A sidecar of another program is merged: what it says stays, and only what we wrote ourselves is replaced. Our regions
-are known by `rt:Score`, our text by `rt:Text`.
+A sidecar of another program is merged: its content is kept, and only what we wrote ourselves is replaced. Our regions
+are marked by `rt:Score`, our text by `rt:Text`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNSAFE = re.compile(rb"<!(DOCTYPE|ENTITY)")
 
 
 def sidecar_of(photo: str | Path) -> Path:
-    """`photo.jpg.xmp`, which digiKam and darktable look for, and which two photos of one name do not share."""
+    """`photo.jpg.xmp`, the name that digiKam and darktable use; x.jpg and x.png have different sidecars."""
     return Path(f"{photo}.xmp")
 
 
@@ -60,8 +60,8 @@ def to_xmp(
 ) -> bytes:
     """A sidecar: a text about the photo and its regions, in pixels of the upright photo of `size`.
 
-    `orientation` is the photo's in EXIF. `existing` is the sidecar that is there: its own text stays, unless
-    `replace_text`. ValueError if it is no sidecar.
+    `orientation` is the photo's in EXIF. `existing`: the current sidecar; its text is kept, unless `replace_text`.
+    Raises `ValueError` if it is not a sidecar.
     """
     root = ET.Element(_name("x:xmpmeta")) if existing is None else _parse(existing)
     description = _description(root)
@@ -69,7 +69,7 @@ def to_xmp(
     for name in TEXTS:
         alternatives = description.find(_name(name))
         if alternatives is not None and not replace_text and (ours is None or _text(alternatives) != ours.text):
-            continue  # somebody else's
+            continue  # written by another program
         _put_text(description, name, text)
     _remove(description, "rt:Text")
     ET.SubElement(description, _name("rt:Text")).text = text
@@ -97,7 +97,7 @@ FORMAT = Format(read, min_regions=0)
 
 
 def orientation_of(photo: str | Path) -> int:
-    """EXIF's; 1 (as it is) where the photo cannot be read, or is not there."""
+    """The EXIF orientation; 1 (upright) if the photo cannot be read or does not exist."""
     try:
         return Photo(photo, Limits(megapixels=MOST_MEGAPIXELS)).orientation
     except ImageError:
@@ -118,7 +118,7 @@ def _turned(box: BoxXYXY, orientation: int) -> BoxXYXY:
 
 
 def _turned_back(box: BoxXYXY, orientation: int) -> BoxXYXY:
-    """The other way round; a quarter turn is undone by that to the other side."""
+    """The inverse; a quarter turn is undone by the opposite one."""
     return _turned(box, {6: 8, 8: 6}.get(orientation, orientation))
 
 
@@ -133,7 +133,7 @@ def _put_text(description: ET.Element, name: str, text: str) -> None:
 
 
 def _put_regions(description: ET.Element, regions: Sequence[Region], size: tuple[int, int], orientation: int) -> None:
-    """Ours in place of what we wrote before; those of others stay."""
+    """Replaces the regions that we wrote before; those of other programs are kept."""
     width, height = size if orientation not in SIDEWAYS else size[::-1]
     group = description.find(_name("mwg-rs:Regions"))
     others = [] if group is None else [item for item in _region_items(group) if _field(item, "rt:Score") is None]
@@ -172,7 +172,7 @@ def _attributes(values: dict[str, str]) -> dict[str, str]:
 
 
 def _description(root: ET.Element) -> ET.Element:
-    """The part of a sidecar that takes properties; made where there is none."""
+    """The element of a sidecar for properties; created if there is none."""
     rdf = root if root.tag == _name("rdf:RDF") else root.find(_name("rdf:RDF"))
     if rdf is None:
         rdf = ET.SubElement(root, _name("rdf:RDF"))
@@ -224,7 +224,7 @@ def _photo_of(source: Source, sidecar: Path) -> Path:
 
 
 def _size(group: ET.Element, photo: Path, orientation: int) -> tuple[int, int]:
-    """Of the upright photo, as the regions say, else as the photo says."""
+    """Size of the upright photo, from the regions, else from the photo."""
     dimensions = group.find(f".//{_name('mwg-rs:AppliedToDimensions')}")
     sides = [] if dimensions is None else [_field(dimensions, f"stDim:{side}") for side in "wh"]
     if None in sides or not sides:
@@ -273,9 +273,9 @@ def _text(alternatives: ET.Element) -> str:
 
 
 def _parse(data: bytes) -> ET.Element:
-    """A sidecar without anything that XML could hide in it; its prefixes are kept for writing it again."""
+    """Parses a sidecar, without document types; its prefixes are kept for writing it again."""
     if _UNSAFE.search(data):
-        raise ValueError("an XML document type, which no sidecar has")
+        raise ValueError("an XML document type, which sidecars do not have")
     try:
         prefixes = [found for _, found in ET.iterparse(io.BytesIO(data), ("start-ns",))]
         root = ET.fromstring(data, ET.XMLParser(target=ET.TreeBuilder(insert_comments=True, insert_pis=True)))
@@ -286,7 +286,7 @@ def _parse(data: bytes) -> ET.Element:
         if prefix and space not in known and not re.fullmatch(r"ns\d+", prefix):
             ET.register_namespace(prefix, space)
     if root.find(f".//{_name('rdf:Description')}") is None and root.tag != _name("rdf:RDF"):
-        raise ValueError("no XMP sidecar")
+        raise ValueError("not an XMP sidecar")
     return root
 
 

@@ -1,11 +1,11 @@
-"""A YOLO data set as Ultralytics and most tools have it: `data.yaml`, `images/` and `labels/` with a file a photo.
+"""YOLO data sets as used by Ultralytics and most tools: `data.yaml`, `images/` and `labels/` with a file per photo.
 
-A line is `class x y width height`: the middle and the size of a box in fractions of the photo; or a polygon, whose box
-is taken. The phrase is the name of the class. Photos and labels may be in `train`, `val` and `test`, inside or outside
-of `images` and `labels`.
+A line is `class x y width height`: the centre and the size of a box in fractions of the photo; or a polygon, whose
+bounding box is used. The phrase is the name of the class. Photos and labels may be in `train`, `val` and `test`, inside
+or outside of `images` and `labels`.
 
-We write captions as classes, and links to the photos. Scores would break the labels for other programs: they are in
-`predictions/`, in lines that begin as those of the labels.
+We write captions as classes, and links to the photos. Other programs could not read labels with scores: scores are in
+`predictions/`, in lines that begin like those of the labels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LabelScores = dict[str, list[Scores]]
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Callable[[ImageRegions], object]]:
-    """A function that takes each photo into a new data set, which is there when the block ends well."""
+    """A function that adds each photo to a new data set, which is written when the block ends without error."""
     classes: dict[str, int] = {}
     names = FreeNames()
     with new_folder(folder) as working:
@@ -96,7 +96,7 @@ FORMAT = Format(read)
 
 
 def _photos_by_stem(root: Path) -> dict[str, str]:
-    """Photos below a folder by their path in it without the ending; a link stands for the photo it leads to."""
+    """Relative path without extension -> photo below a folder; links are resolved."""
     paths = (Path(path) for path in find_photos([str(root)]).paths)
     return {path.relative_to(root).with_suffix("").as_posix(): os.path.realpath(path) for path in paths}
 
@@ -134,7 +134,7 @@ def _read_scores(path: Path) -> LabelScores:
 
 
 def _key(line: str) -> str:
-    """Class and box, as they begin the lines of labels and of scores."""
+    """Class and box: the start of the lines of labels and of scores."""
     return " ".join(line.split()[:5])
 
 
