@@ -1,4 +1,4 @@
-"""What an AVIF or HEIF file holds, and whether that is what it says: its decoder believes it.
+"""Checks that an AVIF or HEIF file contains what its metadata says, because its decoder trusts that.
 
 Its `meta` box lists items (ISO/IEC 23008-12): photos coded with AV1, EXIF, and others. A size stands in the `ispe`
 property, and again in the AV1 data itself (AV1 specification, 5.5.1), which is what the decoder allocates.
@@ -18,7 +18,7 @@ from regiontalk.errors import ImageError, ImageTooLarge
 
 _SEQUENCE_HEADER = 1  # type of an AV1 unit
 _MOST_UNITS = 20_000  # of all items; a photo, or a tile of one, has three
-_ROOM = 2  # coded photos may be so many times larger or smaller than they say: tiles and padding
+_ROOM = 2  # coded photos may be this many times larger or smaller than the given size: tiles and padding
 
 
 class Item(NamedTuple):
@@ -40,7 +40,7 @@ def profile_bytes(meta: bytes) -> int:
 
 
 def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
-    """The largest size of a coded photo, (0, 0) where none is found; refuses a file that says another one."""
+    """The largest size of a coded photo, (0, 0) if there is none; rejects a file that gives another size."""
     said = [struct.unpack(">II", ispe[4:12]) for ispe in _properties(meta, b"ispe") if len(ispe) >= 12]
     photos = [item for item in _items(meta) if item.kind == b"av01"]
     end = file.seek(0, os.SEEK_END)

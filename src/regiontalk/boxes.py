@@ -1,7 +1,7 @@
 """Box geometry in numpy: conversions, IoU, suppression, clipping, scaling.
 
 Boxes are float arrays (N, 4). `xyxy` is left, top, right, bottom; `xywh` is left, top, width, height;
-`cxcywh` is centre and size. No +1 pixel anywhere except where `iou` is asked for it.
+`cxcywh` is centre and size. There is no +1 pixel anywhere, except with `plus_one` of `iou`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def xyxy_to_cxcywh(boxes_xyxy: ArrayLike) -> Floats:
 
 
 def area(boxes_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
-    """Areas (N,); a box turned inside out has none."""
+    """Areas (N,); 0 for inverted boxes."""
     boxes = _as_boxes(boxes_xyxy)
     sides = np.maximum(boxes[:, 2:] - boxes[:, :2] + float(plus_one), 0)
     return sides[:, 0] * sides[:, 1]
@@ -54,12 +54,12 @@ def iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
 def nms(boxes_xyxy: ArrayLike, scores: ArrayLike, threshold: float, limit: int | None = None) -> Integers:
     """Greedy non-maximum suppression: the kept indices, best score first (equal scores: lower index first).
 
-    A box goes when its IoU with a kept, better box is above `threshold`. Stops at `limit` kept boxes.
+    A box is dropped if its IoU with a kept, better box is above `threshold`. Stops at `limit` kept boxes.
     """
     boxes = _as_boxes(boxes_xyxy)
     ranked = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     kept: list[int] = []
-    # Chunk by chunk, because with a limit most boxes never need a look.
+    # Chunk by chunk, because with a limit most boxes are never needed.
     for start in range(0, len(ranked), _CHUNK):
         chunk = ranked[start : start + _CHUNK]
         chunk = chunk[~(iou(boxes[chunk], boxes[kept]) > threshold).any(axis=1)]
@@ -76,7 +76,7 @@ def nms(boxes_xyxy: ArrayLike, scores: ArrayLike, threshold: float, limit: int |
 
 
 def clip(boxes_xyxy: ArrayLike, width: float, height: float) -> Floats:
-    """Boxes cut to the image, every coordinate within [0, width] or [0, height]."""
+    """Boxes clipped to the image, every coordinate within [0, width] or [0, height]."""
     boxes = _as_boxes(boxes_xyxy)
     return np.clip(boxes, 0, np.array([width, height, width, height], dtype=boxes.dtype))
 
@@ -93,12 +93,12 @@ def flip(boxes_xyxy: ArrayLike, width: float) -> Floats:
 
 
 def enlarge(boxes_xyxy: ArrayLike, factor: float) -> Floats:
-    """Boxes with sides so many times as long around the same centre."""
+    """Boxes with the same centres and scaled sides."""
     boxes = xyxy_to_cxcywh(boxes_xyxy)
     return cxcywh_to_xyxy(boxes * [1, 1, factor, factor])
 
 
-PLACE = 5  # numbers that say where a box is; all zero where there is none
+PLACE = 5  # numbers that describe the place of a box; all zero for padding
 
 
 def places(boxes_xyxy: Floats, sizes: ArrayLike) -> Floats:
@@ -111,7 +111,7 @@ def places(boxes_xyxy: Floats, sizes: ArrayLike) -> Floats:
 def merge_groups(boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool = False) -> list[list[int]]:
     """DenseCap section 4: groups of heavily overlapping boxes, each a list of indices.
 
-    Again and again the box with most overlapping boxes (IoU >= threshold) takes them with it;
+    Greedy: the box with the most overlapping boxes (IoU >= threshold) forms a group with them, and so on with the rest;
     of equal ones the first.
     """
     boxes = _as_boxes(boxes_xyxy)
@@ -131,7 +131,7 @@ def merge_groups(boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool =
 
 
 def given_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.float64]:
-    """The user's boxes in pixels, cut to the photo. Boxes that all lie within 0 to 1 are fractions of it."""
+    """The user's boxes in pixels, clipped to the photo. If all numbers are from 0 to 1, they are fractions of it."""
     try:
         values = np.asarray(boxes, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -1,8 +1,7 @@
 """Scores as probabilities: beta calibration (Kull, Silva Filho & Flach 2017).
 
-p = σ(a · ln s − b · ln(1 − s) + c), with a and b not negative, so that no order changes. a = b is Platt's
-scaling of the logit; two numbers are needed because a product of two scores hardly comes near 1. `fitting.calibration`
-fits them.
+p = σ(a · ln s − b · ln(1 − s) + c), with a and b not negative, so that the order is kept. a = b is Platt scaling of the
+logit; two numbers are needed because a product of two scores is rarely close to 1. `fitting.calibration` fits them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Calibration = tuple[float, float, float]
 """a, b and c."""
 
 UNCHANGED: Calibration = (1.0, 1.0, 0.0)
-SMALLEST = 1e-9  # a score nearer to 0 or 1 than this counts as being this near
+SMALLEST = 1e-9  # scores are clipped to this distance from 0 and 1
 
 
 def calibrated(scores: Scores, calibration: Calibration) -> Scores:
@@ -25,7 +24,7 @@ def calibrated(scores: Scores, calibration: Calibration) -> Scores:
         return scores
     a, b, c = calibration
     log, minus_log_rest, _ = terms(scores)
-    return sigmoid(a * log + b * minus_log_rest + c)  # not as a product of matrices, where equals may come out unequal
+    return sigmoid(a * log + b * minus_log_rest + c)  # a matrix product may give different results for equal scores
 
 
 def terms(scores: Scores) -> Scores:

@@ -1,8 +1,8 @@
-"""Captions from a step function: the likeliest word each time, words drawn at random, or beam search.
+"""Decodes captions from a step function: greedily, by sampling, or by beam search.
 
-Shapes: R regions, V tokens, W the beam's width. All regions are decoded at once; a caption that has ended
-is not stepped further. `<UNK>` is never emitted, and no caption is empty. Log-probabilities are the model's own: words
-that a rule forbids leave the others' as they are.
+Shapes: R regions, V tokens, W the beam width. All regions are decoded together; a caption that has ended is not stepped
+further. `<UNK>` is never emitted, and no caption is empty. Log-probabilities are the model's own: they are not
+renormalised if rules forbid words.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class Caption:
 
 @dataclass(frozen=True)
 class Rules:
-    """What captions may say, and how those of different lengths compare."""
+    """Rules for captions, and how those of different lengths are compared."""
 
     longest: int
-    """Words in a caption, at most."""
+    """Maximum number of words in a caption."""
     once: frozenset[int] = frozenset()
-    """The tokens that a caption says once at most."""
+    """Tokens that a caption may have only once."""
     never_last: frozenset[int] = frozenset()
-    """The tokens that END may not follow."""
+    """Tokens that END must not follow."""
     length_penalty: float = 0.0
     """α of Wu et al. 2016, eq. 14: beam search divides a log-probability by ((5 + words) / 6)^α, or it prefers the
     shortest caption. At 0 the likeliest one is the best."""
 
     def score(self, caption: Caption) -> float:
-        """What beam search compares."""
+        """The score that beam search sorts by."""
         return self._normalised(caption.logprob, len(caption.logprobs))
 
     def highest(self, logprob: float) -> float:
@@ -71,7 +71,7 @@ class Rules:
 
 
 def greedy(step: Step, state: State, start: Start, rules: Rules) -> list[Caption]:
-    """The likeliest word each time."""
+    """Takes the likeliest word at each step."""
     return _word_by_word(step, state, start, rules, lambda logprobs: logprobs.argmax(axis=1))
 
 
@@ -84,9 +84,9 @@ def sample(
     temperature: float = 1.0,
     top_p: float = 1.0,
 ) -> list[Caption]:
-    """Words drawn with probability ∝ p^(1/temperature): near 0 it is `greedy`, above 1 it dares more.
+    """Samples words with probability ∝ p^(1/temperature): near 0 it equals `greedy`, above 1 it is more random.
 
-    Of the words, only the likeliest ones are drawn that have the probability `top_p` together (Holtzman et al. 2020).
+    Only the likeliest words that together have the probability `top_p` are sampled (Holtzman et al. 2020).
     """
 
     def draw(logprobs: Floats) -> Integers:
@@ -141,7 +141,7 @@ def _rows(
 
 
 def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Floats:
-    """Log-probabilities (R, V) in float64, −inf for tokens that may not follow what was said."""
+    """Log-probabilities (R, V) in float64, −inf for tokens that must not come next."""
     allowed = logprobs.astype(np.float64)
     allowed[:, UNKNOWN] = -np.inf
     for row, words in zip(allowed, said, strict=True):
@@ -152,7 +152,7 @@ def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Fl
 
 
 def repeating_words(words: Sequence[int]) -> list[int]:
-    """The words that, said next, would complete a word or phrase said twice in a row: a cat and a | cat -> no;
+    """The words that would complete an immediate repetition of a word or phrase: a cat and a | cat -> no;
     a big | big -> yes; in a hat in a | hat -> yes.
     """
     end = len(words)
@@ -165,7 +165,7 @@ def repeating_words(words: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Beam:
-    """A caption on its way."""
+    """A caption in progress."""
 
     row: int
     """Of the step's state."""
@@ -178,10 +178,10 @@ class _Beam:
 
 
 def beam_search(step: Step, state: State, start: Start, rules: Rules, width: int) -> list[list[Caption]]:
-    """The best captions of every region, found with `width` of them at a time: at most as many, best first.
+    """The best captions of every region by a beam of `width`: at most `width` captions, best first.
 
-    Captions that have ended compete with those on their way, so a search ends as soon as none of the latter
-    can still get among the best `width`. Of equally good ones, the first found comes first.
+    Finished captions compete with those in progress, so a search ends as soon as none of the latter can reach the best
+    `width`. Of equally good ones, the first found comes first.
     """
     if width == 1:
         return [[caption] for caption in greedy(step, state, start, rules)]  # the same, but quicker
@@ -207,7 +207,7 @@ def beam_search(step: Step, state: State, start: Start, rules: Rules, width: int
 
 
 def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
-    """The `width` likeliest ways to go on by a word (or END), likeliest first."""
+    """The `width` likeliest continuations by a word (or END), likeliest first."""
     if not beams:
         return []
     totals = np.array([beam.logprob for beam in beams])[:, None] + allowed[[beam.row for beam in beams]]  # (W, V)
@@ -219,7 +219,7 @@ def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
 
 
 def _largest(values: Floats, count: int) -> NDArray[np.intp]:
-    """The places of the `count` largest values, largest first; of equal ones the first. −inf is none of them."""
+    """The indices of the `count` largest values, largest first; of equal ones the first. −inf is left out."""
     least = np.partition(values, -count)[-count] if count < len(values) else -np.inf
     places = np.flatnonzero((values >= least) & (values > -np.inf))
     return places[np.argsort(-values[places], kind="stable")][:count]

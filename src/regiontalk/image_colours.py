@@ -16,9 +16,7 @@ _PROFILE_SPACES = {"RGB": "RGB ", "L": "GRAY", "CMYK": "CMYK"}
 
 
 def to_srgb(image: Image.Image, reduction: tuple[int, int] = (1, 1)) -> Image.Image:
-    """A loaded image of any mode as RGB: by its profile, transparency laid over white; and so many times narrower and
-    lower.
-    """
+    """A loaded image of any mode as RGB: by its colour profile, transparency on white, and reduced by a factor."""
     full_scale = _full_scale(image)
     if reduction == (1, 1):
         photo = _eight_bit_opaque(image, full_scale)
@@ -53,7 +51,7 @@ def _eight_bit_opaque(image: Image.Image, full_scale: float | None) -> Image.Ima
 def _full_scale(image: Image.Image) -> float | None:
     """The value of white in greys of more than 8 bits; None for other images.
 
-    I;16 says its range itself; that of I and F is the smallest usual scale that holds the brightest pixel.
+    The range of I;16 is known; for I and F it is the smallest usual range that contains the brightest pixel.
     """
     if image.mode.startswith("I;16"):
         return 65535.0
@@ -74,7 +72,7 @@ def _values(image: Image.Image) -> NDArray[np.float32]:
 
 
 def _over_white(image: Image.Image) -> Image.Image:
-    """Transparency laid over white: the colours stored under it were never meant to be seen."""
+    """Transparency on white: the colours stored under it are not meant to be seen."""
     grey = image.mode in ("1", "L", "LA", "La")
     layer = image.convert("LA") if grey else image.convert("RGBA")
     white = Image.new("L" if grey else "RGB", image.size, "white")
@@ -83,7 +81,7 @@ def _over_white(image: Image.Image) -> Image.Image:
 
 
 def _through_profile(image: Image.Image, data: bytes | None) -> Image.Image | None:
-    """The image in sRGB by way of its ICC profile; None where plain conversion is as good or all there is."""
+    """The image converted to sRGB by its ICC profile; None if plain conversion is as good, or the only way."""
     mode = image.mode
     if data is None and mode != "LAB":
         return None
@@ -98,5 +96,5 @@ def _through_profile(image: Image.Image, data: bytes | None) -> Image.Image | No
                 return None
         srgb = ImageCms.createProfile("sRGB")
         return ImageCms.profileToProfile(image, profile, srgb, outputMode="RGB")
-    except Exception:  # a broken profile is no reason to refuse the pixels
+    except Exception:  # a broken profile is no reason to reject the photo
         return None

@@ -1,7 +1,7 @@
-"""What is refused before a pixel is decoded: files that would cost far more memory or time than a photo does.
+"""Rejects files that would need far more memory or time than a photo, before they are decoded.
 
-Decoders trust what a file says. Each check here walks through a file's structure as its decoder would, reads next to
-nothing of it, and counts. A photo has room to spare; at the limit a file takes a few seconds.
+Decoders trust the content of a file. Each check here parses the structure of a file as its decoder would, reads very
+little of it, and counts. Real photos are far below the limits; at a limit a file takes a few seconds.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Limits:
 
 
 def format_of(header: bytes) -> str | None:
-    """The format that a file's first `HEADER_BYTES` announce; None where it is none of those we open."""
+    """The format by a file's first `HEADER_BYTES`; None if it is not a supported one."""
     return next((name for name, start in _SIGNATURES.items() if re.match(start, header, re.DOTALL)), None)
 
 
@@ -76,7 +76,7 @@ def check_pixels(size: tuple[int, int], limits: Limits) -> None:
 
 
 def check_structure(file: IO[bytes], name: str, limits: Limits) -> None:
-    """Refuses a file of the format `name` that costs more than a photo; leaves it at its start."""
+    """Rejects a file of the format `name` that exceeds the limits; leaves its position at the start."""
     file.seek(0)
     _CHECKS[name](file, limits)
     file.seek(0)
@@ -88,7 +88,7 @@ def _at_most(count: int, most: int, what: str) -> None:
 
 
 def _check_jpeg(file: IO[bytes], _: Limits) -> None:
-    """Walks from marker to marker; through the coded pixels only where several scans may follow (ITU T.81, annex B)."""
+    """Goes from marker to marker; through the coded pixels only if several scans may follow (ITU T.81, annex B)."""
     file.seek(2)
     segments = scans = exif_bytes = junk = components = 0
     progressive = False
@@ -123,7 +123,7 @@ _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # neither a stuffed byte nor
 
 
 def _next_marker(file: IO[bytes]) -> int | None:
-    """The second byte of the next JPEG marker; leaves the file behind it."""
+    """The second byte of the next JPEG marker; leaves the file's position after it."""
     while len(block := file.read(1 << 16)) > 1:
         if found := _MARKER.search(block):
             file.seek(found.end() - len(block), os.SEEK_CUR)
@@ -265,7 +265,7 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
         _at_most(len(pages), MOST_FRAMES, "frames")
     directories, numbers, blobs = [tiff.first], 0, 0
     found: dict[int, int] = {}
-    for start in directories:  # it grows on the way
+    for start in directories:  # the list grows in the loop
         for tag, kind, count, value in tiff.tags(start):
             found.setdefault(tag, value)
             numbers += 0 if kind in _Tiff.BLOBS else count
@@ -282,8 +282,8 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
 
 
 def _check_boxes(file: IO[bytes], limits: Limits) -> None:
-    """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those that describe must be small, and what
-    they say about the photo true."""
+    """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those with metadata must be small, and the
+    size that they give must be true."""
     place, boxes, end = 0, 0, file.seek(0, os.SEEK_END)
     while place < end:
         file.seek(place)

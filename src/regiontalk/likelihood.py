@@ -1,11 +1,11 @@
-"""How likely the language model finds given phrases for given regions, by teacher forcing (DenseCap section 4.2).
+"""Likelihood of given phrases for given regions by the language model, with teacher forcing (DenseCap section 4.2).
 
     log p(phrase | region) = Σₜ log p(wordₜ | START, the words before, region) + log p(END | phrase, region)
 
 It is a sum, as in the paper; `per_word` divides it by the number of words, END included. START is that of captions at
-inference. A word that the model does not know is `<UNK>`, as it was in training.
+inference. A word that the model does not know is `<UNK>`, as in training.
 
-The phrases are put into a tree of their beginnings, so that what several of them begin with is read once.
+The phrases are put into a prefix tree, so that a common prefix is computed once.
 
 Shapes: P phrases, R regions, N nodes of the tree, M pairs of a node and a region.
 """
@@ -23,8 +23,8 @@ from regiontalk.decoding import State
 from regiontalk.runtime import Runtime
 from regiontalk.vocabulary import END, Vocabulary, clean_karpathy
 
-ROWS_AT_ONCE = 100  # that are stepped: as many as is quickest
-FOLLOWED = 4  # regions of each phrase that are followed for a guess of the best one
+ROWS_AT_ONCE = 100  # in a step; measured to be the fastest
+FOLLOWED = 4  # regions of each phrase that are followed to get a bound
 
 LogProbs = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -41,12 +41,12 @@ class Best(NamedTuple):
 
 
 def clean_phrase(phrase: str, words: Vocabulary) -> list[str]:
-    """Its words as in training; longer phrases than were trained on are no exception."""
+    """Its words, cleaned as in training, also if it is longer than phrases in training."""
     return words.clean(phrase) or clean_karpathy(phrase)
 
 
 def per_word(logprobs: LogProbs, phrases: Sequence[Tokens]) -> LogProbs:
-    """Log-probabilities (P, R) divided by the number of words, END included, so that phrases of all lengths compare."""
+    """Log-probabilities (P, R) per word, END included, so that phrases of different lengths can be compared."""
     shared: LogProbs = logprobs / (1 + np.array([len(tokens) for tokens in phrases]).reshape(-1, 1))
     return shared
 
@@ -70,9 +70,9 @@ def word_log_probabilities(runtime: Runtime, state: State, words: Sequence[str])
 def best_regions(runtime: Runtime, state: State, phrases: Sequence[Tokens], exact: bool = True) -> Best:
     """The highest of `log_probabilities` for each phrase, and its region, without computing all of them.
 
-    First a guess: each phrase is followed in the `FOLLOWED` regions where its beginnings are likeliest. The best of
-    them is a lower bound. As words only ever lower a log-probability, no region can be the best whose beginning is not
-    above that bound; `exact` follows all others to their end.
+    First each phrase is followed in the `FOLLOWED` regions where its prefixes are likeliest. The best of them is a
+    lower bound. Since every word lowers a log-probability, a region whose prefix is not above the bound cannot be
+    better; `exact` follows all others to their end.
     """
     tree = _Tree.of(phrases, runtime.words)
     followed = FOLLOWED * tree.phrases_through()
@@ -85,13 +85,13 @@ def best_regions(runtime: Runtime, state: State, phrases: Sequence[Tokens], exac
 
 @dataclass(frozen=True)
 class _Tree:
-    """Beginnings of phrases: a node is a token after the nodes above it; those at the top are START tokens. Nodes come
-    after their parents."""
+    """The prefix tree of phrases: a node is a token after the tokens of its parents; the roots are START tokens. Nodes
+    come after their parents."""
 
     tokens: NDArray[np.int64]
     """(N,)"""
     parents: NDArray[np.intp]
-    """(N,); −1 at the top."""
+    """(N,); −1 for roots."""
     ends: NDArray[np.intp]
     """(P,) the node of each phrase's last word."""
 
@@ -125,21 +125,21 @@ class _Tree:
         return lowest
 
     def _pass_up(self, join: np.ufunc, values: NDArray[np.generic]) -> None:
-        """Joins each node's value with its parent's, from the ends to the top."""
+        """Combines each node's value with its parent's, from the leaves to the roots."""
         for node in range(len(values) - 1, -1, -1):
             if self.parents[node] >= 0:
                 values[self.parents[node]] = join(values[self.parents[node]], values[node])
 
 
 class _Pairs(NamedTuple):
-    """Beginnings on their way, each with a region."""
+    """Prefixes in progress, each with a region."""
 
     nodes: NDArray[np.intp]
     """(M,)"""
     rows: Rows
     """(M,)"""
     totals: LogProbs
-    """(M,) log-probability of the beginning."""
+    """(M,) log-probability of the prefix."""
     state: State
     """Before the node's token."""
 
@@ -148,8 +148,8 @@ class _Pairs(NamedTuple):
 
 
 def _follow(runtime: Runtime, state: State, tree: _Tree, keep: Callable[[_Pairs], NDArray[np.bool_]]) -> LogProbs:
-    """Log-probabilities (N, R) of what ends at each node; −inf where nothing ends or `keep` (M,) gave up. All nodes of
-    a depth are stepped together."""
+    """Log-probabilities (N, R) of the phrases that end at each node; −inf if none ends there, or if `keep` (M,) dropped
+    the pair. All nodes of one depth are stepped together."""
     regions = len(state[0])
     found = np.full((len(tree.tokens), regions), -np.inf)
     ends = np.zeros(len(tree.tokens), dtype=bool)
@@ -174,7 +174,7 @@ def _follow(runtime: Runtime, state: State, tree: _Tree, keep: Callable[[_Pairs]
 def _grow(
     pairs: _Pairs, logprobs: NDArray[np.floating], tokens: NDArray[np.int64], children: Sequence[NDArray[np.intp]]
 ) -> _Pairs:
-    """Every pair with each of the words that come next in some phrase."""
+    """Every pair, extended by each of the words that follow in a phrase."""
     places = np.repeat(np.arange(len(pairs.nodes)), [len(children[node]) for node in pairs.nodes])
     nodes = np.concatenate([np.empty(0, dtype=np.intp), *(children[node] for node in pairs.nodes)])
     grown = pairs.take(places)
@@ -188,7 +188,7 @@ def _join(parts: Sequence[_Pairs]) -> _Pairs:
 
 
 def _likeliest(pairs: _Pairs, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Of each node the pairs with the highest totals, as many as `counts` (N,) says."""
+    """For each node the `counts` (N,) pairs with the highest totals."""
     order = np.lexsort((-pairs.totals, pairs.nodes))
     nodes = pairs.nodes[order]
     ranks = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)

@@ -1,4 +1,4 @@
-"""The model of a folder, or one of those inside the package."""
+"""Loads the model of a folder, or one of the package's models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def place_of(model: str | Path | None) -> Path:
 
 
 def named(called: str) -> str | None:
-    """The name (`fast`) of the package's model that calls itself so in its answers (`fast-2`)."""
+    """The name (`fast`) of the package's model with this model name (`fast-2`)."""
     from regiontalk.files import read_json
     from regiontalk.model_folder import INFO
 
@@ -36,10 +36,10 @@ def named(called: str) -> str | None:
 
 
 def load(folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False) -> Model:
-    """A model that captions photos: that of a model folder, or the package's own; `"fast"` is its fast one.
+    """Loads a model folder (default: the package's strong model; `"fast"`: its fast one).
 
-    `threads`: how many cores it may use (default: the environment's REGIONTALK_THREADS, else all). `lazily`: graphs are
-    opened when they are first run, so that a search, which looks at no photo, starts sooner.
+    `threads`: how many cores a call may use (default: the environment's REGIONTALK_THREADS, else all). `lazily`: graphs
+    are opened when they are first run, so that a program that only searches an index starts sooner.
     """
     from regiontalk.model import Model
     from regiontalk.runtime.onnx import OnnxRuntime

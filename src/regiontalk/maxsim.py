@@ -1,6 +1,6 @@
 """How well a sentence fits a photo (K&FF eq. 8), and which region each of its words belongs to (eqs. 10–12).
 
-Letters: K photos, R regions of each, W words, h the size of a vector. Vectors of regions and words live in one space;
+Letters: K photos, R regions of each, W words, h the size of a vector. Regions and words are embedded in one space;
 their inner product says how well they fit. `word_scores` takes numpy arrays at inference and torch tensors in training.
 """
 
@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
 
-LOWEST = -1e4  # of a row that is no region; finite, and small enough for bfloat16
+LOWEST = -1e4  # of padding rows; finite, and small enough for bfloat16
 
 
 def word_scores(vectors: Any, words: Any, used: Any = None) -> Any:
-    """vectors (K, R, h), words (W, h) -> for each photo how well each word fits its best region there, (K, W).
+    """vectors (K, R, h), words (W, h) -> how well each word fits its best region of each photo, (K, W).
 
-    `used` (K, R) says which rows are regions. Summed over the words of a sentence this is S of eq. 8.
+    `used` (K, R): which rows are regions. Summed over the words of a sentence this is S of eq. 8.
     """
     return _largest(similarities(vectors, words, used))
 
 
 def similarities(vectors: Any, words: Any, used: Any = None) -> Any:
-    """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `LOWEST` in rows that are no region."""
+    """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `LOWEST` in padding rows."""
     photos, regions, size = vectors.shape
     products = (vectors.reshape(photos * regions, size) @ words.T).reshape(photos, regions, len(words))
     if used is not None:
@@ -42,9 +42,8 @@ def _largest(products: Any) -> Any:
 def align_words(fits: Floats, beta: float | Floats) -> NDArray[np.intp]:
     """The region of each word, (W,), from how well each fits, (W, R): the chain that maximises eq. 10, exactly.
 
-    E(a) = Σⱼ fits[j, aⱼ] + β Σⱼ [aⱼ = aⱼ₊₁]: with β = 0 every word goes to its best region; the larger β is, the longer
-    are the stretches of words that stay together. Of equal chains, the one with the lower region in its last word.
-    β may differ from one pair of neighbours to the next, (W − 1,).
+    E(a) = Σⱼ fits[j, aⱼ] + β Σⱼ [aⱼ = aⱼ₊₁]: with β = 0 every word gets its best region; larger β give longer segments.
+    Of equal chains, the one with the lower region for its last word. β may differ between neighbours, (W − 1,).
     """
     words, regions = fits.shape
     betas, same = np.broadcast_to(beta, max(words - 1, 0)), np.eye(regions)
@@ -63,6 +62,6 @@ def align_words(fits: Floats, beta: float | Floats) -> NDArray[np.intp]:
 
 
 def segments(chosen: NDArray[np.integer]) -> list[tuple[int, int]]:
-    """The stretches [start, end) of neighbouring words that have the same region."""
+    """The segments [start, end) of consecutive words with the same region."""
     cuts = [0, *(int(place) + 1 for place in np.flatnonzero(np.diff(chosen))), len(chosen)]
     return [(start, end) for start, end in pairwise(cuts) if end > start]

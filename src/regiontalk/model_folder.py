@@ -1,4 +1,4 @@
-"""A model folder: graphs, words, `model.json` and `SHA256SUMS`, read whole and checked before anything runs.
+"""A model folder: graphs, words, `model.json` and `SHA256SUMS`, read completely and checked before anything runs.
 
 propose.onnx, recognize.onnx,            the detector's graphs (`DETECTOR`)
 step.onnx, appear.onnx
@@ -7,8 +7,8 @@ model.json                               `ModelInfo`
 HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 
-Files that a model shares with another one need not be there twice: SHA256SUMS may name them in a folder beside this
-one (`../weights/step.onnx`).
+Files that two models share are stored once: SHA256SUMS may refer to a file in a folder next to this one
+(`../weights/step.onnx`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMAT = 2
 
 
 class Graph(NamedTuple):
-    """The names of what a graph takes and gives, in order. `runtime` says what they mean and how they are shaped."""
+    """The names of a graph's inputs and outputs, in order. `runtime` has their meaning and shapes."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -55,7 +55,7 @@ HEADS = {
         ),
     },
 }
-"""What is read off region codes: `words` aligns sentences with regions, `sentence` describes photos."""
+"""Heads, which read region codes: `words` aligns sentences with regions, `sentence` describes photos."""
 GRAPHS = DETECTOR | HEADS["words"] | HEADS["sentence"]
 """Every graph there is."""
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
@@ -75,7 +75,7 @@ _AGAIN = "get the folder again, or write it again with regiontalk export"
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model says of itself; `model.json`."""
+    """The description of a model; `model.json`."""
 
     name: str
     kind: str
@@ -101,10 +101,10 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class HeadInfo:
-    """What a head says of itself."""
+    """The description of a head."""
 
     detector: str
-    """`detector_fingerprint` of the network whose codes it was trained on; other codes mean nothing to it."""
+    """`detector_fingerprint` of the network whose codes it was trained on; it cannot read other codes."""
     settings: dict[str, Any]
     """How it is used, as chosen on dev."""
     net: dict[str, Any]
@@ -117,7 +117,7 @@ class HeadInfo:
 class Head:
     info: HeadInfo
     words: Vocabulary
-    """The words that it knows, which need not be those of the captions."""
+    """The words that it knows; they may differ from those of the captions."""
     graphs: Mapping[str, bytes] = field(repr=False)
 
 
@@ -131,12 +131,12 @@ class ModelFolder:
 
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
-    """What tells one source of region codes from another: the graphs that make them."""
+    """Identifies a source of region codes: a hash of the graphs that compute them."""
     return _digest("".join(_digest(graphs[name]) for name in ("propose", "recognize", "appear")).encode())
 
 
 def read_model_folder(path: Path) -> ModelFolder:
-    """Everything in the folder, its sums checked on the very bytes that are returned."""
+    """Everything in the folder; the returned bytes are those whose checksums were verified."""
     files = _read_checked(path)
     info = _read_info(path / INFO, files[INFO])
     wanted = {INFO, WORDS, *(f"{name}.onnx" for name in DETECTOR)}
@@ -161,7 +161,7 @@ def _has_external_data(graph: bytes) -> bool:
 
 
 def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: str) -> None:
-    """A head understands the codes of one detector alone."""
+    """A head can only read the codes of the detector that it was trained on."""
     if head.detector != detector_fingerprint(graphs):
         raise ModelError(
             f"{place}: the head {name!r} was trained on the region codes of another detector",
@@ -195,8 +195,8 @@ def write_model_folder(
     heads: Mapping[str, Head] | None = None,
     share: Path | None = None,
 ) -> None:
-    """Writes the folder, whole or not at all. Files that the model folder `share`, beside it, has as well are named in
-    SHA256SUMS and not written again."""
+    """Writes the folder atomically. Files that the model folder `share`, next to it, has too are only referred to in
+    SHA256SUMS."""
     check_free(path)
     there = {} if share is None else _sums_beside(path, share)
     heads = heads or {}
@@ -236,7 +236,7 @@ def check_free(path: Path) -> None:
 
 
 def _read_checked(path: Path) -> dict[str, bytes]:
-    """The bytes of every file that SHA256SUMS names; a wrong sum, a missing or an extra file is an error."""
+    """The bytes of every file in SHA256SUMS; a wrong checksum, a missing or an extra file is an error."""
     if not any((path / name).exists() for name in (SUMS, INFO)):
         problem = "not a model folder" if path.exists() else "no such model folder"
         raise ModelError(f"{path}: {problem}", hint="regiontalk export makes one from a checkpoint")
@@ -262,7 +262,7 @@ class _Sum(NamedTuple):
 
 
 def _read_sums(path: Path) -> dict[str, _Sum]:
-    """File name -> its SHA-256 and where it is, from lines of `digest  place`."""
+    """File name -> its SHA-256 and its path, from lines of `digest  path`."""
     sums: dict[str, _Sum] = {}
     for number, line in enumerate(_read(path, LONGEST_LINE).decode("utf-8", "replace").splitlines(), start=1):
         digest, _, place = line.partition("  ")

@@ -1,4 +1,4 @@
-"""Results as notebooks show them: a picture, and the words below it."""
+"""Results in notebooks: a picture, and the texts below it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def to_png(picture: Image.Image) -> bytes:
 
 
 def to_html(picture: Image.Image, rows: Sequence[tuple[str, str]]) -> str:
-    """The picture and a table of `rows` below it; whatever the words are, they stay words."""
+    """The picture and a table of `rows` below it; texts are escaped."""
     source = base64.b64encode(_encode(picture, "JPEG", quality=90)).decode("ascii")
     cells = "".join(
         f'<tr><td style="text-align:left">{html.escape(words)}</td><td>{html.escape(figure)}</td></tr>'

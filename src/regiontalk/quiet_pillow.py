@@ -1,4 +1,4 @@
-"""Pillow and the libraries below it warn and write to stderr by themselves; here they are told not to."""
+"""Silences the warnings and the output to stderr of Pillow and its libraries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logging.getLogger("PIL").addHandler(logging.NullHandler())  # without a handler,
 
 
 def quiet_libtiff() -> None:
-    """libtiff writes its errors to stderr by itself. Where its handler cannot be reached, it goes on doing so."""
+    """Stops libtiff from writing errors to stderr, if its handler can be set."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
 
@@ -24,8 +24,8 @@ def quiet_libtiff() -> None:
 class _QuietPillow:
     """Drops Pillow's warnings while any thread decodes.
 
-    Counted, because `warnings.catch_warnings` restores the whole list of filters and so mixes it up when
-    two threads overlap.
+    Threads are counted, because `warnings.catch_warnings` restores the whole list of filters, which is wrong if two
+    threads overlap.
     """
 
     def __init__(self) -> None:

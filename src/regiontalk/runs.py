@@ -1,13 +1,13 @@
-"""Run records: what a command did, written beside its output, so that every figure can be followed to its recipe.
+"""Run records: what a command did, written next to its output, so that every figure can be traced to its recipe.
 
 RUN/run.json                `train`, in the run's folder
 MODEL/run.json              `export` and `fit`, in the model folder
 predictions.run.json        `predict`, beside predictions.jsonl
 DIR/metrics.json            `evaluate … --record DIR`: the figures and their record
 
-A record carries the records of its inputs, so the last one names the whole way: recipe, data, checkpoint, settings.
-`test-looks.jsonl` in a run's, a model's or an evaluation's folder gets one line for every time that a test split was
-measured; lines are only ever added.
+A record contains the records of its inputs, so the last one has the whole history: recipe, data, checkpoint, settings.
+`test-looks.jsonl` in a run's, a model's or an evaluation's folder gets one line for every evaluation on a test split;
+lines are only ever added.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ SCHEMA = "regiontalk-run/1"
 RECORD, LOOKS = RUN_FILES
 METRICS = "metrics.json"
 LOG = "log.jsonl"
-LARGEST_GROUP = 5  # figures of a group, such as R@1, R@5, R@10 and median rank, that a look at test keeps
+LARGEST_GROUP = 5  # figures of a group, such as R@1, R@5, R@10 and median rank, that test-looks.jsonl keeps
 
 Values = dict[str, Any]
 
 
 class RunRecord:
-    """What one command did; `uses…` name what it read, `settings` whatever else is worth knowing."""
+    """What one command did; the methods `uses…` add its inputs, `settings` are other relevant options."""
 
     def __init__(self, verb: str, device: str | None = None, **settings: Any) -> None:
         self._began = time.monotonic()
@@ -112,7 +112,7 @@ class RunRecord:
         self.values["output"] = {"path": path.name, "sha256": fingerprint(path)}
 
     def resumes(self, earlier: Mapping[str, Any]) -> None:
-        """Keeps what is worth knowing of the sittings of this run before this one."""
+        """Keeps the records of earlier parts of a resumed run."""
         kept = {key: earlier[key] for key in ("command", "started", "seconds", "program", "device")}
         self.values["earlier"] = [*earlier.get("earlier", []), kept]
 
@@ -123,7 +123,7 @@ class RunRecord:
 
 @contextmanager
 def recording(verb: str, output: Path, device: str | None = None, **settings: Any) -> Iterator[RunRecord]:
-    """Times a block that makes `output`, and writes its record beside it when the block ends well."""
+    """Times a block that makes `output`, and writes its record next to it when the block ends without error."""
     record = RunRecord(verb, device, **settings)
     yield record
     record.made(output)
@@ -134,14 +134,14 @@ def recording(verb: str, output: Path, device: str | None = None, **settings: An
 
 
 def record_path(output: Path) -> Path:
-    """Inside a folder; beside a file, under its name without the endings."""
+    """Inside a folder; next to a file, with its name without extensions."""
     if output.is_dir():
         return output / RECORD
     return output.with_name(f"{output.name.removesuffix('.gz').rpartition('.')[0] or output.name}.{RECORD}")
 
 
 def find_record(path: Path) -> Values | None:
-    """The record of a file, model folder, run or checkpoint of a run; None where there is none."""
+    """The record of a file, model folder, run or checkpoint of a run; None if there is none."""
     places = [record_path(path)]
     if (path / "state.json").is_file():
         places.append(run_folder(path) / RECORD)
@@ -165,7 +165,7 @@ def write_record(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def run_folder(path: Path) -> Path:
-    """The run that a checkpoint (RUN/checkpoints/step-…) belongs to; any other folder is itself."""
+    """The run of a checkpoint (RUN/checkpoints/step-…); any other folder is returned unchanged."""
     return path.resolve().parents[1] if (path / "state.json").is_file() else path
 
 
@@ -196,7 +196,7 @@ def keep_metrics(
 ) -> None:
     """Writes FOLDER/metrics.json, and copies the log of the training run that was measured.
 
-    `data` says what was measured where no data set was (benchmarks).
+    `data`: a description of the data if there is no data set (benchmarks).
     """
     values = record.finish()
     steps = list(chain(values))
@@ -218,7 +218,7 @@ def keep_metrics(
 
 
 def data_text(data: Mapping[str, Any]) -> str:
-    """Such as "flickr8k_entities, test (1,000 photos)"."""
+    """For example "flickr8k_entities, test (1,000 photos)"."""
     split = f", {data['split']}" if data["split"] else ""
     return f"{data['name']}{split}" + (f" ({data['images']:,} photos)" if data["images"] is not None else "")
 
@@ -251,7 +251,7 @@ def log_test_look(record: RunRecord, kind: str, figures: Mapping[str, Any], kept
 
 
 def read_looks(folder: Path) -> list[Values]:
-    """Every look at test that a folder knows of, oldest first."""
+    """All logged evaluations on test of a folder, oldest first."""
     path = folder / LOOKS
     return [look for _, look in read_json_lines(path)] if path.is_file() else []
 
@@ -262,7 +262,7 @@ def _append_looks(folder: Path, looks: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _has_log(model: Mapping[str, Any]) -> bool:
-    """The very model that was measured is still there, can be written to, and is not the one in the package."""
+    """Whether the measured model still exists, is writable, and is not one of the package's."""
     path = Path(model["path"])
     if model["path"] == "embedded" or not path.is_dir() or not os.access(run_folder(path), os.W_OK):
         return False
@@ -310,7 +310,7 @@ def command_line() -> str:
 
 
 def shown(path: Path) -> str:
-    """As it was given; the models in the package have names."""
+    """The path as it was given; names for the package's models."""
     return next((name for name, own in loading.own_models().items() if path.resolve() == own.resolve()), str(path))
 
 
@@ -318,7 +318,7 @@ def program() -> Values:
     """Version, and in a git checkout the commit and whether the package's files are as committed."""
     found: Values = {"version": regiontalk.__version__}
     package = Path(regiontalk.__file__).parent
-    # A package that lies in somebody else's repository, such as under its .venv, is not tracked there.
+    # A package that is installed inside another repository, for example in its .venv, is not tracked there.
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
         found["commit"] = _git(package, "rev-parse", "--short", "HEAD")
         found["clean"] = _git(package, "status", "--porcelain", "--", ".") == ""
@@ -335,12 +335,12 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def cpu_cores() -> int:
-    """Those this process may use, which in a container are fewer than the machine has."""
+    """The cores that this process may use; in a container fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cpu_name() -> str:
-    """Such as "2 cores of Intel(R) Xeon(R) CPU"."""
+    """For example "2 cores of Intel(R) Xeon(R) CPU"."""
     name = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

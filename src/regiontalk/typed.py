@@ -1,7 +1,7 @@
-"""Dataclasses from the plain values of JSON and TOML, strictly: what is wrong is named with its key, in one line.
+"""Reads dataclasses from the plain values of JSON and TOML, strictly: errors name the key, in one line.
 
-Ours, because cattrs and the like convert more than they refuse ("5" is an int to them) and know no
-place for unknown keys; a check that names the key in one line would be as long on top of them.
+Libraries such as cattrs convert too much ("5" becomes an int) and do not keep unknown keys. Errors of one line that
+name the key would need as much code on top of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Loaded = TypeVar("Loaded")
 
 @dataclasses.dataclass(frozen=True)
 class WithMore:
-    """A dataclass that may be read from more than it knows: `more` takes the keys that are none of its fields."""
+    """A dataclass that allows unknown keys: they are kept in `more`."""
 
     more: Mapping[str, Any] = dataclasses.field(default_factory=dict, kw_only=True)
 
@@ -45,7 +45,7 @@ def to_dataclass(kind: type[Loaded], data: object, place: str, error: Callable[[
 
 
 class _Wrong(Exception):
-    """What is wrong, and under which key (`net.anchors[2]`)."""
+    """An error and its key (`net.anchors[2]`)."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -59,7 +59,7 @@ class _Wrong(Exception):
 
 @functools.cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What turns a plain value into one of a type, or raises `_Wrong`."""
+    """A function that turns a plain value into one of a type, or raises `_Wrong`."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return lambda value: value

@@ -1,8 +1,8 @@
 """The two papers' text cleaning, and the table between words and token ids.
 
 Ids: 0 is END (also the padding after it), 1 is `<UNK>`, then the words. After the words comes a START token for each
-style of text, and then one for each length of caption that can be asked for, if there are any. They are only fed in,
-never predicted, so the output layer has `len(vocabulary)` classes and the input table `len(vocabulary) + starts` rows.
+style of text, and then one for each caption length that can be requested, if there are any. START tokens are inputs
+only, so the output layer has `len(vocabulary)` classes and the input table `len(vocabulary) + starts` rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ POSITION_WORDS = word_set(
     """left right leftmost rightmost lft rt top bottom upper lower middle center centre front back behind between far
     near nearest closest first second third fourth fifth last row corner side edge end other"""
 )
-# Words after which nothing is the noun that a caption is about.
+# The head word of a caption comes before the first of these words.
 PREPOSITIONS = word_set(
     """in on at with of to from by near next behind under over above below beside between against along across around
     through into onto inside outside for up down off without toward towards like during while as that who which whose is
@@ -53,12 +53,12 @@ FUNCTION_WORDS = (PREPOSITIONS - {"holding", "wearing"}) | word_set(
     each both all no away past after before and or but not where what when there were be being been having had does do
     doing it its he she his her him they their them himself herself itself themselves"""
 )
-"""Words that a sentence may say again; all others are content words."""
+"""Words that a sentence may repeat; all others are content words."""
 LEADING_WORDS = word_set(
     """a an the of with and or his her their its is are at from to by for into onto that who which while as two three
     several some"""
 )
-"""Words that something follows: no sentence ends with one."""
+"""Words that cannot be the last word of a sentence."""
 MIRRORED_WORDS = word_set("left right leftmost rightmost lft rt lefthand righthand")
 
 
@@ -74,7 +74,7 @@ def clean_densecap(phrase: str) -> list[str] | None:
 
 
 def clean_release(phrase: str) -> list[str] | None:
-    """The released DenseCap code: as the paper, but referring phrases stay."""
+    """The released DenseCap code: as in the paper, but referring phrases are kept."""
     words = _written_out(phrase)
     return words if len(words) <= LONGEST_PHRASE else None
 
@@ -94,29 +94,29 @@ SMALLEST_COUNT = {"densecap": 15, "densecap-release": 15, "karpathy": 5}
 
 
 def tells_position(words: Iterable[str]) -> bool:
-    """Whether a phrase says where a thing is, as referring expressions do, rather than what it is."""
+    """Whether a phrase has position words ("left", "behind"), as referring expressions do."""
     return not POSITION_WORDS.isdisjoint(words)
 
 
 def with_article(words: Sequence[str]) -> list[str]:
-    """A bare name as people write it in a phrase: a cat, an orange, a bus; but scissors."""
+    """An object name with its article, as in phrases: a cat, an orange, a bus; but scissors."""
     is_plural = words[-1].endswith("s") and not words[-1].endswith(("ss", "us"))
     return list(words) if is_plural else ["an" if words[0][0] in "aeiou" else "a", *words]
 
 
 def head_place(words: Sequence[str]) -> int:
-    """Where the word stands that names what a caption is about, as a rule: the last one before a preposition."""
+    """The place of a caption's head word: by a simple rule, the last word before a preposition."""
     return next((place for place, word in enumerate(words) if place and word in PREPOSITIONS), len(words)) - 1
 
 
 def breaks_when_mirrored(words: Iterable[str]) -> bool:
-    """Whether a phrase is no longer true of the mirrored photo."""
+    """Whether a phrase would be wrong for the mirrored photo."""
     return not MIRRORED_WORDS.isdisjoint(words)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A word list with its cleaning and its styles; a style is a kind of text with a START token of its own."""
+    """A word list with its cleaning and its styles; every style of text has its own START token."""
 
     words: tuple[str, ...]
     cleaning: str = "densecap"

@@ -93,7 +93,7 @@ def test_two_heads_of_one_kind(alignment_run: Path) -> None:
 
 
 def test_what_is_no_head(shaken_checkpoint: Path) -> None:
-    with pytest.raises(ModelError, match="kind 'fcln' is no head"):
+    with pytest.raises(ModelError, match="kind 'fcln' is not a head"):
         load_heads([shaken_checkpoint], "float32")
 
 

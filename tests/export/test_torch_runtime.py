@@ -98,5 +98,5 @@ def test_a_head_of_another_detector_is_refused(
         open_torch_runtime(regiontalk.EMBEDDED, heads=[sentences_run / "run"])
     task = FCLNTask.begin(quick_recipe())
     save_checkpoint(tmp_path, 1, {"model": task.net.state_dict()}, task.description())
-    with pytest.raises(ModelError, match="the head 'sentence' reads codes of 192 numbers, not of 24"):
+    with pytest.raises(ModelError, match="the head 'sentence' reads codes of size 192, not 24"):
         open_torch_runtime(tmp_path, heads=[sentences_run / "run"])

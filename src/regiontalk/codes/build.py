@@ -1,7 +1,7 @@
 """Computes the region codes of a data set's photos once, so that heads train in minutes.
 
-While a file of codes is being made, finished parts lie in a folder beside it (`FILE.parts`), so that a run that was
-killed continues where it was.
+While a file of codes is being made, finished parts are in a folder next to it (`FILE.parts`), so that a run that was
+killed continues where it stopped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Track = Callable[[Iterable[int], int], Iterable[int]]
 
 
 class Origin(NamedTuple):
-    """What codes are made from."""
+    """The data set and options that codes are computed from."""
 
     model: Path
     dataset: Path
@@ -48,14 +48,14 @@ class Origin(NamedTuple):
 
 
 def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> CodedPhotos:
-    """Looks at every photo of a data set and saves what was seen; parts that are there already are taken over."""
+    """Computes and saves the codes of every photo of a data set; finished parts of an earlier run are used."""
     if out.suffix != ".npz":
         raise UsageError(f"{out}: the name must end in .npz")
     detector = detector_fingerprint(read_model_folder(origin.model).graphs)
     dataset = open_split(origin.dataset, origin.split)
     names = [record.image for record in dataset]
     if len(set(names)) < len(names):
-        raise DataError(f"{origin.dataset}: two photos of one name, which codes are found by")
+        raise DataError(f"{origin.dataset}: two photos with the same name; codes are looked up by name")
     asked = {name: getattr(origin, name) for name in ("surroundings", "on_truths", "size")}
     folder = _open_parts(out, {"detector": detector, "photos": _digest(dataset), **asked})
     shares = [range(start, min(start + PART, len(names))) for start in range(0, len(names), PART)]
@@ -69,8 +69,8 @@ def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> Code
 
 
 def _make_missing(parts: dict[Path, range], origin: Origin, dataset: Dataset, workers: int) -> Iterator[int]:
-    """Looks at the photos of parts that are not there yet. Yields the number of every photo, those of the others first,
-    and a part's last one once the part is saved."""
+    """Computes the missing parts. Yields the number of every photo, those of finished parts first; the last photo of a
+    part is yielded after the part is saved."""
     missing = {path: share for path, share in parts.items() if not path.exists()}
     for share in (parts[path] for path in parts if path not in missing):
         yield from share
@@ -98,13 +98,13 @@ def _save_part(path: Path, photos: Sequence[dict[str, NDArray[Any]]]) -> None:
 
 
 def _digest(dataset: Dataset) -> str:
-    """Of what decides which photos are looked at, in which order."""
+    """A hash of what determines the photos and their order."""
     lines = (f"{record.shard}\t{record.image}\t{record.width}\t{record.height}\n" for record in dataset)
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _open_parts(out: Path, made_from: dict[str, Any]) -> Path:
-    """The folder of parts; what lies there of another model or data set goes."""
+    """The folder of parts; parts of another model or data set are deleted."""
     parts = out.with_name(out.name + ".parts")
     label = parts / "made-from.json"
     text = json.dumps(made_from)
@@ -117,7 +117,7 @@ def _open_parts(out: Path, made_from: dict[str, Any]) -> Path:
 
 
 def _to_arrays(found: Codes, rows: int) -> dict[str, NDArray[Any]]:
-    """The arrays of `CodedPhotos` for one photo, filled up to `rows` with zeros."""
+    """The arrays of `CodedPhotos` for one photo, padded to `rows` with zeros."""
     count, size = found.codes.shape
     coded: dict[str, NDArray[Any]] = {
         "counts": np.array(count),

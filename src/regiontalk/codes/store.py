@@ -20,7 +20,7 @@ ARRAYS = ("counts", "boxes_xyxy", "scores", "codes")
 
 @dataclass(frozen=True)
 class CodedPhotos:
-    """P photos with K rows each; row 0 is the whole photo, then come its best regions by falling score (or its true
+    """P photos with K rows each: row 0 is the whole photo, then its best regions, highest score first (or its true
     boxes); the rest is zero."""
 
     names: tuple[str, ...]
@@ -35,7 +35,7 @@ class CodedPhotos:
     detector: str
     """`model_folder.detector_fingerprint` of the network that made them."""
     surroundings: NDArray[np.float16] | None = None
-    """(P, K, D) codes of the enlarged boxes (`model.SURROUNDINGS`), where they were asked for."""
+    """(P, K, D) codes of the enlarged boxes (`model.SURROUNDINGS`), if requested."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -51,7 +51,7 @@ class CodedPhotos:
         return np.arange(self.codes.shape[1]) < self.counts[:, None]
 
     def find(self, records: Iterable[Record], place: str) -> NDArray[np.int64]:
-        """Where each record's photo stands."""
+        """The row of each record's photo."""
         found = [self.places.get(record.image, -1) for record in records]
         if -1 in found:
             name = list(records)[found.index(-1)].image
@@ -59,7 +59,7 @@ class CodedPhotos:
         return np.array(found, dtype=np.int64)
 
     def check_detector(self, detector: str, checkpoint: Path) -> None:
-        """A net understands the codes of the detector that it was trained on, and no others."""
+        """A net can only read the codes of the detector that it was trained on."""
         if detector != self.detector:
             raise ModelError(f"{checkpoint}: trained on region codes of another detector than these")
 
@@ -72,7 +72,7 @@ class CodedPhotos:
 
     @classmethod
     def load(cls, path: Path, surroundings: bool = True) -> CodedPhotos:
-        """Reads a file; without `surroundings` they stay on the disk."""
+        """Reads a file; without `surroundings` those are not read."""
         try:
             with open_file(path) as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in ARRAYS}

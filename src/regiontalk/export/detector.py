@@ -1,4 +1,4 @@
-"""The FCLN of a checkpoint into a model folder: its stages as ONNX graphs."""
+"""Exports the FCLN of a checkpoint to a model folder: its stages as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def export_model(
     trained = load_fcln(checkpoint)
     if not trained.net.config.localize:
         raise UsageError(
-            f"{checkpoint}: a net without a localization layer finds no regions itself, so it is no model",
+            f"{checkpoint}: a net without a localization layer cannot be exported: it detects no regions",
             hint="predict --regions runs it as it is",
         )
     info = model_info(trained.net, trained.recipe.prediction, name, precision, {"step": trained.state["step"]})
@@ -55,8 +55,8 @@ def export_model(
 
 
 def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> None:
-    """Writes the model folder `out` of a student: the graph of its own backbone, and all else as in its `teacher`'s
-    folder. What was fitted to the teacher's answers is not taken along."""
+    """Writes the model folder `out` of a student: the graph of its own backbone, and everything else from its
+    `teacher`'s folder, except what was fitted to the teacher's predictions."""
     check_free(out)
     trained, model = load_fcln(checkpoint), read_model_folder(teacher)
     if trained.recipe.teacher is None:
@@ -72,19 +72,19 @@ def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> Non
 
 
 def _check_same_layers(student: FCLN, teacher: ModelFolder) -> None:
-    """But for the backbone, the student's weights are the teacher's, as far as those are stored."""
+    """Except for the backbone, the student's weights must be the teacher's, within the precision of storage."""
     stored = stored_weights(teacher.graphs)
     for name, value in student.state_dict().items():
         if name.startswith("backbone.") or name not in stored:
             continue
         own, other = value.numpy(), stored[name]
         if own.shape != other.shape or np.abs(own - other).max() > MOST_ROUNDING * np.abs(own).max():
-            raise UsageError(f"{teacher.path}: not the student's teacher: {name} is another")
+            raise UsageError(f"{teacher.path}: not the student's teacher: {name} differs")
 
 
 def add_heads(folder: Path, out: Path, name: str, heads: Mapping[str, Head], share: Path | None = None) -> None:
-    """Writes a copy of the model `folder` with `heads` beside those it has, or in their place. Files that the model
-    folder `share` has as well are not written again."""
+    """Writes a copy of the model `folder` with `heads` added, or replaced. Files that the model folder `share` has too
+    are not written again."""
     check_free(out)
     model = read_model_folder(folder)
     for head, added in heads.items():

@@ -1,16 +1,16 @@
-"""ONNX graphs: torch modules exported, their weights stored as small as asked for.
+"""Exports torch modules as ONNX graphs, with weights stored in a given precision.
 
 Precisions:
 
 - `float32`: as trained.
-- `float16`: weights stored as float16, half the size. The graph expands them to float32, and ONNX Runtime
-  does so once, as it loads them: a photo takes as long as with float32, and nothing but weights is rounded.
+- `float16`: weights stored as float16, half the size. ONNX Runtime converts them to float32 once, when it loads the
+  graph: a photo takes as long as with float32, and only weights are rounded.
 - `int8-stored`: in the same way, but large matrices as 8-bit integers with a scale for every row.
-- `int8`: the same matrices are multiplied in integers too, which is faster. What goes into a product is rounded
-  to 7 bits with a range for every row, so that a region's caption does not depend on the other regions.
+- `int8`: the same matrices are also multiplied in integers, which is faster. Inputs of a product are rounded to 7 bits
+  with a range for every row, so that a region's caption does not depend on the other regions.
 
-In both of the latter, convolutions of one cell are stored like matrices, and others as float16: depthwise filters
-suffer from 8 bits. Convolutions are never multiplied in integers.
+In the last two, 1 × 1 convolutions are stored like matrices, and others as float16: depthwise filters lose too much in
+8 bits. Convolutions are never multiplied in integers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Stored = tuple[list[onnx.TensorProto], list[onnx.NodeProto]]
 """Small initialisers, and the nodes that make the weight of them."""
 
 OPSET = 18
-SMALLEST_HALF = 256  # values; what is smaller is not worth the rounding
+SMALLEST_HALF = 256  # values; smaller tensors stay float32
 SMALLEST_INT8 = 8  # rows and columns; the few rows that make scores and boxes need more than 8 bits,
 MORE_THAN_INT8 = ("score", "transform")  # and so does the layer before the score: in the names of weights
 DOMAIN, LINEAR = "regiontalk", "LinearInIntegers"
@@ -78,7 +78,7 @@ def to_onnx(
     example: tuple[Tensor, ...],
     dynamic: tuple[dict[int, Any], ...],
 ) -> onnx.ModelProto:
-    """A module as a graph; `ports` name what it takes and gives, `dynamic` the axes of each input that may change."""
+    """A module as a graph; `ports`: names of inputs and outputs; `dynamic`: the axes of each input that may change."""
     inputs, outputs = ports
     example = tuple(value.clone() for value in example)  # tensors of inference mode cannot be traced
     with _quiet("torch.onnx"):  # it misses torchvision, and uses what torch has deprecated
@@ -177,7 +177,7 @@ def _as_int8(name: str, values: NDArray[np.float32]) -> Stored:
 
 
 def _multiply_in_integers(graph: onnx.ModelProto, weight: str) -> bool:
-    """Turns the linear layers with this weight into `LINEAR`; False where it is used in another way as well."""
+    """Turns the linear layers with this weight into `LINEAR`; False if it is used in another way too."""
     users = [node for node in graph.graph.node if weight in node.input]
     if not all(_is_linear_layer(node) and node.input[1] == weight for node in users):
         return False

@@ -26,7 +26,7 @@ DYNAMIC = torch.export.Dim.DYNAMIC
 def load_heads(checkpoints: Iterable[Path], precision: str, beta: float | None = None) -> dict[str, Head]:
     """Name -> head of each checkpoint (or run's folder), with weights stored in `precision`; `beta` is eq. 12's.
 
-    Heads are not multiplied in integers: what that costs has been measured for the detector alone.
+    Heads are not multiplied in integers: the loss of accuracy was measured for the detector only.
     """
     precision = "int8-stored" if precision == "int8" else precision
     return {

@@ -1,6 +1,6 @@
 """Pretrained nets to fine-tune: the package's own, a model folder's, or that of another run.
 
-A model folder holds what is needed to run it, not to train it, so two things differ from its checkpoint:
+A model folder has what is needed to run it, not to train it, so two things differ from its checkpoint:
 
 - Weights are rounded as they are stored (see `graphs`).
 - Batch normalisation is folded into the convolutions before it. Here the convolutions get the folded weights,
@@ -44,14 +44,14 @@ class Pretrained:
     """Whether batch normalisation is folded into convolutions."""
 
     def adapt(self, recipe: FCLNRecipe) -> FCLNRecipe:
-        """The recipe with this net in place of its own, but for `net.skip`, which only training uses."""
+        """The recipe with this net instead of its own, except `net.skip`, which only training uses."""
         frozen = self.folded or recipe.schedule.freeze_batchnorm
         schedule = replace(recipe.schedule, freeze_batchnorm=frozen)
         net = replace(self.net.config, skip=recipe.net.skip)
         return replace(recipe, net=net, backbone_weights=None, schedule=schedule)
 
     def extend(self, words: Vocabulary) -> Vocabulary:
-        """All words the net knows, with their numbers, and after them the new ones."""
+        """All words that the net knows, with their ids, followed by the new ones."""
         known = set(self.words.words)
         new = tuple(word for word in words.words if word not in known)
         return replace(words, words=self.words.words + new)
@@ -94,7 +94,7 @@ def _from_model_folder(folder: ModelFolder) -> Pretrained:
 
 
 def stored_weights(graphs: Mapping[str, bytes]) -> dict[str, NDArray[np.float32]]:
-    """Every weight in the graphs by its name in the net, whatever its precision; see `graphs.shrink`."""
+    """Every weight in the graphs by its name in the net, converted to float32; see `graphs.shrink`."""
     weights: dict[str, NDArray[np.float32]] = {}
     for data in graphs.values():
         graph = onnx.load_from_string(data).graph

@@ -43,7 +43,7 @@ def open_torch_runtime(place: Path, device: str | torch.device = "cpu", heads: I
     code = trained.recipe.net.recognition.code + trained.net.backbone.deep_channels
     for name, one in opened.items():
         if one.code != code:  # all that a checkpoint can tell: fingerprints are those of exported graphs
-            raise ModelError(f"{checkpoint}: the head {name!r} reads codes of {one.code} numbers, not of {code}")
+            raise ModelError(f"{checkpoint}: the head {name!r} reads codes of size {one.code}, not {code}")
     training = {"step": trained.state["step"]}
     info = model_info(trained.net, trained.recipe.prediction, checkpoint.name, "float32", training)
     return TorchRuntime(trained.net, trained.words, info, opened)
@@ -66,13 +66,13 @@ def _open_head(checkpoint: Path, beta: float | None) -> tuple[str, TorchHead]:
         aligned = load_alignment(checkpoint)
         config = aligned.recipe.net
         if config.words == "edges":
-            raise ModelError(f"{checkpoint}: it reads dependency trees, which need a parser: it cannot be a head")
+            raise ModelError(f"{checkpoint}: cannot be a head, because it needs dependency trees")
         beta = BETA[config.score] if beta is None else beta
         return "words", _to_head(aligned, {"beta": beta, "longest": LONGEST, "score": config.score})
     if kind == "sentences":
         said = load_sentence_net(checkpoint)
         return "sentence", _to_head(said, to_dict(said.recipe.prediction))
-    raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is no head")
+    raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is not a head")
 
 
 def _to_head(trained: Trained[Any, Any], settings: dict[str, Any]) -> TorchHead:
