@@ -54,7 +54,7 @@ def test_a_name_is_a_model_and_a_path_is_a_folder(
 
 def test_a_package_without_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regiontalk.loading.FAST", tmp_path / "nothing")
-    with pytest.raises(ModelError, match="no model of its own called fast"):
+    with pytest.raises(ModelError, match="package has no model fast"):
         regiontalk.load("fast")
 
 

@@ -380,7 +380,7 @@ def test_load_without_a_folder_takes_the_embedded_model(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regiontalk.loading.EMBEDDED", tmp_path / "weights")
-    with pytest.raises(ModelError, match="no model of its own") as caught:
+    with pytest.raises(ModelError, match="package has no model") as caught:
         regiontalk.load()
     assert "export" in str(caught.value.hint)
     shutil.copytree(tiny_model, tmp_path / "weights")

@@ -171,7 +171,7 @@ class TestSharedFiles:
         assert "step.onnx" in refusal(sharing).message
 
     def test_the_other_folder_must_be_beside_it(self, folder: Path, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="is not beside"):
+        with pytest.raises(UsageError, match="must be in the same folder"):
             write_model_folder(tmp_path / "deep" / "fast", INFO, VOCABULARY, {}, share=folder)
 
 

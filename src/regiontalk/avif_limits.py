@@ -94,7 +94,7 @@ def _kinds(table: bytes) -> dict[int, bytes]:
 
 
 class _Numbers:
-    """Reads numbers of so many bits, one after another."""
+    """Reads numbers of given widths in bits, one after another."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.place = data, 0

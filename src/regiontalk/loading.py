@@ -47,7 +47,7 @@ def load(folder: str | Path | None = None, *, threads: int | None = None, lazily
     place = place_of(folder)
     if place in own_models().values() and not place.is_dir():
         raise ModelError(
-            f"this regiontalk carries no model of its own{'' if folder is None else f' called {folder}'}",
+            f"this regiontalk package has no model{'' if folder is None else f' {folder}'}",
             hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
         )
     return Model(OnnxRuntime(place, threads, lazily))

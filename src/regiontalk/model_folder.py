@@ -224,7 +224,7 @@ def write_model_folder(
 
 def _sums_beside(path: Path, share: Path) -> dict[str, _Sum]:
     if share.resolve().parent != path.resolve().parent or not _SHARED.fullmatch(f"../{share.name}/x"):
-        raise UsageError(f"{share}: is not beside {path}")
+        raise UsageError(f"{share}: must be in the same folder as {path}")
     own = {name: one for name, one in _read_sums(share / SUMS).items() if one.place == name}
     return {name: _Sum(one.digest, f"../{share.name}/{name}") for name, one in own.items()}
 

@@ -2,7 +2,7 @@
 
 RUN/run.json                `train`, in the run's folder
 MODEL/run.json              `export` and `fit`, in the model folder
-predictions.run.json        `predict`, beside predictions.jsonl
+predictions.run.json        `predict`, next to predictions.jsonl
 DIR/metrics.json            `evaluate … --record DIR`: the figures and their record
 
 A record contains the records of its inputs, so the last one has the whole history: recipe, data, checkpoint, settings.

@@ -258,7 +258,7 @@ def test_without_a_model_this_is_said(
 ) -> None:
     monkeypatch.setattr("regiontalk.loading.EMBEDDED", desk / "no-weights")
     assert run(["caption", "a.jpg"]) == 6
-    assert "carries no model of its own" in capsys.readouterr().err
+    assert "this regiontalk package has no model" in capsys.readouterr().err
     assert run(["caption", "a.jpg", "--model", "deep"]) == 6
 
 

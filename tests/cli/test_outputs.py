@@ -249,7 +249,7 @@ def test_finding_c6_a_device_is_no_place_for_align(
 class TestSidecars:
     def test_beside_the_photos(self, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["caption", "one", "two/z.png", "--format", "xmp"]) == 0
-        assert capsys.readouterr().err == "beside the photos: 2 photos\n"
+        assert capsys.readouterr().err == "next to the photos: 2 photos\n"
         first, second = (item.record for folder in ("one", "two") for item in xmp.read(Source(desk / folder)))
         assert first.sentences == ("thing 0 and thing 1",)
         assert (first.regions[0].phrase, first.regions[0].xyxy) == ("thing 0", (0.0, 0.0, 45.0, 60.0))

@@ -190,7 +190,7 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
         watched = console.track(attempts(ask, photos.paths, asked.workers), request.doing, count, not bar)
         failed = put_all(watched, put_and_keep, count, request.done)
     if wanted.kind:
-        place = wanted.output or "beside the photos"
+        place = wanted.output or "next to the photos"
         console.message(f"{place}: {console.count(count - failed, 'photo')}", asked.quiet)
     return failed
 

@@ -41,7 +41,7 @@ from regiontalk.runs import recording
     "--share",
     type=MODEL,
     metavar="MODEL",
-    help="For a copy: leave out the files that this model folder, beside OUT, has too.",
+    help="For a copy: leave out the files that this model folder, in the same folder as OUT, has too.",
 )
 @click.option(
     "--beta",

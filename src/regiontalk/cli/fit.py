@@ -175,7 +175,7 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
     if "find" in report:
         own = report["find"]
         rows = [[own["phrases"], *(_share(own[name]) for name in ("accuracy", "found", "not_there"))]]
-        yield "find", ["phrases", "best region right", f"found (≥ {own['likely']:g})", "not there: not found"], rows
+        yield "find", ["phrases", "best region right", f"found (≥ {own['likely']:g})", "absent phrases rejected"], rows
     if "alignment" in report:
         own = report["alignment"]
         rows = [[name, _share(own[name]["accuracy"]), _share(own[name]["chain"])] for name in ("before", "after")]
@@ -189,7 +189,7 @@ def _search_table(own: dict[str, Any]) -> Table:
         "right_first": "right photo first",
         "right_first_by_fit_alone": "by vectors alone",
         "right_first_and_shown": f"shown (≥ {own['likely']:g})",
-        "nothing_found_of_not_there": "not there: nothing",
+        "nothing_found_of_not_there": "absent: nothing found",
         "sentences_right_first": "sentences",
         "sentences_right_first_by_fit_alone": "by vectors alone",
     }

@@ -1,4 +1,4 @@
-"""Hugging Face's `imagefolder`: lines of `metadata.jsonl` beside the photos.
+"""Hugging Face's `imagefolder`: lines of `metadata.jsonl` in the folder of the photos.
 
 `objects` has a list for each property: `bbox` (x, y, width, height in pixels) and `caption` (or `category`, as text),
 and may have `score`. `text` (or a `caption` outside `objects`) is a sentence about the photo. SOURCE is the file or its

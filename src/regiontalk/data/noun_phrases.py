@@ -33,7 +33,7 @@ _STATES = word_set(  # verbs that are hardly used in the -ing form
 # "A man getting" is incomplete.
 _UNFINISHED = word_set("being having getting going trying preparing attempting making taking using saying")
 _ENDING_ADVERBS = word_set("outside outdoors inside indoors together around up down away alone nearby")
-_ELSEWHERE = word_set("his her their toward towards into onto past")  # in what is said of somebody, not of a thing
+_ELSEWHERE = word_set("his her their toward towards into onto past")  # in phrases about people, not objects
 _OBJECTS = ("dobj", "attr", "prt", "xcomp", "ccomp", "oprd", "acomp", "dative")
 # A phrase ends before punctuation, a question word or a new clause.
 _CLAUSE_TAGS = frozenset(("WDT", "WP", "WRB", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH"))
@@ -247,7 +247,7 @@ def _clause(tree: Tree, head: int, after: int) -> tuple[str, int, int] | None:
 
 
 def _before_clause(tree: Tree, first: int, last: int) -> int:
-    """The last place, from `first` to `last`, before a sign or a clause of its own."""
+    """The last place, from `first` to `last`, before punctuation or a new clause."""
     for place in range(first, last + 1):
         token = tree.tokens[place]
         if token.tag in _CLAUSE_TAGS:

@@ -132,7 +132,7 @@ def open_photos(photos: Iterable[ImageRegions], opener: OpenPhoto, problems: Pro
 
 
 def write_page(path: Path, photos: Iterable[Opened]) -> list[Item]:
-    """One page that needs nothing beside it."""
+    """One self-contained page."""
     before, after = fill_template("judge").split("{{data}}")
     items: list[Item] = []
     models: set[str] = set()

@@ -41,7 +41,7 @@ class MatchedImage:
 
 
 def match(truth: TruthImage, regions: Sequence[Region], plus_one: bool, last_truth_slip: bool = False) -> MatchedImage:
-    """Each detection, by falling score, claims the truth it overlaps most, unless an earlier one has claimed it.
+    """Each detection, highest score first, claims the truth it overlaps most, unless an earlier one has claimed it.
 
     Any overlap above 0 is enough; there is no second choice. With `last_truth_slip` a detection that overlaps nothing
     claims the last truth: the Lua code indexes with -1.

@@ -19,7 +19,7 @@ _of_this_worker: list[Meteor] = []  # one, once a worker process has started
 
 
 def open_meteor(workers: int = 1, notify: Callable[[str], None] | None = None) -> AbstractContextManager[CorpusScorer]:
-    """METEOR 1.5, by several processes for much work. `notify` is told what takes long the first time."""
+    """METEOR 1.5, by several processes for much work. `notify` is called with a message if the first use takes long."""
     return closing(MeteorWorkers(workers, notify))
 
 

@@ -116,13 +116,13 @@ def _named_weights(graph: onnx.GraphProto) -> dict[str, NDArray[np.float32]]:
             own = name.removesuffix(".stored")
             weights[own] = values.astype(np.float32) * tensors.get(f"{own}.scale", np.float32(1))
         elif not name.endswith(".scale"):
-            weights[name] = np.array(values, dtype=np.float32)  # of its own: what onnx gives cannot be written to
+            weights[name] = np.array(values, dtype=np.float32)  # a copy, because onnx's arrays are read-only
     return weights
 
 
 def _biases(graph: onnx.GraphProto, weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
-    """The bias that stands beside each weight: the exporter leaves out zeros, writes equal ones once, and names
-    those of folded normalisations after the weight."""
+    """The bias of each weight: the exporter leaves out zeros, writes equal ones once, and names those of folded
+    normalisations after the weight."""
     found = {}
     for node in graph.node:
         if node.op_type not in ("Conv", "Gemm", LINEAR):

@@ -199,7 +199,7 @@ def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Co
 
 
 def report(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], fitted: Confidence) -> dict[str, Any]:
-    """Figures of what is said of some photos with cross-validated confidences."""
+    """Figures of the chosen captions of some photos, with cross-validated confidences."""
     said, right = what_is_said(photos, sure, fitted)
     figures = summary(Judged(said, right, len(photos)), said, fitted.likely)
     return {"photos": len(photos), "captions": len(said), "all_right": float(right.mean())} | figures

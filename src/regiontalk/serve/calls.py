@@ -110,7 +110,7 @@ class Call:
     handler: Handler
     query: Schemas = field(default_factory=dict)
     form: Schemas | None = None
-    """The fields beside the photo of a call that takes one."""
+    """The other fields of a call that takes a photo."""
 
     async def respond(self, server: Server, request: Request) -> Response:
         request.scope["call"] = self.path

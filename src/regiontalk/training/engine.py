@@ -110,7 +110,7 @@ class Engine:
                 log.close()
 
     def _shares(self) -> list[tuple[int, int]]:
-        """Which parts of a batch this process learns from, as number and count: those of so many processes."""
+        """This process's parts of a batch, each as its number and the number of all parts."""
         parts = self.recipe.run.accumulate
         return [(self.processes.rank * parts + part, self.processes.count * parts) for part in range(parts)]
 

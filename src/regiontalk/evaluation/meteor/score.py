@@ -30,7 +30,7 @@ class Meteor:
 
     @classmethod
     def load(cls, notify: Notify | None = None) -> Meteor:
-        """With the `evaluate` extra; `notify` is told what takes long the first time."""
+        """With the `evaluate` extra; `notify` is called with a message if the first use takes long."""
         meteor = cls(Tables.load(notify))
         patience = Timer(2.0, notify or str, ["Compiling METEOR (once, takes about a quarter of a minute)"])
         patience.start()

@@ -37,7 +37,7 @@ class Snippet:
 
 @dataclass(frozen=True)
 class CaptionTarget:
-    """A whole photo or a region of it, and what is said about it."""
+    """A whole photo or a region of it, and its text."""
 
     photo: int
     """Its place among the coded photos."""
@@ -97,7 +97,7 @@ def known_tokens(text: str, words: Vocabulary) -> list[int]:
 
 
 def pad_texts(texts: Sequence[Sequence[int]], start: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Token lists by falling length -> START and words (R, T), words and END (R, T), lengths with END (R,)."""
+    """Token lists, longest first -> START and words (R, T), words and END (R, T), lengths with END (R,)."""
     words = torch.full((len(texts), len(texts[0]) + 1), END)
     for row, tokens in zip(words, texts, strict=True):
         row[: len(tokens)] = torch.tensor(tokens, dtype=torch.long)

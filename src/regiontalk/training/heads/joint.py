@@ -6,7 +6,7 @@ the alignment net as it is. Which region a segment is about stays open: with r t
     loss = eq. 9 − weight · log Σ_r p(r | segment) p(segment | code of r)
 
 where p(r | segment) is a softmax of the alignment net's fits and p(segment | code) is the RNN's (eqs. 13–15). So the
-RNN learns what is said of regions, and the alignment net which regions make it likely.
+RNN learns to describe regions, and the alignment net which regions make a text likely.
 
 Letters: K photos with a sentence each, T words, R regions, S segments of all sentences, C candidates of each, h the
 size of the common space, D of a code.
@@ -168,7 +168,7 @@ def segment_fits(fits: Tensor, found: Segments) -> Tensor:
 
 
 def text_likelihoods(net: MultimodalRNN, codes: Tensor, tokens: list[list[int]], start: int) -> Tensor:
-    """log p(text | code), (S, C), of texts by falling length and codes (S, C, D) of the regions that may be meant."""
+    """log p(text | code), (S, C), of texts, longest first, and codes (S, C, D) of their candidate regions."""
     texts, candidates, _ = codes.shape
     views = codes.flatten(0, 1)[:, None]  # (S·C, 1, D)
     nothing = views.new_zeros(len(views), 0, PLACE)  # no attention, so no other regions

@@ -49,7 +49,7 @@ class SentenceBatch(StepBatch):
     regions: Tensor  # (S, K, D)
     places: Tensor  # (S, K, 5)
     owners: Tensor  # (R,) the target of each text
-    fed: Tensor  # (R, T) START and words, texts by falling length
+    fed: Tensor  # (R, T) START and words, longest texts first
     words: Tensor  # (R, T) words and END
     lengths: Tensor  # (R,) words and END
     weights: Tensor  # (R,)
