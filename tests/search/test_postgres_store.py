@@ -134,7 +134,8 @@ def test_a_large_index_scores_what_is_near_and_what_is_said(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_store, "EXACT", 100)
-    monkeypatch.setattr(postgres_store, "NEAREST", 40)
+    monkeypatch.setattr(postgres_store, "NEAREST", 80)
+    monkeypatch.setattr(postgres_store, "LEAST", 1)
     monkeypatch.setattr(postgres_store, "ENOUGH", 10)
     store.put([entry(number, f"{'ab'[number % 2]}/{number}.jpg") for number in range(6, 400)])
     words = vectors_of(4000)[:2]

@@ -38,7 +38,9 @@ from regiontalk.search.store import (
 from regiontalk.types import Region
 
 EXACT = 2000  # photos, of which every one is scored
-NEAREST = 400  # regions that are looked up for each word, and photos for each phrase in captions
+NEAREST = 1200  # regions that are looked up for a query; its words share them
+LEAST, MOST = 200, 1000  # of them, for each word; pgvector looks up no more at a time
+SAID = 400  # photos that are looked up for each phrase in captions
 STATE = np.dtype("<f2")  # of a photo's state
 ENOUGH = 100  # photos that must be left of those when only some are meant; with fewer, all that are meant are scored
 
@@ -132,13 +134,14 @@ class PostgresStore:
     def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
         """The photos of the regions nearest to each word, and some whose captions say all words of a phrase."""
         those, meant = conditions(where, "%s")
-        for setting in (f"hnsw.ef_search = {NEAREST}", "enable_seqscan = off"):
+        nearest = min(max(NEAREST // len(words), LEAST), MOST)
+        for setting in (f"hnsw.ef_search = {nearest}", "enable_seqscan = off"):
             self._connection.execute(f"SET LOCAL {setting}")
         near = ["SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"] * len(words)
-        values: list[Any] = [value for word in words for value in (word, NEAREST)]
+        values: list[Any] = [value for word in words for value in (word, nearest)]
         for phrase in filter(None, said):
             near.append(f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} LIMIT %s")
-            values += [" ".join(phrase), *meant, NEAREST]
+            values += [" ".join(phrase), *meant, SAID]
         query = " UNION ".join(f"({one})" for one in near)
         if where != Where():
             query, values = f"SELECT id FROM photos WHERE id IN ({query}) AND {those}", [*values, *meant]
