@@ -167,7 +167,7 @@ record_speed() {
 
 record_scale() {
     python docs/record.py docs/runs/speed-cluster speed-cluster "2,000 photos" benchmarks/cluster.py --photos 2000 --turns 1
-    python docs/record.py docs/runs/speed-postgres speed-postgres "50,000 photos, made up from 1,000 of Flickr8k's" benchmarks/postgres.py --photos 50000 --index $index
+    python docs/record.py docs/runs/speed-postgres speed-postgres "50,000 photos, made up from 1,000 of Flickr8k's" benchmarks/postgres.py --photos 50000 --queries 150 --index $index
 }
 
 for part in "${@:-package names speed}"; do
