@@ -57,7 +57,7 @@ record_package() {
 
 record_everyday() {
     regiontalk predict $model $coco --split test -o $work/regions.jsonl
-    regiontalk evaluate dense --truth $coco --split test --predictions $work/regions.jsonl --record docs/runs/dense-vit-coco --note "the truth: object names, phrases from sentences and some of Visual Genome's"
+    regiontalk evaluate dense --truth $coco --split test --predictions $work/regions.jsonl --record docs/runs/dense-vit-coco --note "the truth: object names and some of Visual Genome's phrases"
     regiontalk evaluate calibration --truth $coco --split test --predictions $work/regions.jsonl --record docs/runs/calibration-vit-coco
     regiontalk evaluate names --model $model --data $coco --split test --record docs/runs/names-vit-coco
     regiontalk evaluate alignment $model --truth $coco --record docs/runs/align-vit-coco

@@ -21,7 +21,8 @@ PAGE = (ROOT / "docs" / "data-sets.md").read_text(encoding="utf-8")
 
 @pytest.fixture
 def made(downloads: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Path:
-    """The folder in which every command of the page has run."""
+    """The folder in which the page's commands have run: those in blocks marked `sh`; others need more than the samples
+    have."""
     desk = downloads.parent
     (desk / "recipes").symlink_to(ROOT / "recipes")
     monkeypatch.chdir(desk)

@@ -113,5 +113,5 @@ def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(region_
 
 
 def test_such_a_net_is_no_model(region_rnn: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no regions itself"):
+    with pytest.raises(UsageError, match="detects no regions"):
         export_model(find_checkpoint(region_rnn), tmp_path / "model", "crops")

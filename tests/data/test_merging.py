@@ -86,7 +86,7 @@ def test_bad_input_leaves_nothing(tmp_path):
     (tmp_path / "annotations.jsonl").write_text("")
     with pytest.raises(DataError, match="an empty data set"):
         merge_dataset(tmp_path, tmp_path / "out")
-    with pytest.raises(UsageError, match="an IoU"):
+    with pytest.raises(UsageError, match="the IoU must be"):
         merge_dataset(tmp_path, tmp_path / "out", 1.5)
     with pytest.raises(UsageError, match="the source itself"):
         merge_dataset(tmp_path, tmp_path, force=True)

@@ -300,7 +300,7 @@ def test_whole_photos_are_learned_with_their_sentences(quick_recipe, scenes, tmp
         (("net.crops=32",), "localize"),
         (("net.localize=false", "net.crops=-16"), "crops is -16; it must be 0 or more"),
         (("data.0.proposals=x.jsonl",), "makes its own"),
-        (("net.localize=false", "sampler.inference_proposals=5"), "neither"),
+        (("net.localize=false", "sampler.inference_proposals=5"), "cannot be used with"),
     ],
 )
 def test_impossible_baselines(change, said, quick_recipe):
