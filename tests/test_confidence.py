@@ -13,7 +13,7 @@ from regiontalk.decoding import Caption
 from regiontalk.errors import UsageError
 
 CAPTIONS = [Caption((4, 5), (-0.1, -2.0, -0.3)), Caption((5,), (-1.0, -1.0))]
-PLACES = np.array([[0.3, 1.5], [0.1, 0.0]])
+SIZES = np.array([[0.3, 1.5], [0.1, 0.0]])
 FITTED: dict[str, Any] = {
     "features": FEATURES,
     "weights": tuple(float(place) for place in range(len(FEATURES))),
@@ -25,7 +25,7 @@ FITTED: dict[str, Any] = {
 def test_features_have_the_names_they_say() -> None:
     first, second = (
         dict(zip(FEATURES, row, strict=True))
-        for row in features(CAPTIONS, [True, False], np.array([3.0, -1.0]), PLACES, CAPTIONS[::-1])
+        for row in features(CAPTIONS, [True, False], np.array([3.0, -1.0]), SIZES, CAPTIONS[::-1])
     )
     assert first == pytest.approx(
         {
@@ -45,7 +45,7 @@ def test_features_have_the_names_they_say() -> None:
         }
     )
     assert (second["words"], second["agrees"], second["logit"]) == (1, 0, -1.0)
-    assert features([], [], np.zeros(0), PLACES[:0], []).shape == (0, len(FEATURES))
+    assert features([], [], np.zeros(0), SIZES[:0], []).shape == (0, len(FEATURES))
 
 
 def test_it_is_a_logistic_regression() -> None:
@@ -57,7 +57,7 @@ def test_it_is_a_logistic_regression() -> None:
 
 
 def test_where_nothing_was_fitted_the_mean_of_the_words_stands_in() -> None:
-    values = features(CAPTIONS, [True, False], np.zeros(2), PLACES, CAPTIONS)
+    values = features(CAPTIONS, [True, False], np.zeros(2), SIZES, CAPTIONS)
     assert probabilities(values, None).tolist() == pytest.approx([np.exp(-0.8), 0.0])
 
 

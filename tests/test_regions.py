@@ -228,20 +228,20 @@ class TestWords:
         assert rules.say(Teller(LONG), regions, captions).confidences is None
         assert rules.say(teller, teller.to_caption(0), [], 3).captions == []
 
-    def test_confidence_depends_on_the_place(self) -> None:
+    def test_confidence_depends_on_sizes(self) -> None:
         small = Confidence(("area", "enlarged"), (2.0, -1.0), 0.0, likely=0.5)
         teller = Teller(LONG, small)
-        places = np.array([[0.5, 0.0], [0.5, 1.0], [0.01, 0.0]])
-        regions = teller.to_caption(3)._replace(places=places)
+        sizes = np.array([[0.5, 0.0], [0.5, 1.0], [0.01, 0.0]])
+        regions = teller.to_caption(3)._replace(size_features=sizes)
         said = rules.say(teller, regions, rules.caption(teller, regions.state))
         assert said.confidences is not None
         assert said.confidences.tolist() == pytest.approx(sigmoid(np.array([1.0, 0.0, 0.02])))
 
 
-def test_places_in_a_photo() -> None:
+def test_size_features_of_boxes() -> None:
     boxes = np.array([[0, 0, 40, 30], [0, 0, 20, 30]], dtype=np.float32)
     small = rules.Frame((20, 15), (40, 30), (2.0, 2.0))
-    assert small.places(boxes).tolist() == [[1.0, 1.0], [0.5, 1.0]]
+    assert small.size_features(boxes).tolist() == [[1.0, 1.0], [0.5, 1.0]]
     large = rules.Frame((400, 300), (40, 30), (0.1, 0.1))
-    assert large.places(boxes).tolist() == [[1.0, 0.0], [0.5, 0.0]]
-    assert large.places(boxes[:0]).shape == (0, 2)
+    assert large.size_features(boxes).tolist() == [[1.0, 0.0], [0.5, 0.0]]
+    assert large.size_features(boxes[:0]).shape == (0, 2)

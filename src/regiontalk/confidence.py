@@ -71,11 +71,11 @@ def features(
     captions: Sequence[Caption],
     agrees: Sequence[bool],
     logits: NDArray[np.floating],
-    places: Floats,
+    size_features: Floats,
     own: Sequence[Caption],
 ) -> Floats:
-    """(R, F) in the order of `FEATURES`; `places` (R, 2) are the last two of them, `own` the captions that the model
-    chose for the regions."""
+    """(R, F) in the order of `FEATURES`; `size_features` (R, 2) are the last two of them, `own` the captions that the
+    model chose for the regions."""
     values = [
         (
             caption.mean_logprob,
@@ -89,10 +89,10 @@ def features(
             score,
             math.exp(min(chosen.logprobs)),
             math.exp(2 * min(chosen.logprobs)),
-            *place,
+            *sizes,
         )
-        for caption, agreeing, logit, score, place, chosen in zip(
-            captions, agrees, logits.tolist(), sigmoid(logits).tolist(), places.tolist(), own, strict=True
+        for caption, agreeing, logit, score, sizes, chosen in zip(
+            captions, agrees, logits.tolist(), sigmoid(logits).tolist(), size_features.tolist(), own, strict=True
         )
     ]
     return np.array(values, dtype=np.float64).reshape(-1, len(FEATURES))

@@ -61,7 +61,7 @@ class Frame(NamedTuple):
         boxes = geometry.scale(boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
         return geometry.clip(boxes, *self.photo_size).astype(np.float64)
 
-    def places(self, boxes_xyxy: Floats) -> Scores:
+    def size_features(self, boxes_xyxy: Floats) -> Scores:
         """(B, 2) of boxes (B, 4) in input pixels: their share of the photo's area, and log₂ of the factor by which the
         photo was enlarged, 0 if it was large enough."""
         shares = geometry.area(boxes_xyxy.astype(np.float64)) / math.prod(self.size)
@@ -89,7 +89,7 @@ class Detections(NamedTuple):
         return tuple(part[rows] for part in self.state)
 
     def to_caption(self, rows: Rows, frame: Frame) -> ToCaption:
-        return ToCaption(self.states(rows), self.logits[rows], frame.places(self.boxes_xyxy[rows]))
+        return ToCaption(self.states(rows), self.logits[rows], frame.size_features(self.boxes_xyxy[rows]))
 
     def first(self, count: int) -> Detections:
         """Those of the `count` best proposals."""
@@ -110,8 +110,8 @@ class ToCaption(NamedTuple):
     """The language model's, before START."""
     logits: Floats
     """(R,) the recognition network's."""
-    places: Scores
-    """(R, 2) as `Frame.places` gives them."""
+    size_features: Scores
+    """(R, 2) as `Frame.size_features` gives them."""
 
 
 class Candidates(NamedTuple):
@@ -129,8 +129,8 @@ class Candidates(NamedTuple):
     """(R, h); None without an alignment head."""
 
     def to_caption(self, rows: Rows, frame: Frame) -> ToCaption:
-        places = frame.places(frame.to_input(self.boxes_xyxy[rows]))
-        return ToCaption(tuple(part[rows] for part in self.state), self.logits[rows], places)
+        size_features = frame.size_features(frame.to_input(self.boxes_xyxy[rows]))
+        return ToCaption(tuple(part[rows] for part in self.state), self.logits[rows], size_features)
 
     def first(self, count: int) -> Candidates:
         vectors = None if self.vectors is None else self.vectors[:count]
@@ -271,7 +271,7 @@ def choices(
     names = [own.tokens[place : place + 1] for own, place in zip(captions, heads, strict=True)]
     agrees = [set(names[row]) <= set(one.tokens) for row, one in zip(rows.tolist(), every, strict=True)]
     own = [captions[row] for row in rows.tolist()]
-    features = confidence.features(every, agrees, regions.logits[rows], regions.places[rows], own)
+    features = confidence.features(every, agrees, regions.logits[rows], regions.size_features[rows], own)
     return Choices(rows, every, features)
 
 
