@@ -20,14 +20,14 @@ def build_optimizer(
 
     `depth` says how many layers follow the one a weight is in; each of them multiplies its rate by `layer_decay`.
     """
-    weights = [(depth(name) if depth else 0, parameter) for name, parameter in named]
+    weights = [((layer_rate(name, config), depth(name) if depth else 0), parameter) for name, parameter in named]
     groups = [
         {
-            "params": [p for d, p in weights if d == layers and (p.dim() > 1) == decays],
-            "lr": config.rate * config.layer_decay**layers,
+            "params": [p for place, p in weights if place == (rate, layers) and (p.dim() > 1) == decays],
+            "lr": rate * config.layer_decay**layers,
             "weight_decay": config.weight_decay if decays else 0.0,
         }
-        for layers in sorted({d for d, _ in weights})
+        for rate, layers in sorted({place for place, _ in weights})
         for decays in (True, False)
     ]
     if config.kind == "sgd":
@@ -37,6 +37,12 @@ def build_optimizer(
     kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
     on_gpu = any(parameter.is_cuda for _, parameter in weights)
     return kind(groups, lr=config.rate, betas=config.betas, fused=on_gpu)
+
+
+def layer_rate(name: str, config: OptimizerConfig) -> float:
+    """The rate of a parameter: that of the longest key of `rates` that its name begins with, else `rate`."""
+    keys = [key for key in config.rates if f"{name}.".startswith(f"{key}.")]
+    return config.rates[max(keys, key=len)] if keys else config.rate
 
 
 def rate_factor(step: int, steps: int, config: ScheduleConfig) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from regiontalk.errors import check_range
@@ -14,6 +14,8 @@ SENTENCE_CLEANING = "karpathy"  # of nets that read or write whole sentences: no
 class OptimizerConfig:
     kind: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
     rate: float = 1e-6
+    rates: dict[str, float] = field(default_factory=dict)
+    """Rates of single layers, in place of `rate`: the beginning of a parameter's name -> rate."""
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
