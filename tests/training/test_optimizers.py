@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from regiontalk.errors import UsageError
 from regiontalk.training.optimizers import EMA, LAST_RATE, build_optimizer, rate_factor
 from regiontalk.training.recipe.shared import OptimizerConfig, ScheduleConfig
 
@@ -52,6 +53,22 @@ def test_rates_fall_towards_the_first_layers():
         assert groups[id(layer.bias)]["weight_decay"] == 0
     alike = build_optimizer(net.named_parameters(), config)
     assert {group["lr"] for group in alike.param_groups} == {0.1}
+
+
+def test_layers_with_rates_of_their_own():
+    net = nn.ModuleDict({"head": nn.Linear(2, 2), "heads": nn.Linear(2, 2), "rest": nn.Linear(2, 2)})
+    config = OptimizerConfig("adam", 0.1, rates={"head": 0.2, "head.bias": 0.3})
+    groups = build_optimizer(net.named_parameters(), config).param_groups
+    rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+    found = {name: rates[id(p)] for name, p in net.named_parameters()}
+    assert found.pop("head.weight") == 0.2
+    assert found.pop("head.bias") == 0.3
+    assert set(found.values()) == {0.1}
+
+
+def test_a_rate_for_a_layer_that_is_not_there():
+    with pytest.raises(UsageError, match="no layer is called 'haed'"):
+        build_optimizer(nn.Linear(2, 2).named_parameters(), OptimizerConfig("adam", 0.1, rates={"haed": 0.2}))
 
 
 def test_rates_over_time():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
+from regiontalk.errors import UsageError
 from regiontalk.training.recipe.shared import OptimizerConfig, ScheduleConfig
 
 LAST_RATE = 0.01  # of the full rate, where a cosine ends
@@ -20,6 +21,10 @@ def build_optimizer(
 
     `depth` says how many layers follow the one a weight is in; each of them multiplies its rate by `layer_decay`.
     """
+    named = list(named)
+    for key in config.rates:
+        if not any(_is_in(name, key) for name, _ in named):
+            raise UsageError(f"optimizer.rates: no layer is called {key!r}")
     weights = [((layer_rate(name, config), depth(name) if depth else 0), parameter) for name, parameter in named]
     groups = [
         {
@@ -41,8 +46,12 @@ def build_optimizer(
 
 def layer_rate(name: str, config: OptimizerConfig) -> float:
     """The rate of a parameter: that of the longest key of `rates` that its name begins with, else `rate`."""
-    keys = [key for key in config.rates if f"{name}.".startswith(f"{key}.")]
+    keys = [key for key in config.rates if _is_in(name, key)]
     return config.rates[max(keys, key=len)] if keys else config.rate
+
+
+def _is_in(parameter: str, layer: str) -> bool:
+    return f"{parameter}.".startswith(f"{layer}.")
 
 
 def rate_factor(step: int, steps: int, config: ScheduleConfig) -> float:

@@ -14,13 +14,13 @@ SENTENCE_CLEANING = "karpathy"  # of nets that read or write whole sentences: no
 class OptimizerConfig:
     kind: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
     rate: float = 1e-6
-    rates: dict[str, float] = field(default_factory=dict)
-    """Rates of single layers, in place of `rate`: the beginning of a parameter's name -> rate."""
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.0
     layer_decay: float = 1.0
     """Of a transformer backbone: the rate of each block is this share of the next block's rate."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """Rates of single layers, in place of `rate`: the beginning of a parameter's name -> rate."""
 
 
 @dataclass(frozen=True)
