@@ -145,9 +145,6 @@ class Texts(NamedTuple):
     tokens: Tensor
     lengths: Tensor  # (L,)
 
-    def to(self, device: torch.device) -> Texts:
-        return Texts(self.tokens.to(device), self.lengths.to(device))
-
 
 class AlignmentNet(nn.Module):
     """Regions and words in one space, and a learned temperature for losses that need one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +51,7 @@ class WordReader:
     """Sentences as words, at most `LONGEST`."""
 
     words: Vocabulary
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        return ()
+    relations: tuple[str, ...] = ()
 
     def split(self, sentence: str) -> list[str]:
         return (self.words.clean(sentence) or [])[:LONGEST]
@@ -82,10 +80,7 @@ class EdgeReader:
 
     @classmethod
     def build(cls, words: Vocabulary, training: Iterable[str], parses: dict[str, Edges]) -> EdgeReader:
-        counts: dict[str, int] = {}
-        for sentence in training:
-            for relation, _, _ in parses[sentence]:
-                counts[relation] = counts.get(relation, 0) + 1
+        counts = Counter(relation for sentence in training for relation, _, _ in parses[sentence])
         common = sorted(relation for relation, count in counts.items() if count >= RAREST_RELATION)
         return cls(words, ("", *common), parses)
 

@@ -31,7 +31,7 @@ from regiontalk.training.heads.caption_targets import (
     region_targets,
     stack_codes,
 )
-from regiontalk.training.heads.fine_tuning import learning_parameters, load_head, only_code_layers_learn
+from regiontalk.training.heads.fine_tuning import learning_parameters, load_head
 from regiontalk.training.heads.sentence_decoding import Describer, score_descriptions
 from regiontalk.training.loader import StepBatch
 from regiontalk.training.optimizers import build_optimizer
@@ -123,8 +123,6 @@ class SentencesTask(Task):
             net, words = trained.net, trained.words
         else:
             net, words = _new_net(recipe, targets["train"], coded)
-        if recipe.keep_words:
-            only_code_layers_learn(net)
         return cls(recipe, words, net, coded, targets)
 
     def data_summary(self) -> str:
