@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -179,9 +178,6 @@ class Source:
         return photo, np.array([photo.width / record.width, photo.height / record.height] * 2)
 
 
-_order_of_epoch = lru_cache(maxsize=32)(epoch_order)  # of the last epochs of every data set
-
-
 class Plan:
     """Which examples each step learns from: shares of the data sets, a fresh shuffle per epoch of each."""
 
@@ -205,7 +201,7 @@ class Plan:
         for source, count in enumerate(self.counts[step]):
             for place in range(int(self.before[step, source]), int(self.before[step, source] + count)):
                 epoch, position = divmod(place, len(self.sources[source]))
-                order = _order_of_epoch(len(self.sources[source]), self.seed + 7919 * source, epoch)
+                order = epoch_order(len(self.sources[source]), self.seed + 7919 * source, epoch)
                 seed = int(np.random.default_rng([self.seed, source, place]).integers(2**62))
                 yield Example(source, int(order[position]), seed)
 
