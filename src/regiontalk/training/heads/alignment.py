@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk.codes.store import CodedPhotos
@@ -27,8 +26,8 @@ from regiontalk.training.heads.sentence_encoding import (
     Sentence,
     SentenceReader,
     WordReader,
-    fill_embedding,
     load_parses,
+    new_net,
     read_word_vectors,
     vector_table,
 )
@@ -193,24 +192,17 @@ def _new_net(
     """The vocabulary from the training sentences, the word embedding from its file, and the recipe with its size."""
     sentences = [sentence for own in records for record in own for sentence in record.sentences]
     words, table = _vocabulary(recipe, sentences)
-    if table is not None:
-        recipe = replace(recipe, net=replace(recipe.net, embedding=table.shape[1]))
     reader: SentenceReader = WordReader(words)
     if recipe.parses is not None:
         dev = [sentence for record in Dataset(recipe.data[0].path, "dev") for sentence in record.sentences]
         parses = load_parses(Path(recipe.parses), [*sentences, *dev], words)
         reader = EdgeReader.build(words, sentences, parses)
-    net = AlignmentNet(recipe.net, coded[0].codes.shape[2], len(words), len(reader.relations))
-    if table is not None:
-        fill_embedding(net, table)
-    net.regions.standardise(torch.from_numpy(_some_codes(coded[0], records[0], recipe.data[0].codes)))
-    return recipe, net, reader
-
-
-def _some_codes(coded: CodedPhotos, records: Sequence[Record], place: str) -> NDArray[np.float32]:
-    """(N, D) the codes of evenly spaced photos."""
-    chosen = coded.find([records[number] for number in evenly_spaced(len(records), PHOTOS_TO_STANDARDISE)], place)
-    return coded.codes[chosen][coded.mask[chosen]].astype(np.float32)
+    first = coded[0]
+    net = new_net(recipe.net, first.codes.shape[2], words, table, len(reader.relations))
+    some = [records[0][number] for number in evenly_spaced(len(records[0]), PHOTOS_TO_STANDARDISE)]
+    places = first.find(some, recipe.data[0].codes)
+    net.regions.standardise(torch.from_numpy(first.codes[places][first.mask[places]].astype(np.float32)))  # (N, D)
+    return replace(recipe, net=net.config), net, reader
 
 
 def _vocabulary(recipe: AlignmentRecipe, sentences: Sequence[str]) -> tuple[Vocabulary, Tensor | None]:
