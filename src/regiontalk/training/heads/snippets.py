@@ -25,7 +25,7 @@ from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.training.checkpoints import CPU, find_checkpoint
 from regiontalk.training.heads.alignment_model import AlignmentModel
 from regiontalk.training.heads.caption_targets import CaptionTarget, Snippet, known_tokens, pad_texts, stack_codes
-from regiontalk.training.heads.sentence_decoding import DatasetDescriber, Describer
+from regiontalk.training.heads.sentence_decoding import Describer
 from regiontalk.vocabulary import word_set
 
 CANDIDATES = 3  # regions that a segment may go to
@@ -118,7 +118,7 @@ def find_snippets(
     finder = Snippets(AlignmentModel.load(alignment, coded), beta, place_weight)
     if sentence_net is None:
         return finder.hard(coded, records)
-    return finder.soft(coded, records, DatasetDescriber.load(find_checkpoint(sentence_net), codes, CPU).describer)
+    return finder.soft(coded, records, Describer.load(find_checkpoint(sentence_net), codes, CPU))
 
 
 def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:
