@@ -123,7 +123,8 @@ def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
     if "features.0.weight" in state:
         return {key.replace("features.", "layers."): value for key, value in state.items() if "features." in key}
     flat = _flatten(state)
-    kernels = sorted((key for key in flat if re.match(r"VGG16_0/.*kernel$", key)), key=_natural)
+    found = (key for key in flat if re.match(r"VGG16_0/.*kernel$", key))
+    kernels = sorted(found, key=lambda key: [int(number) for number in re.findall(r"\d+", key)])
     places = [i for i, layer in enumerate(VGG16().layers) if isinstance(layer, torch.nn.Conv2d)]
     named: dict[str, Tensor] = {}
     for place, kernel in zip(places, kernels, strict=True):
@@ -203,7 +204,3 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-
-
-def _natural(text: str) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", text)]

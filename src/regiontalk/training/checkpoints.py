@@ -209,11 +209,8 @@ def restore_optimizers(
         for key, value in [*tensors.items(), *((k, torch.tensor(v)) for k, v in numbers.items())]:
             owner, index, field = key.split("/")
             if owner == name:
-                moments.setdefault(int(index), {})[field] = _laid_out_like(parameters[int(index)], value)
+                # in the weight's own layout (channels last, say), as fused optimisers need it
+                laid_out = torch.empty_like(parameters[int(index)]).copy_(value) if value.dim() else value
+                moments.setdefault(int(index), {})[field] = laid_out
         state["state"] = moments
         optimizer.load_state_dict(state)
-
-
-def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
-    """A weight's moments in the weight's own layout (channels last, say), as fused optimisers need it."""
-    return torch.empty_like(parameter).copy_(value) if value.dim() else value
