@@ -37,7 +37,7 @@ def test_one_that_ends_or_hangs_is_replaced() -> None:
                 await some.ask(task, **inputs)
             pids.add(await some.ask("about"))
         assert len(pids) == 3
-        assert some.counts.lost == 2
+        assert some.lost == 2
 
     with_workers(work)
 
@@ -76,7 +76,7 @@ def test_who_does_not_wait_for_the_answer_leaves_the_worker_usable() -> None:
             await asyncio.wait_for(some.ask("hang", seconds=0.3), 0.05)
         pid = await some.ask("about")
         assert pid == await some.ask("about")
-        assert some.counts.lost == 0
+        assert some.lost == 0
 
     with_workers(work)
 
@@ -89,7 +89,7 @@ def test_nothing_is_done_for_those_who_are_gone() -> None:
         with pytest.raises(Busy):
             await some.ask("end", yes)
         assert await some.ask("about")
-        assert some.counts.lost == 0
+        assert some.lost == 0
 
     with_workers(work)
 

@@ -116,10 +116,10 @@ def _kind(run: Path) -> str:
 def _from_codes(
     run: Path, records: Sequence[Record], codes: Path | None, on_truths: bool, beam: int | None, device: str
 ) -> Iterable[ImageRegions | Description]:
-    from regiontalk.training.heads.sentence_decoding import DatasetDescriber
+    from regiontalk.training.heads.sentence_decoding import Describer
     from regiontalk.training.processes import pick_device
 
     if codes is None:
         raise UsageError("a run of this kind needs codes", hint="--codes FILE, which regiontalk data codes writes")
-    describer = DatasetDescriber.load(options.checkpoint_of(run), codes, pick_device(device))
+    describer = Describer.load(options.checkpoint_of(run), codes, pick_device(device))
     return (describer.regions if on_truths else describer.photos)(records, beam)

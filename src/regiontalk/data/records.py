@@ -11,7 +11,7 @@ import os
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -236,6 +236,7 @@ def stream_records(folder: Path) -> Iterator[Record]:
         yield parse_record(line, f"{path}, line {number}")
 
 
+@lru_cache(maxsize=32)  # the last epochs of every data set: each step asks for them
 def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """The order of an epoch's items: a shuffle that depends only on seed and epoch."""
     return np.random.default_rng([seed, epoch]).permutation(count)

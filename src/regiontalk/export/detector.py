@@ -33,11 +33,7 @@ MOST_ROUNDING = 0.01  # of a layer's largest weight: 8 bits leave half of that
 
 
 def export_model(
-    checkpoint: Path,
-    out: Path,
-    name: str,
-    precision: str = "float32",
-    heads: Mapping[str, Head] | None = None,
+    checkpoint: Path, out: Path, name: str, precision: str = "float32", heads: Mapping[str, Head] | None = None
 ) -> None:
     """Writes the model folder `out`, with the recipe's prediction settings."""
     check_free(out)

@@ -62,20 +62,18 @@ def open_heads(places: Iterable[Path], beta: float | None = None) -> dict[str, T
 
 def _open_head(checkpoint: Path, beta: float | None) -> tuple[str, TorchHead]:
     kind = read_state(checkpoint)["kind"]
+    trained: Trained[Any, Any]
     if kind == "alignment":
-        aligned = load_alignment(checkpoint)
-        config = aligned.recipe.net
-        if config.words == "edges":
+        trained = load_alignment(checkpoint)
+        words, score = trained.recipe.net.words, trained.recipe.net.score
+        if words == "edges":
             raise ModelError(f"{checkpoint}: cannot be a head, because it needs dependency trees")
-        beta = BETA[config.score] if beta is None else beta
-        return "words", _to_head(aligned, {"beta": beta, "longest": LONGEST, "score": config.score})
-    if kind == "sentences":
-        said = load_sentence_net(checkpoint)
-        return "sentence", _to_head(said, to_dict(said.recipe.prediction))
-    raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is not a head")
-
-
-def _to_head(trained: Trained[Any, Any], settings: dict[str, Any]) -> TorchHead:
+        name, settings = "words", {"beta": BETA[score] if beta is None else beta, "longest": LONGEST, "score": score}
+    elif kind == "sentences":
+        trained = load_sentence_net(checkpoint)
+        name, settings = "sentence", to_dict(trained.recipe.prediction)
+    else:
+        raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is not a head")
     state = trained.state
     info = HeadInfo(state["detector"], settings, to_dict(trained.recipe.net), {"step": state["step"]})
-    return TorchHead(Head(info, trained.words, {}), trained.net, state["code"])
+    return name, TorchHead(Head(info, trained.words, {}), trained.net, state["code"])

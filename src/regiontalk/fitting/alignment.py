@@ -8,8 +8,8 @@ that grounds most phrases in the chain, which is not told what the phrases are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,6 @@ from regiontalk.evaluation.grounding import choose_region, is_right, most_chosen
 from regiontalk.fitting.cross_validation import cross_validated
 from regiontalk.fitting.regression import rounded
 from regiontalk.model_settings import AlignmentPredictionConfig
-
-Counts = NDArray[np.intp]
 
 
 class Weight(NamedTuple):
@@ -41,55 +39,38 @@ WEIGHTS = (
 
 def fit(photos: Sequence[Sequence[AlignedSentence]], settings: AlignmentPredictionConfig) -> dict[str, Any]:
     """What fits photos best, each with its sentences (`fitted`: weights by name); and figures, cross-validated."""
-    counted = Counted(photos, settings)
-    if not counted.phrases:
+    sentences = [sentence for photo in photos for sentence in photo]
+    phrases = sum(len(sentence.truths) for sentence in sentences)
+    if not phrases:
         raise DataError("alignment cannot be fitted: no phrases in the records", hint="phrases of entity_sentences")
+    fits = [sentence.evidence.fits for sentence in sentences]
+    std = np.concatenate([(own - own.mean(axis=1, keepdims=True)).ravel() for own in fits]).std()  # within a photo
+
+    @cache
+    def right(settings: AlignmentPredictionConfig, by_chain: bool) -> NDArray[np.intp]:
+        """(photos,) how many phrases of each are right."""
+        return np.array([sum(_right(one, settings, by_chain) for one in photo) for photo in photos])
+
+    def best(numbers: Sequence[int]) -> AlignmentPredictionConfig:
+        """For some of the photos; of equal weights the smallest."""
+        own = replace(settings, **dict.fromkeys((weight.name for weight in WEIGHTS), 0.0))  # type: ignore[arg-type]
+        for weight in WEIGHTS:
+            values = rounded(np.array(weight.tried) * std)
+            tried = [replace(own, **{weight.name: value}) for value in values]  # type: ignore[arg-type]
+            own = max(tried, key=lambda one: int(right(one, weight.is_beta)[list(numbers)].sum()))
+        return own
+
     every = range(len(photos))
-    found, others = counted.best(every), cross_validated(every, counted.best)
+    found, others = best(every), cross_validated(every, best)
     shares = {
         name: {
-            "accuracy": sum(counted.right(one)[place] for place, one in enumerate(own)) / counted.phrases,
-            "chain": sum(counted.right(one, True)[place] for place, one in enumerate(own)) / counted.phrases,
+            figure: sum(right(one, by_chain)[place] for place, one in enumerate(own)) / phrases
+            for figure, by_chain in (("accuracy", False), ("chain", True))
         }
         for name, own in {"before": [settings] * len(photos), "after": others}.items()
     }
     fitted = {weight.name: getattr(found, weight.name) for weight in WEIGHTS}
-    return {"photos": len(photos), "phrases": counted.phrases, "fitted": fitted} | shares
-
-
-@dataclass(frozen=True)
-class Counted:
-    """How many phrases of each photo are right with which settings."""
-
-    photos: Sequence[Sequence[AlignedSentence]]
-    base: AlignmentPredictionConfig
-    known: dict[tuple[AlignmentPredictionConfig, bool], Counts] = field(default_factory=dict)
-
-    @property
-    def phrases(self) -> int:
-        return sum(len(sentence.truths) for photo in self.photos for sentence in photo)
-
-    @cached_property
-    def std(self) -> float:
-        """Of a word's fits with the regions of a photo."""
-        fits = [sentence.evidence.fits for photo in self.photos for sentence in photo]
-        return float(np.concatenate([(own - own.mean(axis=1, keepdims=True)).ravel() for own in fits]).std())
-
-    def best(self, photos: Sequence[int]) -> AlignmentPredictionConfig:
-        """For these photos; of equal weights the smallest."""
-        own = replace(self.base, **dict.fromkeys((weight.name for weight in WEIGHTS), 0.0))  # type: ignore[arg-type]
-        for weight in WEIGHTS:
-            values = rounded(np.array(weight.tried) * self.std)
-            tried = [replace(own, **{weight.name: value}) for value in values]  # type: ignore[arg-type]
-            own = max(tried, key=lambda one: int(self.right(one, weight.is_beta)[list(photos)].sum()))
-        return own
-
-    def right(self, settings: AlignmentPredictionConfig, by_chain: bool = False) -> Counts:
-        """(photos,)"""
-        if (settings, by_chain) not in self.known:
-            counts = [sum(_right(one, settings, by_chain) for one in photo) for photo in self.photos]
-            self.known[settings, by_chain] = np.array(counts)
-        return self.known[settings, by_chain]
+    return {"photos": len(photos), "phrases": phrases, "fitted": fitted} | shares
 
 
 def _right(sentence: AlignedSentence, settings: AlignmentPredictionConfig, by_chain: bool) -> int:

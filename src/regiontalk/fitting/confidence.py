@@ -61,9 +61,7 @@ class JudgedCaptions(NamedTuple):
     def of(self, rows: Rows) -> JudgedCaptions:
         """Those of some rows of the detections."""
         which = np.isin(self.rows, rows)
-        return JudgedCaptions(
-            self.rows[which], self.own[which], self.features[which], self.right[which], self.added[which]
-        )
+        return JudgedCaptions._make(part[which] for part in self)
 
     def said(self, sure: Scores, fitted: Confidence, words: int | None = None) -> Rows:
         """(R,) the captions that are said, if their confidences are `sure`."""
@@ -72,11 +70,7 @@ class JudgedCaptions(NamedTuple):
 
 
 def judge_captions(
-    model: Model,
-    look: Look,
-    boxes_xyxy: Floats,
-    captions: Mapping[int, Caption],
-    record: Record,
+    model: Model, look: Look, boxes_xyxy: Floats, captions: Mapping[int, Caption], record: Record
 ) -> JudgedCaptions:
     """Judges the captioned rows of the detections, with boxes (B, 4) in the record's pixels."""
     truths = dict(zip(captions, truths_near(boxes_xyxy[list(captions)], record), strict=True))
@@ -148,18 +142,15 @@ def what_is_said(
 def fit_and_check(datasets: Sequence[Sequence[JudgedCaptions]]) -> tuple[Confidence, list[list[Scores]]]:
     """A confidence for the photos of all data sets, and cross-validated confidences (C,) of the captions of each."""
     photos = list(itertools.chain(*datasets))
+    ends = itertools.accumulate(map(len, datasets))
+    parts = [slice(end - len(own), end) for own, end in zip(datasets, ends, strict=True)]
     limits, sure = UNFITTED, _of_others(photos, UNFITTED)
     for _ in range(ROUNDS):
         limits = replace(limits, longer=_longer(photos, sure, limits))
-        parts = zip(datasets, _split_like(datasets, sure), strict=True)
-        limits = replace(limits, likely=_likely([what_is_said(own, of_them, limits) for own, of_them in parts]))
+        said = [what_is_said(photos[part], sure[part], limits) for part in parts]
+        limits = replace(limits, likely=_likely(said))
         sure = _of_others(photos, limits)
-    return fit(photos, limits), _split_like(datasets, sure)
-
-
-def _split_like(datasets: Sequence[Sequence[JudgedCaptions]], sure: Sequence[Scores]) -> list[list[Scores]]:
-    following = iter(sure)
-    return [list(itertools.islice(following, len(own))) for own in datasets]
+    return fit(photos, limits), [sure[part] for part in parts]
 
 
 def _of_others(photos: Sequence[JudgedCaptions], limits: Confidence) -> list[Scores]:

@@ -162,8 +162,8 @@ class Fitter:
             file = PhotoFile(f"{asked.dataset.folder}/{record.image}", 0, 0)
             return record, to_entry(self.model, asked.look(record), file, b"")
 
-        doing = [(dataset, f"Looking at {dataset.folder} for search") for dataset in self.datasets]
-        config, report = search.fit(self.model, [photo for one in doing for photo in self._each(one[0], look, one[1])])
+        photos = [self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets]
+        config, report = search.fit(self.model, list(chain(*photos)))
         self.of_words["search"] = asdict(config)
         return report
 

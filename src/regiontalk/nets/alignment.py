@@ -130,12 +130,10 @@ class EdgeVectors(nn.Module):
 
     def forward(self, edges: Tensor) -> Tensor:
         x = self.dropout(self.table(edges[:, 1:]).flatten(1))  # (W, 2 · e)
-        parts = [x.new_zeros(0, self.biases.shape[1])]
-        order = torch.argsort(edges[:, 0], stable=True)
-        for relation in edges[:, 0].unique().tolist():  # sorted, as the order is
-            parts.append(x[edges[:, 0] == relation] @ self.weights[relation] + self.biases[relation])
-        grouped = F.relu(torch.cat([part.to(x.dtype) for part in parts]))
-        s = torch.empty_like(grouped).index_copy(0, order, grouped)
+        s = x.new_zeros(len(x), self.biases.shape[1])
+        for relation in edges[:, 0].unique().tolist():
+            rows = edges[:, 0] == relation
+            s[rows] = F.relu(x[rows] @ self.weights[relation] + self.biases[relation]).to(x.dtype)
         return F.normalize(s, dim=-1) if self.normalised else s
 
 
@@ -144,9 +142,6 @@ class Texts(NamedTuple):
 
     tokens: Tensor
     lengths: Tensor  # (L,)
-
-    def to(self, device: torch.device) -> Texts:
-        return Texts(self.tokens.to(device), self.lengths.to(device))
 
 
 class AlignmentNet(nn.Module):

@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regiontalk.nets.layers import Normalize, SameConv
+from regiontalk.nets.layers import Normalize, SameConv, skip_photos
 from regiontalk.nets.vit import ViT
 
 VGG_LAYERS = (64, 64, "pool", 128, 128, "pool", 256, 256, 256, "pool", 512, 512, 512, "pool", 512, 512, 512)
@@ -96,12 +96,7 @@ class InvertedResidual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.project(self.depthwise(self.expand(x)))
-        if not self.shortcut:
-            return y
-        if self.training and self.skip:
-            stays = torch.rand(len(y), 1, 1, 1, device=y.device) >= self.skip
-            y = y * stays / (1 - self.skip)
-        return x + y
+        return x + skip_photos(y, self.skip, self.training) if self.shortcut else y
 
 
 class EfficientNetLite(nn.Module):

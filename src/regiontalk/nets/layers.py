@@ -10,6 +10,21 @@ from torch import Tensor, nn
 STRIDE = 16  # pixels between two cells of every backbone's feature map
 
 
+def cells_inside(sizes: Tensor, height: int, width: int) -> Tensor:
+    """Which cells of a batch of maps show a part of their photo, not padding: sizes (N, 2) in pixels -> (N, h, w)."""
+    right = torch.arange(width, device=sizes.device) * STRIDE < sizes[:, :1]  # (N, w)
+    down = torch.arange(height, device=sizes.device) * STRIDE < sizes[:, 1:]  # (N, h)
+    return down[:, :, None] & right[:, None, :]
+
+
+def skip_photos(y: Tensor, rate: float, training: bool) -> Tensor:
+    """Stochastic depth: in training, `rate` of the photos in y (N, …) become zero, and the others grow for it."""
+    if not (training and rate):
+        return y
+    stays = torch.rand(len(y), *[1] * (y.dim() - 1), device=y.device) >= rate
+    return y * stays / (1 - rate)
+
+
 class Normalize(nn.Module):
     """(x − mean) / deviation per channel, in units of 0–255."""
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.nets.layers import STRIDE, Normalize, SameConv
+from regiontalk.nets.layers import STRIDE, Normalize, SameConv, cells_inside, skip_photos
 
 WIDTH, DEPTH, HEADS = 384, 12, 6  # ViT-S
 POSITIONS = 37  # a side of the stored grid of positions
@@ -58,14 +58,8 @@ class Block(nn.Module):
         self.scale1, self.scale2 = nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.ones(WIDTH))
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        x = x + self._kept(self.scale1 * self.attn(self.norm1(x), mask))
-        return x + self._kept(self.scale2 * self.mlp(self.norm2(x)))
-
-    def _kept(self, y: Tensor) -> Tensor:
-        if not (self.training and self.skip):
-            return y
-        stays = torch.rand(len(y), 1, 1, device=y.device) >= self.skip
-        return y * stays / (1 - self.skip)
+        x = x + skip_photos(self.scale1 * self.attn(self.norm1(x), mask), self.skip, self.training)
+        return x + skip_photos(self.scale2 * self.mlp(self.norm2(x)), self.skip, self.training)
 
 
 class ViT(nn.Module):
@@ -112,7 +106,9 @@ class ViT(nn.Module):
         class_token: Tensor = self.class_token  # (1, 1, E)
         mask = None
         if len(images) > 1:  # a single photo is padded by less than a patch: no mask is needed, and its graph has none
-            class_token, mask = class_token.expand(len(images), -1, -1), _mask(sizes, height, width)
+            class_token = class_token.expand(len(images), -1, -1)
+            inside = cells_inside(sizes, height, width).flatten(1)
+            mask = F.pad(inside, (1, 0), value=True)[:, None, None]  # (N, 1, 1, T)
             if mask.all():  # attention without a mask is several times as fast on a GPU
                 mask = None
         x = torch.cat([class_token.to(x.dtype), x], dim=1)  # (N, T, E)
@@ -139,11 +135,3 @@ def _interpolation(sides: Tensor, cells: int) -> Tensor:
     points = (centres / sides[:, None] * POSITIONS - 0.5).clamp(0, POSITIONS - 1)  # (N, cells)
     distance = (points[..., None] - torch.arange(POSITIONS, device=sides.device, dtype=sides.dtype)).abs()
     return (1 - distance).clamp(min=0)
-
-
-def _mask(sizes: Tensor, height: int, width: int) -> Tensor:
-    """Which tokens show a part of the photo, (N, 1, 1, T)."""
-    corner_x = torch.arange(width, device=sizes.device) * STRIDE
-    corner_y = torch.arange(height, device=sizes.device) * STRIDE
-    inside = (corner_x < sizes[:, :1])[:, None, :] & (corner_y < sizes[:, 1:])[:, :, None]  # (N, h, w)
-    return F.pad(inside.flatten(1), (1, 0), value=True)[:, None, None, :]

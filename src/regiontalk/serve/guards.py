@@ -46,20 +46,22 @@ class Guards:
             await self._app(scope, receive, send)
             return
         exchange, began = _Exchange(receive, send, self._draining), time.monotonic()
+
+        async def refuse(error: RegionTalkError) -> None:
+            await error_response(error)(scope, exchange.receive, exchange.send)
+
         try:
             self._check(scope["method"], Headers(scope=scope))
             await self._app(scope, exchange.receive, exchange.send)
         except RegionTalkError as error:
-            await error_response(error)(scope, exchange.receive, exchange.send)
+            await refuse(error)
         except asyncio.CancelledError:  # only by uvicorn, when the server shuts down
             exchange.drain_seconds = LAST_DRAIN_SECONDS
             if not exchange.status:
-                await error_response(Busy("the server is shutting down"))(scope, exchange.receive, exchange.send)
+                await refuse(Busy("the server is shutting down"))
         except Exception:
             logging.getLogger("uvicorn.error").exception("an internal error")
-            await error_response(OwnFault("an internal error; see the log of the server"))(
-                scope, exchange.receive, exchange.send
-            )
+            await refuse(OwnFault("an internal error; see the log of the server"))
         finally:
             self._metrics.add(scope.get("call", "other"), exchange.status, time.monotonic() - began)
 

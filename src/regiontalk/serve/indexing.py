@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from multiprocessing.connection import Connection
-from typing import Any
 
 from regiontalk.errors import RegionTalkError
+from regiontalk.search.build import Progress
 from regiontalk.serve.processes import INDEXING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
@@ -20,7 +20,7 @@ class Indexing:
 
     def __init__(self, settings: Settings, photos: int, work: Work | None = None) -> None:
         self.photos, self.problem = photos, ""
-        self.progress: dict[str, Any] | None = _progress(0, 0, 0, None) if settings.updates_index else None
+        self.progress = Progress(0, 0, 0, None)._asdict() if settings.updates_index else None
         self._settings, self._work, self._closed = settings, work or _index, False
         if settings.updates_index:
             self._child = Child(self._work, settings)
@@ -50,14 +50,8 @@ class Indexing:
             self._child.end()
 
 
-def _progress(done: int, total: int, skipped: int, seconds_left: float | None) -> dict[str, Any]:
-    left = None if seconds_left is None else round(seconds_left, 1)
-    return {"done": done, "total": total, "skipped": skipped, "seconds_left": left}
-
-
 def _index(connection: Connection, settings: Settings) -> None:
     """Sends how many photos the index has, and the progress; None if there is nothing left to do."""
-    from regiontalk.search.build import Progress
     from regiontalk.serve.tasks import Desk
 
     give_way(INDEXING)
@@ -70,7 +64,8 @@ def _index(connection: Connection, settings: Settings) -> None:
         nonlocal told
         if time.monotonic() - told > REPORT_SECONDS:
             told = time.monotonic()
-            connection.send((len(index), _progress(*progress)))
+            left = None if progress.seconds_left is None else round(progress.seconds_left, 1)
+            connection.send((len(index), progress._replace(seconds_left=left)._asdict()))
 
     index.update(watch=watch)
     connection.send((len(index), None))

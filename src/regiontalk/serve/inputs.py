@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from starlette.datastructures import FormData, UploadFile
@@ -74,8 +74,8 @@ def read_box(text: str) -> list[float]:
     """Four numbers, separated by commas."""
     try:
         box = [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise UsageError(f"xyxy is {text[:40]!r}", hint="left,top,right,bottom in pixels") from error
+    except ValueError:
+        box = []
     if len(box) != 4 or not all(map(math.isfinite, box)):
         raise UsageError(f"xyxy is {text[:40]!r}", hint="left,top,right,bottom in pixels")
     return box
@@ -95,29 +95,27 @@ async def read_form(request: Request, settings: Settings) -> FormData:
         return FormData()
     if kind == "application/json":
         raise UsageError("JSON, where a form is expected", hint=SEND)
-    with _arriving(settings):
-        async with asyncio.timeout(settings.seconds):
-            if kind == "multipart/form-data":
-                limits = {"max_files": 1, "max_fields": MOST_FIELDS, "max_part_size": LARGEST_FIELD}
-                return await _InMemory(request.headers, body, **limits).parse()
-            if kind == "application/x-www-form-urlencoded":
-                return await FormParser(
-                    request.headers, body, max_fields=MOST_FIELDS, max_part_size=LARGEST_FIELD
-                ).parse()
+    limits = {"max_fields": MOST_FIELDS, "max_part_size": LARGEST_FIELD}
+    async with _arriving(settings):
+        if kind == "multipart/form-data":
+            return await _InMemory(request.headers, body, max_files=1, **limits).parse()
+        if kind == "application/x-www-form-urlencoded":
+            return await FormParser(request.headers, body, **limits).parse()
     raise Refused(415, f"a body of the type {kind[:80]!r}", hint=SEND)
 
 
 async def read_regions(request: Request, settings: Settings) -> bytes:
     """A body that is not a form."""
-    with _arriving(settings):
-        async with asyncio.timeout(settings.seconds):
-            return b"".join([part async for part in _body(request, LARGEST_FIELD)])
+    async with _arriving(settings):
+        return b"".join([part async for part in _body(request, LARGEST_FIELD)])
 
 
-@contextmanager
-def _arriving(settings: Settings) -> Iterator[None]:
+@asynccontextmanager
+async def _arriving(settings: Settings) -> AsyncIterator[None]:
+    """Limits the time, and explains what may be wrong with a body."""
     try:
-        yield
+        async with asyncio.timeout(settings.seconds):
+            yield
     except TimeoutError as error:
         raise Refused(408, f"the request took longer than {settings.seconds:g} seconds to arrive") from error
     except MultiPartException as error:

@@ -22,12 +22,12 @@ class Metrics:
         self._seconds[call, status] += seconds  # type: ignore[assignment]
 
     def text(self, server: Server) -> str:
-        counts, indexing = server.workers.counts, server.indexing
+        workers, indexing = server.workers, server.indexing
         single = {
-            "tasks_total": counts.tasks,
-            "tasks_refused_total": counts.refused,
-            "workers_lost_total": counts.lost,
-            "tasks_waiting": server.workers.waiting,
+            "tasks_total": workers.tasks,
+            "tasks_refused_total": workers.refused,
+            "workers_lost_total": workers.lost,
+            "tasks_waiting": workers.waiting,
             "uploads": server.uploads,
             "photos": indexing.photos,
             "photos_to_index": indexing.progress["total"] - indexing.progress["done"] if indexing.progress else 0,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.errors import IndexProblem, InputError
-from regiontalk.hits import Hits, IndexedPhoto
+from regiontalk.hits import Hit, Hits, IndexedPhoto
 from regiontalk.images import Limits, Photo, encode
 from regiontalk.loading import load
 from regiontalk.model import Model
@@ -115,10 +115,7 @@ def search(desk: Desk, query: str, **limits: Any) -> Answer:
 
 
 def _hits(desk: Desk, found: Hits) -> Answer:
-    hits = [
-        {**hit.to_dict(), "path": desk.relative(hit.path), "id": hit.id, "width": hit.width, "height": hit.height}
-        for hit in found
-    ]
+    hits = [{**hit.to_dict(), **_place(desk, hit)} for hit in found]
     unknown = list(found.unknown)
     return {"query": found.query, "hits": hits, "unknown": unknown, "none_fit": not hits, "searched": found.searched}
 
@@ -141,7 +138,7 @@ def photo(desk: Desk, id: str) -> Answer:
     return {**_place(desk, found), "regions": [region.to_dict(number) for number, region in enumerate(told)]}
 
 
-def _place(desk: Desk, found: IndexedPhoto) -> Answer:
+def _place(desk: Desk, found: IndexedPhoto | Hit) -> Answer:
     return {"id": found.id, "path": desk.relative(found.path), "width": found.width, "height": found.height}
 
 

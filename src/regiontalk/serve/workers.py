@@ -10,16 +10,13 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regiontalk.errors import ImageError, ModelError, RegionTalkError, UsageError
 from regiontalk.serve.processes import LOOKING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
-
-if TYPE_CHECKING:
-    from regiontalk.serve.tasks import Desk
 
 START_SECONDS = 120.0  # to load the model, even on a busy machine
 MOST_WAITING = 64  # tasks; a page of thumbnails sends many requests at once
@@ -38,20 +35,14 @@ class OwnFault(RegionTalkError):
     """A bug in this program; the worker has logged the traceback."""
 
 
-@dataclass
-class Counts:
-    """Counters since the start."""
-
-    tasks: int = 0
-    lost: int = 0
-    refused: int = 0
-
-
 class Workers:
-    """`settings.workers` processes, and the queue of tasks that wait for them. Used from the event loop."""
+    """`settings.workers` processes, and the queue of tasks that wait for them. Used from the event loop.
+
+    `tasks`, `lost` (workers) and `refused` (tasks) are counted from the start.
+    """
 
     def __init__(self, settings: Settings, work: Work | None = None) -> None:
-        self.counts, self.waiting = Counts(), 0
+        self.tasks = self.lost = self.refused = self.waiting = 0
         self._settings, self._work, self._workers = settings, work or _work, list[Worker]()
         self._threads = ThreadPoolExecutor(settings.workers, "worker")
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
@@ -84,20 +75,20 @@ class Workers:
         if gone is not None and await gone():
             self._free.put_nowait(worker)
             raise Busy("the client has disconnected")
-        self.counts.tasks += 1
+        self.tasks += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, task, inputs)
 
         def release(done: asyncio.Future[Any]) -> None:
             """Also if the client has disconnected."""
             if not done.cancelled() and isinstance(done.exception(), Lost):
-                self.counts.lost += 1
+                self.lost += 1
             self._free.put_nowait(worker)
 
         work.add_done_callback(release)
         return await asyncio.shield(work)
 
     def refusal(self) -> Busy:
-        self.counts.refused += 1
+        self.refused += 1
         return Busy("the server is busy", hint="try again in a moment")
 
     def close(self) -> None:
@@ -154,14 +145,12 @@ def _work(connection: Connection, settings: Settings) -> None:
     limit_memory()
     while True:
         task, inputs = connection.recv()
-        connection.send(_attempt(desk, task, inputs))
+        connection.send(_attempt(partial(tasks.TASKS[task], desk, **inputs)))
 
 
-def _attempt(desk: Desk, task: str, inputs: dict[str, Any]) -> Any:
-    from regiontalk.serve import tasks
-
+def _attempt(task: Callable[[], Any]) -> Any:
     try:
-        return tasks.TASKS[task](desk, **inputs)
+        return task()
     except ModelError as error:  # the model was loaded, but does not support the task
         return UsageError(error.message, hint=error.hint)
     except RegionTalkError as error:

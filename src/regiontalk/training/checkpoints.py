@@ -32,7 +32,6 @@ from regiontalk.vocabulary import Vocabulary
 
 FORMAT = 2
 COMPANION = "companion"  # the alignment net beside an FCLN that learns from sentences; only training needs it
-ALIGNMENT, SENTENCE = "alignment", "sentence"  # the parts of a joint net
 CPU = torch.device("cpu")
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -40,10 +39,7 @@ RecipeOf = TypeVar("RecipeOf", bound=Recipe)
 
 
 def save_checkpoint(
-    folder: Path,
-    step: int,
-    tensors: Mapping[str, Mapping[str, Tensor]],
-    state: Mapping[str, Any],
+    folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]
 ) -> Path:
     """Writes `tensors` (file name -> named tensors) and `state` as the checkpoint of a step."""
     final = folder / step_name(step)
@@ -114,10 +110,11 @@ def read_tensors(checkpoint: Path, name: str) -> dict[str, Tensor]:
         raise ModelError(f"{path}: cannot be read: {error}") from error
 
 
-JOINT_PARTS: dict[type[Recipe], Callable[[JointRecipe], Any]] = {
-    AlignmentRecipe: JointRecipe.alignment_recipe,
-    SentencesRecipe: JointRecipe.sentences_recipe,
+JOINT_PARTS: dict[type[Recipe], tuple[str, Callable[[JointRecipe], Any]]] = {
+    AlignmentRecipe: ("alignment.", JointRecipe.alignment_recipe),
+    SentencesRecipe: ("sentence.", JointRecipe.sentences_recipe),
 }
+"""What the names of a part's weights begin with in a joint net, and the part's recipe."""
 
 
 @dataclass(frozen=True)
@@ -132,57 +129,47 @@ class Trained(Generic[Net, RecipeOf]):
 
 
 def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCLNRecipe]:
-    state, recipe, words = _read_trained(checkpoint, FCLNRecipe)
+    state, recipe, words, weights = _read_trained(checkpoint, FCLNRecipe)
     net = FCLN(recipe.net, len(words), words.starts)
-    weights = {key: value for key, value in _weights(checkpoint).items() if not key.startswith(f"{COMPANION}.")}
-    return Trained(_ready(net, weights, checkpoint, device), words, recipe, state)
+    fill_net(net, {key: one for key, one in weights.items() if not key.startswith(f"{COMPANION}.")}, checkpoint)
+    return Trained(net.to(device).eval(), words, recipe, state)
 
 
 def load_alignment(checkpoint: Path) -> Trained[AlignmentNet, AlignmentRecipe]:
     """The net of an alignment run, or a joint run's part."""
-    state, recipe, words = _read_trained(checkpoint, AlignmentRecipe, "detector", "code", "relations")
+    state, recipe, words, weights = _read_trained(checkpoint, AlignmentRecipe, "detector", "code", "relations")
     net = AlignmentNet(recipe.net, state["code"], len(words), len(state["relations"]))
-    return Trained(_ready(net, _weights(checkpoint, state, ALIGNMENT), checkpoint, CPU), words, recipe, state)
+    fill_net(net, weights, checkpoint)
+    return Trained(net.eval(), words, recipe, state)
 
 
 def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[MultimodalRNN, SentencesRecipe]:
     """The net of a sentences run, or a joint run's part."""
-    state, recipe, words = _read_trained(checkpoint, SentencesRecipe, "detector", "code")
+    state, recipe, words, weights = _read_trained(checkpoint, SentencesRecipe, "detector", "code")
     net = MultimodalRNN(state["code"], len(words), len(words.styles), recipe.net)
-    return Trained(_ready(net, _weights(checkpoint, state, SENTENCE), checkpoint, device), words, recipe, state)
+    fill_net(net, weights, checkpoint)
+    return Trained(net.to(device).eval(), words, recipe, state)
 
 
-def _read_trained(checkpoint: Path, kind: type[RecipeOf], *keys: str) -> tuple[dict[str, Any], RecipeOf, Vocabulary]:
-    """State, recipe (of a joint run: the part of this kind) and vocabulary."""
+def _read_trained(
+    checkpoint: Path, kind: type[RecipeOf], *keys: str
+) -> tuple[dict[str, Any], RecipeOf, Vocabulary, dict[str, Tensor]]:
+    """State, recipe, vocabulary, and the moving average of the weights where there is one, else the weights as they
+    were trained; of a joint run, recipe and weights are those of the part of this kind."""
     state = read_state(checkpoint)
-    part = JOINT_PARTS.get(kind) if _is_joint(state) else None
-    if part is None and KINDS.get(state["kind"]) is not kind:
+    found = KINDS.get(state["kind"])
+    prefix, part = JOINT_PARTS.get(kind, ("", None)) if found is JointRecipe else ("", None)
+    if part is None and found is not kind:
         wanted = next(name for name, recipe in KINDS.items() if recipe is kind)
         raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not {wanted}")
     for key in ("recipe", "vocabulary", *keys):
         if key not in state:
             raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks {key}")
     words = Vocabulary.from_dict(state["vocabulary"])
-    if part is None:
-        return state, from_stored(kind, state["recipe"], str(checkpoint)), words
-    return state, part(from_stored(JointRecipe, state["recipe"], str(checkpoint))), words
-
-
-def _is_joint(state: Mapping[str, Any]) -> bool:
-    return KINDS.get(state["kind"]) is JointRecipe
-
-
-def _weights(checkpoint: Path, state: Mapping[str, Any] | None = None, part: str = "") -> dict[str, Tensor]:
-    """The moving average where there is one, else the weights as they were trained; of a joint net, a `part`'s."""
+    stored: Any = from_stored(JointRecipe if part else kind, state["recipe"], str(checkpoint))
     weights = read_tensors(checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model")
-    if state is None or not _is_joint(state):
-        return weights
-    return {key.removeprefix(f"{part}."): one for key, one in weights.items() if key.startswith(f"{part}.")}
-
-
-def _ready(net: Net, weights: Mapping[str, Tensor], place: Path, device: torch.device) -> Net:
-    fill_net(net, weights, place)
-    return net.to(device).eval()
+    own = {key.removeprefix(prefix): one for key, one in weights.items() if key.startswith(prefix)}
+    return state, part(stored) if part else stored, words, own
 
 
 def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
@@ -222,11 +209,8 @@ def restore_optimizers(
         for key, value in [*tensors.items(), *((k, torch.tensor(v)) for k, v in numbers.items())]:
             owner, index, field = key.split("/")
             if owner == name:
-                moments.setdefault(int(index), {})[field] = _laid_out_like(parameters[int(index)], value)
+                # in the weight's own layout (channels last, say), as fused optimisers need it
+                laid_out = torch.empty_like(parameters[int(index)]).copy_(value) if value.dim() else value
+                moments.setdefault(int(index), {})[field] = laid_out
         state["state"] = moments
         optimizer.load_state_dict(state)
-
-
-def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
-    """A weight's moments in the weight's own layout (channels last, say), as fused optimisers need it."""
-    return torch.empty_like(parameter).copy_(value) if value.dim() else value

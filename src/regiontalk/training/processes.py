@@ -66,13 +66,8 @@ class Processes:
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
         flat /= self.count
-        torch._foreach_copy_(
-            gradients,
-            [
-                part.view_as(gradient)
-                for part, gradient in zip(flat.split([g.numel() for g in gradients]), gradients, strict=True)
-            ],
-        )
+        parts = flat.split([gradient.numel() for gradient in gradients])
+        torch._foreach_copy_(gradients, [part.view_as(own) for part, own in zip(parts, gradients, strict=True)])
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -280,8 +281,7 @@ class TestBatch:
         shapes = [(64, 48), (64, 46), (64, 50), (64, 49), (200, 48)]
         records = [{"size": size, "regions": [region("x", xyxy=(0, 0, *size))]} for size in shapes]
         one_zoom = AugmentationConfig(flip=0.0, zoom=1.3, zoom_by_batch=True)
-        batches = make_batches(write_dataset(tmp_path / "d", records), one_zoom, batch=5)
-        batches.pad_to = 4
+        batches = replace(make_batches(write_dataset(tmp_path / "d", records), one_zoom, batch=5), pad_to=4)
         widths = set()
         for step in range(8):
             batch = batches[step]

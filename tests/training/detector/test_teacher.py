@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from regiontalk.errors import UsageError
+from regiontalk.nets.layers import cells_inside
 from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.detector.teacher import Answers, cells_inside, imitation_losses, map_difference
+from regiontalk.training.detector.teacher import Answers, imitation_losses, map_difference
 from regiontalk.training.engine import Engine
 
 IMITATION = {"teacher_maps", "teacher_codes", "teacher_words"}

@@ -16,7 +16,7 @@ from regiontalk.training.engine import Engine
 from regiontalk.training.heads.alignment_model import score_matrices
 from regiontalk.training.heads.caption_targets import known_tokens
 from regiontalk.training.heads.joint import JointTask
-from regiontalk.training.heads.sentence_decoding import DatasetDescriber
+from regiontalk.training.heads.sentence_decoding import Describer
 from regiontalk.training.heads.snippets import without_loose_ends
 from regiontalk.training.recipe import load_recipe
 from regiontalk.vocabulary import END
@@ -126,7 +126,7 @@ def test_both_parts_are_read_from_one_run(recipe: Path, tmp_path: Path) -> None:
         load_fcln(checkpoint)
     records = list(Dataset(task.recipe.data.path, "dev"))
     assert len(list(score_matrices(tmp_path / "run", task.aligner.coded[0], records))) == 2
-    regions = next(DatasetDescriber.load(checkpoint, Path(task.recipe.data.codes), CPU).regions(records, 1)).regions
+    regions = next(Describer.load(checkpoint, Path(task.recipe.data.codes), CPU).regions(records, 1)).regions
     assert any(region.caption for region in regions)
 
 

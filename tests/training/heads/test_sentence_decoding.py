@@ -13,13 +13,13 @@ from regiontalk.data.records import Dataset
 from regiontalk.errors import ModelError
 from regiontalk.training.checkpoints import find_checkpoint
 from regiontalk.training.heads.caption_targets import CaptionTarget
-from regiontalk.training.heads.sentence_decoding import DatasetDescriber
+from regiontalk.training.heads.sentence_decoding import Describer
 
 CPU = torch.device("cpu")
 
 
-def load(sentences_run: Path, codes: Path) -> DatasetDescriber:
-    return DatasetDescriber.load(find_checkpoint(sentences_run / "run"), codes, CPU)
+def load(sentences_run: Path, codes: Path) -> Describer:
+    return Describer.load(find_checkpoint(sentences_run / "run"), codes, CPU)
 
 
 def test_photos_get_their_own_sentences(sentences_run: Path, untrained_run: Path) -> None:
@@ -28,8 +28,8 @@ def test_photos_get_their_own_sentences(sentences_run: Path, untrained_run: Path
     found = list(teller.photos(records, 1))
     assert [one.path for one in found] == [record.image for record in records]
     for record, one in zip(records, found, strict=True):
-        (said,) = teller.describer([CaptionTarget(teller.describer.coded.places[record.image], 0)], 1)
-        assert one.sentence == teller.describer.words.decode(said.tokens)
+        (said,) = teller([CaptionTarget(teller.coded.places[record.image], 0)], 1)
+        assert one.sentence == teller.words.decode(said.tokens)
     assert len({one.sentence for one in found}) > 1
 
 
@@ -38,9 +38,9 @@ def test_boxes_get_their_own_sentences(sentences_run: Path, untrained_run: Path)
     records = list(Dataset(untrained_run / "data", "dev"))
     for record, photo in zip(records, teller.regions(records, 1), strict=True):
         assert [region.xyxy for region in photo.regions] == [pytest.approx(one.xyxy) for one in record.regions]
-        place = teller.describer.coded.places[record.image]
-        said = teller.describer([CaptionTarget(place, row) for row in range(1, len(record.regions) + 1)], 1)
-        expected = [teller.describer.words.decode(one.tokens) for one in said]
+        place = teller.coded.places[record.image]
+        said = teller([CaptionTarget(place, row) for row in range(1, len(record.regions) + 1)], 1)
+        expected = [teller.words.decode(one.tokens) for one in said]
         assert [region.caption for region in photo.regions] == expected
 
 

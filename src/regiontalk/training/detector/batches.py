@@ -72,7 +72,8 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
     """The regions of a record that the recipe asks for, cleaned; boxes without area are left out."""
     clean = text.CLEANING[cleaning]
     phrases = []
-    regions = _whole_regions(record) if config.whole_photos else record.regions
+    whole = (0.0, 0.0, float(record.width), float(record.height))
+    regions = [TrueRegion(whole, sentence) for sentence in record.sentences] if config.whole_photos else record.regions
     for region in regions:
         kind = region.type or "*"
         words = clean(region.phrase)
@@ -93,11 +94,6 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
     return phrases
 
 
-def _whole_regions(record: Record) -> tuple[TrueRegion, ...]:
-    whole = (0.0, 0.0, float(record.width), float(record.height))
-    return tuple(TrueRegion(whole, sentence) for sentence in record.sentences)
-
-
 @dataclass(frozen=True)
 class Item:
     """A photo to learn from."""
@@ -107,6 +103,7 @@ class Item:
     weights: list[float]  # how much the caption of each phrase counts
     seed: int  # of its sampling
     name: str
+    sentences: list[list[str]]  # of the whole photo, as words
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -126,18 +123,18 @@ class Source:
         )
         if not len(self.numbers):
             raise DataError(f"{config.path}: no {split} photo with a usable phrase")
-        self.shapes = np.array([self._shape(self.dataset[int(n)]) for n in self.numbers])
+        self.sizes = np.array([(record.width, record.height) for record in self])
+        self.shapes = self.sizes[:, 0] / self.sizes[:, 1]
         self.name_weights = self._name_weights()
         self.proposals: dict[str, ScoredBoxes] | None = None
         if config.proposals is not None:
-            self.proposals = read_region_file(Path(config.proposals), (self.record(n) for n in range(len(self))))
+            self.proposals = read_region_file(Path(config.proposals), self)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @staticmethod
-    def _shape(record: Record) -> float:
-        return record.width / record.height
+    def __iter__(self) -> Iterator[Record]:
+        return (self.record(number) for number in range(len(self)))
 
     def record(self, number: int) -> Record:
         return self.dataset[int(self.numbers[number])]
@@ -150,8 +147,7 @@ class Source:
         power = self.config.balance_names
         if not power:
             return {}
-        phrases = (phrase for number in range(len(self)) for phrase in self.phrases(self.record(number)))
-        counts = Counter(phrase.words for phrase in phrases if phrase.is_name)
+        counts = Counter(phrase.words for record in self for phrase in self.phrases(record) if phrase.is_name)
         mean = counts.total() / max(len(counts), 1)
         return {
             words: min(max((mean / count) ** power, 1 / MOST_WEIGHT), MOST_WEIGHT) for words, count in counts.items()
@@ -166,26 +162,20 @@ class Source:
         return np.zeros((0, 4)) if self.proposals is None else self.proposals[record.image].boxes_xyxy
 
     def texts(self) -> Iterator[str]:
-        for number in self.numbers:
-            for phrase in self.phrases(self.dataset[int(number)]):
-                yield " ".join(phrase.words)
+        return (" ".join(phrase.words) for record in self for phrase in self.phrases(record))
 
     def remember_photos(self, long_side: int) -> None:
         """Keeps opened photos in memory, reduced to `long_side` at most."""
-        records = (self.dataset[int(number)] for number in self.numbers)
-        self.cache = PhotoCache([(record.width, record.height) for record in records], long_side)
-
-    def _photo(self, record: Record, number: int) -> Image.Image:
-        def open_photo() -> Image.Image:
-            return images.open_photo(self.dataset.read_photo(record))
-
-        return open_photo() if self.cache is None else self.cache.get(number, open_photo)
+        self.cache = PhotoCache(self.sizes.tolist(), long_side)
 
     def open(self, record: Record, number: int) -> tuple[Image.Image, NDArray[np.floating]]:
         """The photo, and the factors from the record's pixels to it (both 1 unless the file was resized)."""
-        photo = self._photo(record, number)
-        factors = np.array([photo.width / record.width, photo.height / record.height] * 2)
-        return photo, factors
+
+        def decode() -> Image.Image:
+            return images.open_photo(self.dataset.read_photo(record))
+
+        photo = decode() if self.cache is None else self.cache.get(number, decode)
+        return photo, np.array([photo.width / record.width, photo.height / record.height] * 2)
 
 
 class Plan:
@@ -211,17 +201,9 @@ class Plan:
         for source, count in enumerate(self.counts[step]):
             for place in range(int(self.before[step, source]), int(self.before[step, source] + count)):
                 epoch, position = divmod(place, len(self.sources[source]))
-                order = self._order(source, epoch)
+                order = epoch_order(len(self.sources[source]), self.seed + 7919 * source, epoch)
                 seed = int(np.random.default_rng([self.seed, source, place]).integers(2**62))
                 yield Example(source, int(order[position]), seed)
-
-    def _order(self, source: int, epoch: int) -> NDArray[np.int64]:
-        cached = getattr(self, "_orders", {})
-        if (source, epoch) not in cached:
-            cached = {key: value for key, value in cached.items() if key[0] != source or key[1] >= epoch - 1}
-            cached[source, epoch] = epoch_order(len(self.sources[source]), self.seed + 7919 * source, epoch)
-            self._orders = cached
-        return cached[source, epoch]
 
 
 def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArray[np.int64]:
@@ -244,22 +226,18 @@ def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArr
     return counts
 
 
+@dataclass(frozen=True)
 class TrainingBatches:
     """Step -> batch. Rank r of several takes every `ranks`-th photo of it."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        words: Vocabulary,
-        long_side: int,
-        pad_to: int,
-        augmentation: AugmentationConfig,
-        rank: int = 0,
-        ranks: int = 1,
-        picker: SentencePicker | None = None,
-    ) -> None:
-        self.plan, self.words, self.long_side, self.pad_to = plan, words, long_side, pad_to
-        self.augmentation, self.rank, self.ranks, self.picker = augmentation, rank, ranks, picker
+    plan: Plan
+    words: Vocabulary
+    long_side: int
+    pad_to: int
+    augmentation: AugmentationConfig
+    rank: int = 0
+    ranks: int = 1
+    picker: SentencePicker | None = None
 
     def __len__(self) -> int:
         return self.plan.steps
@@ -270,16 +248,14 @@ class TrainingBatches:
         mine = range(self.rank, len(examples), self.ranks)
         skipped: list[str] = []
         try:
-            items, sentences = zip(*(self._load_any(examples[n], sizes[n], skipped) for n in mine), strict=True)
+            items = [self._load_any(examples[n], sizes[n], skipped) for n in mine]
             batch = collate(items, self.words, self.pad_to)
         except RegionTalkError as error:
             return error  # raised by `load_batches`, outside the worker process
-        picked = None if self.picker is None else self.picker.collate(sentences)
+        picked = None if self.picker is None else self.picker.collate([item.sentences for item in items])
         return replace(batch, sentences=picked, skipped=tuple(skipped))
 
-    def _load_any(
-        self, example: Example, size: tuple[int, int] | None, skipped: list[str]
-    ) -> tuple[Item, list[list[str]]]:
+    def _load_any(self, example: Example, size: tuple[int, int] | None, skipped: list[str]) -> Item:
         """The example, or if its photo cannot be read, another of the same data set, which the example's seed decides;
         `skipped` gets a line for each that cannot."""
         source, random = self.plan.sources[example.source], np.random.default_rng([example.seed, 2])
@@ -301,23 +277,19 @@ class TrainingBatches:
         """
         if not self.augmentation.zoom_by_batch:
             return [None] * len(examples)
-        shapes = np.array([self.plan.sources[e.source].shapes[e.number] for e in examples])
+        sizes = np.stack([self.plan.sources[example.source].sizes[example.number] for example in examples])
+        shapes = sizes[:, 0] / sizes[:, 1]
         shape = float(np.median(shapes))
         zoom = random_zoom(self.augmentation, np.random.default_rng([self.plan.seed, step, 2]))
         sides = self.long_side * zoom * np.array([min(shape, 1.0), min(1 / shape, 1.0)])
         width, height = np.maximum(np.rint(sides / self.pad_to), 1).astype(int) * self.pad_to
         fits = np.abs(np.log(shapes * height / width)) <= np.log(MOST_STRETCH)
-        long_side = max(width, height)
         return [
-            (int(width), int(height)) if fit else images.resized_size(*self._size(example), long_side)
-            for example, fit in zip(examples, fits, strict=True)
+            (int(width), int(height)) if fit else images.resized_size(across, down, max(width, height))
+            for (across, down), fit in zip(sizes.tolist(), fits, strict=True)
         ]
 
-    def _size(self, example: Example) -> tuple[int, int]:
-        record = self.plan.sources[example.source].record(example.number)
-        return record.width, record.height
-
-    def _load(self, example: Example, size: tuple[int, int] | None) -> tuple[Item, list[list[str]]]:
+    def _load(self, example: Example, size: tuple[int, int] | None) -> Item:
         source = self.plan.sources[example.source]
         record = source.record(example.number)
         phrases = source.phrases(record)
@@ -330,7 +302,7 @@ class TrainingBatches:
         view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random, size)
         if not view.kept[: len(phrases)].any():
             view = plain_view(photo, boxes, self.long_side)
-        return Item(view, phrases, source.weights(phrases), example.seed, record.image), sentences
+        return Item(view, phrases, source.weights(phrases), example.seed, record.image, sentences)
 
 
 def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:

@@ -25,14 +25,16 @@ class PhotoCache:
         self.long_side = long_side
         self.shapes = [self._stored_shape(width, height) for width, height in sizes]
         ends = np.cumsum([height * width * 3 for height, width in self.shapes])
-        self.starts = np.concatenate([[0], ends]).astype(np.int64)
-        self.memory: mmap.mmap | None = mmap.mmap(-1, int(self.starts[-1]) + len(sizes))
+        self.starts = [0, *ends.tolist()]
+        memory = mmap.mmap(-1, self.starts[-1] + len(sizes))  # the photos, then whether each is there
+        self.memory: NDArray[np.uint8] | None = np.frombuffer(memory, np.uint8)
 
     def get(self, number: int, open_photo: Callable[[], Image.Image]) -> Image.Image:
         """Photo `number`, which `open_photo` opens if it is not here yet."""
         if self.memory is None:
             return self._reduced(open_photo())
-        place, filled = self._place(number), self._filled()
+        place = self.memory[self.starts[number] : self.starts[number + 1]].reshape(*self.shapes[number], 3)
+        filled = self.memory[self.starts[-1] :]
         if not filled[number]:
             photo = self._reduced(open_photo())
             if (photo.height, photo.width) != self.shapes[number]:
@@ -55,13 +57,3 @@ class PhotoCache:
         if max(photo.size) <= self.long_side:
             return photo
         return Image.fromarray(images.resize(photo, self.long_side).pixels)
-
-    def _place(self, number: int) -> NDArray[np.uint8]:
-        height, width = self.shapes[number]
-        assert self.memory is not None
-        place = np.frombuffer(self.memory, np.uint8, height * width * 3, int(self.starts[number]))
-        return place.reshape(height, width, 3)
-
-    def _filled(self) -> NDArray[np.uint8]:
-        assert self.memory is not None
-        return np.frombuffer(self.memory, np.uint8, len(self.shapes), int(self.starts[-1]))

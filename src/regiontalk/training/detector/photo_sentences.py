@@ -11,7 +11,7 @@ A of an appearance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from regiontalk.nets.fcln import FCLN, Recognized
 from regiontalk.nets.localization import clip_boxes
 from regiontalk.training.detector.targets import Sample
 from regiontalk.training.heads.ranking_losses import contrastive_loss
-from regiontalk.training.heads.sentence_encoding import WordReader, fill_embedding, read_word_vectors, vector_table
+from regiontalk.training.heads.sentence_encoding import WordReader, new_net, read_word_vectors, vector_table
 from regiontalk.training.recipe.detector import PhotoSentencesConfig
 from regiontalk.training.recipe.shared import SENTENCE_CLEANING
 from regiontalk.vocabulary import Vocabulary
@@ -75,12 +75,9 @@ class SentencePicker:
 
     def build_net(self, code: int) -> AlignmentNet:
         """The alignment net; its word embedding starts from the recipe's file."""
-        if self.config.word_vectors is None:
-            return AlignmentNet(self.config.net, code, len(self.reader.words))
-        table = vector_table(self.reader.words, read_word_vectors(Path(self.config.word_vectors)))
-        net = AlignmentNet(replace(self.config.net, embedding=table.shape[1]), code, len(self.reader.words))
-        fill_embedding(net, table)
-        return net
+        words, path = self.reader.words, self.config.word_vectors
+        table = None if path is None else vector_table(words, read_word_vectors(Path(path)))
+        return new_net(self.config.net, code, words, table)
 
 
 def sentence_loss(net: AlignmentNet, codes: Tensor, proposals: Sample, sentences: Sentences) -> Tensor:

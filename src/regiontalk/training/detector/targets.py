@@ -63,11 +63,8 @@ class CaptionTargets:
 
 def random_keys(seeds: Sequence[int], count: int, device: torch.device) -> Tensor:
     """(N, count) uniform numbers, each photo's from its own seed: the same however a batch is split."""
-    rows = []
-    for seed in seeds:
-        generator = torch.Generator(device=device).manual_seed(seed)
-        rows.append(torch.rand(count, generator=generator, device=device))
-    return torch.stack(rows)
+    generators = (torch.Generator(device=device).manual_seed(seed) for seed in seeds)
+    return torch.stack([torch.rand(count, generator=own, device=device) for own in generators])
 
 
 def sample_proposals(

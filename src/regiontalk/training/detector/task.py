@@ -54,7 +54,8 @@ class FCLNTask(Task):
 
     @classmethod
     def begin(cls, recipe: FCLNRecipe) -> FCLNTask:
-        """A new run: the vocabulary from the training photos' phrases, the backbone from ImageNet."""
+        """A new run: the vocabulary from the training photos' phrases and the backbone from ImageNet; or words and net
+        of the model that the recipe starts from; or a student, which has its teacher's words and layers."""
         for data in recipe.data:
             if not Path(data.path).is_dir():
                 raise UsageError(f"{data.path}: no such data set", hint="regiontalk data prepare makes one")
@@ -67,45 +68,26 @@ class FCLNTask(Task):
             recipe.vocabulary.lengths,
         )
         torch.manual_seed(recipe.run.seed)
+        picker = teacher = None
         if recipe.init_from is not None:
-            task = cls._fine_tune(recipe, recipe.init_from, words, sources)
+            from regiontalk.export.pretrained import load_pretrained  # needs onnx, as few parts of training do
+
+            pretrained = load_pretrained(recipe.init_from)
+            recipe, words = pretrained.adapt(recipe), pretrained.extend(words)
+            net = FCLN(recipe.net, len(words), words.starts)
+            pretrained.fill(net, words)
         elif recipe.teacher is not None:
-            task = cls._learn_from_teacher(recipe, recipe.teacher, sources)
+            teacher = Teacher.load(recipe.teacher, recipe)
+            recipe, net = teacher.student(recipe)
+            words = teacher.words
         else:
             net = FCLN(recipe.net, len(words), words.starts)
-            if recipe.backbone_weights is not None:
-                load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
-            task = cls(recipe, words, net, sources)
-        task._learn_from_sentences()
-        return task
-
-    @classmethod
-    def _fine_tune(cls, recipe: FCLNRecipe, model: str, words: Vocabulary, sources: list[Source]) -> FCLNTask:
-        """A new run that starts from the net, the weights and the words of a model."""
-        from regiontalk.export.pretrained import load_pretrained  # the only part of training that needs onnx
-
-        pretrained = load_pretrained(model)
-        recipe, words = pretrained.adapt(recipe), pretrained.extend(words)
-        net = FCLN(recipe.net, len(words), words.starts)
-        pretrained.fill(net, words)
-        return cls(recipe, words, net, sources)
-
-    @classmethod
-    def _learn_from_teacher(cls, recipe: FCLNRecipe, model: str, sources: list[Source]) -> FCLNTask:
-        """A new run of a student: the words and all layers but the backbone are its teacher's."""
-        teacher = Teacher.load(model, recipe)
-        recipe, net = teacher.student(recipe)
         if recipe.backbone_weights is not None:
             load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
-        return cls(recipe, teacher.words, net, sources, teacher=teacher)
-
-    def _learn_from_sentences(self) -> None:
-        """Adds the alignment net that the recipe's `[sentences]` need."""
-        if self.recipe.sentences is not None:
-            datasets = [source.dataset for source in self.sources]
-            self.picker = SentencePicker.build(self.recipe.sentences, datasets)
-            code = self.recipe.net.recognition.code + self.net.backbone.deep_channels
-            self.net.add_module(COMPANION, self.picker.build_net(code))
+        if recipe.sentences is not None:
+            picker = SentencePicker.build(recipe.sentences, [source.dataset for source in sources])
+            net.add_module(COMPANION, picker.build_net(recipe.net.recognition.code + net.backbone.deep_channels))
+        return cls(recipe, words, net, sources, picker, teacher)
 
     def data_summary(self) -> str:
         return ", ".join(f"{len(source)} photos of {source.config.path}" for source in self.sources)
@@ -180,7 +162,10 @@ class FCLNTask(Task):
         losses = {"caption": caption_loss(word_logits, captions, len(batch.names), config)}
         losses |= final_losses(recognized, regions.sample, regions.at_inference, truths, config)
         if isinstance(proposals, LearnedProposals):
-            own_sample = self._anchor_sample(proposals, batch) or regions.sample
+            own_sample = regions.sample
+            if self.recipe.anchor_sampler is not None:
+                seeds = [seed + 1 for seed in batch.seeds]
+                own_sample = sample_anchors(proposals, truths, sizes, seeds, self.recipe.anchor_sampler)
             losses |= proposal_losses(proposals, own_sample, truths, config)
         if self.picker is not None:
             losses["contrastive"] = self._sentence_loss(deep, recognized, regions, batch)
@@ -213,13 +198,6 @@ class FCLNTask(Task):
             at_inference = inference_proposals(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
             parts.append(at_inference.boxes_xyxy)
         return TrainingRegions(torch.cat(parts, dim=1), sample, at_inference)
-
-    def _anchor_sample(self, proposals: LearnedProposals, batch: Batch) -> Sample | None:
-        """The localization layer's own sample, where the recipe has one."""
-        config = self.recipe.anchor_sampler
-        if config is None:
-            return None
-        return sample_anchors(proposals, batch.truths, batch.sizes, [seed + 1 for seed in batch.seeds], config)
 
     def weight(self, name: str) -> float:
         return float(getattr(self.recipe.losses, name))

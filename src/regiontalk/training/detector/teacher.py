@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from regiontalk.errors import UsageError
 from regiontalk.nets.fcln import FCLN
-from regiontalk.nets.layers import STRIDE
+from regiontalk.nets.layers import cells_inside
 from regiontalk.training.detector.targets import CaptionTargets
 from regiontalk.training.recipe.detector import FCLNRecipe
 from regiontalk.vocabulary import LENGTH_STYLE, Vocabulary
@@ -93,13 +93,6 @@ def imitation_losses(student: Answers, teacher: Answers, sizes: Tensor) -> dict[
     told, said = (F.log_softmax(answers.word_logits.float(), dim=1) for answers in (teacher, student))
     words = F.kl_div(said, told, reduction="batchmean", log_target=True)
     return {"teacher_maps": maps / 2, "teacher_codes": codes, "teacher_words": words}
-
-
-def cells_inside(sizes: Tensor, height: int, width: int) -> Tensor:
-    """Which cells show a part of their photo, not padding: (N, h, w)."""
-    right = torch.arange(width, device=sizes.device) * STRIDE < sizes[:, :1]  # (N, w)
-    down = torch.arange(height, device=sizes.device) * STRIDE < sizes[:, 1:]  # (N, h)
-    return down[:, :, None] & right[:, None, :]
 
 
 def map_difference(student: Tensor, teacher: Tensor, inside: Tensor) -> Tensor:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk.codes.store import CodedPhotos
@@ -19,15 +19,15 @@ from regiontalk.evaluation.ranking import ScoreMatrix, evaluate_ranking
 from regiontalk.nets.alignment import AlignmentNet, Texts, instance_loss
 from regiontalk.training.checkpoints import load_alignment
 from regiontalk.training.heads.alignment_model import score_matrix
-from regiontalk.training.heads.fine_tuning import learning_parameters, load_head, only_code_layers_learn
+from regiontalk.training.heads.fine_tuning import learning_parameters, load_head
 from regiontalk.training.heads.ranking_losses import contrastive_loss, margin_loss
 from regiontalk.training.heads.sentence_encoding import (
     EdgeReader,
     Sentence,
     SentenceReader,
     WordReader,
-    fill_embedding,
     load_parses,
+    new_net,
     read_word_vectors,
     vector_table,
 )
@@ -41,24 +41,20 @@ from regiontalk.vocabulary import Vocabulary
 PHOTOS_TO_STANDARDISE = 500
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Photos with their sentences: each photo's place in the codes, and its encoded sentences."""
+class ToldPhoto(NamedTuple):
+    """A photo's place among the codes, and its encoded sentences."""
 
     coded: CodedPhotos
-    places: NDArray[np.int64]
-    sentences: tuple[tuple[Sentence, ...], ...]
+    place: int
+    sentences: list[Sentence]
 
-    def __len__(self) -> int:
-        return len(self.places)
 
-    @classmethod
-    def read(cls, records: Sequence[Record], coded: CodedPhotos, reader: SentenceReader, place: str) -> Pairs:
-        """The photos that have a sentence with a word (or an edge) in it."""
-        sentences = [tuple(filter(len, map(reader.read, record.sentences))) for record in records]
-        kept = [number for number, own in enumerate(sentences) if own]
-        places = coded.find([records[number] for number in kept], place)
-        return cls(coded, places, tuple(sentences[number] for number in kept))
+def read_photos(records: Iterable[Record], coded: CodedPhotos, reader: SentenceReader, place: str) -> list[ToldPhoto]:
+    """The photos that have a sentence with a word (or an edge) in it."""
+    read = [(record, [*filter(len, map(reader.read, record.sentences))]) for record in records]
+    told = [(record, sentences) for record, sentences in read if sentences]
+    places = coded.find([record for record, _ in told], place).tolist()
+    return [ToldPhoto(coded, number, sentences) for number, (_, sentences) in zip(places, told, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -70,14 +66,15 @@ class AlignmentBatch(StepBatch):
 
     @classmethod
     def stack(
-        cls, places: Sequence[tuple[CodedPhotos, int]], sentences: Sequence[Sentence], reader: SentenceReader
+        cls, photos: Sequence[ToldPhoto], sentences: Sequence[Sentence], reader: SentenceReader
     ) -> AlignmentBatch:
-        """Photos at their places among the codes, and a sentence of each."""
+        """Photos, and a sentence of each."""
         codes, used, scores = (
-            torch.from_numpy(np.stack([getattr(coded, name)[place] for coded, place in places]))
+            torch.from_numpy(np.stack([getattr(one.coded, name)[one.place] for one in photos]))
             for name in ("codes", "mask", "scores")
         )
-        return cls(codes, used, scores, reader.stack(sentences), names=tuple(one.names[place] for one, place in places))
+        names = tuple(one.coded.names[one.place] for one in photos)
+        return cls(codes, used, scores, reader.stack(sentences), names=names)
 
 
 class AlignmentBatches:
@@ -85,12 +82,11 @@ class AlignmentBatches:
     `ranks`-th photo, and its negatives are those of its own share."""
 
     def __init__(
-        self, pairs: Sequence[Pairs], reader: SentenceReader, recipe: AlignmentRecipe, rank: int, ranks: int
+        self, photos: Sequence[ToldPhoto], reader: SentenceReader, recipe: AlignmentRecipe, rank: int, ranks: int
     ) -> None:
-        self.pairs, self.reader, self.run, self.rank, self.ranks = pairs, reader, recipe.run, rank, ranks
-        self.photos = [(source, number) for source, own in enumerate(pairs) for number in range(len(own))]
-        if len(self.photos) < recipe.run.batch:
-            raise DataError(f"{len(self.photos)} photos with sentences cannot fill a batch of {recipe.run.batch}")
+        self.photos, self.reader, self.run, self.rank, self.ranks = photos, reader, recipe.run, rank, ranks
+        if len(photos) < recipe.run.batch:
+            raise DataError(f"{len(photos)} photos with sentences cannot fill a batch of {recipe.run.batch}")
 
     def __len__(self) -> int:
         return self.run.steps
@@ -101,12 +97,8 @@ class AlignmentBatches:
         order = epoch_order(len(self.photos), self.run.seed, epoch)[position * self.run.batch :][: self.run.batch]
         chosen = [self.photos[number] for number in order[self.rank :: self.ranks].tolist()]
         random = np.random.default_rng([self.run.seed, step, self.rank])
-        sentences: list[Sentence] = []
-        for source, number in chosen:
-            own = self.pairs[source].sentences[number]
-            sentences.append(own[random.permutation(len(own))[0]])
-        places = [(self.pairs[source].coded, int(self.pairs[source].places[number])) for source, number in chosen]
-        return AlignmentBatch.stack(places, sentences, self.reader)
+        sentences = [photo.sentences[random.permutation(len(photo.sentences))[0]] for photo in chosen]
+        return AlignmentBatch.stack(chosen, sentences, self.reader)
 
 
 @dataclass
@@ -116,7 +108,8 @@ class AlignmentTask(Task):
     net: AlignmentNet
     reader: SentenceReader
     coded: list[CodedPhotos]
-    pairs: list[Pairs]
+    photos: list[list[ToldPhoto]]
+    """Of each data set."""
     step: int = 0
 
     @classmethod
@@ -133,20 +126,18 @@ class AlignmentTask(Task):
             net, reader = trained.net, WordReader(trained.words)
         else:
             recipe, net, reader = _new_net(recipe, records, coded)
-        if recipe.keep_words:
-            only_code_layers_learn(net)
-        pairs = [
-            Pairs.read(own, codes, reader, data.codes)
+        photos = [
+            read_photos(own, codes, reader, data.codes)
             for own, codes, data in zip(records, coded, recipe.data, strict=True)
         ]
-        return cls(recipe, reader.words, net, reader, coded, pairs)
+        return cls(recipe, reader.words, net, reader, coded, photos)
 
     def data_summary(self) -> str:
-        pairs = zip(self.pairs, self.recipe.data, strict=True)
-        return ", ".join(f"{len(own)} photos of {data.path}" for own, data in pairs)
+        told = zip(self.photos, self.recipe.data, strict=True)
+        return ", ".join(f"{len(own)} photos of {data.path}" for own, data in told)
 
     def batches(self, rank: int, ranks: int) -> AlignmentBatches:
-        return AlignmentBatches(self.pairs, self.reader, self.recipe, rank, ranks)
+        return AlignmentBatches(list(chain(*self.photos)), self.reader, self.recipe, rank, ranks)
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {"all": build_optimizer(learning_parameters(self.net), self.recipe.optimizer)}
@@ -201,24 +192,17 @@ def _new_net(
     """The vocabulary from the training sentences, the word embedding from its file, and the recipe with its size."""
     sentences = [sentence for own in records for record in own for sentence in record.sentences]
     words, table = _vocabulary(recipe, sentences)
-    if table is not None:
-        recipe = replace(recipe, net=replace(recipe.net, embedding=table.shape[1]))
     reader: SentenceReader = WordReader(words)
     if recipe.parses is not None:
         dev = [sentence for record in Dataset(recipe.data[0].path, "dev") for sentence in record.sentences]
         parses = load_parses(Path(recipe.parses), [*sentences, *dev], words)
         reader = EdgeReader.build(words, sentences, parses)
-    net = AlignmentNet(recipe.net, coded[0].codes.shape[2], len(words), len(reader.relations))
-    if table is not None:
-        fill_embedding(net, table)
-    net.regions.standardise(torch.from_numpy(_some_codes(coded[0], records[0], recipe.data[0].codes)))
-    return recipe, net, reader
-
-
-def _some_codes(coded: CodedPhotos, records: Sequence[Record], place: str) -> NDArray[np.float32]:
-    """(N, D) the codes of evenly spaced photos."""
-    chosen = coded.find([records[number] for number in evenly_spaced(len(records), PHOTOS_TO_STANDARDISE)], place)
-    return coded.codes[chosen][coded.mask[chosen]].astype(np.float32)
+    first = coded[0]
+    net = new_net(recipe.net, first.codes.shape[2], words, table, len(reader.relations))
+    some = [records[0][number] for number in evenly_spaced(len(records[0]), PHOTOS_TO_STANDARDISE)]
+    places = first.find(some, recipe.data[0].codes)
+    net.regions.standardise(torch.from_numpy(first.codes[places][first.mask[places]].astype(np.float32)))  # (N, D)
+    return replace(recipe, net=net.config), net, reader
 
 
 def _vocabulary(recipe: AlignmentRecipe, sentences: Sequence[str]) -> tuple[Vocabulary, Tensor | None]:

@@ -18,7 +18,7 @@ from regiontalk.data.records import Record
 from regiontalk.errors import UsageError
 from regiontalk.evaluation.grounding import Mention, true_mentions
 from regiontalk.evaluation.ranking import ScoreMatrix
-from regiontalk.nets.alignment import AlignmentNet
+from regiontalk.nets.alignment import AlignmentNet, Texts
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.checkpoints import CPU, best_checkpoints, find_checkpoint, load_alignment
 from regiontalk.training.heads.sentence_encoding import SentenceReader, WordReader, trained_reader
@@ -37,7 +37,7 @@ def score_matrix(
     sentences = [reader.read(sentence) for record in records for sentence in record.sentences]
     owners = np.repeat(np.arange(len(records)), [len(record.sentences) for record in records])
     parts = [
-        reader.stack(sentences[start : start + SENTENCES_AT_ONCE]).to(device)
+        Texts(*(part.to(device) for part in reader.stack(sentences[start : start + SENTENCES_AT_ONCE])))
         for start in range(0, len(sentences), SENTENCES_AT_ONCE)
     ]
     words = [net.read(texts) for texts in parts]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +64,13 @@ def region_targets(
     told = [record for record in records if snippets.get(record.image)]
     targets = []
     for number, record in zip(coded.find(told, place).tolist(), told, strict=True):
-        by_row: dict[int, list[Snippet]] = {}
-        for snippet in snippets[record.image]:
-            by_row.setdefault(snippet.row, []).append(snippet)
-        if max(by_row) >= coded.counts[number]:
+        by_row = sorted(snippets[record.image], key=lambda one: one.row)
+        if (last := by_row[-1].row) >= coded.counts[number]:
             raise DataError(
-                f"{place}: {record.image}: no region {max(by_row)}", hint="the snippets were made from other codes"
+                f"{place}: {record.image}: no region {last}", hint="the snippets were made from other codes"
             )
-        for row, own in sorted(by_row.items()):
-            texts, weights = tuple(one.text for one in own), tuple(one.weight for one in own)
+        for row, own in groupby(by_row, key=lambda one: one.row):
+            texts, weights = zip(*((one.text, one.weight) for one in own), strict=True)
             targets.append(CaptionTarget(number, row, texts, weights))
     return targets
 

@@ -15,28 +15,27 @@ from regiontalk.nets.multimodal_rnn import MultimodalRNN
 from regiontalk.training.checkpoints import Trained, find_checkpoint
 from regiontalk.training.recipe.heads import AlignmentRecipe, SentencesRecipe
 
-Net = TypeVar("Net", bound=nn.Module)
+Net = TypeVar("Net", AlignmentNet, MultimodalRNN)
 
 
 def load_head(
     recipe: AlignmentRecipe | SentencesRecipe, run: str, coded: CodedPhotos, load: Callable[[Path], Trained[Net, Any]]
 ) -> Trained[Net, Any]:
-    """The net of the run that the recipe names, if it is the recipe's net and can read the codes."""
+    """The net of the run that the recipe names, if it is the recipe's net and can read the codes; with `keep_words`
+    only its layers that read codes learn."""
     checkpoint = find_checkpoint(Path(run))
     trained = load(checkpoint)
     if trained.recipe.net != recipe.net:
         raise UsageError(f"{checkpoint}: its [net] differs from this recipe's")
     if trained.state["code"] != coded.codes.shape[2]:
         raise UsageError(f"{checkpoint}: it reads codes of {trained.state['code']} numbers, not {coded.codes.shape[2]}")
-    if not recipe.keep_words:
+    if recipe.keep_words:
+        trained.net.requires_grad_(False)
+        for layer in trained.net.code_layers():
+            layer.requires_grad_(True)
+    else:
         coded.check_detector(trained.state["detector"], checkpoint)
     return trained
-
-
-def only_code_layers_learn(net: AlignmentNet | MultimodalRNN) -> None:
-    net.requires_grad_(False)
-    for layer in net.code_layers():
-        layer.requires_grad_(True)
 
 
 def learning_parameters(net: nn.Module) -> list[tuple[str, nn.Parameter]]:

@@ -31,8 +31,9 @@ from regiontalk.boxes import PLACE
 from regiontalk.data.records import Dataset, evenly_spaced
 from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.nets.multimodal_rnn import MultimodalRNN
-from regiontalk.training.heads.alignment import AlignmentBatch, AlignmentBatches, AlignmentTask, Pairs
+from regiontalk.training.heads.alignment import AlignmentBatch, AlignmentBatches, AlignmentTask, read_photos
 from regiontalk.training.heads.caption_targets import known_tokens, pad_texts
+from regiontalk.training.heads.fine_tuning import learning_parameters
 from regiontalk.training.heads.sentences import count_tokens
 from regiontalk.training.heads.snippets import fit_scale, without_loose_ends
 from regiontalk.training.optimizers import build_optimizer
@@ -86,8 +87,7 @@ class JointTask(Task):
         return self.aligner.batches(rank, ranks)
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        learning = [(name, weight) for name, weight in self.net.named_parameters() if weight.requires_grad]
-        return {"all": build_optimizer(learning, self.recipe.optimizer)}
+        return {"all": build_optimizer(learning_parameters(self.net), self.recipe.optimizer)}
 
     def prepare_step(self, step: int) -> None:
         self.aligner.step = step
@@ -145,15 +145,14 @@ class JointTask(Task):
 
     @torch.inference_mode()
     def _perplexity(self, net: JointNet, device: torch.device) -> float:
-        coded, place = self.aligner.coded[0], self.recipe.data.codes
+        coded, reader = self.aligner.coded[0], self.aligner.reader
         dev = [record for record in Dataset(self.recipe.data.path, "dev") if record.image in coded.places]
         some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
-        pairs = Pairs.read(some, coded, self.aligner.reader, place)
+        photos = read_photos(some, coded, reader, self.recipe.data.codes)
         losses = []
-        for start in range(0, len(pairs), self.recipe.run.batch):
-            places = [(coded, number) for number in pairs.places[start : start + self.recipe.run.batch].tolist()]
-            first = [own[0] for own in pairs.sentences[start : start + self.recipe.run.batch]]
-            batch = AlignmentBatch.stack(places, first, self.aligner.reader).to(device)
+        for start in range(0, len(photos), self.recipe.run.batch):
+            part = photos[start : start + self.recipe.run.batch]
+            batch = AlignmentBatch.stack(part, [photo.sentences[0] for photo in part], reader).to(device)
             losses.append(self._description_loss(net, batch, *self.aligner.embed(net.alignment, batch)).item())
         return math.exp(min(float(np.mean(losses)), 50.0))
 

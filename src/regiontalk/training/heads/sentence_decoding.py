@@ -32,6 +32,17 @@ class Describer:
     coded: CodedPhotos
     device: torch.device
     settings: SentencePredictionConfig = field(default_factory=SentencePredictionConfig)
+    place: str = "codes"
+    """The file of codes, for messages."""
+    model: str = ""
+    """Its name in results."""
+
+    @classmethod
+    def load(cls, checkpoint: Path, codes: Path, device: torch.device) -> Describer:
+        trained = load_sentence_net(checkpoint, device)
+        coded = CodedPhotos.load(codes)
+        coded.check_detector(trained.state["detector"], checkpoint)
+        return cls(trained.net, trained.words, coded, device, trained.recipe.prediction, str(codes), checkpoint.name)
 
     def __call__(self, targets: Sequence[CaptionTarget], beam: int | None = None) -> list[decoding.Caption]:
         """The best sentence found for every target; with the settings' beam, if none is given."""
@@ -54,48 +65,29 @@ class Describer:
         logprobs, new = self.net.step(torch.from_numpy(tokens).to(self.device), given)
         return logprobs.cpu().numpy(), tuple(part.cpu().numpy() for part in new)
 
-
-@dataclass(frozen=True)
-class DatasetDescriber:
-    """A checkpoint's sentences for the photos of a data set, from their codes."""
-
-    describer: Describer
-    place: str
-    """The file of codes, for messages."""
-    model: str
-
-    @classmethod
-    def load(cls, checkpoint: Path, codes: Path, device: torch.device) -> DatasetDescriber:
-        trained = load_sentence_net(checkpoint, device)
-        coded = CodedPhotos.load(codes)
-        coded.check_detector(trained.state["detector"], checkpoint)
-        describer = Describer(trained.net, trained.words, coded, device, trained.recipe.prediction)
-        return cls(describer, str(codes), checkpoint.name)
-
     def photos(self, records: Iterable[Record], beam: int | None) -> Iterator[Description]:
         """A sentence for each whole photo."""
         given = list(records)
-        numbers = self.describer.coded.find(given, self.place)
+        numbers = self.coded.find(given, self.place)
         targets = [CaptionTarget(int(number), WHOLE_PHOTO) for number in numbers]
-        for record, said in zip(given, self.describer(targets, beam), strict=True):
-            sentence = self.describer.words.decode(said.tokens)
+        for record, said in zip(given, self(targets, beam), strict=True):
+            sentence = self.words.decode(said.tokens)
             yield Description(record.image, record.width, record.height, self.model, sentence, said.logprob)
 
     def regions(self, records: Iterable[Record], beam: int | None) -> Iterator[ImageRegions]:
         """A sentence for each row of codes but the whole photo's."""
-        coded, given = self.describer.coded, list(records)
+        coded, given = self.coded, list(records)
         numbers = coded.find(given, self.place).tolist()
         targets = [CaptionTarget(number, row) for number in numbers for row in range(1, int(coded.counts[number]))]
-        said = iter(zip(targets, self.describer(targets, beam), strict=True))
+        said = iter(zip(targets, self(targets, beam), strict=True))
         for record, number in zip(given, numbers, strict=True):
             found = [self._region(*next(said)) for _ in range(1, int(coded.counts[number]))]
             yield ImageRegions(record.image, record.width, record.height, self.model, tuple(found))
 
     def _region(self, target: CaptionTarget, said: decoding.Caption) -> Region:
-        coded = self.describer.coded
-        x0, y0, x1, y1 = coded.boxes_xyxy[target.photo, target.row].tolist()
-        score = float(coded.scores[target.photo, target.row])
-        return Region((x0, y0, x1, y1), score, self.describer.words.decode(said.tokens), said.logprob)
+        x0, y0, x1, y1 = self.coded.boxes_xyxy[target.photo, target.row].tolist()
+        score = float(self.coded.scores[target.photo, target.row])
+        return Region((x0, y0, x1, y1), score, self.words.decode(said.tokens), said.logprob)
 
 
 def score_descriptions(describer: Describer, targets: Sequence[CaptionTarget]) -> dict[str, float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from regiontalk.data.parse_tree import Tree, load_parser
 from regiontalk.errors import DataError
 from regiontalk.files import open_file, read_json, replacing
-from regiontalk.nets.alignment import AlignmentNet, Texts
+from regiontalk.nets.alignment import AlignmentConfig, AlignmentNet, Texts
 from regiontalk.nets.sentence_encoders import LONGEST
 from regiontalk.training.checkpoints import Trained
 from regiontalk.training.recipe.heads import AlignmentRecipe
@@ -50,10 +51,7 @@ class WordReader:
     """Sentences as words, at most `LONGEST`."""
 
     words: Vocabulary
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        return ()
+    relations: tuple[str, ...] = ()
 
     def split(self, sentence: str) -> list[str]:
         return (self.words.clean(sentence) or [])[:LONGEST]
@@ -82,10 +80,7 @@ class EdgeReader:
 
     @classmethod
     def build(cls, words: Vocabulary, training: Iterable[str], parses: dict[str, Edges]) -> EdgeReader:
-        counts: dict[str, int] = {}
-        for sentence in training:
-            for relation, _, _ in parses[sentence]:
-                counts[relation] = counts.get(relation, 0) + 1
+        counts = Counter(relation for sentence in training for relation, _, _ in parses[sentence])
         common = sorted(relation for relation, count in counts.items() if count >= RAREST_RELATION)
         return cls(words, ("", *common), parses)
 
@@ -132,13 +127,19 @@ def vector_table(words: Vocabulary, vectors: dict[str, NDArray[np.float32]]) -> 
     return torch.from_numpy(table)
 
 
-def fill_embedding(net: AlignmentNet, table: Tensor) -> None:
-    """Starts the word embedding from `table` (tokens, e). A word without a vector there starts at random, or stays zero
-    where the embedding is not trained."""
+def new_net(
+    config: AlignmentConfig, code: int, words: Vocabulary, table: Tensor | None, relations: int = 0
+) -> AlignmentNet:
+    """A net whose word embedding starts from `table` (tokens, e), if there is one, and has its size. A word without a
+    vector there starts at random, or stays zero where the embedding is not trained."""
+    if table is None:
+        return AlignmentNet(config, code, len(words), relations)
+    net = AlignmentNet(replace(config, embedding=table.shape[1]), code, len(words), relations)
     own = net.get_parameter("words.table.weight")
     has_vector = table.abs().sum(dim=1, keepdim=True) > 0
-    without = own.data if net.config.train_embedding else torch.zeros_like(own.data)
+    without = own.data if config.train_embedding else torch.zeros_like(own.data)
     own.data = torch.where(has_vector, table, without)
+    return net
 
 
 def load_parses(path: Path, sentences: Iterable[str], cleaning: Vocabulary) -> dict[str, Edges]:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -31,7 +30,7 @@ from regiontalk.training.heads.caption_targets import (
     region_targets,
     stack_codes,
 )
-from regiontalk.training.heads.fine_tuning import learning_parameters, load_head, only_code_layers_learn
+from regiontalk.training.heads.fine_tuning import learning_parameters, load_head
 from regiontalk.training.heads.sentence_decoding import Describer, score_descriptions
 from regiontalk.training.loader import StepBatch
 from regiontalk.training.optimizers import build_optimizer
@@ -70,14 +69,11 @@ class SentenceBatches:
         return self.recipe.run.steps
 
     def __getitem__(self, step: int) -> SentenceBatch:
-        return self.collate([self.targets[number] for number in self._numbers(step)[self.rank :: self.ranks]])
-
-    def _numbers(self, step: int) -> NDArray[np.int64]:
-        """The targets of a step: one pass over all of them follows the other without a gap."""
-        batch, count = self.recipe.run.batch, len(self.targets)
-        places = np.arange(step * batch, (step + 1) * batch)
-        orders = {epoch: epoch_order(count, self.recipe.run.seed, epoch) for epoch in set((places // count).tolist())}
-        return np.array([orders[place // count][place % count] for place in places.tolist()])
+        """One pass over all targets follows the other without a gap."""
+        run, count = self.recipe.run, len(self.targets)
+        places = range(step * run.batch + self.rank, (step + 1) * run.batch, self.ranks)
+        numbers = [epoch_order(count, run.seed, place // count)[place % count] for place in places]
+        return self.collate([self.targets[number] for number in numbers])
 
     def collate(self, targets: Sequence[CaptionTarget]) -> SentenceBatch:
         longest = self.recipe.prediction.longest
@@ -123,8 +119,6 @@ class SentencesTask(Task):
             net, words = trained.net, trained.words
         else:
             net, words = _new_net(recipe, targets["train"], coded)
-        if recipe.keep_words:
-            only_code_layers_learn(net)
         return cls(recipe, words, net, coded, targets)
 
     def data_summary(self) -> str:

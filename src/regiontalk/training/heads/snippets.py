@@ -25,7 +25,7 @@ from regiontalk.nets.alignment import AlignmentNet
 from regiontalk.training.checkpoints import CPU, find_checkpoint
 from regiontalk.training.heads.alignment_model import AlignmentModel
 from regiontalk.training.heads.caption_targets import CaptionTarget, Snippet, known_tokens, pad_texts, stack_codes
-from regiontalk.training.heads.sentence_decoding import DatasetDescriber, Describer
+from regiontalk.training.heads.sentence_decoding import Describer
 from regiontalk.vocabulary import word_set
 
 CANDIDATES = 3  # regions that a segment may go to
@@ -72,16 +72,14 @@ class Snippets:
         """Every segment as a snippet of its most likely regions, weighted by both nets together."""
         scale = float(fit_scale(self.aligner.net))
         for record, place, segments in self._photos(coded, records):
-            pairs = [(one, int(row)) for one in segments for row in np.argsort(-one.fits)[:CANDIDATES]]
-            likelihoods = _likelihoods(describer, place, [(" ".join(one.words), row) for one, row in pairs])
+            said = [(" ".join(one.words), np.argsort(-one.fits)[:CANDIDATES].tolist(), one.fits) for one in segments]
+            likelihoods = iter(_likelihoods(describer, place, [(text, row) for text, rows, _ in said for row in rows]))
             found = []
-            for start in range(0, len(pairs), count := min(CANDIDATES, int(coded.counts[place]))):
-                some = pairs[start : start + count]
-                totals = np.array([scale * one.fits[row] for one, row in some]) + likelihoods[start : start + count]
+            for text, rows, fits in said:
+                totals = scale * fits[rows] + [next(likelihoods) for _ in rows]
                 weights = np.exp(totals - totals.max())
-                for (one, row), weight in zip(some, (weights / weights.sum()).tolist(), strict=True):
-                    if weight >= LEAST_WEIGHT:
-                        found.append(Snippet(row, " ".join(one.words), weight))
+                pairs = zip(rows, (weights / weights.sum()).tolist(), strict=True)
+                found += [Snippet(row, text, weight) for row, weight in pairs if weight >= LEAST_WEIGHT]
             yield record.image, found
 
     def _photos(self, coded: CodedPhotos, records: Iterable[Record]) -> Iterator[tuple[Record, int, list[Segment]]]:
@@ -120,7 +118,7 @@ def find_snippets(
     finder = Snippets(AlignmentModel.load(alignment, coded), beta, place_weight)
     if sentence_net is None:
         return finder.hard(coded, records)
-    return finder.soft(coded, records, DatasetDescriber.load(find_checkpoint(sentence_net), codes, CPU).describer)
+    return finder.soft(coded, records, Describer.load(find_checkpoint(sentence_net), codes, CPU))
 
 
 def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:

@@ -37,6 +37,21 @@ class WordVectorsConfig:
     """How many of the file's first words join the vocabulary, however rare they are in the training sentences."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class HeadRecipe:
+    """What recipes of single heads share."""
+
+    init_from: str | None = None
+    """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
+    keep_words: bool = False
+    """With `init_from`: only the layers that read codes learn. The codes may then be those of another detector, and the
+    graphs that read or write words stay the same for both."""
+
+    def __post_init__(self) -> None:
+        if self.keep_words and self.init_from is None:
+            raise UsageError("keep_words needs init_from, the run whose word layers are kept")
+
+
 @dataclass(frozen=True)
 class AlignmentRunConfig(RunConfig):
     metric: Literal[
@@ -65,7 +80,7 @@ class AlignmentLossConfig:
 
 
 @dataclass(frozen=True)
-class AlignmentRecipe:
+class AlignmentRecipe(HeadRecipe):
     """A training run of an alignment net (K&FF 3.1) on region codes."""
 
     run: AlignmentRunConfig
@@ -76,11 +91,6 @@ class AlignmentRecipe:
     word_vectors: WordVectorsConfig = field(default_factory=WordVectorsConfig)
     parses: str | None = None
     """A file that keeps dependency trees; made when it is not there. For `net.words = "edges"`."""
-    init_from: str | None = None
-    """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
-    keep_words: bool = False
-    """With `init_from`: only the layers that read codes learn. The codes may then be those of another detector, and the
-    graphs that read or write words stay the same for both."""
     losses: AlignmentLossConfig = field(default_factory=AlignmentLossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -96,7 +106,7 @@ class AlignmentRecipe:
             raise UsageError("init_from cannot be used with word_vectors or parses")
         if not (self.word_vectors.path or self.init_from or self.net.train_embedding):
             raise UsageError("without word_vectors.path, net.train_embedding must be true")
-        check_keep_words(self)
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
@@ -113,7 +123,7 @@ class SentencesDataConfig(CodedDataConfig):
 
 
 @dataclass(frozen=True)
-class SentencesRecipe:
+class SentencesRecipe(HeadRecipe):
     """A training run of the multimodal RNN (K&FF 3.2) on region codes."""
 
     run: SentencesRunConfig
@@ -123,11 +133,6 @@ class SentencesRecipe:
     vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
     label_smoothing: float = 0.0
     """Differs from the paper where it is not 0."""
-    init_from: str | None = None
-    """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
-    keep_words: bool = False
-    """With `init_from`: only the layers that read codes learn. The codes may then be those of another detector, and the
-    graphs that read or write words stay the same for both."""
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(kind="rmsprop", rate=1e-3, betas=(0.9, 0.999))
     )
@@ -139,12 +144,7 @@ class SentencesRecipe:
             raise UsageError(f"net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
         if not 0 <= self.label_smoothing < 1:
             raise UsageError(f"label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
-        check_keep_words(self)
-
-
-def check_keep_words(recipe: AlignmentRecipe | SentencesRecipe) -> None:
-    if recipe.keep_words and recipe.init_from is None:
-        raise UsageError("keep_words needs init_from, the run whose word layers are kept")
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
