@@ -49,7 +49,7 @@ def main() -> None:
     parts = [HEAD.format(count=len(sources["photos"]), model=model.runtime.info.name)]
     for photo in sources["photos"]:
         captions, coded = look(model, photo, detector)
-        describer = Describer(trained.net, trained.words, coded, torch.device("cpu"), trained.recipe.prediction.longest)
+        describer = Describer(trained.net, trained.words, coded, torch.device("cpu"), trained.recipe.prediction)
         said = describer([CaptionTarget(0, 1 + row) for row in range(len(captions))])
         rows = "".join(
             f"| {ours} | {trained.words.decode(one.tokens)} |\n" for ours, one in zip(captions, said, strict=True)
