@@ -12,7 +12,7 @@ import click
 
 from regiontalk.cli import console, options, proposals
 from regiontalk.data import joining, merging, prepare, statistics
-from regiontalk.data.checking import Checker, Problem
+from regiontalk.data.checking import Checker
 from regiontalk.data.records import SPLITS
 from regiontalk.data.writing import new_dataset
 from regiontalk.errors import DataError, one_line
@@ -109,19 +109,16 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
     checker = Checker(dataset, quick)
     track = functools.partial(console.track, description=f"Checking {dataset}", quiet=quiet)
     problems = list(checker.problems(track))
+    broken = len({problem.line for problem in problems})
     if as_json:
         found = [asdict(problem) for problem in problems]
-        console.print_json({"records": checker.records, "broken": _broken(problems), "problems": found})
+        console.print_json({"records": checker.records, "broken": broken, "problems": found})
     else:
         for problem in problems:
             click.echo(one_line(str(problem)))
     if problems:
-        raise DataError(f"{dataset}: {_broken(problems)} of {checker.records} records are broken")
+        raise DataError(f"{dataset}: {broken} of {checker.records} records are broken")
     console.message(f"{dataset}: {console.count(checker.records, 'record')}, nothing broken", quiet)
-
-
-def _broken(problems: list[Problem]) -> int:
-    return len({problem.line for problem in problems})
 
 
 @command.command()
@@ -135,16 +132,12 @@ def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, 
     track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
     counted = statistics.count_dataset(dataset, split, track).to_dict()
     if output is not None:
-        _write_sheet(dataset, split, output)
+        from regiontalk.data.samples import sample_sheet
+
+        sheet = sample_sheet(dataset, split)
+        with replacing(output) as partial:
+            sheet.save(partial, "PNG")
     _print_description(str(dataset), counted, as_json)
-
-
-def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
-    from regiontalk.data.samples import sample_sheet
-
-    sheet = sample_sheet(dataset, split)
-    with replacing(output) as partial:
-        sheet.save(partial, "PNG")
 
 
 @command.command()

@@ -167,9 +167,7 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
         outputs.opening(wanted, photos.paths, journal.finished) as put,
     ):
         limits = Limits(megapixels=asked.max_megapixels)
-        model = asked.load_model() if photos.can_be_opened(limits) else None
-        if model is not None:
-            request.check(model)
+        model = _load_and_check(asked, request) if photos.can_be_opened(limits) else None
         before = sum(photo in journal.finished for photo in photos.paths)
         if before:
             console.message(f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished", asked.quiet)
