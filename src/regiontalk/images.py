@@ -9,7 +9,6 @@ import importlib.util
 import io
 import os
 import re
-import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
 
 from regiontalk import image_limits, webp
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
-from regiontalk.files import kind_of_file
+from regiontalk.files import open_regular
 from regiontalk.image_colours import to_srgb
 from regiontalk.image_limits import Limits as Limits  # noqa: PLC0414  (exported)
 from regiontalk.quiet_pillow import quiet_libtiff, quiet_pillow
@@ -132,9 +131,7 @@ class Photo:
     def preview(self, long_side: int) -> Opened:
         """The photo for people, its long side at most `long_side` pixels."""
         image, photo_size = self._opened(long_side)
-        factor = min(1.0, long_side / max(photo_size))
-        width, height = (max(1, round(side * factor)) for side in photo_size)
-        return Opened(image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0), photo_size)
+        return Opened(reduced(image, long_side, photo_size), photo_size)
 
     def _opened(self, long_side: int | None) -> Opened:
         """`long_side`: the size that the photo will be resized to; None: it is decoded at full size."""
@@ -145,7 +142,7 @@ class Photo:
         source = self.source
         if isinstance(source, (str, Path)):
             name = _short_line(str(source))
-            with _open_regular_file(source, name, self.limits) as file:
+            with _open_file(source, name, self.limits) as file:
                 return _work_on(file, name, self.limits, work)
         for kind, name in ((bytes, "these bytes"), (np.ndarray, "this array"), (Image.Image, "this image")):
             if isinstance(source, kind):
@@ -157,6 +154,14 @@ class Photo:
 def open_photo(source: PhotoSource, limits: Limits = Limits()) -> Image.Image:  # noqa: B008  (frozen)
     """The whole photo, upright, in sRGB (`Photo.open`)."""
     return Photo.of(source, limits).open()
+
+
+def reduced(image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None) -> Image.Image:
+    """For people: a photo of `photo_size` (default: the image's) as an image of at most `long_side` pixels a side."""
+    photo_size = photo_size or image.size
+    factor = min(1.0, long_side / max(photo_size))
+    width, height = (max(1, round(side * factor)) for side in photo_size)
+    return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
 def resize(photo: Image.Image, long_side: int) -> Resized:
@@ -212,22 +217,15 @@ def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
-    """Never blocks: pipes and devices are rejected before they are opened."""
+def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
     if _URL.match(str(path)):
         raise ImageError(f"{name}: an address, not a file; addresses are not fetched", hint="download the photo first")
-    try:
-        status = os.stat(path)  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
-        if not stat.S_ISREG(status.st_mode):
-            raise ImageError(f"{name}: {kind_of_file(status.st_mode)}, not a photo")
-        if status.st_size > limits.file_bytes:
-            raise ImageTooLarge(f"{name}: a file of {status.st_size / 1e6:.0f} MB is too large")
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        return os.fdopen(os.open(path, flags), "rb")
-    except OSError as error:
-        raise ImageError(f"{name}: {error.strerror or error}") from error
-    except ValueError as error:  # a NUL or a lone surrogate in the name
-        raise ImageError(f"{name}: not a file name: {error}") from error
+    file = open_regular(path, name, "photo", ImageError)
+    size = os.fstat(file.fileno()).st_size
+    if size > limits.file_bytes:
+        file.close()
+        raise ImageTooLarge(f"{name}: a file of {size / 1e6:.0f} MB is too large")
+    return file
 
 
 def _read(file: Any, limits: Limits) -> bytes:
