@@ -26,7 +26,7 @@ from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.images import Limits, Photo, PhotoSource
 from regiontalk.model_settings import FindConfig
 from regiontalk.regions import Candidates, Detections, Frame, Rows
-from regiontalk.runtime import Floats, Proposed, Runtime
+from regiontalk.runtime import Floats, Proposed, Recognized, Runtime
 from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted
 from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
 
@@ -220,43 +220,40 @@ class Model:
 
     def codes(self, look: Look, surroundings: bool = False) -> Codes:
         """The input of the heads: the whole photo and its `BEST_REGIONS` best regions, or all given boxes."""
-        count = len(look.rows) if look.given else BEST_REGIONS
-        rows, frame, proposed = look.rows[:count], look.frame, look.proposed
-        whole = self.runtime.recognize(proposed.features, frame.size, frame.whole_xyxy)
-        input_boxes = np.concatenate([frame.whole_xyxy, look.detections.boxes_xyxy[rows]])
-        own = np.concatenate([whole.codes, look.detections.codes[rows]])
+        boxes_xyxy, scores, seen = self._with_whole(look, len(look.rows) if look.given else BEST_REGIONS)
         around = None
         if surroundings:
-            wider = geometry.clip(geometry.enlarge(input_boxes, SURROUNDINGS), *frame.size).astype(np.float32)
-            seen = self.runtime.recognize(proposed.features, frame.size, wider)
-            around = self._with_appearance(proposed, seen.codes, wider)
-        return Codes(
-            np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[:count]]),
-            np.concatenate([sigmoid(whole.logits), look.scores[:count]]),
-            self._with_appearance(proposed, own, input_boxes),
-            around,
-        )
+            size, enlarged = look.frame.size, geometry.enlarge(seen.boxes_xyxy, SURROUNDINGS)
+            wider = geometry.clip(enlarged, *size).astype(np.float32)
+            codes = self.runtime.recognize(look.proposed.features, size, wider).codes
+            around = self._with_appearance(look, codes, wider)
+        return Codes(boxes_xyxy, scores, self._with_appearance(look, seen.codes, seen.boxes_xyxy), around)
 
     def candidates(self, look: Look, count: int = finder.REGIONS) -> Candidates:
         """The whole photo and its `count` best regions, or the given boxes: the candidates for words and phrases."""
-        rows, frame, seen = look.rows[:count], look.frame, look.detections
-        whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
+        boxes_xyxy, scores, seen = self._with_whole(look, count)
         vectors = None
         if HEAD in self.runtime.heads:
-            input_boxes = np.concatenate([frame.whole_xyxy, seen.boxes_xyxy[rows]])
-            codes = np.concatenate([whole.codes, seen.codes[rows]])
-            vectors = region_vectors(self.runtime, self._with_appearance(look.proposed, codes, input_boxes))
-        return Candidates(
-            np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[: len(rows)]]),
-            np.concatenate([sigmoid(whole.logits), look.scores[: len(rows)]]),
-            np.concatenate([whole.logits, seen.logits[rows]]),
-            tuple(np.concatenate(parts) for parts in zip(whole.state, seen.states(rows), strict=True)),
-            vectors,
-        )
+            vectors = region_vectors(self.runtime, self._with_appearance(look, seen.codes, seen.boxes_xyxy))
+        return Candidates(boxes_xyxy, scores, seen.logits, seen.state, vectors)
 
-    def _with_appearance(self, proposed: Proposed, codes: Floats, boxes_xyxy: Floats) -> Floats:
+    def _with_whole(self, look: Look, count: int) -> tuple[NDArray[np.float64], Scores, Recognized]:
+        """The whole photo and the first `count` regions: boxes in the photo's pixels, scores, and what the network
+        recognised in them, with boxes in input pixels."""
+        rows, frame, seen = look.rows[:count], look.frame, look.detections
+        whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
+        recognized = Recognized(
+            np.concatenate([frame.whole_xyxy, seen.boxes_xyxy[rows]]),
+            np.concatenate([whole.logits, seen.logits[rows]]),
+            np.concatenate([whole.codes, seen.codes[rows]]),
+            tuple(np.concatenate(parts) for parts in zip(whole.state, seen.states(rows), strict=True)),
+        )
+        boxes_xyxy = np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[:count]])
+        return boxes_xyxy, np.concatenate([sigmoid(whole.logits), look.scores[:count]]), recognized
+
+    def _with_appearance(self, look: Look, codes: Floats, boxes_xyxy: Floats) -> Floats:
         """Codes (B, D) of input boxes (B, 4) as the heads read them: the recognition code, then the appearance."""
-        return np.concatenate([codes, self.runtime.appear(proposed.deep, boxes_xyxy)], axis=1)
+        return np.concatenate([codes, self.runtime.appear(look.proposed.deep, boxes_xyxy)], axis=1)
 
     @overload
     def describe(self, photo: PhotoSource, **options: Any) -> Description: ...

@@ -93,14 +93,8 @@ class Detections(NamedTuple):
 
     def first(self, count: int) -> Detections:
         """Those of the `count` best proposals."""
-        return Detections(
-            self.proposals_xyxy[:count],
-            self.proposal_logits[:count],
-            self.boxes_xyxy[:count],
-            self.logits[:count],
-            self.codes[:count],
-            tuple(part[:count] for part in self.state),
-        )
+        *arrays, state = self
+        return Detections._make([*(one[:count] for one in arrays), tuple(part[:count] for part in state)])
 
 
 class ToCaption(NamedTuple):
