@@ -20,8 +20,7 @@ MOST_NAMED = 10  # unknown words
 @click.argument("sentence")
 @click.option(
     "--beta",
-    type=click.FloatRange(min=0),
-    callback=options.finite,
+    type=options.Number(min=0),
     help="How strongly neighbouring words stay together. 0: each word goes to its best region. Default: the model's.",
 )
 @options.model_option
