@@ -190,12 +190,12 @@ class Model:
 
     def regions(self, look: Look, beam: int = 1, threshold: float = 0.0, words: int | None = None) -> list[Region]:
         """The detected regions with captions, highest score first; or the given boxes with captions, in their order."""
-        if look.given:
-            return self._given_regions(look, beam, words)
-        return self._found_regions(look, beam, threshold, words)
-
-    def _found_regions(self, look: Look, beam: int, threshold: float, words: int | None) -> list[Region]:
         settings, rows = self.runtime.info.prediction, look.rows
+        if look.given:  # raw scores: ranking and calibration are fitted for detected regions
+            captions = rules.caption(self.runtime, look.detections.state, beam)
+            scores = rules.weigh_captions(look.scores, captions, settings)
+            said = self._say(look, rows, captions, words, beam)
+            return rules.to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
         if settings.ranking is None:  # then captions can only lower a score
             rows = rows[calibrated(look.scores, settings.calibration) >= threshold]
         captions = rules.caption(self.runtime, look.detections.states(rows), beam)
@@ -206,13 +206,6 @@ class Model:
         regions = rules.to_regions(evidence.boxes_xyxy[kept], scores, said, self.runtime.words)
         again = rules.without_repeats(evidence.boxes_xyxy[kept], [region.caption for region in regions])
         return [regions[row] for row in again.tolist()]
-
-    def _given_regions(self, look: Look, beam: int, words: int | None) -> list[Region]:
-        """Scores are raw: ranking and calibration are fitted for detected regions."""
-        captions = rules.caption(self.runtime, look.detections.state, beam)
-        scores = rules.weigh_captions(look.scores, captions, self.runtime.info.prediction)
-        said = self._say(look, look.rows, captions, words, beam)
-        return rules.to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
 
     def _say(self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int) -> rules.Said:
         regions = look.detections.to_caption(rows, look.frame)
@@ -395,19 +388,15 @@ class Model:
             for one, evidence in zip(phrases, finder.gather(self.runtime, phrases, seen), strict=True):
                 likely = evidence.probabilities(config)
                 rows, closest = finder.choose(likely, seen.boxes_xyxy, least, top), float(likely.max())
-                regions = self._found(seen, look.frame, rows, likely)
-                said = (closest >= config.likely, regions, closest, one.unknown)
-                found.append(Finding(*place, one.text, *said, photo=look.photo))
+                to_caption = seen.to_caption(rows, look.frame)
+                said = rules.say(self.runtime, to_caption, rules.caption(self.runtime, to_caption.state))
+                regions = rules.to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words)
+                about = (closest >= config.likely, tuple(regions), closest, one.unknown)
+                found.append(Finding(*place, one.text, *about, photo=look.photo))
             return tuple(found)
 
         ask: Callable[[PhotoSource], Any] = (lambda source: find(source)[0]) if isinstance(phrase, str) else find
         return _for_each(ask, photo)  # type: ignore[return-value]  # one of them, as the overloads say
-
-    def _found(self, seen: Candidates, frame: Frame, rows: Rows, likely: Scores) -> tuple[Region, ...]:
-        """Regions with captions."""
-        regions = seen.to_caption(rows, frame)
-        said = rules.say(self.runtime, regions, rules.caption(self.runtime, regions.state))
-        return tuple(rules.to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words))
 
 
 def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:
