@@ -126,7 +126,7 @@ class Photo:
         size if its format supports it, and never held at its full size in RGB.
         """
         image, photo_size = self._opened(long_side)
-        return Resized(_resized_pixels(image, resized_size(*photo_size, long_side)), photo_size)
+        return resize(image, long_side, photo_size)
 
     def preview(self, long_side: int) -> Opened:
         """The photo for people, its long side at most `long_side` pixels."""
@@ -164,16 +164,16 @@ def reduced(image: Image.Image, long_side: int, photo_size: tuple[int, int] | No
     return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def resize(photo: Image.Image, long_side: int) -> Resized:
-    """The photo enlarged or reduced to a long side of `long_side` pixels, by an antialiased triangle filter.
+def resize(image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None) -> Resized:
+    """A photo of `photo_size` (default: the image's) enlarged or reduced to a long side of `long_side` pixels, by an
+    antialiased triangle filter.
 
     No side gets shorter than 16 pixels, so the two scales of a very long photo differ.
     """
-    return Resized(_resized_pixels(photo, resized_size(*photo.size, long_side)), photo.size)
-
-
-def _resized_pixels(photo: Image.Image, size: tuple[int, int]) -> NDArray[np.uint8]:
-    return np.array(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=_REDUCING_GAP))
+    photo_size = photo_size or image.size
+    size = resized_size(*photo_size, long_side)
+    pixels = np.array(image.resize(size, Image.Resampling.BILINEAR, reducing_gap=_REDUCING_GAP))
+    return Resized(pixels, photo_size)
 
 
 def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
@@ -186,8 +186,7 @@ def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
 
 def pad_together(photos: Sequence[NDArray[np.uint8]], multiple: int) -> NDArray[np.uint8]:
     """Photos (H, W, 3) of different sizes as one array (N, H', W', 3), grey at right and bottom."""
-    height = _round_up(max(photo.shape[0] for photo in photos), multiple)
-    width = _round_up(max(photo.shape[1] for photo in photos), multiple)
+    height, width = (-(-max(photo.shape[side] for photo in photos) // multiple) * multiple for side in (0, 1))
     together = np.full((len(photos), height, width, 3), GREY, dtype=np.uint8)
     for row, photo in zip(together, photos, strict=True):
         row[: photo.shape[0], : photo.shape[1]] = photo
@@ -200,10 +199,7 @@ def to_input(pixels: NDArray[np.uint8], multiple: int = 1) -> NDArray[np.float32
     Padded with grey at right and bottom to multiples of `multiple`. The network itself normalises by mean and standard
     deviation, so that they are part of an exported graph.
     """
-    height, width, channels = pixels.shape
-    padded = np.full((channels, _round_up(height, multiple), _round_up(width, multiple)), GREY, dtype=np.float32)
-    padded[:, :height, :width] = pixels.transpose(2, 0, 1)
-    return padded
+    return np.ascontiguousarray(pad_together([pixels], multiple)[0].transpose(2, 0, 1), dtype=np.float32)
 
 
 def encode(picture: Image.Image, form: str, **options: int) -> bytes:
@@ -211,10 +207,6 @@ def encode(picture: Image.Image, form: str, **options: int) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, form, **options)
     return buffer.getvalue()
-
-
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
 
 
 def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
