@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError, _imaging
 
 from regiontalk import image_limits, webp
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
@@ -39,15 +39,6 @@ _REDUCING_GAP = 2  # a reduced photo is still at least this many times larger th
 _QUICK_PIXELS = 2_000_000  # decoded in some hundredths of a second
 _PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
@@ -351,9 +342,9 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
         photo = to_srgb(loaded, reduction)
         if ours:
             image.close()  # frees its pixels before the next photo is decoded
-    if orientation in _UPRIGHT:
-        photo = photo.transpose(_UPRIGHT[orientation])
     photo.info = {}  # otherwise the result would be turned or converted again when it is reopened
+    photo.getexif()[ExifTags.Base.Orientation] = orientation
+    ImageOps.exif_transpose(photo, in_place=True)
     return Opened(photo, (height, width) if orientation in SIDEWAYS else (width, height))
 
 
