@@ -21,6 +21,7 @@ from regiontalk.files import FreeNames, json_line, open_file, read_file, replaci
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 from regiontalk.images import Photo
 from regiontalk.page import writing_page
+from regiontalk.photos import identity
 from regiontalk.types import AltText, Description, ImageRegions
 
 Result = ImageRegions | Description | AltText
@@ -254,23 +255,15 @@ def _printing(wanted: Wanted) -> AbstractContextManager[Put]:
 
 def spare(targets: Sequence[Path], photos: Sequence[str], force: bool) -> None:
     """Never overwrites a photo that is read, a pipe or a device; a file that is not ours only with `force`."""
-    originals = {_identity(photo) for photo in photos}
+    originals = {identity(photo) for photo in photos}
     for target in targets:
         if not os.path.lexists(target):
             continue
         problem = f"{target}: already exists and will not be overwritten"
-        if _identity(target) in originals or (target.exists() and not target.is_file()):
+        if identity(target) in originals or (target.exists() and not target.is_file()):
             raise UsageError(problem, hint="give another place")
         if not force and not _is_ours(target):
             raise UsageError(problem, hint="another name, or --force to replace it")
-
-
-def _identity(path: str | Path) -> object:
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except (OSError, ValueError):  # not there, or no file name at all
-        return os.path.abspath(path)  # noqa: PTH100
-    return status.st_dev, status.st_ino
 
 
 def _is_ours(target: Path) -> bool:
