@@ -97,7 +97,7 @@ def prepare(
     format_name: str,
     path: Path,
     out: Path,
-    settings: Settings = Settings(),  # noqa: B008  (frozen)
+    settings: Settings = Settings(),
     track: Callable[[Iterable[Item | Skipped]], Iterable[Item | Skipped]] = iter,
 ) -> Prepared:
     """Reads the data set `path` and writes the data set `out` atomically."""
