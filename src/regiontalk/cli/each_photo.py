@@ -4,6 +4,7 @@ skips those that fail."""
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -184,8 +185,8 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
             put(result)
             journal.add(result.path, result)
 
-        bar = not asked.quiet and count > 1 and not wanted.fills_terminal
-        watched = console.track(attempts(ask, photos.paths, asked.workers), request.doing, count, not bar)
+        no_bar = asked.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
+        watched = console.track(attempts(ask, photos.paths, asked.workers), request.doing, count, no_bar)
         failed = put_all(watched, put_and_keep, count, request.done)
     if wanted.kind:
         place = wanted.output or "next to the photos"

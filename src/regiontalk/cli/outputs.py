@@ -114,10 +114,6 @@ class Wanted:
         """With `-o`, nothing is printed except data (--json, --format) in addition to pictures or a page."""
         return self.kind == "" or (self.is_data and self.kind in ("page", "picture", "pictures"))
 
-    @property
-    def fills_terminal(self) -> bool:
-        return self.prints and sys.stdout.isatty()
-
 
 @contextmanager
 def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()) -> Iterator[Put]:
