@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import RegionTalkError
@@ -38,12 +39,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """`Model` and `Index` are imported when they are first used: numpy and Pillow would slow `--help` down."""
-    if name == "Model":
-        from regiontalk.model import Model
-
-        return Model
-    if name == "Index":
-        from regiontalk.search.index import Index
-
-        return Index
+    modules = {"Model": "regiontalk.model", "Index": "regiontalk.search.index"}
+    if name in modules:
+        return getattr(importlib.import_module(modules[name]), name)
     raise AttributeError(f"module 'regiontalk' has no attribute {name!r}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from regiontalk.calibration import sigmoid
 from regiontalk.decoding import Caption
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, check_range
 
 Floats = NDArray[np.float64]
 LONGER = 0.55  # `Confidence.longer` where nothing was fitted
@@ -62,9 +62,7 @@ class Confidence:
             raise UsageError(f"{len(self.weights)} weights for {len(self.features)} features")
         if not all(type(number) is float and math.isfinite(number) for number in (*self.weights, self.bias)):
             raise UsageError("a weight is not a finite number")
-        for name in ("likely", "longer"):
-            if not 0 <= getattr(self, name) <= 1:  # written so that NaN fails too
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
+        check_range(0, 1, likely=self.likely, longer=self.longer)
 
 
 def features(

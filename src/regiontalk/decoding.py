@@ -7,8 +7,9 @@ renormalised if rules forbid words.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,16 +129,9 @@ def _word_by_word(step: Step, state: State, start: Start, rules: Rules, choose: 
             logprobs_said[region].append(logprob)
             if token != END:
                 words[region].append(token)
-        going, tokens, state = _rows(tokens != END, going, tokens, state)
+        open_ends = tokens != END
+        going, tokens, state = going[open_ends], tokens[open_ends], tuple(part[open_ends] for part in state)
     return [Caption(tuple(said), tuple(own)) for said, own in zip(words, logprobs_said, strict=True)]
-
-
-def _rows(
-    chosen: NDArray[np.bool_], going: NDArray[np.intp], tokens: Integers, state: State
-) -> tuple[NDArray[np.intp], Integers, State]:
-    if chosen.all():
-        return going, tokens, state
-    return going[chosen], tokens[chosen], tuple(part[chosen] for part in state)
 
 
 def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Floats:
@@ -201,8 +195,8 @@ def beam_search(step: Step, state: State, start: Start, rules: Rules, width: int
             beams[region] = [] if last else _promising(grown, ended[region], width, rules)
         rows = [beam.row for region in beams for beam in region]
         tokens = np.array([beam.words[-1] for region in beams for beam in region], dtype=np.int64)
-        state = tuple(part[rows] for part in state)
-        beams = _renumber(beams)
+        state, numbers = tuple(part[rows] for part in state), itertools.count()
+        beams = [[replace(beam, row=next(numbers)) for beam in region] for region in beams]
     return ended
 
 
@@ -237,12 +231,3 @@ def _promising(grown: Sequence[_Beam], ended: Sequence[Caption], width: int, rul
     """Those on their way that could still end among the best: log-probabilities only ever fall."""
     worst = rules.score(ended[-1]) if len(ended) == width else -np.inf
     return [beam for beam in grown if not _is_over(beam) and rules.highest(beam.logprob) > worst]
-
-
-def _renumber(beams: Sequence[Sequence[_Beam]]) -> list[list[_Beam]]:
-    """Rows counted through after the state was put in the beams' order."""
-    firsts = np.cumsum([0, *(len(region) for region in beams)])
-    return [
-        [_Beam(int(first) + place, beam.words, beam.logprobs) for place, beam in enumerate(region)]
-        for first, region in zip(firsts, beams, strict=False)
-    ]

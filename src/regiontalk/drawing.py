@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw, ImageFont
 
 from regiontalk import boxes
-from regiontalk.errors import UsageError
 
 Colour = tuple[int, int, int]
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
@@ -67,8 +66,6 @@ def draw_regions(photo: Image.Image, boxes_xyxy: ArrayLike, captions: Sequence[s
     """A copy of the photo with boxes and labelled captions; boxes in pixels of `photo`."""
     picture = photo.convert("RGB")
     outlines = _outlines(boxes_xyxy, picture.size)
-    if len(outlines) != len(captions):
-        raise UsageError(f"{len(outlines)} boxes need as many captions, not {len(captions)}")
     _draw_boxes(picture, outlines)
     _draw_labels(picture, outlines, captions)
     return picture
@@ -87,8 +84,6 @@ def draw_alignment(
     """
     picture = photo.convert("RGB")
     outlines = _outlines(boxes_xyxy, picture.size)
-    if len(outlines) != len(segments):
-        raise UsageError(f"{len(outlines)} boxes need as many segments, not {len(segments)}")
     regions = list(dict.fromkeys(outlines))  # two segments may share a region, and so a colour
     _draw_boxes(picture, regions)
     strongest = max((score for words in segments for _, score in words), default=0.0)
@@ -102,10 +97,6 @@ def draw_alignment(
 
 def contact_sheet(pictures: Sequence[Image.Image], titles: Sequence[str], columns: int = 3) -> Image.Image:
     """Pictures in rows of `columns`, each shrunk to fit its cell, with its title below."""
-    if len(pictures) != len(titles):
-        raise UsageError(f"{len(pictures)} pictures need as many titles, not {len(titles)}")
-    if columns < 1:
-        raise UsageError(f"a sheet needs at least one column, not {columns}")
     font = ImageFont.load_default(size=16)
     columns = max(1, min(columns, len(pictures)))
     rows = -(-len(pictures) // columns)

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from regiontalk.errors import DataError, DiskFull, OutputError, RegionTalkError, UsageError
+from regiontalk.errors import DataError, DiskFull, InputError, OutputError, RegionTalkError, UsageError
 from regiontalk.typed import shorten
 
 try:
@@ -59,7 +59,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with writing(path):
         if path.exists() and not path.is_file():
             raise OutputError(f"{path}: cannot be written: not a file")
-        with _partial(path, _create_file) as partial:
+        with _partial(path, functools.partial(Path.touch, exist_ok=False)) as partial:
             yield partial
             _flush(partial)
             partial.replace(path)
@@ -167,10 +167,6 @@ def _partial(path: Path, create: Callable[[Path], object]) -> Iterator[Path]:
         _remove(partial)
 
 
-def _create_file(path: Path) -> None:
-    path.touch(exist_ok=False)
-
-
 @functools.cache
 def _remove_leftovers(folder: Path) -> None:
     """Deletes what killed processes left in a folder, once per process."""
@@ -256,26 +252,30 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def open_file(path: Path, largest: int | None = None) -> io.BufferedReader:
+    """Opens a file to read, like `open_regular`. Files of more than `largest` bytes are rejected too."""
+    file = open_regular(path, str(path), "file", DataError)
+    if largest is not None and os.fstat(file.fileno()).st_size > largest:
+        file.close()
+        raise DataError(f"{path}: larger than {largest >> 20} MiB")
+    return file
+
+
+def open_regular(path: str | Path, name: str, kind: str, error: type[InputError]) -> io.BufferedReader:
     """Opens a file to read. Folders, pipes and devices are rejected before they are opened, so this never blocks.
 
-    Files of more than `largest` bytes are rejected too.
+    The `error` calls it `name`, and says that a folder is not a `kind`.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise DataError(f"{path}: {kind_of_file(status.st_mode)}, not a file")
-        if largest is not None and status.st_size > largest:
-            raise DataError(f"{path}: larger than {largest >> 20} MiB")
+        mode = os.stat(path).st_mode  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
+        if not stat.S_ISREG(mode):
+            others = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+            raise error(f"{name}: {others.get(stat.S_IFMT(mode), 'a device')}, not a {kind}")
         # It may have become a pipe since: O_NONBLOCK.
         return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def kind_of_file(mode: int) -> str:
-    """The kind of file that `stat` found, in words."""
-    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    return kinds.get(stat.S_IFMT(mode), "a device")
+    except OSError as problem:
+        raise error(f"{name}: {problem.strerror or problem}") from problem
+    except ValueError as problem:  # a NUL or a lone surrogate in the name
+        raise error(f"{name}: not a file name: {problem}") from problem
 
 
 @contextmanager

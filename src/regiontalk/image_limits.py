@@ -33,16 +33,6 @@ MOST_EXIF_BYTES = 1 << 20  # Pillow takes 0.1 s for 16,000 fractions in it
 MOST_META_BYTES = 1 << 22  # that describe an AVIF or HEIF photo, its colour profile included
 MOST_BOX_BYTES = 1 << 17  # of them without the profile; the decoder looks for each item among all
 
-_SIGNATURES = {
-    "JPEG": rb"\xff\xd8\xff",
-    "PNG": rb"\x89PNG\r\n\x1a\n",
-    "WEBP": rb"RIFF.{4}WEBPVP8[ LX]",
-    "GIF": rb"GIF8[79]a",
-    "BMP": rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0",  # and the size of its second header
-    "TIFF": rb"II[*+]\0|MM\0\*",  # not MM\0+: Pillow reads such a BigTIFF as a TIFF
-    "AVIF": rb".{4}ftypavi[fs]",
-    "HEIF": rb".{4}ftyp(hei[cxms]|hev[cx]|mif1|msf1)",  # the last two may be AVIF as well
-}
 HEADER_BYTES = 32
 MOST_MEGAPIXELS = 178  # Pillow itself refuses more
 
@@ -63,7 +53,7 @@ class Limits:
 
 def format_of(header: bytes) -> str | None:
     """The format by a file's first `HEADER_BYTES`; None if it is not a supported one."""
-    return next((name for name, start in _SIGNATURES.items() if re.match(start, header, re.DOTALL)), None)
+    return next((name for name, (start, _) in _KNOWN.items() if re.match(start, header, re.DOTALL)), None)
 
 
 def check_pixels(size: tuple[int, int], limits: Limits) -> None:
@@ -78,7 +68,8 @@ def check_pixels(size: tuple[int, int], limits: Limits) -> None:
 def check_structure(file: IO[bytes], name: str, limits: Limits) -> None:
     """Rejects a file of the format `name` that exceeds the limits; leaves its position at the start."""
     file.seek(0)
-    _CHECKS[name](file, limits)
+    _, check = _KNOWN[name]
+    check(file, limits)
     file.seek(0)
 
 
@@ -305,13 +296,14 @@ def _check_boxes(file: IO[bytes], limits: Limits) -> None:
         place += length
 
 
-_CHECKS: dict[str, Callable[[IO[bytes], Limits], None]] = {
-    "JPEG": _check_jpeg,
-    "PNG": _check_png,
-    "WEBP": _check_webp,
-    "GIF": _check_gif,
-    "BMP": _check_bmp,
-    "TIFF": _check_tiff,
-    "AVIF": _check_boxes,
-    "HEIF": _check_boxes,
+_KNOWN: dict[str, tuple[bytes, Callable[[IO[bytes], Limits], None]]] = {
+    "JPEG": (rb"\xff\xd8\xff", _check_jpeg),
+    "PNG": (rb"\x89PNG\r\n\x1a\n", _check_png),
+    "WEBP": (rb"RIFF.{4}WEBPVP8[ LX]", _check_webp),
+    "GIF": (rb"GIF8[79]a", _check_gif),
+    "BMP": (rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _check_bmp),  # and the size of its second header
+    "TIFF": (rb"II[*+]\0|MM\0\*", _check_tiff),  # not MM\0+: Pillow reads such a BigTIFF as a TIFF
+    "AVIF": (rb".{4}ftypavi[fs]", _check_boxes),
+    "HEIF": (rb".{4}ftyp(hei[cxms]|hev[cx]|mif1|msf1)", _check_boxes),  # the last two may be AVIF as well
 }
+"""How a file of each format begins, and its check."""

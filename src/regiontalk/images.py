@@ -9,7 +9,6 @@ import importlib.util
 import io
 import os
 import re
-import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +19,11 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, UnidentifiedImageError, _imaging
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError, _imaging
 
 from regiontalk import image_limits, webp
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
-from regiontalk.files import kind_of_file
+from regiontalk.files import open_regular
 from regiontalk.image_colours import to_srgb
 from regiontalk.image_limits import Limits as Limits  # noqa: PLC0414  (exported)
 from regiontalk.quiet_pillow import quiet_libtiff, quiet_pillow
@@ -40,15 +39,6 @@ _REDUCING_GAP = 2  # a reduced photo is still at least this many times larger th
 _QUICK_PIXELS = 2_000_000  # decoded in some hundredths of a second
 _PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
@@ -127,14 +117,12 @@ class Photo:
         size if its format supports it, and never held at its full size in RGB.
         """
         image, photo_size = self._opened(long_side)
-        return Resized(_resized_pixels(image, resized_size(*photo_size, long_side)), photo_size)
+        return resize(image, long_side, photo_size)
 
     def preview(self, long_side: int) -> Opened:
         """The photo for people, its long side at most `long_side` pixels."""
         image, photo_size = self._opened(long_side)
-        factor = min(1.0, long_side / max(photo_size))
-        width, height = (max(1, round(side * factor)) for side in photo_size)
-        return Opened(image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0), photo_size)
+        return Opened(reduced(image, long_side, photo_size), photo_size)
 
     def _opened(self, long_side: int | None) -> Opened:
         """`long_side`: the size that the photo will be resized to; None: it is decoded at full size."""
@@ -145,7 +133,7 @@ class Photo:
         source = self.source
         if isinstance(source, (str, Path)):
             name = _short_line(str(source))
-            with _open_regular_file(source, name, self.limits) as file:
+            with _open_file(source, name, self.limits) as file:
                 return _work_on(file, name, self.limits, work)
         for kind, name in ((bytes, "these bytes"), (np.ndarray, "this array"), (Image.Image, "this image")):
             if isinstance(source, kind):
@@ -159,16 +147,24 @@ def open_photo(source: PhotoSource, limits: Limits = Limits()) -> Image.Image:  
     return Photo.of(source, limits).open()
 
 
-def resize(photo: Image.Image, long_side: int) -> Resized:
-    """The photo enlarged or reduced to a long side of `long_side` pixels, by an antialiased triangle filter.
+def reduced(image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None) -> Image.Image:
+    """For people: a photo of `photo_size` (default: the image's) as an image of at most `long_side` pixels a side."""
+    photo_size = photo_size or image.size
+    factor = min(1.0, long_side / max(photo_size))
+    width, height = (max(1, round(side * factor)) for side in photo_size)
+    return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
+
+
+def resize(image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None) -> Resized:
+    """A photo of `photo_size` (default: the image's) enlarged or reduced to a long side of `long_side` pixels, by an
+    antialiased triangle filter.
 
     No side gets shorter than 16 pixels, so the two scales of a very long photo differ.
     """
-    return Resized(_resized_pixels(photo, resized_size(*photo.size, long_side)), photo.size)
-
-
-def _resized_pixels(photo: Image.Image, size: tuple[int, int]) -> NDArray[np.uint8]:
-    return np.array(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=_REDUCING_GAP))
+    photo_size = photo_size or image.size
+    size = resized_size(*photo_size, long_side)
+    pixels = np.array(image.resize(size, Image.Resampling.BILINEAR, reducing_gap=_REDUCING_GAP))
+    return Resized(pixels, photo_size)
 
 
 def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
@@ -181,8 +177,7 @@ def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
 
 def pad_together(photos: Sequence[NDArray[np.uint8]], multiple: int) -> NDArray[np.uint8]:
     """Photos (H, W, 3) of different sizes as one array (N, H', W', 3), grey at right and bottom."""
-    height = _round_up(max(photo.shape[0] for photo in photos), multiple)
-    width = _round_up(max(photo.shape[1] for photo in photos), multiple)
+    height, width = (-(-max(photo.shape[side] for photo in photos) // multiple) * multiple for side in (0, 1))
     together = np.full((len(photos), height, width, 3), GREY, dtype=np.uint8)
     for row, photo in zip(together, photos, strict=True):
         row[: photo.shape[0], : photo.shape[1]] = photo
@@ -195,10 +190,7 @@ def to_input(pixels: NDArray[np.uint8], multiple: int = 1) -> NDArray[np.float32
     Padded with grey at right and bottom to multiples of `multiple`. The network itself normalises by mean and standard
     deviation, so that they are part of an exported graph.
     """
-    height, width, channels = pixels.shape
-    padded = np.full((channels, _round_up(height, multiple), _round_up(width, multiple)), GREY, dtype=np.float32)
-    padded[:, :height, :width] = pixels.transpose(2, 0, 1)
-    return padded
+    return np.ascontiguousarray(pad_together([pixels], multiple)[0].transpose(2, 0, 1), dtype=np.float32)
 
 
 def encode(picture: Image.Image, form: str, **options: int) -> bytes:
@@ -208,26 +200,15 @@ def encode(picture: Image.Image, form: str, **options: int) -> bytes:
     return buffer.getvalue()
 
 
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
-def _open_regular_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
-    """Never blocks: pipes and devices are rejected before they are opened."""
+def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
     if _URL.match(str(path)):
         raise ImageError(f"{name}: an address, not a file; addresses are not fetched", hint="download the photo first")
-    try:
-        status = os.stat(path)  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
-        if not stat.S_ISREG(status.st_mode):
-            raise ImageError(f"{name}: {kind_of_file(status.st_mode)}, not a photo")
-        if status.st_size > limits.file_bytes:
-            raise ImageTooLarge(f"{name}: a file of {status.st_size / 1e6:.0f} MB is too large")
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        return os.fdopen(os.open(path, flags), "rb")
-    except OSError as error:
-        raise ImageError(f"{name}: {error.strerror or error}") from error
-    except ValueError as error:  # a NUL or a lone surrogate in the name
-        raise ImageError(f"{name}: not a file name: {error}") from error
+    file = open_regular(path, name, "photo", ImageError)
+    size = os.fstat(file.fileno()).st_size
+    if size > limits.file_bytes:
+        file.close()
+        raise ImageTooLarge(f"{name}: a file of {size / 1e6:.0f} MB is too large")
+    return file
 
 
 def _read(file: Any, limits: Limits) -> bytes:
@@ -361,9 +342,9 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
         photo = to_srgb(loaded, reduction)
         if ours:
             image.close()  # frees its pixels before the next photo is decoded
-    if orientation in _UPRIGHT:
-        photo = photo.transpose(_UPRIGHT[orientation])
     photo.info = {}  # otherwise the result would be turned or converted again when it is reopened
+    photo.getexif()[ExifTags.Base.Orientation] = orientation
+    ImageOps.exif_transpose(photo, in_place=True)
     return Opened(photo, (height, width) if orientation in SIDEWAYS else (width, height))
 
 

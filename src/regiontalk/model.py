@@ -26,7 +26,7 @@ from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.images import Limits, Photo, PhotoSource
 from regiontalk.model_settings import FindConfig
 from regiontalk.regions import Candidates, Detections, Frame, Rows
-from regiontalk.runtime import Floats, Proposed, Runtime
+from regiontalk.runtime import Floats, Proposed, Recognized, Runtime
 from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted
 from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
 
@@ -190,12 +190,12 @@ class Model:
 
     def regions(self, look: Look, beam: int = 1, threshold: float = 0.0, words: int | None = None) -> list[Region]:
         """The detected regions with captions, highest score first; or the given boxes with captions, in their order."""
-        if look.given:
-            return self._given_regions(look, beam, words)
-        return self._found_regions(look, beam, threshold, words)
-
-    def _found_regions(self, look: Look, beam: int, threshold: float, words: int | None) -> list[Region]:
         settings, rows = self.runtime.info.prediction, look.rows
+        if look.given:  # raw scores: ranking and calibration are fitted for detected regions
+            captions = rules.caption(self.runtime, look.detections.state, beam)
+            scores = rules.weigh_captions(look.scores, captions, settings)
+            said = self._say(look, rows, captions, words, beam)
+            return rules.to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
         if settings.ranking is None:  # then captions can only lower a score
             rows = rows[calibrated(look.scores, settings.calibration) >= threshold]
         captions = rules.caption(self.runtime, look.detections.states(rows), beam)
@@ -207,56 +207,46 @@ class Model:
         again = rules.without_repeats(evidence.boxes_xyxy[kept], [region.caption for region in regions])
         return [regions[row] for row in again.tolist()]
 
-    def _given_regions(self, look: Look, beam: int, words: int | None) -> list[Region]:
-        """Scores are raw: ranking and calibration are fitted for detected regions."""
-        captions = rules.caption(self.runtime, look.detections.state, beam)
-        scores = rules.weigh_captions(look.scores, captions, self.runtime.info.prediction)
-        said = self._say(look, look.rows, captions, words, beam)
-        return rules.to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
-
     def _say(self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int) -> rules.Said:
         regions = look.detections.to_caption(rows, look.frame)
         return rules.say(self.runtime, regions, captions, words, beam)
 
     def codes(self, look: Look, surroundings: bool = False) -> Codes:
         """The input of the heads: the whole photo and its `BEST_REGIONS` best regions, or all given boxes."""
-        count = len(look.rows) if look.given else BEST_REGIONS
-        rows, frame, proposed = look.rows[:count], look.frame, look.proposed
-        whole = self.runtime.recognize(proposed.features, frame.size, frame.whole_xyxy)
-        input_boxes = np.concatenate([frame.whole_xyxy, look.detections.boxes_xyxy[rows]])
-        own = np.concatenate([whole.codes, look.detections.codes[rows]])
+        boxes_xyxy, scores, seen = self._with_whole(look, len(look.rows) if look.given else BEST_REGIONS)
         around = None
         if surroundings:
-            wider = geometry.clip(geometry.enlarge(input_boxes, SURROUNDINGS), *frame.size).astype(np.float32)
-            seen = self.runtime.recognize(proposed.features, frame.size, wider)
-            around = self._with_appearance(proposed, seen.codes, wider)
-        return Codes(
-            np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[:count]]),
-            np.concatenate([sigmoid(whole.logits), look.scores[:count]]),
-            self._with_appearance(proposed, own, input_boxes),
-            around,
-        )
+            size, enlarged = look.frame.size, geometry.enlarge(seen.boxes_xyxy, SURROUNDINGS)
+            wider = geometry.clip(enlarged, *size).astype(np.float32)
+            codes = self.runtime.recognize(look.proposed.features, size, wider).codes
+            around = self._with_appearance(look, codes, wider)
+        return Codes(boxes_xyxy, scores, self._with_appearance(look, seen.codes, seen.boxes_xyxy), around)
 
     def candidates(self, look: Look, count: int = finder.REGIONS) -> Candidates:
         """The whole photo and its `count` best regions, or the given boxes: the candidates for words and phrases."""
-        rows, frame, seen = look.rows[:count], look.frame, look.detections
-        whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
+        boxes_xyxy, scores, seen = self._with_whole(look, count)
         vectors = None
         if HEAD in self.runtime.heads:
-            input_boxes = np.concatenate([frame.whole_xyxy, seen.boxes_xyxy[rows]])
-            codes = np.concatenate([whole.codes, seen.codes[rows]])
-            vectors = region_vectors(self.runtime, self._with_appearance(look.proposed, codes, input_boxes))
-        return Candidates(
-            np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[: len(rows)]]),
-            np.concatenate([sigmoid(whole.logits), look.scores[: len(rows)]]),
-            np.concatenate([whole.logits, seen.logits[rows]]),
-            tuple(np.concatenate(parts) for parts in zip(whole.state, seen.states(rows), strict=True)),
-            vectors,
-        )
+            vectors = region_vectors(self.runtime, self._with_appearance(look, seen.codes, seen.boxes_xyxy))
+        return Candidates(boxes_xyxy, scores, seen.logits, seen.state, vectors)
 
-    def _with_appearance(self, proposed: Proposed, codes: Floats, boxes_xyxy: Floats) -> Floats:
+    def _with_whole(self, look: Look, count: int) -> tuple[NDArray[np.float64], Scores, Recognized]:
+        """The whole photo and the first `count` regions: boxes in the photo's pixels, scores, and what the network
+        recognised in them, with boxes in input pixels."""
+        rows, frame, seen = look.rows[:count], look.frame, look.detections
+        whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
+        recognized = Recognized(
+            np.concatenate([frame.whole_xyxy, seen.boxes_xyxy[rows]]),
+            np.concatenate([whole.logits, seen.logits[rows]]),
+            np.concatenate([whole.codes, seen.codes[rows]]),
+            tuple(np.concatenate(parts) for parts in zip(whole.state, seen.states(rows), strict=True)),
+        )
+        boxes_xyxy = np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[:count]])
+        return boxes_xyxy, np.concatenate([sigmoid(whole.logits), look.scores[:count]]), recognized
+
+    def _with_appearance(self, look: Look, codes: Floats, boxes_xyxy: Floats) -> Floats:
         """Codes (B, D) of input boxes (B, 4) as the heads read them: the recognition code, then the appearance."""
-        return np.concatenate([codes, self.runtime.appear(proposed.deep, boxes_xyxy)], axis=1)
+        return np.concatenate([codes, self.runtime.appear(look.proposed.deep, boxes_xyxy)], axis=1)
 
     @overload
     def describe(self, photo: PhotoSource, **options: Any) -> Description: ...
@@ -398,19 +388,15 @@ class Model:
             for one, evidence in zip(phrases, finder.gather(self.runtime, phrases, seen), strict=True):
                 likely = evidence.probabilities(config)
                 rows, closest = finder.choose(likely, seen.boxes_xyxy, least, top), float(likely.max())
-                regions = self._found(seen, look.frame, rows, likely)
-                said = (closest >= config.likely, regions, closest, one.unknown)
-                found.append(Finding(*place, one.text, *said, photo=look.photo))
+                to_caption = seen.to_caption(rows, look.frame)
+                said = rules.say(self.runtime, to_caption, rules.caption(self.runtime, to_caption.state))
+                regions = rules.to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words)
+                about = (closest >= config.likely, tuple(regions), closest, one.unknown)
+                found.append(Finding(*place, one.text, *about, photo=look.photo))
             return tuple(found)
 
         ask: Callable[[PhotoSource], Any] = (lambda source: find(source)[0]) if isinstance(phrase, str) else find
         return _for_each(ask, photo)  # type: ignore[return-value]  # one of them, as the overloads say
-
-    def _found(self, seen: Candidates, frame: Frame, rows: Rows, likely: Scores) -> tuple[Region, ...]:
-        """Regions with captions."""
-        regions = seen.to_caption(rows, frame)
-        said = rules.say(self.runtime, regions, rules.caption(self.runtime, regions.state))
-        return tuple(rules.to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words))
 
 
 def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -135,6 +136,16 @@ def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
     return _digest("".join(_digest(graphs[name]) for name in ("propose", "recognize", "appear")).encode())
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What cannot be read, and a wrong value, are errors of the model."""
+    try:
+        yield
+    except DataError as error:
+        raise ModelError(error.message, hint=_AGAIN) from error
+
+
+@_reading()
 def read_model_folder(path: Path) -> ModelFolder:
     """Everything in the folder; the returned bytes are those whose checksums were verified."""
     files = _read_checked(path)
@@ -170,15 +181,12 @@ def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: st
 
 
 def _read_words(path: Path, data: bytes) -> Vocabulary:
-    try:
-        return Vocabulary.from_dict(parse_object(data, str(path)), str(path))
-    except DataError as error:
-        raise _broken(error.message) from error
+    return Vocabulary.from_dict(parse_object(data, str(path)), str(path))
 
 
 def _read_head(path: Path, name: str, info: ModelInfo, files: Mapping[str, bytes]) -> Head:
-    described = to_dataclass(HeadInfo, info.heads[name], f"{path / INFO}: heads.{name}", _broken)
-    to_dataclass(SETTINGS[name], described.settings, f"{path / INFO}: heads.{name}.settings", _broken)
+    described = to_dataclass(HeadInfo, info.heads[name], f"{path / INFO}: heads.{name}")
+    to_dataclass(SETTINGS[name], described.settings, f"{path / INFO}: heads.{name}.settings")
     words = _read_words(path / _head_words(name), files[_head_words(name)])
     return Head(described, words, {graph: files[f"{graph}.onnx"] for graph in HEADS[name]})
 
@@ -222,6 +230,7 @@ def write_model_folder(
             (partial / name).write_bytes(data)
 
 
+@_reading()
 def _sums_beside(path: Path, share: Path) -> dict[str, _Sum]:
     if share.resolve().parent != path.resolve().parent or not _SHARED.fullmatch(f"../{share.name}/x"):
         raise UsageError(f"{share}: must be in the same folder as {path}")
@@ -245,7 +254,7 @@ def _read_checked(path: Path) -> dict[str, bytes]:
     extra = sorted(item.name for item in path.iterdir() if item.name not in known and item.name[0] != ".")
     if extra:
         raise ModelError(f"{path / extra[0]}: not named in {SUMS}", hint=_AGAIN)
-    files = {name: _read(path / one.place) for name, one in sums.items()}
+    files = {name: read_file(path / one.place, LARGEST_GRAPH) for name, one in sums.items()}
     for name, data in files.items():
         if _digest(data) != sums[name].digest:
             place = path / sums[name].place
@@ -264,7 +273,7 @@ class _Sum(NamedTuple):
 def _read_sums(path: Path) -> dict[str, _Sum]:
     """File name -> its SHA-256 and its path, from lines of `digest  path`."""
     sums: dict[str, _Sum] = {}
-    for number, line in enumerate(_read(path, LONGEST_LINE).decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(read_file(path, LONGEST_LINE).decode("utf-8", "replace").splitlines(), start=1):
         digest, _, place = line.partition("  ")
         shared = _SHARED.fullmatch(place)
         name = shared["name"] if shared else place
@@ -275,16 +284,13 @@ def _read_sums(path: Path) -> dict[str, _Sum]:
 
 
 def _read_info(path: Path, data: bytes) -> ModelInfo:
-    try:
-        values = parse_object(data, str(path))
-    except DataError as error:
-        raise _broken(error.message) from error
+    values = parse_object(data, str(path))
     written = values.get("format")
     if isinstance(written, int) and written > FORMAT:
         raise ModelError(
             f"{path}: format {written}, this program reads {FORMAT}", hint="pip install --upgrade regiontalk"
         )
-    info = to_dataclass(ModelInfo, values, str(path), _broken)
+    info = to_dataclass(ModelInfo, values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(
             f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'",
@@ -296,16 +302,5 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
     return info
 
 
-def _broken(message: str) -> ModelError:
-    return ModelError(message, hint=_AGAIN)
-
-
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _read(path: Path, largest: int = LARGEST_GRAPH) -> bytes:
-    try:
-        return read_file(path, largest)
-    except DataError as error:
-        raise _broken(error.message) from error

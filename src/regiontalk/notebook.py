@@ -13,13 +13,9 @@ from regiontalk import images
 LONG_SIDE = 1024  # pixels: a notebook keeps every picture that it shows
 
 
-def to_png(picture: Image.Image) -> bytes:
-    return _encode(picture, "PNG")
-
-
 def to_html(picture: Image.Image, rows: Sequence[tuple[str, str]]) -> str:
     """The picture and a table of `rows` below it; texts are escaped."""
-    source = base64.b64encode(_encode(picture, "JPEG", quality=90)).decode("ascii")
+    source = base64.b64encode(encode(picture, "JPEG", quality=90)).decode("ascii")
     cells = "".join(
         f'<tr><td style="text-align:left">{html.escape(words)}</td><td>{html.escape(figure)}</td></tr>'
         for words, figure in rows
@@ -28,7 +24,8 @@ def to_html(picture: Image.Image, rows: Sequence[tuple[str, str]]) -> str:
     return f'<img src="data:image/jpeg;base64,{source}" alt="{alt}" style="max-width:100%"><table>{cells}</table>'
 
 
-def _encode(picture: Image.Image, form: str, **options: int) -> bytes:
+def encode(picture: Image.Image, form: str, **options: int) -> bytes:
+    """A reduced copy of the picture as a file of the format `form`."""
     small = picture.copy()
     small.thumbnail((LONG_SIDE, LONG_SIDE))
     return images.encode(small, form, **options)

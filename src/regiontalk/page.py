@@ -25,7 +25,7 @@ from PIL import Image
 
 from regiontalk.files import replacing
 from regiontalk.hits import Hit
-from regiontalk.images import Photo, encode
+from regiontalk.images import Photo, encode, reduced
 from regiontalk.types import Alignment, AltText, Description, ImageRegions
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB per photo
@@ -103,12 +103,6 @@ def _free_id(path: str, taken: set[str]) -> str:
     """A photo's place in the page's address, `page.html#holiday/a.jpg`."""
     name = quote(path or "photo", errors="surrogatepass")
     return name if name not in taken else f"{name}~{len(taken)}"
-
-
-def reduced(image: Image.Image, long_side: int) -> Image.Image:
-    factor = min(1.0, long_side / max(image.size))
-    width, height = (max(1, round(side * factor)) for side in image.size)
-    return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
 def jpeg_base64(image: Image.Image, quality: int) -> str:

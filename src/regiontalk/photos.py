@@ -103,9 +103,9 @@ def _exists(path: str) -> bool:
 
 def _walk(top: str, found: Photos, leave_out: Path | None, suffixes: tuple[str, ...]) -> None:
     paths: list[str] = []
-    seen = {_identity(top)}
+    seen = {identity(top)}
     if leave_out is not None and leave_out.is_dir():
-        seen.add(_identity(leave_out))
+        seen.add(identity(leave_out))
     waiting = [top]
     while waiting:
         folder = waiting.pop()
@@ -116,8 +116,8 @@ def _walk(top: str, found: Photos, leave_out: Path | None, suffixes: tuple[str, 
             elif entry.name.lower().endswith(suffixes):
                 (found.hidden if entry.name.startswith(".") else paths).append(entry.path)
         for entry in inside:
-            if not entry.name.startswith(".") and (identity := _identity(entry.path)) not in seen:
-                seen.add(identity)
+            if not entry.name.startswith(".") and (folder_identity := identity(entry.path)) not in seen:
+                seen.add(folder_identity)
                 waiting.append(entry.path)
     found.paths += sorted(paths)
 
@@ -138,9 +138,12 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _identity(folder: str | Path) -> tuple[int, int]:
-    """Device and inode."""
-    status = os.stat(folder)  # noqa: PTH116
+def identity(path: str | Path) -> object:
+    """The same for all paths of a file or folder."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):  # not there, or no file name at all
+        return os.path.abspath(path)  # noqa: PTH100
     return status.st_dev, status.st_ino
 
 

@@ -93,14 +93,8 @@ class Detections(NamedTuple):
 
     def first(self, count: int) -> Detections:
         """Those of the `count` best proposals."""
-        return Detections(
-            self.proposals_xyxy[:count],
-            self.proposal_logits[:count],
-            self.boxes_xyxy[:count],
-            self.logits[:count],
-            self.codes[:count],
-            tuple(part[:count] for part in self.state),
-        )
+        *arrays, state = self
+        return Detections._make([*(one[:count] for one in arrays), tuple(part[:count] for part in state)])
 
 
 class ToCaption(NamedTuple):
@@ -398,11 +392,7 @@ def without_repeats(boxes_xyxy: NDArray[np.floating], captions: Sequence[str]) -
     close = geometry.iou(boxes_xyxy, boxes_xyxy) > SAME_PLACE
     kept: dict[tuple[str, ...], list[int]] = {}  # by their words
     for row, (caption, area) in enumerate(zip(captions, geometry.area(boxes_xyxy), strict=True)):
-        rivals = kept.setdefault(_without_articles(caption), [])
+        rivals = kept.setdefault(tuple(word for word in caption.split() if word not in ARTICLES), [])
         if caption and area > 0 and not close[row, rivals].any():
             rivals.append(row)
     return np.array(sorted(itertools.chain(*kept.values())), dtype=np.intp)
-
-
-def _without_articles(words: str) -> tuple[str, ...]:
-    return tuple(word for word in words.split() if word not in ARTICLES)

@@ -142,11 +142,8 @@ def record_path(output: Path) -> Path:
 
 def find_record(path: Path) -> Values | None:
     """The record of a file, model folder, run or checkpoint of a run; None if there is none."""
-    places = [record_path(path)]
-    if (path / "state.json").is_file():
-        places.append(run_folder(path) / RECORD)
-    place = next((place for place in places if place.is_file()), None)
-    return None if place is None else read_record(place)
+    places = (record_path(path), run_folder(path) / RECORD)
+    return next((read_record(place) for place in places if place.is_file()), None)
 
 
 def read_record(path: Path) -> Values:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import types
 import typing
@@ -108,24 +109,19 @@ def _read_float(value: Any) -> float:
 
 
 def _tuple_reader(parts: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    if parts[-1] is Ellipsis:
-        inner = _reader(parts[0])
-        length = None
-    else:
-        inners = [_reader(part) for part in parts]
-        length = len(parts)
+    readers = [_reader(part) for part in parts if part is not Ellipsis]
 
     def read(value: Any) -> tuple[Any, ...]:
         if type(value) not in (list, tuple):
             raise _Wrong(f"{shorten(value)} is not a list")
-        if length is not None and len(value) != length:
-            raise _Wrong(f"{shorten(value)} is not a list of {length} values")
-        number, done = 0, []
+        if parts[-1] is not Ellipsis and len(value) != len(parts):
+            raise _Wrong(f"{shorten(value)} is not a list of {len(parts)} values")
+        done: list[Any] = []
         try:
-            for number, item in enumerate(value):
-                done.append((inner if length is None else inners[number])(item))
+            for item, reader in zip(value, itertools.cycle(readers), strict=False):
+                done.append(reader(item))
         except _Wrong as wrong:
-            raise wrong.inside(f"[{number}]") from None
+            raise wrong.inside(f"[{len(done)}]") from None
         return tuple(done)
 
     return read

@@ -86,7 +86,7 @@ class Picture(ABC):
         from regiontalk import notebook
 
         try:
-            return notebook.to_png(self.draw())
+            return notebook.encode(self.draw(), "PNG")
         except RegionTalkError:
             return None
 

@@ -111,7 +111,7 @@ class TestC6:
         status = (tmp_path / "file").stat()
         (tmp_path / "file").unlink()
         os.mkfifo(tmp_path / "file")
-        monkeypatch.setattr(Path, "stat", lambda *_, **__: status)
+        monkeypatch.setattr(os, "stat", lambda *_, **__: status)
         assert read_file(tmp_path / "file") == b""
 
 

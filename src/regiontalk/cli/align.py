@@ -10,7 +10,6 @@ from regiontalk.cli import console, options, outputs, render
 from regiontalk.cli.outputs import PAGES, PICTURES
 from regiontalk.errors import UsageError
 from regiontalk.page import writing_page
-from regiontalk.types import Alignment
 
 MOST_NAMED = 10  # unknown words
 
@@ -20,8 +19,7 @@ MOST_NAMED = 10  # unknown words
 @click.argument("sentence")
 @click.option(
     "--beta",
-    type=click.FloatRange(min=0),
-    callback=options.finite,
+    type=options.Number(min=0),
     help="How strongly neighbouring words stay together. 0: each word goes to its best region. Default: the model's.",
 )
 @options.model_option
@@ -57,13 +55,16 @@ def command(
     whole photo. The score says how well the words of a segment fit their region. Words that the model does not know are
     listed; they stay with their neighbours.
     """
-    if output is not None and output.suffix.lower() not in (*PAGES, *PICTURES):
-        raise UsageError(f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}")
     if output is not None:
+        if output.suffix.lower() not in (*PAGES, *PICTURES):
+            raise UsageError(f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}")
         outputs.spare([output], [photo], force)
     found = options.load_model(model, device, max_megapixels, heads).align(photo, sentence, beta=beta)
-    if output is not None:
-        _save(found, output)
+    if output is not None and output.suffix.lower() in PAGES:
+        with writing_page(output) as add:
+            add(found)
+    elif output is not None:
+        outputs.save_picture(found.draw(), output)
     if as_json:
         console.print_json(found.to_dict())
     else:
@@ -73,11 +74,3 @@ def command(
         console.message(f"unknown words: {', '.join(found.unknown[:MOST_NAMED])}{more}", quiet)
     if output is not None:
         console.message(f"{output}: {'the page' if output.suffix.lower() in PAGES else 'the picture'}", quiet)
-
-
-def _save(found: Alignment, output: Path) -> None:
-    if output.suffix.lower() in PAGES:
-        with writing_page(output) as add:
-            add(found)
-    else:
-        outputs.save_picture(found.draw(), output)

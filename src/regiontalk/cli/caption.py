@@ -92,10 +92,8 @@ def _caption_request(options: dict[str, Any], boxes: GivenBoxes | None) -> Reque
         except UsageError as error:
             raise UsageError(f"{name}: {error.message}", hint=error.hint) from error
 
-    def check(model: Model) -> None:
-        model.check(options.get("words"), options.get("confidence"))
-
-    return Request(ask, {"verb": "caption", **options, "boxes": repr(boxes)}, *DOING, check)
+    asked = {"verb": "caption", **options, "boxes": repr(boxes)}
+    return Request(ask, asked, *DOING, lambda model: model.check(options.get("words"), options.get("confidence")))
 
 
 def _alt_request(alt: bool, options: dict[str, Any]) -> Request:

@@ -12,7 +12,7 @@ import click
 
 from regiontalk.cli import console, options, proposals
 from regiontalk.data import joining, merging, prepare, statistics
-from regiontalk.data.checking import Checker, Problem
+from regiontalk.data.checking import Checker
 from regiontalk.data.records import SPLITS
 from regiontalk.data.writing import new_dataset
 from regiontalk.errors import DataError, one_line
@@ -109,19 +109,16 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
     checker = Checker(dataset, quick)
     track = functools.partial(console.track, description=f"Checking {dataset}", quiet=quiet)
     problems = list(checker.problems(track))
+    broken = len({problem.line for problem in problems})
     if as_json:
         found = [asdict(problem) for problem in problems]
-        console.print_json({"records": checker.records, "broken": _broken(problems), "problems": found})
+        console.print_json({"records": checker.records, "broken": broken, "problems": found})
     else:
         for problem in problems:
             click.echo(one_line(str(problem)))
     if problems:
-        raise DataError(f"{dataset}: {_broken(problems)} of {checker.records} records are broken")
+        raise DataError(f"{dataset}: {broken} of {checker.records} records are broken")
     console.message(f"{dataset}: {console.count(checker.records, 'record')}, nothing broken", quiet)
-
-
-def _broken(problems: list[Problem]) -> int:
-    return len({problem.line for problem in problems})
 
 
 @command.command()
@@ -135,16 +132,12 @@ def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, 
     track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
     counted = statistics.count_dataset(dataset, split, track).to_dict()
     if output is not None:
-        _write_sheet(dataset, split, output)
+        from regiontalk.data.samples import sample_sheet
+
+        sheet = sample_sheet(dataset, split)
+        with replacing(output) as partial:
+            sheet.save(partial, "PNG")
     _print_description(str(dataset), counted, as_json)
-
-
-def _write_sheet(dataset: Path, split: str | None, output: Path) -> None:
-    from regiontalk.data.samples import sample_sheet
-
-    sheet = sample_sheet(dataset, split)
-    with replacing(output) as partial:
-        sheet.save(partial, "PNG")
 
 
 @command.command()
@@ -249,19 +242,7 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @options.workers_option
 @options.json_option
 @options.quiet_option
-def codes(
-    *,
-    dataset: Path,
-    out: Path,
-    model: Path,
-    surroundings: bool,
-    on_truths: bool,
-    split: str | None,
-    size: int | None,
-    workers: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def codes(*, dataset: Path, out: Path, workers: int, as_json: bool, quiet: bool, **origin: Any) -> None:
     """Compute region codes, which heads are trained on.
 
     OUT is an .npz file with the 19 best regions of every photo of DATASET and the whole photo: boxes, scores, codes.
@@ -272,7 +253,7 @@ def codes(
     def track(numbers: Iterable[int], total: int) -> Iterator[int]:
         return console.track(numbers, f"Computing codes of {dataset}", total, quiet)
 
-    coded = compute_codes(Origin(model, dataset, split, surroundings, on_truths, size), out, workers, track)
+    coded = compute_codes(Origin(dataset=dataset, **origin), out, workers, track)
     found = {"photos": len(coded), "regions": int(coded.counts.sum()) - len(coded), "code": coded.codes.shape[2]}
     _print_description(str(out), found, as_json)
 
@@ -288,19 +269,7 @@ def codes(
 @options.one_split_option
 @options.json_option
 @options.quiet_option
-def snippets(
-    *,
-    dataset: Path,
-    codes: Path,
-    out: Path,
-    alignment: Path,
-    beta: float,
-    place_weight: float,
-    sentence_net: Path | None,
-    split: str | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def snippets(*, dataset: Path, out: Path, split: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Cut sentences into snippets about regions, which the multimodal RNN learns (K&FF section 3.1.4).
 
     CODES are the region codes of DATASET. OUT is a file of JSON lines, for data.snippets in a recipe.
@@ -311,7 +280,7 @@ def snippets(
     from regiontalk.training.heads.snippets import find_snippets
 
     records = Dataset(dataset, split)
-    found = find_snippets(records, codes, alignment, beta, place_weight, sentence_net)
+    found = find_snippets(records, **options)
     count = write_snippets(out, console.track(found, f"Aligning {dataset}", len(records), quiet))
     _print_description(str(out), {"photos": len(records), "snippets": count}, as_json)
 

@@ -13,6 +13,7 @@ import click
 import regiontalk
 from regiontalk import loading
 from regiontalk.cli import console
+from regiontalk.cli.options import json_option
 from regiontalk.errors import DataError
 from regiontalk.files import read_json
 from regiontalk.runs import cpu_cores
@@ -41,7 +42,7 @@ class Finding:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def command(as_json: bool) -> None:
     """Show what is installed, which device and model are used, and how to fix what is missing."""
     findings = examine()
@@ -93,27 +94,19 @@ def _own_model(title: str, folder: Path) -> Finding:
 def _parts() -> list[Finding]:
     """The packages that our metadata requires, base first, then each extra; not the developers' tools."""
     findings = []
-    for requirement in _requirements():
-        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
-        extra = _extra(requirement)
-        if extra == "dev":
-            continue
-        package = "regiontalk" if extra is None else f"'regiontalk[{extra}]'"
-        purpose = "" if extra is None else f"{extra}: {EXTRAS[extra]}"
-        findings.append(Finding(name, _version(name), purpose, f"pip install {package}"))
-    return findings
-
-
-def _requirements() -> list[str]:
     try:
-        return importlib.metadata.requires("regiontalk") or []
+        requirements = importlib.metadata.requires("regiontalk") or []
     except importlib.metadata.PackageNotFoundError:  # run from its source, never installed
-        return []
-
-
-def _extra(requirement: str) -> str | None:
-    match = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
-    return match[1] if match else None
+        requirements = []
+    for requirement in requirements:
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        found = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+        if found is None:
+            findings.append(Finding(name, _version(name), fix="pip install regiontalk"))
+        elif (extra := found[1]) != "dev":
+            purpose, fix = f"{extra}: {EXTRAS[extra]}", f"pip install 'regiontalk[{extra}]'"
+            findings.append(Finding(name, _version(name), purpose, fix))
+    return findings
 
 
 def _version(package: str) -> str | None:

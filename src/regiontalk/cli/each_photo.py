@@ -4,6 +4,7 @@ skips those that fail."""
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -167,9 +168,7 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
         outputs.opening(wanted, photos.paths, journal.finished) as put,
     ):
         limits = Limits(megapixels=asked.max_megapixels)
-        model = asked.load_model() if photos.can_be_opened(limits) else None
-        if model is not None:
-            request.check(model)
+        model = _load_and_check(asked, request) if photos.can_be_opened(limits) else None
         before = sum(photo in journal.finished for photo in photos.paths)
         if before:
             console.message(f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished", asked.quiet)
@@ -186,8 +185,8 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
             put(result)
             journal.add(result.path, result)
 
-        bar = not asked.quiet and count > 1 and not wanted.fills_terminal
-        watched = console.track(attempts(ask, photos.paths, asked.workers), request.doing, count, not bar)
+        no_bar = asked.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
+        watched = console.track(attempts(ask, photos.paths, asked.workers), request.doing, count, no_bar)
         failed = put_all(watched, put_and_keep, count, request.done)
     if wanted.kind:
         place = wanted.output or "next to the photos"

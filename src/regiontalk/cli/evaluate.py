@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,8 +28,8 @@ from regiontalk.cli.measurement import (
 from regiontalk.cli.options import FILE
 
 if TYPE_CHECKING:
-    from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
-    from regiontalk.evaluation.language import CorpusScorer, SentenceScorer
+    from regiontalk.evaluation.dense_ap import DenseResult
+    from regiontalk.evaluation.language import UnigramF1
 
 without_option = click.option("--without", type=click.Choice(["meteor"]), help="Leave out METEOR and its tables.")
 
@@ -74,26 +74,21 @@ def dense(
     """Regions with captions: mean AP over IoU and METEOR thresholds (DenseCap section 4.1)."""
     from regiontalk.evaluation.average_precision import RULES
     from regiontalk.evaluation.dense_ap import DenseEvaluation
+    from regiontalk.evaluation.files import Problems, read_predictions, read_truth
+    from regiontalk.evaluation.language import UnigramF1
+    from regiontalk.evaluation.report import write_report
 
     rules = replace(RULES[protocol], last_truth_slip=last_truth_slip)
-    with _sentence_scorer(without, workers, measurement) as scorer:
+    with _scorer(without, measurement, workers or os.cpu_count() or 1, UnigramF1()) as scorer:
         evaluation = DenseEvaluation(measurement.records(truth, split), scorer, rules, not no_box_check)
         for image in measurement.predictions(predictions, evaluation.sizes):
             evaluation.add(image)
         result = evaluation.result(not no_reference_scores)
         measurement.finish(result.to_dict(), *_dense_tables(result))
         if output is not None:
-            _write_report(output, evaluation, result, truth, predictions)
-
-
-def _write_report(
-    output: Path, evaluation: DenseEvaluation, result: DenseResult, truth: Path, predictions: Path
-) -> None:
-    from regiontalk.evaluation.files import Problems, read_predictions, read_truth
-    from regiontalk.evaluation.report import write_report
-
-    opener = photo_opener(truth, read_truth(truth, None, Problems()))
-    write_report(output, evaluation, result, read_predictions(predictions, evaluation.sizes, Problems()), opener)
+            found = read_predictions(predictions, evaluation.sizes, Problems())
+            opener = photo_opener(truth, read_truth(truth, None, Problems()))
+            write_report(output, evaluation, result, found, opener)
 
 
 @command.command()
@@ -114,7 +109,7 @@ def captions(
     from regiontalk.evaluation.captions import evaluate_captions, share_found
     from regiontalk.evaluation.files import read_sentences, read_truth
 
-    with _corpus_scorer(without, measurement) as scorer:
+    with _scorer(without, measurement) as scorer:
         references = {one.image: one.sentences for one in measurement.records(truth, split) if one.sentences}
         measurement.record.uses("predictions", predictions)
         found = read_sentences(predictions, references, measurement.problems)
@@ -135,7 +130,7 @@ def regions(
     """Captions of given boxes: BLEU-1..4, METEOR, CIDEr, ROUGE-L (K&FF table 3)."""
     from regiontalk.evaluation.regions import evaluate_regions
 
-    with _corpus_scorer(without, measurement) as scorer:
+    with _scorer(without, measurement) as scorer:
         records = list(measurement.records(truth, split))
         found = measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
         figures = evaluate_regions(records, found, scorer, measurement.problems)
@@ -180,25 +175,17 @@ def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measure
     measurement.finish(figures, ranking_table(figures))
 
 
-def _sentence_scorer(
-    without: str | None, workers: int | None, measurement: Measurement
-) -> AbstractContextManager[SentenceScorer]:
-    from regiontalk.evaluation.language import UnigramF1
+def _scorer(
+    without: str | None, measurement: Measurement, workers: int = 1, stand_in: UnigramF1 | None = None
+) -> AbstractContextManager[Any]:
+    """METEOR, or without it the stand-in, if there is one."""
     from regiontalk.evaluation.scoring_pool import open_meteor
 
     if without is None:
-        return open_meteor(workers or os.cpu_count() or 1, measurement.message)
-    measurement.message("without METEOR: captions are scored by unigram F1; do not compare with published figures")
-    return nullcontext(UnigramF1())
-
-
-def _corpus_scorer(without: str | None, measurement: Measurement) -> AbstractContextManager[CorpusScorer | None]:
-    from regiontalk.evaluation.scoring_pool import open_meteor
-
-    if without is None:
-        return open_meteor(notify=measurement.message)
-    measurement.message("without METEOR: only the other figures")
-    return nullcontext(None)
+        return open_meteor(workers, measurement.message)
+    by_words = "captions are scored by unigram F1; do not compare with published figures"
+    measurement.message(f"without METEOR: {by_words if stand_in else 'only the other figures'}")
+    return nullcontext(stand_in)
 
 
 def _dense_tables(result: DenseResult) -> Iterator[Table]:

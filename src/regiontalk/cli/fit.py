@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from regiontalk.model_folder import check_free, read_model_folder, write_model_f
 from regiontalk.model_settings import PredictionConfig
 from regiontalk.runs import recording
 
-MAY_BE_SKIPPED = ("find", "alignment")  # where the records have no phrases
+MAY_BE_SKIPPED = ("find", "alignment")  # with a message, where the records have no phrases
 SHOWN = 5  # of the settings that were tried
 
 
@@ -91,8 +91,12 @@ def command(
     with _scorer(parts, quiet) as scorer:
         fitter = Fitter(loaded, datasets, parts, scorer, track, workers, photos)
         for part in parts:
-            with _skipped(part in MAY_BE_SKIPPED and not only, quiet):
+            try:
                 report[part] = fitter.fit(part)
+            except DataError as error:
+                if only or part not in MAY_BE_SKIPPED:
+                    raise
+                console.message(error.message, quiet)
     of_first = min(len(datasets[0]), photos or len(datasets[0]))
     looked_at = max([of_first, *(report[part]["photos"] for part in ON_ALL_DATA if part in report)])
     report = {"model": loaded.runtime.info.name, "fitted_on": split, "photos": looked_at} | report
@@ -111,17 +115,6 @@ def command(
         title = f"{report['model']}, {looked_at} {split} photos"
         for name, columns, rows in _tables(report):
             console.print_table(f"{name}: {title}", columns, rows)
-
-
-@contextmanager
-def _skipped(may_be: bool, quiet: bool) -> Iterator[None]:
-    """A part that may be skipped is left out, with a message, where the records have nothing for it."""
-    try:
-        yield
-    except DataError as error:
-        if not may_be:
-            raise
-        console.message(error.message, quiet)
 
 
 def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:

@@ -39,17 +39,17 @@ class Journal:
     length: int = 0
     """Valid bytes of an earlier run's file."""
     added: int = 0
-    _file: BinaryIO | None = None
+    file: BinaryIO | None = None
 
     def add(self, photo: str, result: Result) -> None:
         state = _state(photo)
         if self.place is None or photo in self.finished or not state:  # stdin has none
             return
         with writing(self.place):
-            if self._file is None:
-                self._file = self._open(self.place)
-            self._file.write(json_line({"photo": photo, **state, "result": _plain(result)}))
-            self._file.flush()
+            if self.file is None:
+                self.file = self._open(self.place)
+            self.file.write(json_line({"photo": photo, **state, "result": _plain(result)}))
+            self.file.flush()
         self.added += 1
 
     def _open(self, place: Path) -> BinaryIO:
@@ -60,14 +60,10 @@ class Journal:
             file.write(self.header)
         return file
 
-    @property
-    def is_open(self) -> bool:
-        return self._file is not None
-
     def close(self) -> None:
-        if self.place is not None and self._file is not None:
+        if self.place is not None and self.file is not None:
             with writing(self.place):  # tries once more what a full disk did not take
-                self._file.close()
+                self.file.close()
 
 
 @contextmanager
@@ -85,7 +81,7 @@ def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Itera
         if kept := len(journal.finished) + journal.added:
             text = f"{console.count(kept, 'finished photo')} kept in {place}: the same command continues there"
             console.message(text, quiet and not journal.added)
-        elif journal.is_open:  # there was no room for a single photo
+        elif journal.file is not None:  # there was no room for a single photo
             place.unlink(missing_ok=True)
         raise
     else:

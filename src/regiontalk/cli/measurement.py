@@ -5,6 +5,7 @@ test are counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,23 +74,22 @@ def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return decorate
 
 
+@dataclass
 class Measurement:
     """Follows an evaluation from its input to the figures."""
 
-    def __init__(
-        self,
-        kind: str,
-        as_json: bool = False,
-        quiet: bool = False,
-        keep_in: Path | None = None,
-        note: str | None = None,
-    ) -> None:
+    kind: str
+    as_json: bool = False
+    quiet: bool = False
+    keep_in: Path | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
         from regiontalk.evaluation.files import Problems
         from regiontalk.runs import RunRecord
 
-        self.kind, self.as_json, self.quiet, self.keep_in, self.note = kind, as_json, quiet, keep_in, note
         self.problems = Problems(tell=self.message)
-        self.record = RunRecord(f"evaluate {kind}")
+        self.record = RunRecord(f"evaluate {self.kind}")
         self.truth: Path | None = None
         self.images = 0
         self.splits: set[str] = set()

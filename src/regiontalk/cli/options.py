@@ -52,17 +52,17 @@ def with_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decora
     return decorate
 
 
-def finite(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    """Click's ranges let nan through."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a valid number", param=parameter)
-    return value
+class Number(click.FloatRange):
+    """Click's own ranges let nan through."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        number = super().convert(value, parameter, context)
+        return number if math.isfinite(number) else self.fail(f"{number} is not a valid number", parameter, context)
 
 
 def probability_option(name: str, help: str, default: float | None = None) -> Callable[[Decorated], Decorated]:
     """An option that takes a number from 0 to 1."""
-    kind, shown = click.FloatRange(0, 1), default is not None
-    return click.option(name, type=kind, callback=finite, default=default, show_default=shown, help=help)
+    return click.option(name, type=Number(0, 1), default=default, show_default=default is not None, help=help)
 
 
 def completes(kind: str) -> Callable[..., list[CompletionItem]]:
@@ -144,8 +144,7 @@ def check_folder(folder: Path) -> None:
 
 max_megapixels_option = click.option(
     "--max-megapixels",
-    type=click.FloatRange(0, MOST_MEGAPIXELS, min_open=True),
-    callback=finite,
+    type=Number(0, MOST_MEGAPIXELS, min_open=True),
     default=Limits().megapixels,
     show_default=True,
     help="Reject photos with more megapixels.",
@@ -154,7 +153,7 @@ max_megapixels_option = click.option(
 
 place_weight_option = click.option(
     "--place-weight",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=0.0,
     show_default=True,
     help="How much words prefer regions with a high score: the weight of the logarithm of the score.",

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from regiontalk.files import FreeNames, json_line, open_file, read_file, replaci
 from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
 from regiontalk.images import Photo
 from regiontalk.page import writing_page
+from regiontalk.photos import identity
 from regiontalk.types import AltText, Description, ImageRegions
 
 Result = ImageRegions | Description | AltText
@@ -113,10 +114,6 @@ class Wanted:
         """With `-o`, nothing is printed except data (--json, --format) in addition to pictures or a page."""
         return self.kind == "" or (self.is_data and self.kind in ("page", "picture", "pictures"))
 
-    @property
-    def fills_terminal(self) -> bool:
-        return self.prints and sys.stdout.isatty()
-
 
 @contextmanager
 def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()) -> Iterator[Put]:
@@ -125,7 +122,7 @@ def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()
     Outputs that cannot or must not be written are rejected here, before anything is computed. `InputError`: a result
     cannot be written because of its photo. `finished` photos already have their picture or sidecar.
     """
-    with _WRITERS[str(wanted.kind)](wanted, photos, finished) as write, _printing(wanted) as show:
+    with _writing(wanted, photos, finished) as write, _printing(wanted) as show:
 
         def put(photo: Result) -> None:
             write(photo)
@@ -134,65 +131,47 @@ def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()
         yield put
 
 
-@contextmanager
-def _nothing(*_: object) -> Iterator[Put]:
-    yield lambda _: None
-
-
-@contextmanager
-def _page(wanted: Wanted, photos: Sequence[str], _: Container[str]) -> Iterator[Put]:
-    assert wanted.output is not None
+def _writing(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> AbstractContextManager[Put]:
+    """Writes results to the output, if there is one."""
+    if wanted.kind == "sidecars":
+        return nullcontext(_sidecars(wanted, photos, finished))
+    if wanted.output is None:
+        return nullcontext(lambda _: None)
+    if wanted.kind == "data set":
+        return exports.FOLDERS[str(wanted.export)](wanted.output)
+    if wanted.kind in ("picture", "pictures"):
+        return nullcontext(_pictures(wanted, wanted.output, photos, finished))
     spare([wanted.output], photos, wanted.force)
-    with writing_page(wanted.output) as put:
-        yield put
+    return writing_page(wanted.output) if wanted.kind == "page" else _data(wanted.output, wanted.export)
 
 
 @contextmanager
-def _data(wanted: Wanted, photos: Sequence[str], _: Container[str]) -> Iterator[Put]:
-    assert wanted.output is not None
-    spare([wanted.output], photos, wanted.force)
-    export = "csv" if wanted.output.suffix.lower() == ".csv" else wanted.export
-    with replacing(wanted.output) as partial, partial.open("wb") as file:
-        if export is not None:
-            with exports.exporting(export, file.write, wanted.output.parent) as put:
+def _data(output: Path, export: str | None) -> Iterator[Put]:
+    suffix = output.suffix.lower()
+    with replacing(output) as partial, partial.open("wb") as file:
+        if export is not None or suffix == ".csv":
+            with exports.exporting(export or "csv", file.write, output.parent) as put:
                 yield put
-        elif wanted.output.suffix.lower() == ".jsonl":
+        elif suffix == ".jsonl":
             yield lambda photo: file.write(json_line(photo.to_dict()))
-        else:
-            with _array(file.write) as put:
-                yield put
+        else:  # one JSON array, one photo per line
+            separators = iter([b"[\n"])
+            yield lambda photo: file.write(next(separators, b",\n") + json_line(photo.to_dict()).rstrip(b"\n"))
+            file.write(next(separators, b"") + b"\n]\n")
 
 
-@contextmanager
-def _array(write: Callable[[bytes], object]) -> Iterator[Put]:
-    """One JSON array, one photo per line."""
-    separators = iter([b"[\n"])
-    yield lambda photo: write(next(separators, b",\n") + json_line(photo.to_dict()).rstrip(b"\n"))
-    write(next(separators, b"") + b"\n]\n")
-
-
-@contextmanager
-def _data_set(wanted: Wanted, _photos: Sequence[str], _: Container[str]) -> Iterator[Put]:
-    assert wanted.output is not None
-    assert wanted.export is not None
-    with exports.FOLDERS[wanted.export](wanted.output) as put:
-        yield put
-
-
-@contextmanager
-def _pictures(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> Iterator[Put]:
-    assert wanted.output is not None
+def _pictures(wanted: Wanted, output: Path, photos: Sequence[str], finished: Container[str]) -> Put:
     if wanted.kind == "picture":
         if len(photos) != 1:
-            raise UsageError(f"{wanted.output}: one picture for {len(photos)} photos", hint="-o FOLDER")
-        targets = {photos[0]: wanted.output}
+            raise UsageError(f"{output}: one picture for {len(photos)} photos", hint="-o FOLDER")
+        targets = {photos[0]: output}
     else:
-        _check_folder(wanted.output)
+        _check_folder(output)
         names = FreeNames()
-        targets = {photo: wanted.output / _picture_name(photo, names) for photo in photos}
+        targets = {photo: output / _picture_name(photo, names) for photo in photos}
     there = {photo for photo in photos if photo in finished and targets[photo].is_file()}
     spare([targets[photo] for photo in photos if photo not in there], photos, wanted.force)
-    yield lambda photo: None if photo.path in there else _save_picture(photo, targets[photo.path])
+    return lambda photo: None if photo.path in there else _save_picture(photo, targets[photo.path])
 
 
 def _check_folder(folder: Path) -> None:
@@ -228,8 +207,7 @@ def save_picture(picture: Image.Image, target: Path) -> None:
         picture.save(partial, exif=exif, quality=92)
 
 
-@contextmanager
-def _sidecars(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> Iterator[Put]:
+def _sidecars(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> Put:
     """Beside the photos, or in a folder."""
     targets = {photo: xmp.sidecar_of(photo) for photo in photos}
     if wanted.output is not None:
@@ -244,7 +222,7 @@ def _sidecars(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -
         if photo.path not in finished or not target.is_file():
             _save_sidecar(photo, target, wanted.force)
 
-    yield put
+    return put
 
 
 def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
@@ -261,51 +239,27 @@ def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
         raise InputError(error.message) from error
 
 
-_WRITERS: dict[str, Callable[[Wanted, Sequence[str], Container[str]], AbstractContextManager[Put]]] = {
-    "": _nothing,
-    "page": _page,
-    "data": _data,
-    "data set": _data_set,
-    "picture": _pictures,
-    "pictures": _pictures,
-    "sidecars": _sidecars,
-}
-
-
-@contextmanager
-def _printing(wanted: Wanted) -> Iterator[Put]:
+def _printing(wanted: Wanted) -> AbstractContextManager[Put]:
     if not wanted.prints:
-        yield lambda _: None
-    elif wanted.export is not None:
-        with exports.exporting(wanted.export, console.print_bytes) as put:
-            yield put
-    elif wanted.as_json:
-        yield lambda photo: console.print_json(photo.to_dict())
-    else:
-        yield render.print_result if sys.stdout.isatty() else render.print_lines
+        return nullcontext(lambda _: None)
+    if wanted.export is not None:
+        return exports.exporting(wanted.export, console.print_bytes)
+    if wanted.as_json:
+        return nullcontext(lambda photo: console.print_json(photo.to_dict()))
+    return nullcontext(render.print_result if sys.stdout.isatty() else render.print_lines)
 
 
 def spare(targets: Sequence[Path], photos: Sequence[str], force: bool) -> None:
     """Never overwrites a photo that is read, a pipe or a device; a file that is not ours only with `force`."""
-    originals = {_identity(photo) for photo in photos}
+    originals = {identity(photo) for photo in photos}
     for target in targets:
         if not os.path.lexists(target):
             continue
-        if _identity(target) in originals or (target.exists() and not target.is_file()):
-            raise UsageError(f"{target}: already exists and will not be overwritten", hint="give another place")
+        problem = f"{target}: already exists and will not be overwritten"
+        if identity(target) in originals or (target.exists() and not target.is_file()):
+            raise UsageError(problem, hint="give another place")
         if not force and not _is_ours(target):
-            raise UsageError(
-                f"{target}: already exists and will not be overwritten",
-                hint="another name, or --force to replace it",
-            )
-
-
-def _identity(path: str | Path) -> object:
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except (OSError, ValueError):  # not there, or no file name at all
-        return os.path.abspath(path)  # noqa: PTH100
-    return status.st_dev, status.st_ino
+            raise UsageError(problem, hint="another name, or --force to replace it")
 
 
 def _is_ours(target: Path) -> bool:

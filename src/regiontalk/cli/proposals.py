@@ -9,7 +9,7 @@ import click
 
 from regiontalk import loading
 from regiontalk.cli import console, options
-from regiontalk.cli.region_sources import EDGE_BOXES, MOST_BOXES, EdgeBoxesSource, edge_model_option
+from regiontalk.cli.region_sources import EDGE_BOXES, MOST_BOXES, edge_boxes, edge_model_option
 from regiontalk.data.dataset_model import DatasetModel
 from regiontalk.data.records import Dataset, Record, open_split
 from regiontalk.data.region_files import ScoredBoxes, region_line
@@ -66,7 +66,7 @@ def _finder(
     source: str, dataset: Dataset, count: int, edge_model: Path | None, device: str
 ) -> tuple[str, Callable[[Record], ScoredBoxes]]:
     if source == EDGE_BOXES:
-        boxes = EdgeBoxesSource(edge_model, count)
-        return boxes.name, lambda record: boxes(record, dataset.read_photo(record))
+        name, boxes_of = edge_boxes(edge_model, count)
+        return name, lambda record: boxes_of(record, dataset.read_photo(record))
     asked = DatasetModel(options.load_model(loading.place_of(source), device), dataset)
     return asked.model.runtime.info.name, lambda record: asked.proposals(record, count)

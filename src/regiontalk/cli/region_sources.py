@@ -24,26 +24,24 @@ edge_model_option = click.option(
 )
 
 
-class EdgeBoxesSource:
-    """EdgeBoxes of a record's photo, in the record's pixels."""
+def edge_boxes(edge_model: Path | None, count: int = MOST_BOXES) -> tuple[str, FindRegions]:
+    """Their name for the record of a run, and what finds them in a record's photo, in the record's pixels."""
+    console.need("edgeboxes", "EdgeBoxes", "cv2")
+    from regiontalk.data.edge_boxes import EdgeBoxes
 
-    def __init__(self, edge_model: Path | None, count: int = MOST_BOXES) -> None:
-        console.need("edgeboxes", "EdgeBoxes", "cv2")
-        from regiontalk.data.edge_boxes import EdgeBoxes
+    finder = EdgeBoxes(count, edge_model)
 
-        self.finder = EdgeBoxes(count, edge_model)
-        self.name = self.finder.name
-
-    def __call__(self, record: Record, source: PhotoSource) -> ScoredBoxes:
+    def find(record: Record, source: PhotoSource) -> ScoredBoxes:
         photo = images.open_photo(source)
-        return scaled(self.finder.find(photo), record.width / photo.width, record.height / photo.height)
+        return scaled(finder.find(photo), record.width / photo.width, record.height / photo.height)
+
+    return finder.name, find
 
 
 def region_source(regions: str, dataset: Dataset, edge_model: Path | None) -> tuple[str, FindRegions]:
-    """What `--regions edgeboxes` or `--regions FILE` means, and its name for the record of a run."""
+    """The same for `--regions edgeboxes` or `--regions FILE`."""
     if regions == EDGE_BOXES:
-        found = EdgeBoxesSource(edge_model)
-        return found.name, found
+        return edge_boxes(edge_model)
     if edge_model is not None:
         raise UsageError("--edge-model is for edgeboxes")
     file = Path(regions)

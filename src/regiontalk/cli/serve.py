@@ -11,13 +11,13 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.index import check_one_place, place_option, store_option
-from regiontalk.cli.options import MODEL, Decorated, check_folder, finite, max_megapixels_option
+from regiontalk.cli.options import MODEL, Decorated, Number, check_folder, max_megapixels_option
 from regiontalk.errors import UsageError
 
 
 def _limit_option(name: str, field: str, most: float, default: float, help: str) -> Callable[[Decorated], Decorated]:
-    kind = click.FloatRange(0, most, min_open=True)
-    return click.option(name, field, type=kind, callback=finite, default=default, show_default=True, help=help)
+    kind = Number(0, most, min_open=True)
+    return click.option(name, field, type=kind, default=default, show_default=True, help=help)
 
 
 @click.command()

@@ -23,7 +23,8 @@ from regiontalk import boxes, drawing
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.evaluation.files import PredictedSentence, Predictions, Problems, Size, read_objects, read_predictions
 from regiontalk.files import json_file, new_folder, read_json, replacing
-from regiontalk.page import fill_template, jpeg_base64, json_for_html, reduced
+from regiontalk.images import reduced
+from regiontalk.page import fill_template, jpeg_base64, json_for_html
 from regiontalk.typed import to_dataclass
 from regiontalk.types import BoxXYXY, ImageRegions, Region, Shown
 

@@ -17,7 +17,8 @@ from regiontalk.evaluation.dense_ap import DenseEvaluation, DenseResult
 from regiontalk.evaluation.matching import boxes_of
 from regiontalk.evaluation.reference_scores import label
 from regiontalk.files import replacing
-from regiontalk.page import jpeg_base64, reduced
+from regiontalk.images import reduced
+from regiontalk.page import jpeg_base64
 from regiontalk.types import ImageRegions, Region
 
 EXAMPLES = 4  # best and as many worst
