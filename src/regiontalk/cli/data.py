@@ -242,7 +242,19 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @options.workers_option
 @options.json_option
 @options.quiet_option
-def codes(*, dataset: Path, out: Path, workers: int, as_json: bool, quiet: bool, **origin: Any) -> None:
+def codes(
+    *,
+    dataset: Path,
+    out: Path,
+    model: Path,
+    surroundings: bool,
+    on_truths: bool,
+    split: str | None,
+    size: int | None,
+    workers: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Compute region codes, which heads are trained on.
 
     OUT is an .npz file with the 19 best regions of every photo of DATASET and the whole photo: boxes, scores, codes.
@@ -253,7 +265,7 @@ def codes(*, dataset: Path, out: Path, workers: int, as_json: bool, quiet: bool,
     def track(numbers: Iterable[int], total: int) -> Iterator[int]:
         return console.track(numbers, f"Computing codes of {dataset}", total, quiet)
 
-    coded = compute_codes(Origin(dataset=dataset, **origin), out, workers, track)
+    coded = compute_codes(Origin(model, dataset, split, surroundings, on_truths, size), out, workers, track)
     found = {"photos": len(coded), "regions": int(coded.counts.sum()) - len(coded), "code": coded.codes.shape[2]}
     _print_description(str(out), found, as_json)
 
@@ -269,7 +281,19 @@ def codes(*, dataset: Path, out: Path, workers: int, as_json: bool, quiet: bool,
 @options.one_split_option
 @options.json_option
 @options.quiet_option
-def snippets(*, dataset: Path, out: Path, split: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
+def snippets(
+    *,
+    dataset: Path,
+    codes: Path,
+    out: Path,
+    alignment: Path,
+    beta: float,
+    place_weight: float,
+    sentence_net: Path | None,
+    split: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Cut sentences into snippets about regions, which the multimodal RNN learns (K&FF section 3.1.4).
 
     CODES are the region codes of DATASET. OUT is a file of JSON lines, for data.snippets in a recipe.
@@ -280,7 +304,7 @@ def snippets(*, dataset: Path, out: Path, split: str | None, as_json: bool, quie
     from regiontalk.training.heads.snippets import find_snippets
 
     records = Dataset(dataset, split)
-    found = find_snippets(records, **options)
+    found = find_snippets(records, codes, alignment, beta, place_weight, sentence_net)
     count = write_snippets(out, console.track(found, f"Aligning {dataset}", len(records), quiet))
     _print_description(str(out), {"photos": len(records), "snippets": count}, as_json)
 
