@@ -63,14 +63,14 @@ class Meteor:
 
         hypotheses = [hypothesis for hypothesis, _ in pairs]
         references = list(chain.from_iterable(others for _, others in pairs))
-        texts = dict.fromkeys(chain(hypotheses, references))
-        sentences, numbers = self._lexicon.sentences(list(texts))
-        number_of = dict(zip(texts, numbers.tolist(), strict=True)).__getitem__
+        texts = list(dict.fromkeys(chain(hypotheses, references)))
+        number_of = {text: number for number, text in enumerate(texts)}
         questions = Questions(
-            np.array([*map(number_of, hypotheses)]),
-            np.array([*map(number_of, references)]),
+            np.array([number_of[text] for text in hypotheses]),
+            np.array([number_of[text] for text in references]),
             np.cumsum([0, *(len(others) for _, others in pairs)]),
         )
+        sentences = self._lexicon.sentences(texts)
         return evaluate_segments(questions, sentences, self._lexicon.words(), self._paraphrases)
 
 
