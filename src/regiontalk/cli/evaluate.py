@@ -183,19 +183,20 @@ def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measure
 def _sentence_scorer(
     without: str | None, workers: int | None, measurement: Measurement
 ) -> AbstractContextManager[SentenceScorer]:
-    from regiontalk.evaluation.language import UnigramF1
-    from regiontalk.evaluation.scoring_pool import open_meteor
-
     if without is None:
+        from regiontalk.evaluation.scoring_pool import open_meteor
+
         return open_meteor(workers or os.cpu_count() or 1, measurement.message)
+    from regiontalk.evaluation.language import UnigramF1
+
     measurement.message("without METEOR: captions are scored by unigram F1; do not compare with published figures")
     return nullcontext(UnigramF1())
 
 
 def _corpus_scorer(without: str | None, measurement: Measurement) -> AbstractContextManager[CorpusScorer | None]:
-    from regiontalk.evaluation.scoring_pool import open_meteor
-
     if without is None:
+        from regiontalk.evaluation.scoring_pool import open_meteor
+
         return open_meteor(notify=measurement.message)
     measurement.message("without METEOR: only the other figures")
     return nullcontext(None)
