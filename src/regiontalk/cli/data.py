@@ -14,7 +14,6 @@ from regiontalk.cli import console, options, proposals
 from regiontalk.data import joining, merging, prepare, statistics
 from regiontalk.data.checking import Checker, Problem
 from regiontalk.data.records import SPLITS
-from regiontalk.data.writing import new_dataset
 from regiontalk.errors import DataError, one_line
 from regiontalk.files import replacing
 
@@ -329,9 +328,7 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
     """Draw scenes of coloured shapes, to try out training without photos."""
     from regiontalk.data.drawn import write_scenes
 
-    with new_dataset(out, force) as folder:
-        description = write_scenes(folder, train, dev, seed, size, shapes)
-    _print_description(str(out), description, as_json)
+    _print_description(str(out), write_scenes(out, train, dev, seed, size, shapes, force), as_json)
 
 
 @command.command()
