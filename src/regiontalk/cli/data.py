@@ -132,7 +132,7 @@ def _broken(problems: list[Problem]) -> int:
 def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool) -> None:
     """Count images, regions, sentences and words."""
     track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
-    counted = statistics.count_dataset(dataset, split, track).to_dict()
+    counted = statistics.count_dataset(dataset, split, track)
     if output is not None:
         _write_sheet(dataset, split, output)
     _print_description(str(dataset), counted, as_json)
