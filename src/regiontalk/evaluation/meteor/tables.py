@@ -131,8 +131,6 @@ class Tables:
         """The first known word that WordNet's rules of detachment lead to; empty if there is none."""
         if word.endswith("ss") or len(word) <= 2:
             return word
-        if not word.endswith(_DETACHED):
-            return ""
         for suffix, ending in _DETACHMENT:
             if word.endswith(suffix) and (base := word.removesuffix(suffix) + ending) in self._synonym_words:
                 return base
@@ -146,7 +144,6 @@ class Tables:
 # WordNet's endings, each with what takes its place
 _ENDINGS = "s: ses:s xes:x zes:z ches:ch shes:sh men:man ies:y es:e es: ed:e ed: ing:e ing: er: est: er:e est:e"
 _DETACHMENT = [rule.split(":") for rule in _ENDINGS.split()]
-_DETACHED = tuple({suffix for suffix, _ in _DETACHMENT})
 
 
 def _read_cache(path: Path) -> Arrays:
