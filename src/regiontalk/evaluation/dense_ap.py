@@ -27,7 +27,7 @@ from regiontalk.evaluation.average_precision import (
     mean_strict,
 )
 from regiontalk.evaluation.box_format import ENOUGH, BoxCheck
-from regiontalk.evaluation.language import SentenceScorer, TreebankWords, metric_name, score_once
+from regiontalk.evaluation.language import SentenceScorer, TreebankWords, score_once
 from regiontalk.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.evaluation.reference_scores import measure_references
 from regiontalk.types import ImageRegions
@@ -141,7 +141,7 @@ class DenseEvaluation:
         pool = self.pool()
         ap = curves(pool, self.rules).mean(axis=2)
         return DenseResult(
-            metric=metric_name(self.scorer),
+            metric=self.scorer.metric,
             protocol=self.rules.title,
             images=len(self.truths),
             truths=pool.truths,
