@@ -125,7 +125,10 @@ class DenseEvaluation:
         if image.path in self.matched:
             raise DataError(f"two predictions for {image.path}")
         if self.check is not None:
-            self._check_boxes(self.check, image, truth)
+            before = self.check.seen
+            self.check.add(boxes_of(image.regions), truth.width, truth.height)
+            if before < ENOUGH <= self.check.seen:
+                self.check.verdict()
         matched = match(truth, image.regions, self.rules.plus_one, self.rules.last_truth_slip)
         self.matched[image.path] = matched
         self.waiting.append(matched)
@@ -171,12 +174,6 @@ class DenseEvaluation:
                 pool = Pool(matched.overlaps, matched.language, len(truth.references))
                 out[path] = float(curves(pool, self.rules)[:, 1:].mean())
         return out
-
-    def _check_boxes(self, check: BoxCheck, image: ImageRegions, truth: TruthImage) -> None:
-        before = check.seen
-        check.add(boxes_of(image.regions), truth.width, truth.height)
-        if before < ENOUGH <= check.seen:
-            check.verdict()
 
     def _score_waiting(self) -> None:
         """Language scores of the batch: against the claimed truth, and against the image's bag."""
