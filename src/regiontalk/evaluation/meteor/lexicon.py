@@ -8,7 +8,9 @@ from itertools import chain
 
 import numpy as np
 
-from regiontalk.errors import MissingExtra
+# Not `snowballstemmer.stemmer`, which takes another implementation where there is one.
+from snowballstemmer.english_stemmer import EnglishStemmer
+
 from regiontalk.evaluation.meteor.arrays import Sentences, Words
 from regiontalk.evaluation.meteor.normalize import normalize
 from regiontalk.evaluation.meteor.tables import Tables
@@ -18,13 +20,6 @@ class Lexicon:
     """Numbers words; grows with the words it meets."""
 
     def __init__(self, tables: Tables) -> None:
-        try:
-            # Not `snowballstemmer.stemmer`, which takes another implementation where there is one.
-            from snowballstemmer.english_stemmer import EnglishStemmer
-        except ImportError as error:
-            raise MissingExtra(
-                "METEOR's stemmer (package snowballstemmer) is not installed", extra="evaluate"
-            ) from error
         self._stem: Callable[[str], str] = EnglishStemmer().stemWord
         self._tables = tables
         self._numbers: dict[str, int] = {}
