@@ -56,12 +56,7 @@ class TreebankWords:
         self.scorer, self.metric = scorer, scorer.metric
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        asked = list(pairs)
-        references: dict[int, list[str]] = {}
-        for _, more in asked:  # many sentences may share one sequence of references
-            if id(more) not in references:
-                references[id(more)] = [_words(one) for one in more]
-        return self.scorer.scores([(_words(sentence), references[id(more)]) for sentence, more in asked])
+        return self.scorer.scores([(_words(sentence), [_words(one) for one in more]) for sentence, more in pairs])
 
 
 def _words(sentence: str) -> str:
