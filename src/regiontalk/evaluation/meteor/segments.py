@@ -87,7 +87,7 @@ def find_matches(
     own = _part(sentences.words, sentences.first_word, hypothesis)
     others = _part(sentences.words, sentences.first_word, reference)
     table, count = _match_words(np.empty((64, 5), np.int64), 0, EXACT, own, others, words)
-    if len(own) != len(others) or (words.key[own] != words.key[others]).any():
+    if not np.array_equal(words.key[own], words.key[others]):
         table, count = _match_words(table, count, STEM, own, others, words)
         table, count = _match_words(table, count, SYNONYM, own, others, words)
         # A pair that the paraphrase table holds in both directions is listed twice, as in the jar, and so counts as
