@@ -220,14 +220,19 @@ def align(table: Integers, hypothesis_length: int, reference_length: int) -> Int
 @compiled
 def _without_rivals(table: Integers, hypothesis_length: int, reference_length: int) -> NDArray[np.bool_]:
     """The matches that share no word with another one."""
-    uses, other_uses = np.zeros(hypothesis_length, np.int64), np.zeros(reference_length, np.int64)
-    for match in table:
-        uses[match[_PLACE] : match[_PLACE] + match[_EXTENT]] += 1
-        other_uses[match[_START] : match[_START] + match[_LENGTH]] += 1
+    uses = np.zeros((2, max(reference_length, hypothesis_length)), np.int64)
+    for row in range(len(table)):
+        for word in range(table[row, _START], table[row, _START] + table[row, _LENGTH]):
+            uses[0, word] += 1
+        for word in range(table[row, _PLACE], table[row, _PLACE] + table[row, _EXTENT]):
+            uses[1, word] += 1
     alone = np.empty(len(table), np.bool_)
-    for row, match in enumerate(table):
-        most = uses[match[_PLACE] : match[_PLACE] + match[_EXTENT]].max()
-        alone[row] = most == 1 and other_uses[match[_START] : match[_START] + match[_LENGTH]].max() == 1
+    for row in range(len(table)):
+        alone[row] = True
+        for word in range(table[row, _START], table[row, _START] + table[row, _LENGTH]):
+            alone[row] &= uses[0, word] == 1
+        for word in range(table[row, _PLACE], table[row, _PLACE] + table[row, _EXTENT]):
+            alone[row] &= uses[1, word] == 1
     return alone
 
 
