@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
+EXACT, STEM, SYNONYM, PARAPHRASE = range(4)  # the matchers
+START, LENGTH, PLACE, EXTENT, MATCHER = range(5)  # the columns of a table of matches
+
 
 class Words(NamedTuple):
     """What is known of each word. `key` and `stem_key`: Java's hashes; `node`: in the trie of phrases, or -1; a word's
@@ -53,8 +56,25 @@ class Phrases(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """Hypotheses and the references of each, by the numbers of the sentences."""
+    """Hypotheses and the references of each, by the numbers of the sentences. A pair is one of the references."""
 
     hypotheses: Integers
     references: Integers
     first_reference: Integers
+
+
+class Matches(NamedTuple):
+    """The matches of each pair.
+
+    A row: start and length in the reference, start and length in the hypothesis, matcher.
+    """
+
+    table: Integers
+    first_match: Integers
+
+
+class Alignments(NamedTuple):
+    """The rows of the table of matches that each pair's alignment takes, by their start in the reference."""
+
+    rows: Integers
+    first_row: Integers

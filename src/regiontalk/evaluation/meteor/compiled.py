@@ -1,8 +1,9 @@
 """What METEOR's inner loops are compiled by: numba, of the `evaluate` extra.
 
 numba keeps the machine code beside the module (or, where that cannot be written, in the user's cache folder) until
-the module's own file changes. It does not notice changes in other files, so compiled functions use nothing of other
-modules.
+the module's own file changes. It does not notice changes in other files. So compiled functions call none of
+other modules, and take nothing from them but the constants of `arrays`: after a change there, delete the
+`__pycache__` folder.
 """
 
 from __future__ import annotations

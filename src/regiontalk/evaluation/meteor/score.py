@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import UsageError
+from regiontalk.evaluation.meteor.aligner import align
 from regiontalk.evaluation.meteor.arrays import Integers, Questions
 from regiontalk.evaluation.meteor.lexicon import Lexicon
+from regiontalk.evaluation.meteor.matching import find_matches
 from regiontalk.evaluation.meteor.phrases import find_phrases
-from regiontalk.evaluation.meteor.segments import best_references, corpus_score
+from regiontalk.evaluation.meteor.statistics import best_references, corpus_score
 from regiontalk.evaluation.meteor.tables import Notify, Tables
 
 AT_ONCE = 10_000  # pairs of sentences: enough to hide what a call costs, and little memory
@@ -70,7 +72,11 @@ class Meteor:
         )
         sentences, words = self._lexicon.sentences(texts), self._lexicon.words()
         phrases = find_phrases(sentences, words, self._paraphrases)
-        return best_references(questions, sentences, words, phrases, self._paraphrases)
+        matches = find_matches(questions, sentences, words, phrases, self._paraphrases)
+        lengths = np.diff(sentences.first_word)
+        hypothesis_lengths = np.repeat(lengths[questions.hypotheses], np.diff(questions.first_reference))
+        alignments = align(matches, hypothesis_lengths, lengths[questions.references])
+        return best_references(questions, matches, alignments, sentences, words)
 
 
 def _portions(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
