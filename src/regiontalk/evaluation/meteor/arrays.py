@@ -18,8 +18,7 @@ START, LENGTH, PLACE, EXTENT, MATCHER = range(5)  # the columns of a table of ma
 
 
 class Words(NamedTuple):
-    """What is known of each word. `key` and `stem_key`: Java's hashes; `node`: in the trie of phrases, or -1; a word's
-    `synsets` rise."""
+    """What is known of each word. `key` and `stem_key`: Java's hashes; `node`: in the trie of phrases, or -1."""
 
     key: Integers
     stem_key: Integers

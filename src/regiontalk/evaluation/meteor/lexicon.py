@@ -58,7 +58,7 @@ class Lexicon:
         self._stem_keys.append(self._keys[-1] if stemmed == word else java_hash(stemmed))
         self._nodes.append(self._tables.phrase_word(word))
         self._is_function_word.append(word in self._tables.function_words)
-        self._synsets.extend(sorted(self._tables.synsets(word)))
+        self._synsets.extend(self._tables.synsets(word))
         self._first_synset.append(len(self._synsets))
         number = self._numbers[word] = len(self._numbers)
         return number

@@ -33,20 +33,32 @@ def find_matches(
     questions: Questions, sentences: Sentences, words: Words, phrases: Phrases, paraphrases: Paraphrases
 ) -> Matches:
     """All matches of every hypothesis with each of its references. Equal sentences match exactly only."""
-    first_reference, first_word = questions.first_reference, sentences.first_word
+    first_reference, references = questions.first_reference, questions.references
+    first_word = sentences.first_word
+    all_keys, all_stem_keys = words.key[sentences.words], words.stem_key[sentences.words]
     table, count = np.empty((1024, 5), np.int64), 0
-    first_match = np.zeros(len(questions.references) + 1, np.int64)
+    first_match = np.zeros(len(references) + 1, np.int64)
     for question in range(len(questions.hypotheses)):
         hypothesis = questions.hypotheses[question]
-        own = _part(sentences.words, first_word, hypothesis)
+        keys, stem_keys = _part(all_keys, first_word, hypothesis), _part(all_stem_keys, first_word, hypothesis)
+        every = np.arange(len(keys))
+        synsets, owners = _synsets_of(_part(sentences.words, first_word, hypothesis), words)
+        key_index, stem_index, synset_index = _index(keys), _index(stem_keys), _index(synsets)
         phrase_index = _index(_part(phrases.node, phrases.first_phrase, hypothesis))
         for number in range(first_reference[question], first_reference[question + 1]):
-            reference = questions.references[number]
-            others = _part(sentences.words, first_word, reference)
-            table, count = _match_words(table, count, EXACT, own, others, words)
-            if not np.array_equal(words.key[own], words.key[others]):
-                table, count = _match_words(table, count, STEM, own, others, words)
-                table, count = _match_words(table, count, SYNONYM, own, others, words)
+            reference = references[number]
+            others = _part(all_keys, first_word, reference)
+            starts = np.arange(len(others))
+            table, count = _match_words(table, count, EXACT, keys, every, key_index, others, starts, keys, others)
+            if not np.array_equal(keys, others):
+                stems = _part(all_stem_keys, first_word, reference)
+                table, count = _match_words(
+                    table, count, STEM, stem_keys, every, stem_index, stems, starts, keys, others
+                )
+                sets, holders = _synsets_of(_part(sentences.words, first_word, reference), words)
+                table, count = _match_words(
+                    table, count, SYNONYM, synsets, owners, synset_index, sets, holders, keys, others
+                )
                 # A pair that the paraphrase table holds in both directions is listed twice, as in the jar, and so
                 # counts as ambiguous.
                 table, count = _match_rewrites(
@@ -63,6 +75,22 @@ def find_matches(
 @compiled
 def _part(values: Integers, first: Integers, owner: int) -> Integers:
     return values[first[owner] : first[owner + 1]]
+
+
+@compiled
+def _synsets_of(own: Integers, words: Words) -> tuple[Integers, Integers]:
+    """The synonym sets of all words of a sentence, and the places of those words."""
+    first_synset, all_synsets = words.first_synset, words.synsets
+    total = 0
+    for word in own:
+        total += first_synset[word + 1] - first_synset[word]
+    synsets, places = np.empty(total, np.int64), np.empty(total, np.int64)
+    entry = 0
+    for place in range(len(own)):
+        for number in range(first_synset[own[place]], first_synset[own[place] + 1]):
+            synsets[entry], places[entry] = all_synsets[number], place
+            entry += 1
+    return synsets, places
 
 
 @compiled
@@ -92,36 +120,31 @@ def _append(
 
 @compiled
 def _match_words(
-    table: Integers, count: int, matcher: int, own: Integers, others: Integers, words: Words
+    table: Integers,
+    count: int,
+    matcher: int,
+    values: Integers,
+    places: Integers,
+    index: Integers,
+    other_values: Integers,
+    starts: Integers,
+    keys: Integers,
+    other_keys: Integers,
 ) -> tuple[Integers, int]:
-    """Words of the hypothesis and the reference that are equal, or have the same stem, or a synonym set in common."""
-    for start in range(len(others)):
-        for place in range(len(own)):
-            one, other = own[place], others[start]
-            if words.key[one] == words.key[other]:
-                matches = matcher == EXACT
-            elif matcher == STEM:
-                matches = words.stem_key[one] == words.stem_key[other]
-            else:
-                matches = matcher == SYNONYM and _are_synonyms(one, other, words)
-            if matches:
+    """Words that share a value: `values` of the hypothesis's words at `places`, `other_values` of the reference's at
+    `starts`. Only the exact matcher takes words that are the same."""
+    shares = np.zeros((len(other_keys), len(keys)), np.bool_)
+    for number in range(len(other_values)):
+        slot = index[other_values[number] & _MASK]
+        while slot != _NONE:
+            if values[slot - _BUCKETS] == other_values[number]:
+                shares[starts[number], places[slot - _BUCKETS]] = True
+            slot = index[slot]
+    for start in range(len(other_keys)):
+        for place in range(len(keys)):
+            if shares[start, place] and (matcher == EXACT or keys[place] != other_keys[start]):
                 table, count = _append(table, count, start, 1, place, 1, matcher)
     return table, count
-
-
-@compiled
-def _are_synonyms(one: int, other: int, words: Words) -> bool:
-    """Whether two words have a synonym set in common; each word's are in rising order."""
-    synsets, first_synset = words.synsets, words.first_synset
-    here, there = first_synset[one], first_synset[other]
-    while here < first_synset[one + 1] and there < first_synset[other + 1]:
-        if synsets[here] == synsets[there]:
-            return True
-        if synsets[here] < synsets[there]:
-            here += 1
-        else:
-            there += 1
-    return False
 
 
 @compiled
