@@ -13,11 +13,12 @@ import pytest
 
 from regiontalk import images
 from regiontalk.data import prepare as module
+from regiontalk.data import writing
 from regiontalk.data.checking import Checker
 from regiontalk.data.prepare import Settings, prepare
 from regiontalk.data.records import Dataset
-from regiontalk.data.writing import AnnotationWriter
 from regiontalk.errors import DataError, RegionTalkError, SkippedInputs, UsageError
+from regiontalk.files import json_line
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -171,14 +172,14 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("failure", [Interrupted(), KeyboardInterrupt(), OSError(28, "No space left on device")])
 @pytest.mark.parametrize("pack", [None, 48])
 def test_a_failure_midway_leaves_nothing(source, tmp_path, monkeypatch, failure, pack):
-    write = AnnotationWriter.write
+    lines = iter([json_line, json_line])
 
-    def fail_on_the_third(self: Any, record: Any) -> None:
-        if self.counts["images"] == 2:
-            raise failure
-        write(self, record)
+    def fail_on_the_third(record: Any) -> bytes:
+        for write in lines:
+            return write(record)
+        raise failure
 
-    monkeypatch.setattr(AnnotationWriter, "write", fail_on_the_third)
+    monkeypatch.setattr(writing, "json_line", fail_on_the_third)
     before = sorted(tmp_path.iterdir())
     expected = RegionTalkError if isinstance(failure, OSError) else type(failure)
     with pytest.raises(expected) as caught:

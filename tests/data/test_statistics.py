@@ -30,7 +30,7 @@ def dataset(tmp_path) -> Path:
 
 
 def test_everything_is_counted(dataset):
-    counted = count_dataset(dataset).to_dict()
+    counted = count_dataset(dataset)
     assert (counted["images"], counted["regions"], counted["sentences"], counted["words"]) == (2, 4, 6, 7)
     assert counted["word_occurrences"] == 15 + 3 + 10
     assert counted["splits"]["test"] == {"images": 1, "regions": 1, "sentences": 1}
@@ -42,7 +42,7 @@ def test_everything_is_counted(dataset):
 
 
 def test_one_split_alone(dataset):
-    counted = count_dataset(dataset, "test").to_dict()
+    counted = count_dataset(dataset, "test")
     assert (counted["images"], counted["words"], counted["vocabulary"]["karpathy"]) == (1, 4, 0)
     with pytest.raises(DataError, match="no image in split dev"):
         count_dataset(dataset, "dev")
@@ -61,7 +61,7 @@ def test_an_empty_data_set_is_an_error(tmp_path):
 
 
 def test_counts_are_json(dataset):
-    assert json.loads(json.dumps(count_dataset(dataset).to_dict()))["images"] == 2
+    assert json.loads(json.dumps(count_dataset(dataset)))["images"] == 2
 
 
 @given(st.lists(st.integers(0, 50), min_size=1))

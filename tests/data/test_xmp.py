@@ -100,7 +100,7 @@ def test_boxes_come_back_to_the_hundredth_of_a_pixel(
     box = (across[0] / 100, down[0] / 100, across[1] / 100, down[1] / 100)
     root = ET.fromstring(xmp.to_xmp("x", [Region(box, score, "a")], (4000, 4000), orientation))
     (item,) = xmp._region_items(root)
-    found = xmp._region(item, (4000, 4000), orientation)
+    found = xmp._region(item, "a", (4000, 4000), orientation)
     assert found.xyxy == box
     assert found.score == pytest.approx(score, abs=1e-5)
 

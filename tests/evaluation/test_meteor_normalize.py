@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regiontalk.evaluation.meteor.normalize import LAST, depends_on_neighbours, depends_on_next, normalize, split
+from regiontalk.evaluation.meteor.normalize import normalize
 
 ABBREVIATIONS = frozenset(["Mr", "vs", "e.g", "A"])
 NUMERIC = frozenset(["No", "pp"])
@@ -59,32 +59,3 @@ def test_any_text_gives_words_without_blanks(text: str) -> None:
 @given(st.lists(st.text("abcXYZ019", min_size=1)))
 def test_plain_words_are_only_lowered(words: list[str]) -> None:
     assert normalize("  ".join(words), ABBREVIATIONS, NUMERIC) == [word.lower() for word in words]
-
-
-@pytest.mark.parametrize(
-    ("token", "neighbours", "following"),
-    [
-        ("", False, False),
-        ("Dog's,", False, False),
-        ("'s", False, False),
-        (",", False, False),
-        ("...", False, False),
-        ("end..", False, False),
-        (".", False, False),
-        ("end.", False, True),
-        (",5", True, False),
-        ("dogs'", True, False),
-        ("`", True, False),
-        ("café", True, False),
-        ("a\tb", True, False),
-    ],
-)
-def test_tokens_that_depend_on_others(token: str, neighbours: bool, following: bool) -> None:
-    assert depends_on_neighbours(token) == neighbours
-    assert depends_on_next(token) == following
-
-
-def test_tokens() -> None:
-    assert split("\n A  dog.\t") == ["A", "", f"dog.{LAST}"]
-    assert split(f"two{LAST} lines") == ["two\r", f"lines{LAST}"]
-    assert split("") == [LAST]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import threading
 from pathlib import Path
 
@@ -157,15 +156,6 @@ def test_a_long_start_is_announced(meteor: Meteor, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(score, "Timer", Impatient)
     Meteor.load(said.append)
     assert [line.split()[0] for line in said] == ["Compiling"]
-
-
-def test_without_numba(meteor: Meteor, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("compiled", "phrases", "matching", "aligner", "statistics", "segments"):
-        monkeypatch.delitem(sys.modules, f"regiontalk.evaluation.meteor.{name}")
-    monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(MissingExtra, match="numba") as raised:
-        Meteor.load()
-    assert "regiontalk[evaluate]" in str(raised.value.hint)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,7 +7,7 @@ import pytest
 
 from regiontalk.errors import MissingExtra
 from regiontalk.evaluation import scoring_pool
-from regiontalk.evaluation.language import Pair, metric_name
+from regiontalk.evaluation.language import Pair
 from regiontalk.evaluation.scoring_pool import MeteorWorkers
 
 PAIRS: list[Pair] = [("a dog runs" + " far" * n, ["the dogs run", "a cat"]) for n in range(50)]
@@ -28,7 +28,7 @@ def test_processes_give_the_same_scores(workers: MeteorWorkers, monkeypatch: pyt
         assert workers.scores(iter(PAIRS)) == alone
         assert workers.scores(PAIRS[:3]) == alone[:3]
     assert len(set(alone)) > 1
-    assert metric_name(workers) == "meteor"
+    assert workers.metric == "meteor"
 
 
 def test_little_work_starts_no_process(workers: MeteorWorkers, monkeypatch: pytest.MonkeyPatch) -> None:

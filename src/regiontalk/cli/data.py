@@ -14,7 +14,6 @@ from regiontalk.cli import console, options, proposals
 from regiontalk.data import joining, merging, prepare, statistics
 from regiontalk.data.checking import Checker
 from regiontalk.data.records import SPLITS
-from regiontalk.data.writing import new_dataset
 from regiontalk.errors import DataError, one_line
 from regiontalk.files import replacing
 
@@ -130,7 +129,7 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
 def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool) -> None:
     """Count images, regions, sentences and words."""
     track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
-    counted = statistics.count_dataset(dataset, split, track).to_dict()
+    counted = statistics.count_dataset(dataset, split, track)
     if output is not None:
         from regiontalk.data.samples import sample_sheet
 
@@ -322,9 +321,7 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
     """Draw scenes of coloured shapes, to try out training without photos."""
     from regiontalk.data.drawn import write_scenes
 
-    with new_dataset(out, force) as folder:
-        description = write_scenes(folder, train, dev, seed, size, shapes)
-    _print_description(str(out), description, as_json)
+    _print_description(str(out), write_scenes(out, train, dev, seed, size, shapes, force), as_json)
 
 
 @command.command()

@@ -72,19 +72,15 @@ class Checker:
 
     def _photo_problems(self, record: Record) -> Iterator[str]:
         try:
-            size = self._photo_size(record)
+            stored = self._shards.photo(record)
+            if self.quick and (isinstance(stored, bytes) or stored.is_file()):
+                return
+            width, height = images.Photo(stored).size
         except InputError as error:
             yield error.message
             return
-        if size is not None and size != (record.width, record.height):
-            yield f"the photo has {size[0]}×{size[1]} pixels, the record says {record.width}×{record.height}"
-
-    def _photo_size(self, record: Record) -> tuple[int, int] | None:
-        """The size of the decoded photo; None with `quick`, if the photo exists."""
-        stored = self._shards.photo(record)
-        if self.quick and (isinstance(stored, bytes) or stored.is_file()):
-            return None
-        return images.Photo(stored).size
+        if (width, height) != (record.width, record.height):
+            yield f"the photo has {width}×{height} pixels, the record says {record.width}×{record.height}"
 
 
 def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:

@@ -169,18 +169,14 @@ FORMAT = Format(read, ("", "images", ".."))
 def _files(source: Source) -> dict[str, list[Path]]:
     """The files of every part; a single file is one part."""
     if source.path.is_file():
-        return {_part_name(source.path): [source.path]}
+        match = _PART.fullmatch(source.path.name)
+        return {match["part"] if match else "": [source.path]}
     inner = source.path / "annotations"
     folder = inner if inner.is_dir() else source.path
     files: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.json")):
-        if _PART.fullmatch(path.name):
-            files.setdefault(_part_name(path), []).append(path)
+        if match := _PART.fullmatch(path.name):
+            files.setdefault(match["part"], []).append(path)
     if not files:
         raise DataError(f"{folder}: neither captions_*.json nor instances_*.json", hint="or give one file")
     return files
-
-
-def _part_name(path: Path) -> str:
-    match = _PART.fullmatch(path.name)
-    return match["part"] if match else ""

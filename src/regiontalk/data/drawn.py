@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from PIL import Image, ImageDraw
 from regiontalk import boxes
 from regiontalk.data.packing import add_member
 from regiontalk.data.records import Record, TrueRegion
-from regiontalk.data.writing import AnnotationWriter, write_description
+from regiontalk.data.writing import write_dataset
 from regiontalk.images import encode
 from regiontalk.types import BoxXYXY
 
@@ -43,25 +44,25 @@ def draw_scene(
 
 
 def write_scenes(
-    out: Path, train: int, dev: int, seed: int = 0, long_side: int = 128, shapes: int = 3
+    out: Path, train: int, dev: int, seed: int = 0, long_side: int = 128, shapes: int = 3, force: bool = False
 ) -> dict[str, Any]:
     """A data set of drawn scenes in one tar shard, the same bytes for the same seed; returns its description."""
-    out.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
-    with tarfile.open(out / SHARD, "w") as tar, AnnotationWriter(out, out) as writer:
-        for number in range(train + dev):
-            height = int(random.integers(long_side * 2 // 3, long_side + 1))
-            width, height = (long_side, height) if random.random() < 0.5 else (height, long_side)
-            picture, regions = draw_scene(random, width, height, shapes)
-            name = f"scene-{number:05d}.png"
-            add_member(tar, name, encode(picture, "PNG"))
-            split = "train" if number < train else "dev"
-            sentence = " and ".join(region.phrase for region in regions)
-            writer.write(Record(name, width, height, split, SHARD, (sentence,), tuple(regions)))
-    settings = {"seed": seed, "long_side": long_side, "shapes": shapes}
-    description = {"source": "drawn", "settings": settings} | writer.counts.to_dict()
-    write_description(out, description)
-    return description
+
+    def scenes(folder: Path) -> Iterator[Record]:
+        with tarfile.open(folder / SHARD, "w") as tar:
+            for number in range(train + dev):
+                height = int(random.integers(long_side * 2 // 3, long_side + 1))
+                width, height = (long_side, height) if random.random() < 0.5 else (height, long_side)
+                picture, regions = draw_scene(random, width, height, shapes)
+                name = f"scene-{number:05d}.png"
+                add_member(tar, name, encode(picture, "PNG"))
+                split = "train" if number < train else "dev"
+                sentence = " and ".join(region.phrase for region in regions)
+                yield Record(name, width, height, split, SHARD, (sentence,), tuple(regions))
+
+    how = {"source": "drawn", "settings": {"seed": seed, "long_side": long_side, "shapes": shapes}}
+    return write_dataset(out, force, None, how, scenes)
 
 
 def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: BoxXYXY, colour: tuple[int, int, int]) -> None:

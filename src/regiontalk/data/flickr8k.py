@@ -21,7 +21,8 @@ _LINE = re.compile(r"(?P<image>[^#\t]+?\.jpg)(?:\.\d+)?#(?P<number>\d+)\t(?P<sen
 
 
 def read(source: Source) -> Iterator[Item]:
-    path = source.path if source.path.is_file() else _in_text_folder(source.path, TOKENS)
+    places = (source.path / "Flickr8k_text" / TOKENS, source.path / TOKENS)
+    path = source.path if source.path.is_file() else next(filter(Path.exists, places), places[-1])
     lists = {split: path.with_name(f"Flickr_8k.{split}Images.txt") for split in SPLITS}
     source = source.with_lists(read_split_lists(lists))
     for image, (line, sentences) in _read_tokens(path).items():
@@ -36,11 +37,6 @@ FORMAT = Format(read, PHOTO_FOLDERS)
 def flickr_id(image: str) -> str:
     """Flickr's number of a photo: 1000268201_693b08cb0e.jpg is 1000268201.jpg in Flickr30k."""
     return Path(image).stem.partition("_")[0]
-
-
-def _in_text_folder(folder: Path, name: str) -> Path:
-    inner = folder / "Flickr8k_text" / name
-    return inner if inner.exists() else folder / name
 
 
 def _read_tokens(path: Path) -> dict[str, tuple[int, tuple[str, ...]]]:

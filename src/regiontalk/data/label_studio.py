@@ -95,10 +95,8 @@ def photo_name(address: str) -> str:
 def _chosen(answers: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
     """The results of the annotation (or prediction) that counts; none where all were cancelled."""
     valid = [as_object(one) for one in answers if not one.get("was_cancelled")]
-    chosen: Mapping[str, Any] = {"result": ()}
-    for one in sorted(valid, key=lambda one: (bool(one.get("ground_truth")), str(one.get("updated_at", "")))):
-        chosen = one
-    results: Sequence[Any] = chosen["result"]
+    ranked = sorted(valid, key=lambda one: (bool(one.get("ground_truth")), str(one.get("updated_at", ""))))
+    results: Sequence[Any] = ranked[-1]["result"] if ranked else ()
     return results
 
 

@@ -13,15 +13,7 @@ from regiontalk.vocabulary import word_set
 
 LONGEST = 4  # words of a name
 ANIMALS = word_set("bird cat dog horse sheep cow elephant bear zebra giraffe")
-_IRREGULAR = {
-    "men": "man",
-    "women": "woman",
-    "children": "child",
-    "mice": "mouse",
-    "geese": "goose",
-    "calves": "calf",
-    "oxen": "ox",
-}
+_IRREGULAR = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
 
 
 @dataclass(frozen=True)

@@ -45,20 +45,26 @@ class Packer:
             photo = Image.fromarray(resized.pixels)
         name = self._names.take(PurePosixPath(record.image).stem, ".jpg")
         shard = self._store(name, images.encode(photo, "JPEG", quality=JPEG_QUALITY))
-        return _scaled(replace(record, image=name, shard=shard), photo.width, photo.height)
+        x, y = photo.width / record.width, photo.height / record.height
+        return replace(
+            record,
+            image=name,
+            shard=shard,
+            width=photo.width,
+            height=photo.height,
+            original_width=record.original_width or record.width,
+            original_height=record.original_height or record.height,
+            regions=tuple(scale_region(region, x, y) for region in record.regions),
+        )
 
     def _store(self, name: str, data: bytes) -> str:
         if self._tar is None or self._tar.offset > SHARD_BYTES:
-            self._next_shard()
-        assert self._tar is not None
+            self.close()
+            path = self.folder / f"images-{self._shards:05d}.tar"
+            self._tar = tarfile.open(path, "w", format=tarfile.GNU_FORMAT)  # noqa: SIM115  (closed by close)
+            self._shards += 1
         add_member(self._tar, name, data)
         return Path(str(self._tar.name)).name
-
-    def _next_shard(self) -> None:
-        self.close()
-        path = self.folder / f"images-{self._shards:05d}.tar"
-        self._tar = tarfile.open(path, "w", format=tarfile.GNU_FORMAT)  # noqa: SIM115  (closed by close)
-        self._shards += 1
 
     def close(self) -> None:
         if self._tar is not None:
@@ -80,17 +86,3 @@ def add_member(tar: tarfile.TarFile, name: str, data: bytes) -> None:
     entry = tarfile.TarInfo(name)  # its defaults: no owner, time 0, mode 0o644
     entry.size = len(data)
     tar.addfile(entry, io.BytesIO(data))
-
-
-def _scaled(record: Record, width: int, height: int) -> Record:
-    """The record of the photo resized to `width` × `height`."""
-    x, y = width / record.width, height / record.height
-    regions = tuple(scale_region(region, x, y) for region in record.regions)
-    return replace(
-        record,
-        width=width,
-        height=height,
-        original_width=record.original_width or record.width,
-        original_height=record.original_height or record.height,
-        regions=regions,
-    )

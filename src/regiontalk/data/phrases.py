@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from regiontalk.data.noun_phrases import MOST_WORDS, NounPhrase, noun_phrase_bet
 from regiontalk.data.object_names import ANIMALS, object_names
 from regiontalk.data.parse_tree import PARSER, Parser, Sentence, Token, Tree
 from regiontalk.data.records import Record, TrueRegion, stream_records
-from regiontalk.data.writing import write_dataset
+from regiontalk.data.writing import Counts, write_dataset
 from regiontalk.errors import DataError
 
 DERIVED = "derived"
@@ -28,24 +28,6 @@ PAIRS = frozenset(("skis", "scissors"))  # plural words for one thing
 UNCOUNTABLE = frozenset(("broccoli", "luggage", "cattle", "people"))
 LONGEST_SENTENCE = 1000  # characters; longer texts are not sentences, and the parser needs much memory for them
 RECORDS_AT_ONCE = 2000  # whose sentences are parsed together
-
-
-@dataclass
-class Report:
-    """Counts: parsed sentences, photos with added phrases, and phrases by their number of words."""
-
-    sentences: int = 0
-    photos: int = 0
-    words: Counter[int] = field(default_factory=Counter)
-
-    def add(self, sentences: int, derived: Sequence[TrueRegion]) -> None:
-        self.sentences += sentences
-        self.photos += bool(derived)
-        self.words.update(len(region.phrase.split()) for region in derived)
-
-    def to_dict(self) -> dict[str, Any]:
-        lengths = {str(words): self.words[words] for words in sorted(self.words)}
-        return {"derived": self.words.total(), "photos_with_derived": self.photos, "derived_of_words": lengths}
 
 
 def add_phrases(
@@ -61,19 +43,25 @@ def add_phrases(
 
     `keep_paths`: relative paths of photos are kept, for an `out` in the same folder as `folder`.
     """
-    report = Report()
+    counts: Counter[str] = Counter()
+    lengths: Counter[int] = Counter()  # words of the added phrases
 
     def with_phrases(_: Path) -> Iterator[Record]:
         for record, trees in _parsed(track(stream_records(folder)), parser, splits):
             derived = place_phrases(record, trees) if trees else []
-            report.add(len(trees), derived)
+            counts.update(sentences=len(trees), photos=bool(derived))
+            lengths.update(len(region.phrase.split()) for region in derived)
             named = record if keep_paths else in_place(record, folder)
             yield replace(named, regions=(*record.regions, *derived))
-        if not report.sentences:
+        if not counts["sentences"]:
             raise DataError(f"{folder}: no record of split {' or '.join(splits)} has sentences")
 
+    def results(_: Counts) -> dict[str, Any]:
+        of_words = {str(words): lengths[words] for words in sorted(lengths)}
+        return {"derived": lengths.total(), "photos_with_derived": counts["photos"], "derived_of_words": of_words}
+
     how = {"source": "phrases", "settings": {"splits": list(splits), "parser": PARSER}}
-    return write_dataset(out, force, folder, how, with_phrases, lambda _: report.to_dict())
+    return write_dataset(out, force, folder, how, with_phrases, results)
 
 
 def _parsed(records: Iterable[Record], parser: Parser, splits: Sequence[str]) -> Iterator[tuple[Record, list[Tree]]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from regiontalk.data import (
     coco,
@@ -85,8 +85,7 @@ class Report:
         }
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """The description in `dataset.json`, and the skipped images one by one."""
 
     description: dict[str, Any]
@@ -113,7 +112,13 @@ def prepare(
         _check_outcome(counts["images"], path, report, settings.strict)
         return report.to_dict()
 
-    how = {"source": format_name, "settings": _settings(form, settings)}
+    used = {
+        "split_file": None if settings.split_file is None else settings.split_file.name,
+        "min_regions": form.min_regions,
+        "max_regions": form.max_regions,
+        "pack": settings.pack,
+    }
+    how = {"source": format_name, "settings": used}
     return Prepared(write_dataset(out, settings.force, path, how, records, results), report.skipped)
 
 
@@ -172,17 +177,15 @@ class RecordMaker:
                 placed = scale_region(region, width, height) if item.fractions else region
                 fitted = clamp_region(placed, width, height)
             except Unusable as problem:
-                self._refuse_or_drop(item.region_place(number), region, str(problem))
+                if self.form.own:
+                    place = item.region_place(number)
+                    raise DataError(f"{place}: {problem}: {list(region.xyxy)} {region.phrase!r}") from problem
+                self.report.dropped[str(problem)] += 1
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{item.region_place(number)}: {error}") from error
             else:
                 self.report.clamped += fitted is not placed
                 yield fitted
-
-    def _refuse_or_drop(self, place: str, region: TrueRegion, problem: str) -> None:
-        if self.form.own:
-            raise DataError(f"{place}: {problem}: {list(region.xyxy)} {region.phrase!r}")
-        self.report.dropped[problem] += 1
 
     def _rule_against(self, regions: tuple[TrueRegion, ...], sentences: tuple[str, ...]) -> str | None:
         if len(regions) < self.form.min_regions:
@@ -210,15 +213,6 @@ def _with_settings(form: Format, settings: Settings) -> Format:
     if low < 0 or (high is not None and high < low):
         raise UsageError(f"no image has at least {low} and at most {high} regions")
     return replace(form, min_regions=low, max_regions=high)
-
-
-def _settings(form: Format, settings: Settings) -> dict[str, Any]:
-    return {
-        "split_file": None if settings.split_file is None else settings.split_file.name,
-        "min_regions": form.min_regions,
-        "max_regions": form.max_regions,
-        "pack": settings.pack,
-    }
 
 
 def _check_outcome(written: int, path: Path, report: Report, strict: bool) -> None:

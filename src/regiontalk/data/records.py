@@ -11,7 +11,7 @@ import os
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -112,6 +112,7 @@ class Dataset:
     def __init__(self, folder: str | Path, split: str | None = None) -> None:
         self.folder = Path(folder)
         self._path = annotations_path(self.folder)
+        self._shards = TarShards(self.folder)
         text = bytearray()
         numbers, starts = [], []
         for number, line in read_lines(self._path):
@@ -138,10 +139,6 @@ class Dataset:
         """The stored bytes of a record's image."""
         stored = self._shards.photo(record)
         return stored if isinstance(stored, bytes) else read_file(stored)
-
-    @cached_property
-    def _shards(self) -> TarShards:
-        return TarShards(self.folder)
 
     def _parse(self, line: bytes, number: int) -> Record:
         return parse_record(line, f"{self._path}, line {number}")

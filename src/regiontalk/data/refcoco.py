@@ -28,7 +28,7 @@ from regiontalk.typed import WithMore, to_dataclass
 from regiontalk.types import BoxXYXY
 
 INSTANCES = "instances.json"
-SPLITS_BY = ("unc", "umd", "google")
+REFERENCES = [f"refs({split_by}).{suffix}" for split_by in ("unc", "umd", "google") for suffix in ("p", "json")]
 FROM_LAST = ("test", "dev", "train")
 _BROKEN = (  # what reading a damaged pickle raises
     *(pickle.UnpicklingError, struct.error, EOFError, ArithmeticError, LookupError),
@@ -86,11 +86,9 @@ FORMAT = Format(read, ("", "train2014", "images", "images/mscoco/images/train201
 
 
 def _find_references(folder: Path) -> Path:
-    for split_by in SPLITS_BY:
-        for suffix in ("p", "json"):
-            path = folder / f"refs({split_by}).{suffix}"
-            if path.exists():
-                return path
+    for name in REFERENCES:
+        if (folder / name).exists():
+            return folder / name
     raise DataError(f"{folder}: no refs(unc).p, refs(umd).p or refs(google).p", hint="or give the file as SOURCE")
 
 

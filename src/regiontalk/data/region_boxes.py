@@ -21,15 +21,13 @@ def clamp_region(region: TrueRegion, width: int, height: int) -> TrueRegion:
     """The region with its boxes clipped to the image; the same object if they are inside."""
     if not region.phrase.strip():
         raise Unusable(NO_PHRASE)
-    x0, y0, x1, y1 = region.xyxy
-    if 0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height and not region.boxes_xyxy:
-        return region
-    if region.boxes_xyxy:
-        return _fit_plural(region, width, height)
-    box = clamp(region.xyxy, width, height)
-    if box is None:
+    boxes = region.boxes_xyxy or (region.xyxy,)
+    clamped = tuple(box for box in (clamp(box, width, height) for box in boxes) if box is not None)
+    if not clamped:
         raise Unusable(NO_AREA)
-    return replace(region, xyxy=box)
+    if clamped == boxes:
+        return region
+    return replace(region, xyxy=union(clamped), boxes_xyxy=clamped if len(clamped) > 1 else ())
 
 
 def clamp(box: BoxXYXY, width: int, height: int) -> BoxXYXY | None:
@@ -47,16 +45,6 @@ def union(boxes_xyxy: Iterable[BoxXYXY]) -> BoxXYXY:
     """The smallest box around several."""
     lefts, tops, rights, bottoms = zip(*boxes_xyxy, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
-
-
-def _fit_plural(region: TrueRegion, width: int, height: int) -> TrueRegion:
-    clamped = (clamp(box, width, height) for box in region.boxes_xyxy)
-    boxes = tuple(box for box in clamped if box is not None)
-    if not boxes:
-        raise Unusable(NO_AREA)
-    if boxes == region.boxes_xyxy:
-        return region
-    return replace(region, xyxy=union(boxes), boxes_xyxy=boxes if len(boxes) > 1 else ())
 
 
 def scale_region(region: TrueRegion, x: float, y: float) -> TrueRegion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -17,75 +17,55 @@ from regiontalk.vocabulary import SMALLEST_COUNT, clean_densecap, clean_karpathy
 MOST_FREQUENT = 20
 
 
-@dataclass
-class Statistics:
-    """The counts so far. Words are counted after K&FF's cleaning."""
-
-    counts: Counts = field(default_factory=Counts)
-    regions_per_image: Counter[int] = field(default_factory=Counter)
-    phrase_words: Counter[int] = field(default_factory=Counter)
-    sentence_words: Counter[int] = field(default_factory=Counter)
-    words: Counter[str] = field(default_factory=Counter)
-    types: Counter[str] = field(default_factory=Counter)
-    training_sentences: Counter[str] = field(default_factory=Counter)
-    training_phrases: Counter[str] = field(default_factory=Counter)
-
-    def add(self, record: Record) -> None:
-        self.counts.add(record)
-        self.regions_per_image[len(record.regions)] += 1
-        for sentence in record.sentences:
-            self._add_text(sentence, self.sentence_words)
-        for region in record.regions:
-            self._add_text(region.phrase, self.phrase_words)
-            self.types[region.type or "none"] += 1
-        if record.split == "train":
-            self._add_training_words(record)
-
-    def _add_text(self, text: str, lengths: Counter[int]) -> None:
-        words = clean_karpathy(text)
-        self.words.update(words)
-        lengths[len(words)] += 1
-
-    def _add_training_words(self, record: Record) -> None:
-        for sentence in record.sentences:
-            self.training_sentences.update(clean_karpathy(sentence))
-        for region in record.regions:
-            self.training_phrases.update(clean_densecap(region.phrase) or ())
-
-    def to_dict(self) -> dict[str, Any]:
-        """`words`: distinct words. `vocabulary`: the size of the papers' vocabularies for the training texts."""
-        counts = self.counts.to_dict()
-        ranked = sorted(self.words.items(), key=lambda item: (-item[1], item[0]))
-        types = sorted(self.types.items(), key=lambda item: (-item[1], item[0]))
-        return {
-            **{name: counts[name] for name in ("images", "regions", "sentences")},
-            "words": len(self.words),
-            "word_occurrences": self.words.total(),
-            "splits": counts["splits"],
-            "regions_per_image": summary(self.regions_per_image),
-            "words_per_phrase": summary(self.phrase_words),
-            "words_per_sentence": summary(self.sentence_words),
-            "types": dict(types),
-            "frequent_words": dict(ranked[:MOST_FREQUENT]),
-            "vocabulary": {
-                "karpathy": frequent(self.training_sentences, SMALLEST_COUNT["karpathy"]),
-                "densecap": frequent(self.training_phrases, SMALLEST_COUNT["densecap"]),
-            },
-        }
-
-
 def count_dataset(
     folder: Path,
     split: str | None = None,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
-) -> Statistics:
-    statistics = Statistics()
+) -> dict[str, Any]:
+    """Counts of a data set or one of its splits. Words are counted after K&FF's cleaning; `words`: distinct ones.
+
+    `vocabulary`: the size of the papers' vocabularies for the training texts.
+    """
+    counts = Counts()
+    regions_per_image, phrase_lengths, sentence_lengths = Counter[int](), Counter[int](), Counter[int]()
+    words, types, karpathy, densecap = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for record in track(stream_records(folder)):
-        if split is None or record.split == split:
-            statistics.add(record)
-    if not statistics.counts["images"]:
+        if split is not None and record.split != split:
+            continue
+        counts.add(record)
+        regions_per_image[len(record.regions)] += 1
+        sentences = [clean_karpathy(sentence) for sentence in record.sentences]
+        phrases = [clean_karpathy(region.phrase) for region in record.regions]
+        sentence_lengths.update(map(len, sentences))
+        phrase_lengths.update(map(len, phrases))
+        words.update(chain.from_iterable(sentences + phrases))
+        types.update(region.type or "none" for region in record.regions)
+        if record.split == "train":
+            karpathy.update(chain.from_iterable(sentences))
+            densecap.update(word for region in record.regions for word in clean_densecap(region.phrase) or ())
+    if not counts["images"]:
         raise DataError(f"{folder}: " + ("an empty data set" if split is None else f"no image in split {split}"))
-    return statistics
+    totals = counts.to_dict()
+    return {
+        **{name: totals[name] for name in ("images", "regions", "sentences")},
+        "words": len(words),
+        "word_occurrences": words.total(),
+        "splits": totals["splits"],
+        "regions_per_image": summary(regions_per_image),
+        "words_per_phrase": summary(phrase_lengths),
+        "words_per_sentence": summary(sentence_lengths),
+        "types": dict(_ranked(types)),
+        "frequent_words": dict(_ranked(words)[:MOST_FREQUENT]),
+        "vocabulary": {
+            "karpathy": frequent(karpathy, SMALLEST_COUNT["karpathy"]),
+            "densecap": frequent(densecap, SMALLEST_COUNT["densecap"]),
+        },
+    }
+
+
+def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    """Most frequent first, equal ones in alphabetical order."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def frequent(words: Counter[str], smallest_count: int) -> int:
@@ -98,9 +78,5 @@ def summary(histogram: Counter[int]) -> dict[str, float] | None:
     if not histogram:
         return None
     numbers = sorted(histogram.elements())
-    return {
-        "min": numbers[0],
-        "median": median(numbers),
-        "mean": round(fmean(numbers), 2),
-        "max": numbers[-1],
-    }
+    mean = round(fmean(numbers), 2)
+    return {"min": numbers[0], "median": median(numbers), "mean": mean, "max": numbers[-1]}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,70 +39,44 @@ class Counts:
         return {name: self[name] for name in names} | {"splits": splits}
 
 
-class AnnotationWriter:
-    """Writes records, one per line, and counts them. `out` is the final path of `folder`."""
-
-    def __init__(self, folder: Path, out: Path) -> None:
-        self.counts = Counts()
-        self._out = out.resolve()
-        self._file = (folder / ANNOTATIONS[0]).open("wb", buffering=1 << 20)
-
-    def write(self, record: Record) -> None:
-        photos = record.shard or record.image
-        if photos.startswith(f"{self._out}{os.sep}"):
-            raise UsageError(f"{self._out}: not replaced, because it has {photos}, which the new data set needs")
-        try:
-            self._file.write(json_line(record.to_dict()))
-        except ValueError as error:  # an infinite number in a field that nothing here reads
-            raise DataError(f"{record.image}: cannot be written as JSON: {error}") from error
-        self.counts.add(record)
-
-    def __enter__(self) -> AnnotationWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def write_description(folder: Path, description: Mapping[str, Any]) -> None:
-    (folder / DESCRIPTION).write_bytes(json_file(description))
-
-
 def write_dataset(
     out: Path,
     force: bool,
-    source: Path,
+    source: Path | None,
     how: Mapping[str, Any],
     records: Callable[[Path], Iterable[Record]],
     results: Callable[[Counts], Mapping[str, Any]] = lambda _: {},
 ) -> dict[str, Any]:
-    """Writes the data set `out`, made from `source`; returns what is in its `dataset.json`.
+    """Writes the data set `out`, made from `source`, which is never replaced; returns what is in its `dataset.json`.
 
     That has `how` it was made first, and the `results` last, which get the counts of what was written. `records` gets
     the folder for packed photos.
     """
-    with new_dataset(out, force, source) as folder:
-        with AnnotationWriter(folder, out) as writer:
+    out = out.resolve()
+    _check_replaceable(out, force, source)
+    counts = Counts()
+    with new_folder(out, force) as folder:
+        with (folder / ANNOTATIONS[0]).open("wb", buffering=1 << 20) as file:
             for record in records(folder):
-                writer.write(record)
-        more = results(writer.counts)
-        if not writer.counts["images"]:
+                file.write(_line(record, out))
+                counts.add(record)
+        more = results(counts)
+        if not counts["images"]:
             raise DataError(f"{source}: an empty data set")
-        description = {**how, **writer.counts.to_dict(), **more}
-        write_description(folder, description)
+        description = {**how, **counts.to_dict(), **more}
+        (folder / DESCRIPTION).write_bytes(json_file(description))
     return description
 
 
-@contextmanager
-def new_dataset(out: Path, force: bool, source: Path | None = None) -> Iterator[Path]:
-    """A folder to write a data set into; it becomes `out` when the block ends without error.
-
-    `source`: what the data set is made from; it is never replaced.
-    """
-    out = out.resolve()
-    _check_replaceable(out, force, source)
-    with new_folder(out, force) as folder:
-        yield folder
+def _line(record: Record, out: Path) -> bytes:
+    """A record's line; `out` may be replaced, so its photo must not be in there."""
+    photos = record.shard or record.image
+    if photos.startswith(f"{out}{os.sep}"):
+        raise UsageError(f"{out}: not replaced, because it has {photos}, which the new data set needs")
+    try:
+        return json_line(record.to_dict())
+    except ValueError as error:  # an infinite number in a field that nothing here reads
+        raise DataError(f"{record.image}: cannot be written as JSON: {error}") from error
 
 
 def _check_replaceable(out: Path, force: bool, source: Path | None) -> None:

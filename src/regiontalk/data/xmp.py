@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree as ET
@@ -31,6 +31,7 @@ from regiontalk.photos import SUFFIXES
 from regiontalk.types import BoxXYXY, Region
 
 SPACES = {
+    "xml": "http://www.w3.org/XML/1998/namespace",
     "x": "adobe:ns:meta/",
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -41,6 +42,7 @@ SPACES = {
     "rt": "https://regiontalk.invalid/xmp/1/",
 }
 TEXTS = ("dc:description", "Iptc4xmpCore:AltTextAccessibility")
+_RESOURCE = {"rdf:parseType": "Resource"}
 _PACKET = b'<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>\n%s\n<?xpacket end="w"?>\n'
 _UNSAFE = re.compile(rb"<!(DOCTYPE|ENTITY)")
 
@@ -72,7 +74,7 @@ def to_xmp(
             continue  # written by another program
         _put_text(description, name, text)
     _remove(description, "rt:Text")
-    ET.SubElement(description, _name("rt:Text")).text = text
+    _add(description, "rt:Text").text = text
     if regions or description.find(_name("mwg-rs:Regions")) is not None:
         _put_regions(description, regions, size, orientation)
     ET.indent(root)
@@ -83,14 +85,16 @@ def to_xmp(
 def read(source: Source) -> Iterator[Item | Skipped]:
     """Photos with sidecars, from a folder and those below it, or from one sidecar. In a folder, a sidecar that cannot
     be read is skipped, as a photo would be."""
-    if not source.path.is_dir():
-        yield _item(source, source.path)
-        return
-    for sidecar in sorted(source.path.rglob("*.xmp")):
+    for sidecar in sorted(source.path.rglob("*.xmp")) if source.path.is_dir() else [source.path]:
         try:
-            yield _item(source, sidecar)
+            with reading(str(sidecar)):
+                record = _record(source, sidecar)
         except RegionTalkError as error:
+            if sidecar == source.path:
+                raise
             yield Skipped(str(sidecar), "unreadable sidecar", error.message.removeprefix(f"{sidecar}: "))
+        else:
+            yield Item(str(sidecar), record)
 
 
 FORMAT = Format(read, min_regions=0)
@@ -104,11 +108,11 @@ def orientation_of(photo: str | Path) -> int:
         return 1
 
 
-# One box, upright and as it is stored. In fractions, turning and mirroring are x, 1 - x, y or 1 - y in some order.
-
-
 def _turned(box: BoxXYXY, orientation: int) -> BoxXYXY:
-    """A box of the stored photo on the upright one, in fractions."""
+    """A box of the stored photo on the upright one, in fractions: x, 1 - x, y and 1 - y in some order.
+
+    A quarter turn is undone by the opposite one (6 by 8), every other orientation by itself.
+    """
     x0, y0, x1, y1 = box
     if orientation in (2, 3, 7, 8):  # left is right
         x0, x1 = 1 - x1, 1 - x0
@@ -117,19 +121,12 @@ def _turned(box: BoxXYXY, orientation: int) -> BoxXYXY:
     return (y0, x0, y1, x1) if orientation in SIDEWAYS else (x0, y0, x1, y1)
 
 
-def _turned_back(box: BoxXYXY, orientation: int) -> BoxXYXY:
-    """The inverse; a quarter turn is undone by the opposite one."""
-    return _turned(box, {6: 8, 8: 6}.get(orientation, orientation))
-
-
 # Writing
 
 
 def _put_text(description: ET.Element, name: str, text: str) -> None:
     _remove(description, name)
-    alternatives = ET.SubElement(ET.SubElement(description, _name(name)), _name("rdf:Alt"))
-    item = ET.SubElement(alternatives, _name("rdf:li"), {"{http://www.w3.org/XML/1998/namespace}lang": "x-default"})
-    item.text = text
+    _add(_add(_add(description, name), "rdf:Alt"), "rdf:li", {"xml:lang": "x-default"}).text = text
 
 
 def _put_regions(description: ET.Element, regions: Sequence[Region], size: tuple[int, int], orientation: int) -> None:
@@ -140,26 +137,25 @@ def _put_regions(description: ET.Element, regions: Sequence[Region], size: tuple
     _remove(description, "mwg-rs:Regions")
     if not regions and not others:
         return
-    group = _resource(description, "mwg-rs:Regions")
+    group = _add(description, "mwg-rs:Regions", _RESOURCE)
     stored = {"stDim:w": str(width), "stDim:h": str(height), "stDim:unit": "pixel"}
-    ET.SubElement(group, _name("mwg-rs:AppliedToDimensions"), _attributes(stored))
-    bag = ET.SubElement(ET.SubElement(group, _name("mwg-rs:RegionList")), _name("rdf:Bag"))
+    _add(group, "mwg-rs:AppliedToDimensions", stored)
+    bag = _add(_add(group, "mwg-rs:RegionList"), "rdf:Bag")
     bag.extend(others)
     for region in regions:
         x0, y0, x1, y1 = region.xyxy
         upright = (x0 / size[0], y0 / size[1], x1 / size[0], y1 / size[1])
-        left, top, right, bottom = _turned_back(upright, orientation)
-        item = _resource(bag, "rdf:li")
+        left, top, right, bottom = _turned(upright, {6: 8, 8: 6}.get(orientation, orientation))
+        item = _add(bag, "rdf:li", _RESOURCE)
         sides = {"x": (left + right) / 2, "y": (top + bottom) / 2, "w": right - left, "h": bottom - top}
         area = {f"stArea:{side}": f"{value:.10g}" for side, value in sides.items()} | {"stArea:unit": "normalized"}
-        ET.SubElement(item, _name("mwg-rs:Area"), _attributes(area))
-        ET.SubElement(item, _name("mwg-rs:Name")).text = region.caption
-        extensions = _resource(item, "mwg-rs:Extensions")
-        ET.SubElement(extensions, _name("rt:Score")).text = f"{region.score:.6g}"
+        _add(item, "mwg-rs:Area", area)
+        _add(item, "mwg-rs:Name").text = region.caption
+        _add(_add(item, "mwg-rs:Extensions", _RESOURCE), "rt:Score").text = f"{region.score:.6g}"
 
 
-def _resource(parent: ET.Element, name: str) -> ET.Element:
-    return ET.SubElement(parent, _name(name), {_name("rdf:parseType"): "Resource"})
+def _add(parent: ET.Element, name: str, attributes: Mapping[str, str] | None = None) -> ET.Element:
+    return ET.SubElement(parent, _name(name), {_name(key): value for key, value in (attributes or {}).items()})
 
 
 def _remove(description: ET.Element, name: str) -> None:
@@ -167,17 +163,13 @@ def _remove(description: ET.Element, name: str) -> None:
         description.remove(found)
 
 
-def _attributes(values: dict[str, str]) -> dict[str, str]:
-    return {_name(name): value for name, value in values.items()}
-
-
 def _description(root: ET.Element) -> ET.Element:
     """The element of a sidecar for properties; created if there is none."""
     rdf = root if root.tag == _name("rdf:RDF") else root.find(_name("rdf:RDF"))
     if rdf is None:
-        rdf = ET.SubElement(root, _name("rdf:RDF"))
+        rdf = _add(root, "rdf:RDF")
     found = rdf.find(_name("rdf:Description"))
-    return found if found is not None else ET.SubElement(rdf, _name("rdf:Description"), {_name("rdf:about"): ""})
+    return found if found is not None else _add(rdf, "rdf:Description", {"rdf:about": ""})
 
 
 def _name(short: str) -> str:
@@ -187,11 +179,6 @@ def _name(short: str) -> str:
 
 
 # Reading
-
-
-def _item(source: Source, sidecar: Path) -> Item:
-    with reading(str(sidecar)):
-        return Item(str(sidecar), _record(source, sidecar))
 
 
 def _record(source: Source, sidecar: Path) -> Record:
@@ -205,7 +192,8 @@ def _record(source: Source, sidecar: Path) -> Record:
         texts += [_text(found) for name in TEXTS for found in description.findall(_name(name))]
         for group in description.findall(_name("mwg-rs:Regions")):
             size = size if all(size) else _size(group, photo, orientation)
-            regions += [_region(item, size, orientation) for item in _region_items(group) if _has_name(item)]
+            named = ((item, (_field(item, "mwg-rs:Name") or "").strip()) for item in _region_items(group))
+            regions += [_region(item, name, size, orientation) for item, name in named if name]
     sentences = tuple(dict.fromkeys(text for text in texts if text.strip()))
     split = source.split_for(photo.name, default="train")
     return Record(str(photo), *size, split, sentences=sentences, regions=tuple(regions))
@@ -237,22 +225,18 @@ def _region_items(group: ET.Element) -> list[ET.Element]:
     return group.findall(f".//{_name('mwg-rs:RegionList')}/*/{_name('rdf:li')}")
 
 
-def _has_name(item: ET.Element) -> bool:
-    return bool((_field(item, "mwg-rs:Name") or "").strip())
-
-
-def _region(item: ET.Element, size: tuple[int, int], orientation: int) -> TrueRegion:
+def _region(item: ET.Element, name: str, size: tuple[int, int], orientation: int) -> TrueRegion:
     area = item.find(f".//{_name('mwg-rs:Area')}")
     if area is None:
-        raise ValueError(f"the region {_field(item, 'mwg-rs:Name')!r} has no area")
+        raise ValueError(f"the region {name!r} has no area")
     values = [_field(area, f"stArea:{side}") for side in "xywh"]
     x, y, w, h = (math.nan if value is None else float(value) for value in values)
     if not math.isfinite(x + y + w + h):
-        raise ValueError(f"the region {_field(item, 'mwg-rs:Name')!r} is not a rectangle")
+        raise ValueError(f"the region {name!r} is not a rectangle")
     box = _turned((x - w / 2, y - h / 2, x + w / 2, y + h / 2), orientation)
     x0, y0, x1, y1 = (round(side * length, 2) for side, length in zip(box, (*size, *size), strict=True))
-    phrase, score = str(_field(item, "mwg-rs:Name")).strip(), _field(item, "rt:Score")
-    return TrueRegion((x0, y0, x1, y1), phrase, score=None if score is None else float(score))
+    score = _field(item, "rt:Score")
+    return TrueRegion((x0, y0, x1, y1), name, score=None if score is None else float(score))
 
 
 def _field(node: ET.Element, short: str) -> str | None:

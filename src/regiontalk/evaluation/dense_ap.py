@@ -27,7 +27,7 @@ from regiontalk.evaluation.average_precision import (
     mean_strict,
 )
 from regiontalk.evaluation.box_format import ENOUGH, BoxCheck
-from regiontalk.evaluation.language import SentenceScorer, TreebankWords, metric_name, score_once
+from regiontalk.evaluation.language import SentenceScorer, TreebankWords, score_once
 from regiontalk.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.evaluation.reference_scores import measure_references
 from regiontalk.types import ImageRegions
@@ -125,7 +125,10 @@ class DenseEvaluation:
         if image.path in self.matched:
             raise DataError(f"two predictions for {image.path}")
         if self.check is not None:
-            self._check_boxes(self.check, image, truth)
+            before = self.check.seen
+            self.check.add(boxes_of(image.regions), truth.width, truth.height)
+            if before < ENOUGH <= self.check.seen:
+                self.check.verdict()
         matched = match(truth, image.regions, self.rules.plus_one, self.rules.last_truth_slip)
         self.matched[image.path] = matched
         self.waiting.append(matched)
@@ -141,7 +144,7 @@ class DenseEvaluation:
         pool = self.pool()
         ap = curves(pool, self.rules).mean(axis=2)
         return DenseResult(
-            metric=metric_name(self.scorer),
+            metric=self.scorer.metric,
             protocol=self.rules.title,
             images=len(self.truths),
             truths=pool.truths,
@@ -171,12 +174,6 @@ class DenseEvaluation:
                 pool = Pool(matched.overlaps, matched.language, len(truth.references))
                 out[path] = float(curves(pool, self.rules)[:, 1:].mean())
         return out
-
-    def _check_boxes(self, check: BoxCheck, image: ImageRegions, truth: TruthImage) -> None:
-        before = check.seen
-        check.add(boxes_of(image.regions), truth.width, truth.height)
-        if before < ENOUGH <= check.seen:
-            check.verdict()
 
     def _score_waiting(self) -> None:
         """Language scores of the batch: against the claimed truth, and against the image's bag."""

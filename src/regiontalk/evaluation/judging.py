@@ -71,16 +71,13 @@ class Judging:
 
 def read_captioned(path: Path, sizes: Mapping[str, Size], problems: Problems) -> Iterator[ImageRegions]:
     """What `caption` or `describe` said of photos, of such sizes. A sentence is a region as large as the photo."""
-    if not _has_sentences(path):
+    first = next((data for _, data in read_objects(path, Problems())), {})
+    if "sentence" not in first:
         yield from read_predictions(path, sizes, problems)
         return
     for _, name, line in Predictions(path, PredictedSentence, sizes, problems):
         whole = (0.0, 0.0, float(sizes[name][0]), float(sizes[name][1]))
         yield ImageRegions(name, *sizes[name], line.model, (Region(whole, 1.0, line.sentence),))
-
-
-def _has_sentences(path: Path) -> bool:
-    return any("sentence" in data for _, (_, data) in zip(range(1), read_objects(path, Problems()), strict=False))
 
 
 def own_sizes(path: Path) -> dict[str, Size]:

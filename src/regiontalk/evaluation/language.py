@@ -12,7 +12,9 @@ Pair = tuple[str, Sequence[str]]  # a sentence and its references
 
 
 class SentenceScorer(Protocol):
-    """Scores sentences between 0 and 1."""
+    """Scores sentences between 0 and 1; figures are reported under the name `metric`."""
+
+    metric: str
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]: ...
 
@@ -51,15 +53,10 @@ class TreebankWords:
     """A scorer that is fed the words of `ptb.tokenize`, as coco-caption feeds METEOR."""
 
     def __init__(self, scorer: SentenceScorer) -> None:
-        self.scorer = scorer
+        self.scorer, self.metric = scorer, scorer.metric
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        asked = list(pairs)
-        references: dict[int, list[str]] = {}
-        for _, more in asked:  # many sentences may share one sequence of references
-            if id(more) not in references:
-                references[id(more)] = [_words(one) for one in more]
-        return self.scorer.scores([(_words(sentence), references[id(more)]) for sentence, more in asked])
+        return self.scorer.scores([(_words(sentence), [_words(one) for one in more]) for sentence, more in pairs])
 
 
 def _words(sentence: str) -> str:
@@ -72,10 +69,3 @@ def score_once(scorer: SentenceScorer, pairs: Sequence[Pair]) -> list[float]:
     places = [numbers.setdefault((sentence, tuple(references)), len(numbers)) for sentence, references in pairs]
     scores = scorer.scores(list(numbers))
     return [scores[place] for place in places]
-
-
-def metric_name(scorer: SentenceScorer) -> str:
-    """The name under which figures are reported."""
-    if isinstance(scorer, TreebankWords):
-        return metric_name(scorer.scorer)
-    return str(getattr(scorer, "metric", type(scorer).__name__))

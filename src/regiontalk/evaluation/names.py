@@ -86,7 +86,8 @@ def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
 
     Pixels are those of the original photo where the record knows its size, else of the stored one.
     """
-    scale = _original_area(record) / (record.width * record.height)
+    original = (record.original_width or record.width) * (record.original_height or record.height)
+    scale = original / (record.width * record.height)
     return tuple(
         region
         for region in record.regions
@@ -100,10 +101,6 @@ def caption_objects(asked: DatasetModel, records: Iterable[Record], smallest: fl
         boxes_xyxy = boxes_of(objects_of(record, smallest))
         if len(boxes_xyxy):
             yield asked.captions(record, boxes_xyxy)
-
-
-def _original_area(record: Record) -> float:
-    return float((record.original_width or record.width) * (record.original_height or record.height))
 
 
 def evaluate_names(records: Iterable[Record], photos: Iterable[ImageRegions], smallest: float = 0.0) -> dict[str, Any]:

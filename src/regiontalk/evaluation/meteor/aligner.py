@@ -48,32 +48,16 @@ def align(matches: Matches, hypothesis_lengths: Integers, reference_lengths: Int
     first_row = np.zeros(len(first_match), np.int64)
     for pair in range(len(first_match) - 1):
         table = matches.table[first_match[pair] : first_match[pair + 1]]
-        order, first_at = _by_start(table, reference_lengths[pair])
+        order = np.argsort(table[:, START], kind="mergesort")  # equal ones stay in their order
         taken = _without_rivals(table, hypothesis_lengths[pair], reference_lengths[pair])
         if not taken.all():
-            taken = _search(table, order, first_at, taken, hypothesis_lengths[pair])
+            taken = _search(table, order, taken, hypothesis_lengths[pair], reference_lengths[pair])
         for row in order:
             if taken[row]:
                 rows[count] = first_match[pair] + row
                 count += 1
         first_row[pair + 1] = count
     return Alignments(rows[:count].copy(), first_row)
-
-
-@compiled
-def _by_start(table: Integers, reference_length: int) -> tuple[Integers, Integers]:
-    """The rows by their start in the reference, otherwise in their order; and where each start begins."""
-    first_at = np.zeros(reference_length + 2, np.int64)
-    for row in range(len(table)):
-        first_at[table[row, START] + 2] += 1
-    for start in range(2, reference_length + 2):
-        first_at[start] += first_at[start - 1]
-    order = np.empty(len(table), np.int64)
-    for row in range(len(table)):
-        start = table[row, START] + 1
-        order[first_at[start]] = row
-        first_at[start] += 1
-    return order, first_at
 
 
 @compiled
@@ -97,10 +81,10 @@ def _without_rivals(table: Integers, hypothesis_length: int, reference_length: i
 
 @compiled
 def _search(
-    table: Integers, order: Integers, first_at: Integers, fixed: NDArray[np.bool_], hypothesis_length: int
+    table: Integers, order: Integers, fixed: NDArray[np.bool_], hypothesis_length: int, reference_length: int
 ) -> NDArray[np.bool_]:
     """The matches on the best path."""
-    reference_length = len(first_at) - 2
+    first_at = np.searchsorted(table[:, START][order], np.arange(reference_length + 1))
     columns = _USED + (hypothesis_length + _BITS - 1) // _BITS
     paths, longer_paths = np.zeros((BEAM, columns), np.int64), np.empty((BEAM, columns), np.int64)
     paths[0, _END] = paths[0, _TRAIL] = _NONE

@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
-from regiontalk.errors import MissingExtra
-
-try:
-    from numba import njit
-except ImportError as error:
-    raise MissingExtra("METEOR's compiler (package numba) is not installed", extra="evaluate") from error
+from numba import njit
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

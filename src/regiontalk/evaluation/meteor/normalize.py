@@ -30,12 +30,10 @@ _APOSTROPHES = (
 )
 _LETTER = re.compile(f"[{_LETTERS}]")
 _UNICODE_SPACES = frozenset(map(chr, (0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
-LAST = "\n"
 _CONTROLS = "".join(map(chr, range(33)))
 _BLANK = re.compile(f"[{_BLANKS}]+")
 _WORD_WITH_DOT = re.compile(r"[0-9A-Za-z]\.")
 _SPECIAL = re.compile(rf"[^0-9A-Za-z{_BLANKS}.]|\.\.")
-_SELF_CONTAINED = re.compile(r"(?!,.)[!-~]*(?<!['`])")
 
 
 def normalize(text: str, abbreviations: Set[str], numeric_abbreviations: Set[str]) -> list[str]:
@@ -51,26 +49,6 @@ def normalize(text: str, abbreviations: Set[str], numeric_abbreviations: Set[str
     if special:
         words = _split(" ".join(word for word in words if word not in _UNICODE_SPACES).strip(_CONTROLS))
     return [word.lower() for word in words]
-
-
-def split(text: str) -> list[str]:
-    """The tokens of a text: what stands between spaces. The last one, possibly empty, is marked by `LAST`."""
-    return (text.strip(_CONTROLS).replace(LAST, "\r") + LAST).split(" ")
-
-
-def depends_on_neighbours(token: str) -> bool:
-    """False for tokens whose words, where none of a text depends, are those of `normalize(token)`.
-
-    Rules take the blank beside a comma or quote with them, so that the next one may not find it: of two tokens, the
-    first ending in such a sign and the second beginning with it, one must be refused. Tokens with other than visible
-    ASCII characters are, too.
-    """
-    return _SELF_CONTAINED.fullmatch(token) is None
-
-
-def depends_on_next(token: str) -> bool:
-    """Whether a dot at the end stays depends on the token after it."""
-    return token.endswith(".") and token != "." and not token.endswith("..")
 
 
 def _separate_signs(text: str) -> str:

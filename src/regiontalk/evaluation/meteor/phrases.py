@@ -32,14 +32,8 @@ def find_phrases(sentences: Sentences, words: Words, paraphrases: Paraphrases) -
 
 @compiled
 def _longer_phrase(node: int, word: int, paraphrases: Paraphrases) -> int:
-    """The node of a phrase with one more word, or -1: by bisection, since children are ordered by it."""
+    """The node of a phrase with one more word, or -1; children are ordered by that word."""
     last_word, singles = paraphrases.last_word, paraphrases.single_words
-    low, end = paraphrases.first_child[node] - singles, paraphrases.first_child[node + 1] - singles
-    high = end
-    while low < high:
-        middle = (low + high) // 2
-        if last_word[middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low + singles if low < end and last_word[low] == word else -1
+    first, end = paraphrases.first_child[node] - singles, paraphrases.first_child[node + 1] - singles
+    place = first + np.searchsorted(last_word[first:end], word)
+    return int(place + singles) if place < end and last_word[place] == word else -1

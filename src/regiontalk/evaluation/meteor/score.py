@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import UsageError
+from regiontalk.evaluation.meteor.aligner import align
 from regiontalk.evaluation.meteor.arrays import Integers, Questions
 from regiontalk.evaluation.meteor.lexicon import Lexicon
+from regiontalk.evaluation.meteor.matching import find_matches
+from regiontalk.evaluation.meteor.phrases import find_phrases
+from regiontalk.evaluation.meteor.statistics import best_references, corpus_score
 from regiontalk.evaluation.meteor.tables import Notify, Tables
 
 AT_ONCE = 10_000  # pairs of sentences: enough to hide what a call costs, and little memory
@@ -52,26 +56,27 @@ class Meteor:
 
     def corpus_score(self, pairs: Iterable[Pair]) -> float:
         """From the statistics of all segments together, which is not the mean of their scores."""
-        from regiontalk.evaluation.meteor.statistics import corpus_score
-
         statistics = [self._evaluate(some)[1] for some in _portions(pairs)]
         return corpus_score(np.concatenate(statistics)) if statistics else 0.0
 
     def _evaluate(self, pairs: Sequence[Pair]) -> tuple[NDArray[np.float64], Integers]:
-        """Score and statistics of each segment."""
-        from regiontalk.evaluation.meteor.segments import evaluate_segments
-
+        """Score and statistics of each segment (a hypothesis and its references)."""
         hypotheses = [hypothesis for hypothesis, _ in pairs]
         references = list(chain.from_iterable(others for _, others in pairs))
-        texts = dict.fromkeys(chain(hypotheses, references))
-        sentences, numbers = self._lexicon.sentences(list(texts))
-        number_of = dict(zip(texts, numbers.tolist(), strict=True)).__getitem__
+        texts = list(dict.fromkeys(chain(hypotheses, references)))
+        number_of = {text: number for number, text in enumerate(texts)}
         questions = Questions(
-            np.array([*map(number_of, hypotheses)]),
-            np.array([*map(number_of, references)]),
+            np.array([number_of[text] for text in hypotheses]),
+            np.array([number_of[text] for text in references]),
             np.cumsum([0, *(len(others) for _, others in pairs)]),
         )
-        return evaluate_segments(questions, sentences, self._lexicon.words(), self._paraphrases)
+        sentences, words = self._lexicon.sentences(texts), self._lexicon.words()
+        phrases = find_phrases(sentences, words, self._paraphrases)
+        matches = find_matches(questions, sentences, words, phrases, self._paraphrases)
+        lengths = np.diff(sentences.first_word)
+        hypothesis_lengths = np.repeat(lengths[questions.hypotheses], np.diff(questions.first_reference))
+        alignments = align(matches, hypothesis_lengths, lengths[questions.references])
+        return best_references(questions, matches, alignments, sentences, words)
 
 
 def _portions(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

@@ -103,7 +103,8 @@ class Tables:
         except (OSError, zipfile.BadZipFile, KeyError, struct.error) as error:
             raise DataError(f"{sources.jar.parent}: METEOR's files cannot be read: {error}") from error
         try:
-            return cls(_read_cache(path))
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as cached:
+                return cls({name: cached[name] for name in cached.files})  # the zip format has check sums
         except Exception:  # whatever is wrong with a cache, it can be made again
             if notify:
                 notify(f"Converting METEOR's tables into {path} (once, takes about half a minute)")
@@ -131,8 +132,6 @@ class Tables:
         """The first known word that WordNet's rules of detachment lead to; empty if there is none."""
         if word.endswith("ss") or len(word) <= 2:
             return word
-        if not word.endswith(_DETACHED):
-            return ""
         for suffix, ending in _DETACHMENT:
             if word.endswith(suffix) and (base := word.removesuffix(suffix) + ending) in self._synonym_words:
                 return base
@@ -146,13 +145,6 @@ class Tables:
 # WordNet's endings, each with what takes its place
 _ENDINGS = "s: ses:s xes:x zes:z ches:ch shes:sh men:man ies:y es:e es: ed:e ed: ing:e ing: er: est: er:e est:e"
 _DETACHMENT = [rule.split(":") for rule in _ENDINGS.split()]
-_DETACHED = tuple({suffix for suffix, _ in _DETACHMENT})
-
-
-def _read_cache(path: Path) -> Arrays:
-    """All arrays; the zip format's check sums tell a corrupt file."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
 
 
 def build(sources: Sources) -> Arrays:
