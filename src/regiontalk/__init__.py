@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regiontalk.model import Model
     from regiontalk.search.index import Index
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 __all__ = [
     "EMBEDDED",
     "Alignment",
