@@ -21,16 +21,16 @@ from typing import Any
 
 import torch
 
-from regiontalk import loading
-from regiontalk.export.detector import trace
-from regiontalk.export.torch_runtime import open_torch_runtime
+from regiontalk.lab.export.detector import trace
+from regiontalk.lab.nets.fcln import FCLN
+from regiontalk.lab.training.recipe import load_recipe
+from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.model import Model
-from regiontalk.model_folder import read_model_folder, write_model_folder
-from regiontalk.nets.fcln import FCLN
-from regiontalk.runtime.onnx import OnnxRuntime, head_graphs
-from regiontalk.runtime.torch import model_info
-from regiontalk.training.recipe import load_recipe
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.models import loading
+from regiontalk.models.folder import read_model_folder, write_model_folder
+from regiontalk.models.onnx_runtime import OnnxRuntime, head_graphs
+from regiontalk.models.torch_loading import open_torch_runtime
+from regiontalk.models.torch_runtime import model_info
 from report import options_of, report
 from turns import photo_bytes
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import regiontalk
-from regiontalk import images
+from regiontalk.images.photo import open_photo, resize, to_input
 from regiontalk.model import Model
 from report import report
 from turns import photo_bytes, read_options, take_turns
@@ -19,9 +19,9 @@ from turns import photo_bytes, read_options, take_turns
 
 def backbone_pass(model: Model, photo: bytes) -> None:
     info = model.runtime.info
-    resized = images.resize(images.open_photo(photo), info.input_size)
+    resized = resize(open_photo(photo), info.input_size)
     height, width = resized.pixels.shape[:2]
-    model.runtime.propose(images.to_input(resized.pixels, info.pad_to)[None], (width, height))
+    model.runtime.propose(to_input(resized.pixels, info.pad_to)[None], (width, height))
 
 
 def main() -> None:

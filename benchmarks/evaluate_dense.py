@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from jar import JarMeteor
-from regiontalk.evaluation.meteor import Meteor
+from regiontalk.lab.evaluation.meteor import Meteor
 from report import options_of
 
 WIDTH, HEIGHT = 640, 480

@@ -10,7 +10,7 @@ Pair = tuple[str, Sequence[str]]
 
 
 class JarMeteor:
-    """The interface of `regiontalk.evaluation.meteor.Meteor`. Texts must have no line break and no "|||"."""
+    """The interface of `regiontalk.lab.evaluation.meteor.Meteor`. Texts must have no line break and no "|||"."""
 
     def __init__(self) -> None:
         self._jar = Meteor()

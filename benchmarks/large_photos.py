@@ -22,9 +22,9 @@ from PIL import Image
 
 import regiontalk
 from regiontalk.boxes import iou
-from regiontalk.images import open_photo, resize
+from regiontalk.images.photo import open_photo, resize
 from regiontalk.model import Model
-from regiontalk.types import ImageRegions
+from regiontalk.results import ImageRegions
 from report import report
 from turns import PHOTO, SIZE, read_options, take_turns
 

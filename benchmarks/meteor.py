@@ -29,9 +29,9 @@ from statistics import median
 from typing import Any
 
 from jar import JarMeteor
-from regiontalk.evaluation import scoring_pool
-from regiontalk.evaluation.meteor import Meteor
-from regiontalk.evaluation.scoring_pool import MeteorWorkers
+from regiontalk.lab.evaluation import scoring_pool
+from regiontalk.lab.evaluation.meteor import Meteor
+from regiontalk.lab.evaluation.scoring_pool import MeteorWorkers
 from report import options_of
 
 Pair = tuple[str, list[str]]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from regiontalk.images import Photo
-from regiontalk.page import writing_page
-from regiontalk.types import ImageRegions, Region
+from regiontalk.images.photo import Photo
+from regiontalk.results import ImageRegions, Region
+from regiontalk.show.page import writing_page
 from report import options_of, report
 
 ROOT = Path(__file__).parents[1]

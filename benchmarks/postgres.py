@@ -26,12 +26,12 @@ import numpy as np
 
 import regiontalk
 from regiontalk.errors import UsageError
-from regiontalk.hits import Hits
-from regiontalk.search import postgres_store
+from regiontalk.results import Hits
 from regiontalk.search.build import identify
-from regiontalk.search.postgres_store import PostgresStore
+from regiontalk.search.postgres import store as postgres_store
+from regiontalk.search.postgres.store import PostgresStore
 from regiontalk.search.query import Searcher, read_phrase
-from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Floats, PhotoFile, StoredPhoto, Where
 from report import options_of, report
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from caption import take_turns
-from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.records import Dataset, evenly_spaced
-from regiontalk.evaluation.dense_ap import evaluate_dense
-from regiontalk.evaluation.scoring_pool import open_meteor
-from regiontalk.export.detector import export_model
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.records import Dataset, evenly_spaced
+from regiontalk.lab.evaluation.dense_ap import evaluate_dense
+from regiontalk.lab.evaluation.scoring_pool import open_meteor
+from regiontalk.lab.export.detector import export_model
+from regiontalk.lab.training.checkpoints import find_checkpoint
 from regiontalk.model import Model
-from regiontalk.model_folder import PRECISIONS
-from regiontalk.runtime.onnx import OnnxRuntime
-from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.models.folder import PRECISIONS
+from regiontalk.models.onnx_runtime import OnnxRuntime
 from report import options_of
 from turns import photo_bytes
 

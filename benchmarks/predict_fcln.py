@@ -17,12 +17,12 @@ import numpy as np
 import torch
 
 from caption import Timed
+from regiontalk.lab.nets.fcln import FCLN
+from regiontalk.lab.training.processes import pick_device
+from regiontalk.lab.training.recipe import load_recipe
+from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.model import Model
-from regiontalk.nets.fcln import FCLN
-from regiontalk.runtime.torch import TorchRuntime, model_info
-from regiontalk.training.processes import pick_device
-from regiontalk.training.recipe import load_recipe
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.models.torch_runtime import TorchRuntime, model_info
 from report import options_of, report
 from train_fcln import WORDS
 

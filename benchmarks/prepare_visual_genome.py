@@ -152,7 +152,7 @@ def plain(folder: Path) -> float:
 
 
 def prepare(folder: Path) -> None:
-    from regiontalk.data.prepare import Settings, prepare
+    from regiontalk.lab.data.prepare import Settings, prepare
 
     prepare("visual-genome", folder, folder / "out", Settings(min_regions=0, max_regions=1000))
 

@@ -31,12 +31,12 @@ from typing import Any
 import numpy as np
 
 import regiontalk
-from regiontalk import maxsim
-from regiontalk.photos import attempts, find_photos
+from regiontalk.images.paths import attempts, find_photos
+from regiontalk.inference import maxsim
+from regiontalk.results import Region
 from regiontalk.search.build import identify
-from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Floats, IndexedModel, PhotoFile, Where
-from regiontalk.types import Region
 from report import options_of, report
 from turns import take_turns
 

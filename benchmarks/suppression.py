@@ -2,8 +2,8 @@
 
 NMS drops a region that overlaps a better one. Here a loose NMS keeps more of them, and a net scores each by itself and
 by what better regions there are: how much they overlap, and whether they say the same. What it should score is what the
-evaluation would give for it (`fitting.ranking`). It is asked twice: the second time, better regions are those that it
-preferred the first time. Figures are cross-validated; peers see the same photos.
+evaluation would give for it (`lab.fitting.ranking`). It is asked twice: the second time, better regions are those that
+it preferred the first time. Figures are cross-validated; peers see the same photos.
 
 python benchmarks/suppression.py data/flickr8k_entities --photos 300
 """
@@ -22,18 +22,18 @@ import numpy as np
 
 import regiontalk
 from regiontalk import boxes as geometry
-from regiontalk.calibration import UNCHANGED, sigmoid
-from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.records import Dataset, evenly_spaced
-from regiontalk.evaluation.language import Pair, SentenceScorer
-from regiontalk.evaluation.scoring_pool import open_meteor
-from regiontalk.fitting.cross_validation import cross_validated
-from regiontalk.fitting.photos import SeenPhoto, look_at
-from regiontalk.fitting.ranking import RankedPhoto, fit_layers, fit_photos, judge, targets, to_ranked
+from regiontalk.inference.calibration import sigmoid
+from regiontalk.inference.rank import Evidence, Floats, ranking_features
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.records import Dataset, evenly_spaced
+from regiontalk.lab.evaluation.language import Pair, SentenceScorer
+from regiontalk.lab.evaluation.scoring_pool import open_meteor
+from regiontalk.lab.fitting.cross_validation import cross_validated
+from regiontalk.lab.fitting.photos import SeenPhoto, look_at
+from regiontalk.lab.fitting.ranking import RankedPhoto, fit_layers, fit_photos, judge, targets, to_ranked
+from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.model import Model
-from regiontalk.model_settings import PredictionConfig
-from regiontalk.ranking import Evidence, Floats, features
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.models.settings import UNCHANGED, PredictionConfig
 from report import options_of
 
 THRESHOLDS = (0.4, 0.5, 0.6)
@@ -75,7 +75,7 @@ def rivals(evidence: Evidence) -> Floats:
 def suppress(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> list[RankedPhoto]:
     """The photos with the scores that nets give, each fitted on other photos."""
     for _ in range(ROUNDS):
-        values = [np.hstack([features(photo.evidence), rivals(photo.evidence)]) for photo in photos]
+        values = [np.hstack([ranking_features(photo.evidence), rivals(photo.evidence)]) for photo in photos]
         nets = cross_validated(list(zip(values, wanted, strict=True)), _fit)
         scores = [_ask(net, own) for net, own in zip(nets, values, strict=True)]
         photos = [_scored(photo, own) for photo, own in zip(photos, scores, strict=True)]

@@ -24,15 +24,15 @@ import torch
 from PIL import Image
 
 from caption import Timed
-from regiontalk.data.region_files import ScoredBoxes
 from regiontalk.errors import MissingExtra
-from regiontalk.export.torch_runtime import open_torch_runtime
+from regiontalk.lab.data.region_files import ScoredBoxes
+from regiontalk.lab.nets import fcln
+from regiontalk.lab.training.processes import pick_device
+from regiontalk.lab.training.recipe import load_recipe
+from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.model import Model
-from regiontalk.nets import fcln
-from regiontalk.runtime.torch import TorchRuntime, model_info
-from regiontalk.training.processes import pick_device
-from regiontalk.training.recipe import load_recipe
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.models.torch_loading import open_torch_runtime
+from regiontalk.models.torch_runtime import TorchRuntime, model_info
 from report import options_of
 from train_fcln import WORDS
 from turns import PHOTO
@@ -105,7 +105,7 @@ def load(name: str, crops_at_once: int, runs: Path | None, device: torch.device)
 def boxes_of(photo: Image.Image) -> tuple[str, Callable[[int], ScoredBoxes]]:
     """EdgeBoxes of the photo, or made-up ones."""
     with suppress(ImportError, MissingExtra):
-        from regiontalk.data.edge_boxes import EdgeBoxes
+        from regiontalk.lab.data.edge_boxes import EdgeBoxes
 
         return EdgeBoxes().name, lambda count: ScoredBoxes(*(part[:count] for part in EdgeBoxes(count).find(photo)))
     random = np.random.default_rng(0)

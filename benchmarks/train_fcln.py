@@ -13,15 +13,15 @@ from pathlib import Path
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from regiontalk.nets.fcln import FCLN
-from regiontalk.training.detector.batches import Batch
-from regiontalk.training.detector.targets import Truths
-from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.engine import Engine
-from regiontalk.training.processes import pick_device
-from regiontalk.training.recipe import load_recipe
-from regiontalk.training.recipe.detector import FCLNRecipe
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.lab.nets.fcln import FCLN
+from regiontalk.lab.training.detector.batches import Batch
+from regiontalk.lab.training.detector.targets import Truths
+from regiontalk.lab.training.detector.task import FCLNTask
+from regiontalk.lab.training.engine import Engine
+from regiontalk.lab.training.processes import pick_device
+from regiontalk.lab.training.recipe import load_recipe
+from regiontalk.lab.training.recipe.detector import FCLNRecipe
+from regiontalk.language.vocabulary import Vocabulary
 from report import options_of, report
 
 WORDS = 2900

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from regiontalk.training.engine import Engine
-from regiontalk.training.loader import StepBatch
-from regiontalk.training.processes import Processes
-from regiontalk.training.recipe import load_recipe
-from regiontalk.training.run import TASKS
+from regiontalk.lab.training.engine import Engine
+from regiontalk.lab.training.loader import StepBatch
+from regiontalk.lab.training.processes import Processes
+from regiontalk.lab.training.recipe import load_recipe
+from regiontalk.lab.training.run import TASKS
 from report import options_of
 from turns import take_turns
 

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from regiontalk.errors import DataError
-from regiontalk.files import read_json_lines
+from regiontalk.io.files import read_json_lines
 
 WIDTH, HEIGHT, GAP = 200, 110, 46
 COLUMNS = 4

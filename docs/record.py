@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from regiontalk.runs import RunRecord, keep_metrics
+from regiontalk.lab.runs import RunRecord, keep_metrics
 
 
 def main() -> None:

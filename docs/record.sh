@@ -36,7 +36,7 @@ ranking_codes=${RANKING_CODES:-codes/coco.npz}
 device=${DEVICE:-auto}
 checkpoint=${CHECKPOINT:-runs/compact-sentences}
 index=${INDEX:-index}
-model=src/regiontalk/weights
+model=src/regiontalk/models/weights
 taught="the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT

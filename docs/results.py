@@ -24,8 +24,8 @@ from curves import draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
 from tables import DENSECAP, FORMER, PACKAGE, SECTIONS
 
-from regiontalk.evaluation.reference_scores import label
-from regiontalk.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint
+from regiontalk.lab.evaluation.reference_scores import label
+from regiontalk.lab.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint
 
 DOCS = Path(__file__).parent
 CURVES = "curves.svg"
@@ -133,7 +133,7 @@ def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
     file = DOCS.parent / recipe["file"]
     if file.parent.name != "recipes" or not file.is_file():
         return None
-    from regiontalk.training.recipe import flatten, load_recipe, to_dict
+    from regiontalk.lab.training.recipe import flatten, load_recipe, to_dict
 
     now, then = flatten(to_dict(load_recipe(file))), flatten(recipe["as_used"])
     # Keys that were added later are not compared.

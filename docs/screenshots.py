@@ -19,7 +19,7 @@ from typing import Any
 from PIL import Image
 
 import regiontalk
-from regiontalk.page import writing_page
+from regiontalk.show.page import writing_page
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -15,8 +15,8 @@ from PIL import Image, ImageDraw
 
 from chromium import CHROMIUM, Browser
 from postgres_server import Server
-from regiontalk.images import Limits, Photo
-from regiontalk.types import AltText, ImageRegions, Region
+from regiontalk.images.photo import Limits, Photo
+from regiontalk.results import AltText, ImageRegions, Region
 
 # Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by more threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -73,10 +73,10 @@ def untrained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with drawn scenes (`data`) and the run of a tiny net that has learned nothing (`run`)."""
     import torch
 
-    from regiontalk.data.drawn import write_scenes
-    from regiontalk.training.detector.task import FCLNTask
-    from regiontalk.training.engine import Engine
-    from regiontalk.training.recipe import load_recipe
+    from regiontalk.lab.data.drawn import write_scenes
+    from regiontalk.lab.training.detector.task import FCLNTask
+    from regiontalk.lab.training.engine import Engine
+    from regiontalk.lab.training.recipe import load_recipe
 
     class Nobody:
         def step(self, *_: object) -> None: ...
@@ -102,7 +102,7 @@ def shaken_checkpoint(untrained_run: Path) -> Path:
     """The checkpoint of `untrained_run` with weights at random, so that boxes, scores and words differ."""
     import torch
 
-    from regiontalk.training.checkpoints import latest_checkpoint, load_fcln, save_checkpoint
+    from regiontalk.lab.training.checkpoints import latest_checkpoint, load_fcln, save_checkpoint
 
     checkpoint = latest_checkpoint(untrained_run / "run" / "checkpoints")
     assert checkpoint is not None
@@ -119,7 +119,7 @@ def shaken_checkpoint(untrained_run: Path) -> Path:
 @pytest.fixture(scope="session")
 def tiny_model(shaken_checkpoint: Path) -> Path:
     """`shaken_checkpoint` exported as a model folder; not to be changed."""
-    from regiontalk.export.detector import export_model
+    from regiontalk.lab.export.detector import export_model
 
     folder = shaken_checkpoint.parent / "tiny"
     export_model(shaken_checkpoint, folder, "tiny")
@@ -176,7 +176,7 @@ QUICK = (
 @pytest.fixture(scope="session")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight drawn scenes to train on and four to look at, of different shapes; not to be changed."""
-    from regiontalk.data.drawn import write_scenes
+    from regiontalk.lab.data.drawn import write_scenes
 
     folder = tmp_path_factory.mktemp("scenes") / "drawn"
     write_scenes(folder, train=8, dev=4, long_side=64)
@@ -192,7 +192,7 @@ def quick_changes(scenes: Path) -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def quick_recipe(quick_changes: tuple[str, ...]) -> Callable[..., Any]:
     """The recipe of `quick_changes`, with more changes as arguments."""
-    from regiontalk.training.recipe import load_recipe
+    from regiontalk.lab.training.recipe import load_recipe
 
     def load(*more: str) -> Any:
         return load_recipe(RECIPES / "tiny.toml", (*quick_changes, *more))
@@ -206,10 +206,10 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
     and the `run` of a small multimodal RNN that has learned a little from them; not to be changed."""
     import torch
 
-    from regiontalk.codes.build import Origin, compute_codes
-    from regiontalk.training.engine import Engine
-    from regiontalk.training.heads.sentences import SentencesTask
-    from regiontalk.training.recipe import load_recipe
+    from regiontalk.lab.codes.build import Origin, compute_codes
+    from regiontalk.lab.training.engine import Engine
+    from regiontalk.lab.training.heads.sentences import SentencesTask
+    from regiontalk.lab.training.recipe import load_recipe
 
     class Nobody:
         def step(self, *_: object) -> None: ...
@@ -236,8 +236,8 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
 @pytest.fixture(scope="session")
 def speaking_model(sentences_run: Path, tiny_model: Path) -> Path:
     """`tiny_model` with the head of `sentences_run`; not to be changed."""
-    from regiontalk.export.detector import add_heads
-    from regiontalk.export.heads import load_heads
+    from regiontalk.lab.export.detector import add_heads
+    from regiontalk.lab.export.heads import load_heads
 
     folder = sentences_run / "speaking"
     add_heads(tiny_model, folder, "speaking", load_heads([sentences_run / "run"], "float32"))
@@ -265,9 +265,9 @@ def alignment_run(alignment_recipe: Path) -> Path:
     """The finished run of `alignment_recipe`; not to be changed."""
     import torch
 
-    from regiontalk.training.engine import Engine
-    from regiontalk.training.heads.alignment import AlignmentTask
-    from regiontalk.training.recipe import load_recipe
+    from regiontalk.lab.training.engine import Engine
+    from regiontalk.lab.training.heads.alignment import AlignmentTask
+    from regiontalk.lab.training.recipe import load_recipe
 
     class Nobody:
         def step(self, *_: object) -> None: ...
@@ -282,8 +282,8 @@ def alignment_run(alignment_recipe: Path) -> Path:
 @pytest.fixture(scope="session")
 def aligning_model(alignment_run: Path, tiny_model: Path) -> Path:
     """`tiny_model` with the head of `alignment_run`; not to be changed."""
-    from regiontalk.export.detector import add_heads
-    from regiontalk.export.heads import load_heads
+    from regiontalk.lab.export.detector import add_heads
+    from regiontalk.lab.export.heads import load_heads
 
     folder = alignment_run.parent / "aligning"
     add_heads(tiny_model, folder, "aligning", load_heads([alignment_run], "float32"))

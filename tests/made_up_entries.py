@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from regiontalk.results import Region
 from regiontalk.search.store import Entry, Floats, IndexedModel, PhotoFile
-from regiontalk.types import Region
 
 REGIONS, SIZE, STATE = 5, 12, 150
 MODEL = IndexedModel("made-up", "0123e5", REGIONS, SIZE, STATE)

@@ -1,8 +1,8 @@
-"""The layers of the package: which one may import which, imports inside functions included.
+"""The layers of the package: a module imports its own layer and those below it, imports inside functions included.
 
-A test of our own and not import-linter's contracts: those look for cycles between whole packages, and here two layers
-may use each other's modules as long as no module imports itself in a circle (`export` reads a checkpoint, and
-`training` reads a model folder).
+A test of our own and not import-linter's contracts: those look for cycles between whole packages, and here two rooms of
+a layer may use each other's modules as long as no module imports itself in a circle (`lab.export` reads a checkpoint,
+and `lab.training` reads a model folder).
 """
 
 from __future__ import annotations
@@ -13,61 +13,52 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
+TESTS = Path(__file__).parent
 PACKAGE = "regiontalk"
 
-# Layer -> the layers that it may import beside itself. A module belongs to the longest name that it starts with; "" are
-# the modules at the root.
-MAY_IMPORT = {
-    "": {"runtime", "search"},
-    "search": {"", "runtime"},
-    "runs": {"", "data"},
-    "runtime": {""},
-    "data": {""},
-    "evaluation": {"", "data", "search"},
-    "codes": {"", "runtime", "data"},
-    "fitting": {"", "data", "evaluation", "search"},
-    "nets": {"", "data"},
-    "training.recipe": {"", "nets"},
-    "training.checkpoints": {"", "nets", "training.recipe"},
-    "runtime.torch": {"", "runtime", "nets"},
-    "export.graphs": {""},
-    "export.pretrained": {"", "nets", "training.recipe", "training.checkpoints", "export.graphs"},
-    "export": {
-        *("", "nets", "runtime.torch", "training.recipe", "training.checkpoints"),
-        *("export.graphs", "export.pretrained"),
-    },
-    "training": {
-        *("", "runs", "data", "evaluation", "codes"),
-        *("nets", "runtime.torch", "export.pretrained", "training.recipe", "training.checkpoints"),
-    },
-    "baselines": {"", "data", "codes", "training"},
-    "serve": {"", "data", "search"},
-    "cluster": {"", "search"},
-    "__main__": {"cli"},
-    "cli": {"", "runs", "data", "evaluation", "codes", "fitting", "search", "cluster", "serve"},
+# From the ground up. A module belongs to the longest name that it starts with; "" is the package's own `__init__`.
+LAYERS = (
+    ("errors", "boxes", "io", "language"),
+    ("images", "results", "show"),  # a result draws itself
+    ("models",),
+    ("inference",),
+    ("", "model", "search"),
+    ("lab",),
+    ("serve",),
+    ("cli", "__main__"),
+)
+# What loads a model needs what it loads: `load` the class that it returns, the torch runtime the nets that it runs.
+UPWARDS = {
+    "models.loading": ("model",),
+    "models.torch_runtime": ("lab.nets",),
+    "models.torch_loading": ("lab.nets", "lab.training", "lab.export"),
 }
-TORCH_LAYERS = {"nets", "runtime.torch", "export", "training"}
-# Verbs that run checkpoints may import everything; the others, which people with photos use, run without torch.
-# `cli.options` is shared by both: it imports torch once a run or CUDA is asked for.
-TORCH_VERBS = {
-    *("cli.train", "cli.export", "cli.predict", "cli.baseline", "cli.evaluate_model", "cli.data", "cli.options")
-}
-# Third-party package -> the layers that may import it.
+# Rooms that need torch, and the verbs that may import them; all other verbs run without torch. `cli.options` is shared
+# by both: it imports torch once a run or CUDA is asked for.
+TORCH = ("lab.nets", "lab.training", "lab.export", "models.torch_runtime", "models.torch_loading")
+WITH_TORCH = (
+    *(*TORCH, "lab.baselines", "cli.train", "cli.export", "cli.predict", "cli.baseline"),
+    *("cli.evaluate.model", "cli.data.inputs", "cli.options"),
+)
+# Third-party package -> the rooms and modules that may import it.
 LIBRARIES = {
-    "torch": {*TORCH_LAYERS, "cli.doctor", "cli.options"},
-    "safetensors": TORCH_LAYERS,
-    "onnx": TORCH_LAYERS,
-    "cv2": {"data.edge_boxes"},
-    "onnxruntime": {"runtime", "cli.doctor"},
-    "starlette": {"serve"},
-    "uvicorn": {"serve"},
-    "ray": {"cluster"},
-    "pyarrow": {"cluster"},
-    "psycopg": {"search.postgres", "search.postgres_store"},
-    "pgvector": {"search.postgres"},
-    "click": {"cli"},
-    "rich": {"cli"},
+    "torch": (*TORCH, "cli.doctor", "cli.options"),
+    "safetensors": TORCH,
+    "onnx": TORCH,
+    "cv2": ("lab.data.edge_boxes",),
+    "onnxruntime": ("models", "cli.doctor"),
+    "starlette": ("serve",),
+    "uvicorn": ("serve",),
+    "ray": ("lab.cluster",),
+    "pyarrow": ("lab.cluster",),
+    "psycopg": ("search.postgres",),
+    "pgvector": ("search.postgres",),
+    "click": ("cli",),
+    "rich": ("cli",),
 }
+# Tests that are about more than one module.
+ELSEWHERE = ("attacks", "docs", "end_to_end", "gradients", "parity")
+ABOUT_MORE = ("test_layers", "test_readme", "test_model_codes", "test_data_sets_page", "test_data")
 
 
 def module_files() -> dict[str, Path]:
@@ -85,14 +76,14 @@ FILES = module_files()
 def imports(path: Path) -> set[str]:
     """What a file imports, anywhere in it: our modules without the package's name, others' packages by theirs, nothing
     of the standard library."""
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: write imports out"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {_module(name) for name in found if name.partition(".")[0] not in sys.stdlib_module_names}  # "types" is ours
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {_module(name) for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
 
 
 def _module(name: str) -> str:
@@ -105,34 +96,59 @@ def _module(name: str) -> str:
 
 
 IMPORTS = {module: imports(path) for module, path in FILES.items()}
+OURS = [(module, name) for module, names in IMPORTS.items() for name in names if name in FILES]
 
 
-def layer_of(module: str) -> str:
-    parts = module.split(".")
-    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
-    return next((name for name in names if name in MAY_IMPORT), "")
+def is_in(module: str, rooms: tuple[str, ...]) -> bool:
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
 
 
-def allowed(module: str, imported: str) -> bool:
-    if imported in FILES and module in TORCH_VERBS:
-        return True
-    if imported in FILES:
-        return layer_of(imported) in {layer_of(module), *MAY_IMPORT[layer_of(module)]}
-    layers = LIBRARIES.get(imported)
-    return layers is None or any(module == layer or module.startswith(f"{layer}.") for layer in layers)
+def layer_of(module: str) -> int:
+    names = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+    while module not in names:
+        assert module, "every room is in a layer"
+        module = module.rpartition(".")[0]
+    return names[module]
 
 
-def test_every_layer_keeps_to_its_imports() -> None:
-    found = {f"{module} -> {name}" for module, names in IMPORTS.items() for name in names if not allowed(module, name)}
-    assert not found
+def test_imports_go_down() -> None:
+    upwards = {
+        f"{module} -> {name}"
+        for module, name in OURS
+        if layer_of(name) > layer_of(module) and not is_in(name, UPWARDS.get(module, ()))
+    }
+    assert not upwards
 
 
-def test_every_package_is_a_layer() -> None:
-    packages = {module.split(".")[0] for module, path in FILES.items() if path.name == "__init__.py" and module}
-    assert packages <= set(MAY_IMPORT)
-    assert all(layer in FILES for layer in MAY_IMPORT)
+def test_every_room_is_in_a_layer() -> None:
+    rooms = {module.split(".")[0] for module in FILES}
+    assert rooms == {name.split(".")[0] for layer in LAYERS for name in layer}
+    assert all(name in FILES for name in (*(name for layer in LAYERS for name in layer), *UPWARDS, *WITH_TORCH))
+
+
+def test_people_with_photos_need_no_torch() -> None:
+    assert not {f"{module} -> {name}" for module, name in OURS if is_in(name, TORCH) and not is_in(module, WITH_TORCH)}
+
+
+def test_every_library_has_its_rooms() -> None:
+    strays = {
+        f"{module} -> {name}"
+        for module, names in IMPORTS.items()
+        for name in names
+        if name in LIBRARIES and not is_in(module, LIBRARIES[name])
+    }
+    assert not strays
 
 
 def test_no_import_is_circular() -> None:
     graph = {module: {name for name in names if name in FILES} - {module} for module, names in IMPORTS.items()}
     graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_the_tests_mirror_the_modules() -> None:
+    """The test of `lab/data/records.py` is `tests/lab/data/test_records.py`."""
+    for path in TESTS.rglob("test_*.py"):
+        room = path.parent.relative_to(TESTS).parts
+        if (room and room[0] in ELSEWHERE) or path.stem in ABOUT_MORE or path.stem.endswith("_in_chromium"):
+            continue
+        assert ".".join((*room, path.stem.removeprefix("test_"))) in FILES, path

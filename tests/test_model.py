@@ -19,24 +19,22 @@ from PIL import Image
 
 import regiontalk
 from regiontalk import boxes as geometry
-from regiontalk import images
-from regiontalk import regions as rules
-from regiontalk.calibration import calibrated, sigmoid
-from regiontalk.confidence import FEATURES as OF_WORDS
-from regiontalk.confidence import Confidence
 from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
-from regiontalk.images import Limits, Photo
+from regiontalk.images.photo import Limits, Photo, open_photo
+from regiontalk.inference import captions, detect
+from regiontalk.inference.calibration import calibrated, sigmoid
+from regiontalk.inference.rank import SAME_PLACE
 from regiontalk.model import Model
-from regiontalk.model_settings import PredictionConfig
-from regiontalk.ranking import FEATURES, Ranking
-from regiontalk.regions import SAME_PLACE
-from regiontalk.runtime.onnx import OnnxRuntime
+from regiontalk.models.onnx_runtime import OnnxRuntime
+from regiontalk.models.settings import CONFIDENCE_FEATURES, RANKING_FEATURES, Confidence, PredictionConfig, Ranking
 
 SETTINGS = PredictionConfig(
     proposals=40, candidates=200, proposal_nms=0.7, final_nms=0.5, longest=6, score="product", caption_weight=0.0
 )
 # A region's score is σ(its lower edge as a share of the photo).
-LOW_FIRST = Ranking(FEATURES, (tuple(float(name == "bottom") for name in FEATURES),), (0.0,), (1.0,), 0.0)
+LOW_FIRST = Ranking(
+    RANKING_FEATURES, (tuple(float(name == "bottom") for name in RANKING_FEATURES),), (0.0,), (1.0,), 0.0
+)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +126,9 @@ class TestWords:
 
 class TestConfidence:
     # Sure of short captions.
-    fitted = Confidence(OF_WORDS, tuple(-1.0 * (name == "words") for name in OF_WORDS), 3.5, likely=0.5)
+    fitted = Confidence(
+        CONFIDENCE_FEATURES, tuple(-1.0 * (name == "words") for name in CONFIDENCE_FEATURES), 3.5, likely=0.5
+    )
 
     def test_unsure_captions_are_left_out_where_it_is_asked_for(self, runtime: OnnxRuntime, examples: Path) -> None:
         model, photo = Model(with_settings(runtime, confidence=self.fitted)), examples / "photos" / "astronaut.jpg"
@@ -153,7 +153,7 @@ class TestConfidence:
     def test_unsure_captions_are_shortened_where_the_model_can(
         self, runtime: OnnxRuntime, examples: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(rules, "SHORTEST", 1)  # this model stammers from the second word on
+        monkeypatch.setattr(captions, "SHORTEST", 1)  # this model stammers from the second word on
         model, photo = Model(with_lengths(runtime, confidence=self.fitted)), examples / "photos" / "coffee.jpg"
         assert max(len(region.caption.split()) for region in Model(runtime)(photo).regions) > 3
         assert max(len(region.caption.split()) for region in model(photo).regions) <= 3
@@ -188,7 +188,8 @@ def test_given_boxes_are_all_captioned_in_their_order(
     width, height = found.width, found.height
     assert [list(region.xyxy) for region in found.regions] == [*boxes[:3], [0, 0, width, height]]
     assert found.regions[0] == found.regions[2]
-    monkeypatch.setattr(rules, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(captions, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(detect, "ROWS_AT_ONCE", 3)
     again = model(photo, boxes=np.array(boxes))
     assert [region.caption for region in again.regions] == [region.caption for region in found.regions]
     assert model(photo, boxes=[]).regions == ()
@@ -259,7 +260,7 @@ def test_a_ranking_scores_and_sorts_what_survives_and_not_given_boxes(runtime: O
     bottoms = [region.xyxy[3] for region in ranked]
     assert bottoms == sorted(bottoms, reverse=True)
     assert len(set(bottoms)) > 1
-    height = images.open_photo(photo).height
+    height = open_photo(photo).height
     np.testing.assert_allclose([region.score for region in ranked], [1 / (1 + np.exp(-y / height)) for y in bottoms])
     boxes = [[5, 5, 100, 80]]
     given = Model(with_settings(runtime, caption_weight=0.5))(photo, boxes=boxes)
@@ -281,7 +282,7 @@ def test_a_threshold_is_one_of_the_rankings_scores(runtime: OnnxRuntime, example
 
 
 def test_more_proposals_are_no_more_votes(runtime: OnnxRuntime, examples: Path) -> None:
-    by_votes = replace(LOW_FIRST, weights=(tuple(float(name == "votes") for name in FEATURES),))
+    by_votes = replace(LOW_FIRST, weights=(tuple(float(name == "votes") for name in RANKING_FEATURES),))
     ranking = Model(with_settings(runtime, ranking=by_votes, proposals=20, final_nms=0.5))
     photo = examples / "photos" / "coffee.jpg"
     usual, more = ({one.xyxy: one.score for one in ranking(photo, proposals=count).regions} for count in (20, 60))
@@ -379,7 +380,7 @@ def test_load_takes_a_folder(tiny_model: Path, scene: Image.Image) -> None:
 def test_load_without_a_folder_takes_the_embedded_model(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regiontalk.loading.EMBEDDED", tmp_path / "weights")
+    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path / "weights")
     with pytest.raises(ModelError, match="package has no model") as caught:
         regiontalk.load()
     assert "export" in str(caught.value.hint)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from regiontalk.model import BEST_REGIONS, Model
-from regiontalk.runtime.onnx import OnnxRuntime
+from regiontalk.models.onnx_runtime import OnnxRuntime
 
 
 @pytest.fixture

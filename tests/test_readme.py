@@ -15,7 +15,7 @@ import pytest
 
 from regiontalk.cli.main import VERBS, program, run
 from regiontalk.errors import MissingExtra
-from regiontalk.evaluation.scoring_pool import open_meteor
+from regiontalk.lab.evaluation.scoring_pool import open_meteor
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -125,7 +125,7 @@ def test_every_verb_is_listed_and_no_other() -> None:
 
 def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, in order; training is cut short, and `fit` tries few settings."""
-    from regiontalk.fitting import settings
+    from regiontalk.lab.fitting import settings
 
     try:
         open_meteor()
@@ -143,7 +143,7 @@ def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_on_a_page_is_understood(page: Path, desk: Path) -> None:
     """Options and their values; whether the files are there is not asked."""
-    from regiontalk.training.recipe import load_recipe
+    from regiontalk.lab.training.recipe import load_recipe
 
     for words in commands(page.read_text(encoding="utf-8")):
         for word in words:  # files that another command would have made
@@ -191,9 +191,9 @@ def test_the_example_of_the_examples_runs(desk: Path) -> None:
 
 def recipe_tables() -> dict[str, type]:
     """The heading of every table of keys in a recipe, and the configuration it explains."""
-    from regiontalk import model_settings
-    from regiontalk.nets import fcln, language, localization, recognition
-    from regiontalk.training.recipe import detector, shared
+    from regiontalk.lab.nets import fcln, language, localization, recognition
+    from regiontalk.lab.training.recipe import detector, shared
+    from regiontalk.models import settings as model_settings
 
     return {
         "### `[run]`": detector.FCLNRunConfig,
@@ -237,8 +237,8 @@ def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
 
 
 def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> None:
-    from regiontalk.nets.alignment import AlignmentConfig
-    from regiontalk.training.recipe import heads
+    from regiontalk.lab.nets.alignment import AlignmentConfig
+    from regiontalk.lab.training.recipe import heads
 
     page = (ROOT / "docs" / "alignment.md").read_text(encoding="utf-8")
     tables = {
@@ -256,9 +256,9 @@ def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> Non
 
 
 def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
-    from regiontalk.model_settings import SentencePredictionConfig
-    from regiontalk.nets.multimodal_rnn import MultimodalRNNConfig
-    from regiontalk.training.recipe import heads
+    from regiontalk.lab.nets.multimodal_rnn import MultimodalRNNConfig
+    from regiontalk.lab.training.recipe import heads
+    from regiontalk.models.settings import SentencePredictionConfig
 
     page = (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8")
     tables = {
@@ -275,7 +275,7 @@ def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
 
 
 def test_no_configuration_is_left_out() -> None:
-    from regiontalk.training.recipe.detector import FCLNRecipe
+    from regiontalk.lab.training.recipe.detector import FCLNRecipe
 
     top = {item.name for item in dataclasses.fields(FCLNRecipe)}
     headings = " ".join(re.findall(r"^### (.*)$", TRAINING, re.MULTILINE))
@@ -283,7 +283,7 @@ def test_no_configuration_is_left_out() -> None:
 
 
 def test_every_recipe_is_described() -> None:
-    from regiontalk.training.recipe import load_recipe
+    from regiontalk.lab.training.recipe import load_recipe
 
     described = re.findall(r"^\| `(recipes/\S+\.toml)` \|", TRAINING, re.MULTILINE)
     assert sorted(described) == sorted(str(path.relative_to(ROOT)) for path in (ROOT / "recipes").glob("*.toml"))

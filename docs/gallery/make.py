@@ -16,7 +16,7 @@ from typing import Any
 
 import regiontalk
 from regiontalk.model import Model
-from regiontalk.types import ImageRegions, Region
+from regiontalk.results import ImageRegions, Region
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "docs" / "gallery"

@@ -15,12 +15,12 @@ import torch
 from make import ROOT, SHOWN, name, read_sources
 
 import regiontalk
-from regiontalk.codes.store import CodedPhotos
+from regiontalk.lab.codes.store import CodedPhotos
+from regiontalk.lab.training.checkpoints import find_checkpoint, load_sentence_net
+from regiontalk.lab.training.heads.caption_targets import CaptionTarget
+from regiontalk.lab.training.heads.sentence_decoding import Describer
 from regiontalk.model import Model
-from regiontalk.model_folder import detector_fingerprint, read_model_folder
-from regiontalk.training.checkpoints import find_checkpoint, load_sentence_net
-from regiontalk.training.heads.caption_targets import CaptionTarget
-from regiontalk.training.heads.sentence_decoding import Describer
+from regiontalk.models.folder import detector_fingerprint, read_model_folder
 
 PAGE = ROOT / "docs" / "gallery-weak-labels.md"
 

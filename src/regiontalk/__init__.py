@@ -6,9 +6,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import RegionTalkError
-from regiontalk.hits import Hit, Hits, IndexedPhoto, WordMatch
-from regiontalk.loading import EMBEDDED, load
-from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Segment, Sentence
+from regiontalk.io.renamed_imports import keep_old_imports
+from regiontalk.models.loading import EMBEDDED, load
+from regiontalk.results import (
+    Alignment,
+    AltText,
+    Description,
+    Finding,
+    Hit,
+    Hits,
+    ImageRegions,
+    IndexedPhoto,
+    Region,
+    Segment,
+    Sentence,
+    WordMatch,
+)
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -35,6 +48,8 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+keep_old_imports()
 
 
 def __getattr__(name: str) -> Any:

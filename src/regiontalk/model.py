@@ -1,7 +1,7 @@
 """A photo in; regions with captions, a sentence, or an alignment out.
 
 `Model.look` detects the regions of a photo; all methods start with it. Captions are decoded from its result
-(`regions`). Sentences and alignments need region codes, which `Model.codes` computes from it.
+(`inference.captions`). Sentences and alignments need region codes, which `Model.codes` computes from it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regiontalk import boxes as geometry
-from regiontalk import finder, images
-from regiontalk import regions as rules
-from regiontalk.aligner import HEAD, AlignmentHead, region_vectors
-from regiontalk.alt_text import alt_text
-from regiontalk.calibration import Scores, calibrated, sigmoid
-from regiontalk.decoding import Caption
 from regiontalk.errors import ModelError, UsageError, check_range
-from regiontalk.images import Limits, Photo, PhotoSource
-from regiontalk.model_settings import FindConfig
-from regiontalk.regions import Candidates, Detections, Frame, Rows
-from regiontalk.runtime import Floats, Proposed, Recognized, Runtime
-from regiontalk.sentence_head import SENTENCE, SentenceHead, Wanted
-from regiontalk.types import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
+from regiontalk.images.photo import Limits, Photo, PhotoSource, to_input
+from regiontalk.inference import find as finder
+from regiontalk.inference.alignment import HEAD, AlignmentHead, region_vectors
+from regiontalk.inference.alt_text import alt_text
+from regiontalk.inference.calibration import Scores, calibrated, sigmoid
+from regiontalk.inference.captions import Said, decode_captions, say, to_regions
+from regiontalk.inference.decoding import Caption
+from regiontalk.inference.detect import detect, detect_given, given_scores, raw_scores, replace_proposals, survivors
+from regiontalk.inference.rank import evidence_of, rank, weigh_captions, without_repeats
+from regiontalk.inference.regions import Candidates, Detections, Frame, Rows
+from regiontalk.inference.sentences import SENTENCE, SentenceHead, Wanted
+from regiontalk.models.runtime import Floats, Proposed, Recognized, Runtime
+from regiontalk.models.settings import FindConfig
+from regiontalk.results import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
 SURROUNDINGS = 2.0  # times as wide and high as a region: enough to show its context
@@ -151,19 +153,19 @@ class Model:
         height, width = resized.pixels.shape[:2]
         frame = Frame(resized.photo_size, (width, height), resized.scales)
         given = None if boxes is None else geometry.given_boxes(boxes, frame.photo_size)
-        proposed = self.runtime.propose(images.to_input(resized.pixels, info.pad_to)[None], frame.size)
+        proposed = self.runtime.propose(to_input(resized.pixels, info.pad_to)[None], frame.size)
         if given is not None:
-            detections = rules.detect_given(self.runtime, proposed, frame, given)
+            detections = detect_given(self.runtime, proposed, frame, given)
             rows = np.arange(len(given))
-            scores = rules.given_scores(detections, settings)
+            scores = given_scores(detections, settings)
             return Look(photo, frame, proposed, detections, rows, given, scores, True)
         if candidates is not None:
-            proposed = rules.candidates(proposed, frame, *candidates, settings)
+            proposed = replace_proposals(proposed, frame, *candidates, settings)
         elif not len(proposed.logits):
             raise ModelError(f"the model {info.name!r} cannot detect regions", hint="give them with predict --regions")
-        detections = rules.detect(self.runtime, proposed, frame, settings, proposals or settings.proposals)
-        rows = rules.survivors(detections, settings)
-        boxes_xyxy, scores = frame.to_photo(detections.boxes_xyxy[rows]), rules.raw_scores(detections, settings)[rows]
+        detections = detect(self.runtime, proposed, frame, settings, proposals or settings.proposals)
+        rows = survivors(detections, settings)
+        boxes_xyxy, scores = frame.to_photo(detections.boxes_xyxy[rows]), raw_scores(detections, settings)[rows]
         return Look(photo, frame, proposed, detections, rows, boxes_xyxy, scores, False)
 
     @property
@@ -192,24 +194,24 @@ class Model:
         """The detected regions with captions, highest score first; or the given boxes with captions, in their order."""
         settings, rows = self.runtime.info.prediction, look.rows
         if look.given:  # raw scores: ranking and calibration are fitted for detected regions
-            captions = rules.caption(self.runtime, look.detections.state, beam)
-            scores = rules.weigh_captions(look.scores, captions, settings)
+            captions = decode_captions(self.runtime, look.detections.state, beam)
+            scores = weigh_captions(look.scores, captions, settings)
             said = self._say(look, rows, captions, words, beam)
-            return rules.to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
+            return to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
         if settings.ranking is None:  # then captions can only lower a score
             rows = rows[calibrated(look.scores, settings.calibration) >= threshold]
-        captions = rules.caption(self.runtime, look.detections.states(rows), beam)
-        evidence = rules.evidence_of(look.detections, rows, captions, look.frame, settings)
-        kept, scores = rules.rank(evidence, settings, self.runtime.words)
+        captions = decode_captions(self.runtime, look.detections.states(rows), beam)
+        evidence = evidence_of(look.detections, rows, captions, look.frame, settings)
+        kept, scores = rank(evidence, settings, self.runtime.words)
         kept, scores = kept[scores >= threshold], scores[scores >= threshold]
         said = self._say(look, rows[kept], [captions[row] for row in kept.tolist()], words, beam)
-        regions = rules.to_regions(evidence.boxes_xyxy[kept], scores, said, self.runtime.words)
-        again = rules.without_repeats(evidence.boxes_xyxy[kept], [region.caption for region in regions])
+        regions = to_regions(evidence.boxes_xyxy[kept], scores, said, self.runtime.words)
+        again = without_repeats(evidence.boxes_xyxy[kept], [region.caption for region in regions])
         return [regions[row] for row in again.tolist()]
 
-    def _say(self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int) -> rules.Said:
+    def _say(self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int) -> Said:
         regions = look.detections.to_caption(rows, look.frame)
-        return rules.say(self.runtime, regions, captions, words, beam)
+        return say(self.runtime, regions, captions, words, beam)
 
     def codes(self, look: Look, surroundings: bool = False) -> Codes:
         """The input of the heads: the whole photo and its `BEST_REGIONS` best regions, or all given boxes."""
@@ -389,8 +391,8 @@ class Model:
                 likely = evidence.probabilities(config)
                 rows, closest = finder.choose(likely, seen.boxes_xyxy, least, top), float(likely.max())
                 to_caption = seen.to_caption(rows, look.frame)
-                said = rules.say(self.runtime, to_caption, rules.caption(self.runtime, to_caption.state))
-                regions = rules.to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words)
+                said = say(self.runtime, to_caption, decode_captions(self.runtime, to_caption.state))
+                regions = to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words)
                 about = (closest >= config.likely, tuple(regions), closest, one.unknown)
                 found.append(Finding(*place, one.text, *about, photo=look.photo))
             return tuple(found)

@@ -1,4 +1,4 @@
-"""Small files that take much memory or time to open, one for each limit of `regiontalk.image_limits`."""
+"""Small files that take much memory or time to open, one for each limit of `regiontalk.images.limits`."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def heif_boxes(count: int) -> bytes:
 
 class Bomb(NamedTuple):
     limit: str
-    """The constant of `image_limits` that refuses it."""
+    """The constant of `images.limits` that refuses it."""
     make: Callable[[int], bytes]
     most: int
     """How large it may be."""

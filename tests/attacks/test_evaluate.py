@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from regiontalk.cli.main import run
-from regiontalk.evaluation import ranking
+from regiontalk.lab.evaluation import ranking
 
 BOX = [0, 0, 40, 40]
 REGION = {"xyxy": BOX, "score": 0.9, "caption": "a mug"}

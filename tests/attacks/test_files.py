@@ -18,13 +18,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regiontalk import EMBEDDED, files
+from regiontalk import EMBEDDED
 from regiontalk.cli.main import run
 from regiontalk.errors import DataError, DiskFull, ModelError, UsageError
-from regiontalk.evaluation.ranking import load_scores
-from regiontalk.files import json_line, parse_json, read_file, read_lines, read_toml, replacing
-from regiontalk.model_folder import SUMS, read_model_folder
-from regiontalk.runs import file_fingerprint
+from regiontalk.io import files
+from regiontalk.io.files import json_line, parse_json, read_file, read_lines, read_toml, replacing
+from regiontalk.io.provenance import file_fingerprint
+from regiontalk.lab.evaluation.ranking import load_scores
+from regiontalk.models.folder import SUMS, read_model_folder
 
 pytestmark = pytest.mark.timeout(60)
 RECORD = b'{"image":"a.jpg","width":9,"height":9,"split":"dev","sentences":["a dog"],"regions":[]}\n'

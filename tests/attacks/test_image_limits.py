@@ -12,8 +12,9 @@ from hostile_files import encode
 from photo_bombs import BOMBS, RAW, Bomb, bmp_runs, flat, is_sound, jpeg_scans, tiff, tiff_fractions, tiff_tile
 from PIL import Image
 
-from regiontalk import image_limits, images
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage
+from regiontalk.images import limits as image_limits
+from regiontalk.images import photo as images
 
 COUNTED = [bomb for bomb in BOMBS if bomb.limit not in ("MOST_TILE_PIXELS", "MOST_EXIF_BYTES", "MOST_BOX_BYTES")]
 

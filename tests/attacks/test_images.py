@@ -17,8 +17,9 @@ import pytest
 from hostile_files import encode, png_chunk
 from PIL import Image
 
-from regiontalk import image_limits, images
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage
+from regiontalk.images import limits as image_limits
+from regiontalk.images import photo as images
 
 FORMATS = ["JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "AVIF"]
 FLIPPED_IMAGES = 2000

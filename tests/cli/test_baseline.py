@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from regiontalk.cli.main import run
-from regiontalk.data.records import Dataset
+from regiontalk.lab.data.records import Dataset
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from PIL import Image
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.main import run
-from regiontalk.drawing import PALETTE
 from regiontalk.errors import ModelError
+from regiontalk.show.drawing import PALETTE
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def test_what_is_no_fault_of_the_photo_ends_the_program(
 def test_without_a_model_this_is_said(
     desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regiontalk.loading.EMBEDDED", desk / "no-weights")
+    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", desk / "no-weights")
     assert run(["caption", "a.jpg"]) == 6
     assert "this regiontalk package has no model" in capsys.readouterr().err
     assert run(["caption", "a.jpg", "--model", "deep"]) == 6

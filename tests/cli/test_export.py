@@ -10,8 +10,8 @@ import pytest
 from regiontalk.cli import console
 from regiontalk.cli.main import run
 from regiontalk.errors import MissingExtra
-from regiontalk.export import detector
-from regiontalk.model_folder import read_model_folder
+from regiontalk.lab.export import detector
+from regiontalk.models.folder import read_model_folder
 
 
 def test_a_checkpoint_becomes_a_model(

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 
 import regiontalk
-from regiontalk.calibration import UNCHANGED
 from regiontalk.cli.main import run
-from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.drawn import write_scenes
-from regiontalk.data.records import Dataset
 from regiontalk.errors import MissingExtra
-from regiontalk.evaluation import scoring_pool
-from regiontalk.evaluation.language import UnigramF1
-from regiontalk.fitting import settings as settings_module
-from regiontalk.model_folder import read_model_folder
-from regiontalk.types import Region
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.drawn import write_scenes
+from regiontalk.lab.data.records import Dataset
+from regiontalk.lab.evaluation import scoring_pool
+from regiontalk.lab.evaluation.language import UnigramF1
+from regiontalk.lab.fitting import settings as settings_module
+from regiontalk.models.folder import read_model_folder
+from regiontalk.models.settings import UNCHANGED
+from regiontalk.results import Region
 
 
 def plant(
@@ -295,7 +295,7 @@ def test_the_judge_is_meteor(
 
 def test_neither_torch_nor_meteor_is_needed_to_calibrate(tiny_model: Path, well_scored: Path) -> None:
     code = (
-        "import sys; sys.modules['torch'] = sys.modules['regiontalk.evaluation.scoring_pool'] = None;"
+        "import sys; sys.modules['torch'] = sys.modules['regiontalk.lab.evaluation.scoring_pool'] = None;"
         "from regiontalk.cli.main import run; sys.exit(run(sys.argv[1:]))"
     )
     arguments = ["fit", str(tiny_model), str(well_scored), "--only", "calibration", "-q"]

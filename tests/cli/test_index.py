@@ -9,7 +9,7 @@ import pytest
 
 from conftest import draw_scene
 from regiontalk.cli.main import run
-from regiontalk.search import database
+from regiontalk.search.sqlite import database
 
 
 @pytest.fixture

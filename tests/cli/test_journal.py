@@ -19,7 +19,7 @@ from PIL import Image
 
 from regiontalk.cli.journal import keeping
 from regiontalk.cli.main import run
-from regiontalk.types import AltText, Description, ImageRegions, Region, Sentence, Shown
+from regiontalk.results import AltText, Description, ImageRegions, Region, Sentence, Shown
 
 REGIONS = ImageRegions("a.jpg", 9, 8, "m", (Region((0.1, 1 / 3, 5, 6), 0.123456789, "a \ud800 mug", -1.5),))
 RESULTS = [

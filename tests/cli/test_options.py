@@ -12,9 +12,9 @@ import torch
 from regiontalk.cli import console
 from regiontalk.cli.main import run
 from regiontalk.cli.options import is_run, load_model
-from regiontalk.runtime.onnx import OnnxRuntime
-from regiontalk.runtime.torch import TorchRuntime
-from regiontalk.training import processes
+from regiontalk.lab.training import processes
+from regiontalk.models.onnx_runtime import OnnxRuntime
+from regiontalk.models.torch_runtime import TorchRuntime
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from PIL import Image
 
 from regiontalk.cli import outputs
 from regiontalk.cli.main import run
-from regiontalk.data import xmp
-from regiontalk.data.sources import Source
-from regiontalk.images import open_photo
+from regiontalk.images.photo import open_photo
+from regiontalk.lab.data.formats import xmp
+from regiontalk.lab.data.formats.sources import Source
 
 
 @pytest.fixture

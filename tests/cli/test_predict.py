@@ -15,10 +15,10 @@ import pytest
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.main import run
-from regiontalk.data.merging import merge_regions
-from regiontalk.data.records import Dataset
 from regiontalk.errors import ModelError
-from regiontalk.training.checkpoints import find_checkpoint
+from regiontalk.lab.data.merging import merge_regions
+from regiontalk.lab.data.records import Dataset
+from regiontalk.lab.training.checkpoints import find_checkpoint
 
 STEP = "step-00000000"
 ON_DEV = ["predict", "run", "data", "--split", "dev", "-o", "out.jsonl"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from regiontalk.cli import render
-from regiontalk.drawing import PALETTE
-from regiontalk.types import ImageRegions, Region, Shown
+from regiontalk.results import ImageRegions, Region, Shown
+from regiontalk.show.drawing import PALETTE
 
 MUG = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2)
 SPOON = Region((0.0, 0.0, 200.0, 100.0), 0.25, "[b]a spoon[/b]\nor two")

@@ -156,14 +156,14 @@ def no_space(*_: object) -> None:
 
 
 def test_a_log_that_cannot_be_written(train, monkeypatch):
-    from regiontalk.training.runlog import RunLog
+    from regiontalk.lab.training.runlog import RunLog
 
     monkeypatch.setattr(RunLog, "_write", no_space)
     refused(train("-q", "-o", "run"), 5, "No space left on device", "checkpoint is whole")
 
 
 def test_a_checkpoint_that_cannot_be_written(train, tmp_path, monkeypatch):
-    from regiontalk.training import checkpoints
+    from regiontalk.lab.training import checkpoints
 
     monkeypatch.setattr(checkpoints, "save_file", no_space)
     refused(train("-q", "-o", "run"), 5, "cannot be written: No space left on device")

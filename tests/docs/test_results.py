@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from results import markdown_table, read_runs, recipe_differences, render, update
 
-from regiontalk.runs import RunRecord, keep_metrics, log_test_look
-from regiontalk.training.recipe import load_recipe, to_dict
+from regiontalk.lab.runs import RunRecord, keep_metrics, log_test_look
+from regiontalk.lab.training.recipe import load_recipe, to_dict
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = tomllib.loads((ROOT / "docs" / "published.toml").read_text(encoding="utf-8"))

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from regiontalk.cli.main import run
-from regiontalk.data.records import Dataset
-from regiontalk.training.checkpoints import latest_checkpoint, load_fcln
+from regiontalk.lab.data.records import Dataset
+from regiontalk.lab.training.checkpoints import latest_checkpoint, load_fcln
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "tiny.toml"
 WORDS = ("a lighthouse", "a lighthouse in fog", "a lighthouse keeper")
@@ -38,7 +38,7 @@ def test_captions_are_corrected_and_learnt(
         (tmp_path / "photos").mkdir(exist_ok=True)
         scene.resize((96 + number, 64)).save(tmp_path / "photos" / f"{number}.jpg")
     shutil.copytree(tiny_model, tmp_path / "weights")
-    monkeypatch.setattr("regiontalk.loading.EMBEDDED", tmp_path / "weights")
+    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path / "weights")
     assert run(["caption", "photos", "--format", "labelstudio", "-o", "tasks.json", "-q"]) == 0
     tasks = json.loads(Path("tasks.json").read_text())
     Path("project.json").write_text(json.dumps([correct(task, number) for number, task in enumerate(tasks)]))

@@ -17,13 +17,13 @@ import pytest
 import torch
 
 from regiontalk import boxes
-from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.drawn import draw_scene
-from regiontalk.data.records import Dataset
-from regiontalk.export.torch_runtime import open_torch_runtime
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.drawn import draw_scene
+from regiontalk.lab.data.records import Dataset
+from regiontalk.lab.training.checkpoints import latest_checkpoint, read_state, read_tensors
+from regiontalk.lab.training.detector.task import FCLNTask
 from regiontalk.model import Model
-from regiontalk.training.checkpoints import latest_checkpoint, read_state, read_tensors
-from regiontalk.training.detector.task import FCLNTask
+from regiontalk.models.torch_loading import open_torch_runtime
 
 TINY = Path(__file__).parents[2] / "recipes" / "tiny.toml"
 PROGRAM = str(Path(sys.executable).with_name("regiontalk"))

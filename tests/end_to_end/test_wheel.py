@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from regiontalk import loading
+from regiontalk.models import loading
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 60_000_000

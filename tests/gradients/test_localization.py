@@ -8,15 +8,21 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from regiontalk.nets.fcln import FCLN, FCLNConfig
-from regiontalk.nets.language import LanguageConfig
-from regiontalk.nets.localization import LocalizationConfig, decode_boxes, encode_boxes, sample_regions
-from regiontalk.nets.recognition import RecognitionConfig
-from regiontalk.training.detector.batches import Batch
-from regiontalk.training.detector.targets import Truths
-from regiontalk.training.detector.task import FCLNTask
-from regiontalk.training.recipe.detector import DataConfig, FCLNRecipe, FCLNRunConfig, LossConfig, ProposalSamplerConfig
-from regiontalk.vocabulary import Vocabulary
+from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
+from regiontalk.lab.nets.language import LanguageConfig
+from regiontalk.lab.nets.localization import LocalizationConfig, decode_boxes, encode_boxes, sample_regions
+from regiontalk.lab.nets.recognition import RecognitionConfig
+from regiontalk.lab.training.detector.batches import Batch
+from regiontalk.lab.training.detector.targets import Truths
+from regiontalk.lab.training.detector.task import FCLNTask
+from regiontalk.lab.training.recipe.detector import (
+    DataConfig,
+    FCLNRecipe,
+    FCLNRunConfig,
+    LossConfig,
+    ProposalSamplerConfig,
+)
+from regiontalk.language.vocabulary import Vocabulary
 
 CELLS = 3
 

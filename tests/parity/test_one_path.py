@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 
 import regiontalk
-from regiontalk.aligner import AlignmentHead, region_vectors
 from regiontalk.cli.main import run
-from regiontalk.codes.build import Origin, compute_codes
-from regiontalk.codes.store import CodedPhotos
-from regiontalk.data.dataset_model import DatasetModel
-from regiontalk.data.merged_truth import true_boxes
-from regiontalk.data.records import Dataset, Record
-from regiontalk.export.torch_runtime import open_torch_runtime
-from regiontalk.fitting.photos import look_at
+from regiontalk.inference.alignment import AlignmentHead, region_vectors
+from regiontalk.inference.sentences import SentenceHead, Wanted
+from regiontalk.lab.codes.build import Origin, compute_codes
+from regiontalk.lab.codes.store import CodedPhotos
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.merged_truth import true_boxes
+from regiontalk.lab.data.records import Dataset, Record
+from regiontalk.lab.fitting.photos import look_at
 from regiontalk.model import BEST_REGIONS, Model
-from regiontalk.sentence_head import SentenceHead, Wanted
-from regiontalk.types import ImageRegions
+from regiontalk.models.torch_loading import open_torch_runtime
+from regiontalk.results import ImageRegions
 
 Lines = Callable[..., list[dict[str, Any]]]
 

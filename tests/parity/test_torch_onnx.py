@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regiontalk.export.detector import CELLS, trace
-from regiontalk.model_folder import GRAPHS
-from regiontalk.nets.fcln import FCLN, FCLNConfig
-from regiontalk.nets.language import LanguageConfig
-from regiontalk.nets.localization import LocalizationConfig
-from regiontalk.nets.recognition import RecognitionConfig
-from regiontalk.runtime.torch import Appear, Propose, Recognize, Step
+from regiontalk.lab.export.detector import CELLS, trace
+from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
+from regiontalk.lab.nets.language import LanguageConfig
+from regiontalk.lab.nets.localization import LocalizationConfig
+from regiontalk.lab.nets.recognition import RecognitionConfig
+from regiontalk.models.folder import GRAPHS
+from regiontalk.models.torch_runtime import Appear, Propose, Recognize, Step
 
 TOKENS, STYLES = 30, 2
 SMALL = FCLNConfig(

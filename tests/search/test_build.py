@@ -12,7 +12,7 @@ from conftest import draw_scene
 from regiontalk.errors import IndexProblem, InputError
 from regiontalk.model import Model
 from regiontalk.search.build import Progress, identify, see_here, update
-from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Where
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import regiontalk
-from regiontalk import finder
-from regiontalk.aligner import place_prior
-from regiontalk.data.records import Record, TrueRegion
 from regiontalk.errors import UsageError
-from regiontalk.evaluation.find import seek
+from regiontalk.inference import find as finder
+from regiontalk.inference.alignment import place_prior
+from regiontalk.lab.data.records import Record, TrueRegion
+from regiontalk.lab.evaluation.find import seek
 from regiontalk.model import BEST_REGIONS, Model
-from regiontalk.model_settings import FindConfig
+from regiontalk.models.settings import FindConfig
 from regiontalk.search.index import Index
 from regiontalk.search.store import Where
 

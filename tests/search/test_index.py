@@ -10,7 +10,7 @@ import regiontalk
 from conftest import draw_scene
 from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.model import Model
-from regiontalk.search.database import FOLDER
+from regiontalk.search.sqlite.database import FOLDER
 
 
 @pytest.fixture(scope="module")

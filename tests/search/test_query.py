@@ -9,15 +9,15 @@ import pytest
 
 import regiontalk
 from made_up_entries import entry
-from regiontalk.aligner import HEAD
 from regiontalk.errors import UsageError
+from regiontalk.inference.alignment import HEAD
 from regiontalk.model import Model
-from regiontalk.model_settings import SentencePredictionConfig
-from regiontalk.runtime import Runtime
+from regiontalk.models.runtime import Runtime
+from regiontalk.models.settings import SentencePredictionConfig
 from regiontalk.search import query
 from regiontalk.search.build import identify
 from regiontalk.search.query import Searcher, _best, parse, read_phrase
-from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Floats, Where
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from made_up_entries import MODEL, entry, vectors_of
 from postgres_server import Server
-from regiontalk import maxsim
-from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.inference import maxsim
+from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import PhotoFile, Store, Where
 
 Open = Callable[[], Store]
@@ -26,7 +26,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     if request.param == "sqlite":
         return lambda: SqliteStore(tmp_path / "index", MODEL)
     server: Server = request.getfixturevalue("postgres")
-    from regiontalk.search.postgres_store import PostgresStore
+    from regiontalk.search.postgres.store import PostgresStore
 
     PostgresStore(server.address, MODEL, rebuild=True).close()
     return lambda: PostgresStore(server.address, MODEL)
@@ -197,7 +197,7 @@ def apply(store: Store, step: Step) -> None:
 @given(steps)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_both_answer_the_same(tmp_path_factory: pytest.TempPathFactory, postgres: Server, changes: list[Step]) -> None:
-    from regiontalk.search.postgres_store import PostgresStore
+    from regiontalk.search.postgres.store import PostgresStore
 
     stores = (
         SqliteStore(tmp_path_factory.mktemp("index"), MODEL),

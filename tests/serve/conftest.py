@@ -41,8 +41,8 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def complete_model(tiny_model: Path, sentences_run: Path, alignment_run: Path) -> Path:
     """`tiny_model` with both heads; not to be changed."""
-    from regiontalk.export.detector import add_heads
-    from regiontalk.export.heads import load_heads
+    from regiontalk.lab.export.detector import add_heads
+    from regiontalk.lab.export.heads import load_heads
 
     folder = alignment_run.parent / "complete"
     add_heads(tiny_model, folder, "complete", load_heads([sentences_run / "run", alignment_run], "float32"))

@@ -12,8 +12,8 @@ from hostile_files import encode
 
 from conftest import draw_scene
 from regiontalk.cli.main import run
-from regiontalk.data.records import Dataset
 from regiontalk.errors import DataError, UsageError
+from regiontalk.lab.data.records import Dataset
 from regiontalk.serve.corrections import Correction, Corrections
 
 CORRECTION = Correction.of({"regions": [{"xyxy": [4, 4, 40, 40], "caption": "a yellow circle"}]})
@@ -47,8 +47,8 @@ def test_they_move_with_the_photos(corrected: Path) -> None:
 def test_a_network_trains_on_them(corrected: Path, quick_recipe: Callable[..., Any], tmp_path: Path) -> None:
     import torch
 
-    from regiontalk.training.detector.task import FCLNTask
-    from regiontalk.training.engine import Engine
+    from regiontalk.lab.training.detector.task import FCLNTask
+    from regiontalk.lab.training.engine import Engine
 
     class Nobody:
         def step(self, *_: object) -> None: ...

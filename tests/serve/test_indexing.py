@@ -14,7 +14,7 @@ from http_server import serving
 from postgres_server import Server
 from regiontalk.cli.main import run
 from regiontalk.errors import IndexProblem
-from regiontalk.loading import load
+from regiontalk.models.loading import load
 from regiontalk.search.index import Index
 from regiontalk.serve.indexing import Indexing
 from regiontalk.serve.settings import Settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regiontalk.data.records import Dataset
+from regiontalk.lab.data.records import Dataset
 from served import drop
 from served_page import CAPTIONS, DRAFTS, EVIL, EVIL_NAME, MARKS, NAME, PHOTOS, Browse, drag, open_again, open_photo
 

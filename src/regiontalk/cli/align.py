@@ -9,7 +9,7 @@ import click
 from regiontalk.cli import console, options, outputs, render
 from regiontalk.cli.outputs import PAGES, PICTURES
 from regiontalk.errors import UsageError
-from regiontalk.page import writing_page
+from regiontalk.show.page import writing_page
 
 MOST_NAMED = 10  # unknown words
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from regiontalk.cli import console, options
-from regiontalk.data.records import Dataset, open_split
-from regiontalk.files import write_json_lines
-from regiontalk.runs import recording
+from regiontalk.io.files import write_json_lines
+from regiontalk.lab.data.records import Dataset, open_split
+from regiontalk.lab.runs import recording
 
 _shared = options.with_options(
     click.argument("dataset", type=options.PLACE),
@@ -33,8 +33,8 @@ def command() -> None:
 @_shared
 def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, quiet: bool) -> None:
     """Give each photo the first sentence of the nearest training photo, for `regiontalk evaluate captions`."""
-    from regiontalk.baselines.nearest_neighbour import transferred_sentences
-    from regiontalk.codes.store import CodedPhotos
+    from regiontalk.lab.baselines.nearest_neighbour import transferred_sentences
+    from regiontalk.lab.codes.store import CodedPhotos
 
     records = list(open_split(dataset, split))
     with recording("baseline nearest-neighbour", output) as record:
@@ -65,10 +65,10 @@ def region_ranking(
 ) -> None:
     """Give each true box the piece of a training sentence that fits it best, for `regiontalk evaluate regions`."""
     console.need("train", "running an alignment net", "torch", "safetensors")
-    from regiontalk.baselines.region_ranking import caption_truths, training_pieces
-    from regiontalk.codes.store import CodedPhotos
-    from regiontalk.training.heads.alignment_model import AlignmentModel
-    from regiontalk.training.heads.snippets import Snippets
+    from regiontalk.lab.baselines.region_ranking import caption_truths, training_pieces
+    from regiontalk.lab.codes.store import CodedPhotos
+    from regiontalk.lab.training.heads.alignment_model import AlignmentModel
+    from regiontalk.lab.training.heads.snippets import Snippets
 
     records = list(open_split(dataset, split))
     coded = CodedPhotos.load(codes)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regiontalk.errors import DataError, InputError, UsageError
-from regiontalk.files import read_json
-from regiontalk.typed import shorten, to_dataclass
-from regiontalk.types import BoxXYXY
+from regiontalk.io.files import read_json
+from regiontalk.io.typed import shorten, to_dataclass
+from regiontalk.results import BoxXYXY
 
 Boxes = tuple[BoxXYXY, ...]
 

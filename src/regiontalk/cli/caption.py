@@ -12,11 +12,11 @@ from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import PhotoOptions, Request, format_option, photo_options
 from regiontalk.cli.options import cluster_options, probability_option
 from regiontalk.errors import UsageError
-from regiontalk.photos import STDIN
-from regiontalk.types import AltText, ImageRegions, Shown
+from regiontalk.images.paths import STDIN
+from regiontalk.results import AltText, ImageRegions, Shown
 
 if TYPE_CHECKING:
-    from regiontalk.images import PhotoSource
+    from regiontalk.images.photo import PhotoSource
     from regiontalk.model import Model
 
 DOING = ("Captioning", "captioned")

@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 
 import regiontalk
-from regiontalk import loading
 from regiontalk.cli import console
 from regiontalk.cli.options import json_option
 from regiontalk.errors import DataError
-from regiontalk.files import read_json
-from regiontalk.runs import cpu_cores
+from regiontalk.io.files import read_json
+from regiontalk.io.provenance import cpu_cores
+from regiontalk.models import loading
 
 EXTRAS = {
     "train": "train, export, --device cuda",

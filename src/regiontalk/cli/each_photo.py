@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from regiontalk import __version__, loading
+from regiontalk import __version__
 from regiontalk.cli import console, options, outputs
 from regiontalk.cli.journal import KEY, keeping
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
-from regiontalk.images import Limits, Photo
-from regiontalk.model_folder import SUMS
-from regiontalk.photos import Photos, attempts, find_photos
+from regiontalk.images.paths import Photos, attempts, find_photos
+from regiontalk.images.photo import Limits, Photo
+from regiontalk.models import loading
+from regiontalk.models.folder import SUMS
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -72,7 +73,7 @@ class PhotoOptions:
     def find(self, wanted: outputs.Wanted) -> Photos:
         """The photos; raises an error if there are none, and reports those that were left out."""
         if self.engine == options.RAY:
-            from regiontalk.cluster import sources
+            from regiontalk.lab.cluster import sources
 
             photos = sources.find(self.paths)
         else:
@@ -196,10 +197,10 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
 
 def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
     """The same on a Ray cluster, whose workers write the results themselves; returns how many photos failed."""
-    from regiontalk.cluster.addresses import full_address
-    from regiontalk.cluster.answers import Answering, answer_all
-    from regiontalk.cluster.shards import Shards
-    from regiontalk.cluster.sources import options_of
+    from regiontalk.lab.cluster.addresses import full_address
+    from regiontalk.lab.cluster.answers import Answering, answer_all
+    from regiontalk.lab.cluster.shards import Shards
+    from regiontalk.lab.cluster.sources import options_of
 
     if photos.stdin is not None:
         raise UsageError("--engine ray needs paths, but stdin has a photo")

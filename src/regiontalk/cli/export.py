@@ -9,8 +9,8 @@ import click
 from regiontalk.cli import console
 from regiontalk.cli.options import MODEL, PLACE, quiet_option
 from regiontalk.errors import UsageError
-from regiontalk.model_folder import INFO, PRECISIONS, check_free, read_model_folder
-from regiontalk.runs import recording
+from regiontalk.lab.runs import recording
+from regiontalk.models.folder import INFO, PRECISIONS, check_free, read_model_folder
 
 
 @click.command()
@@ -73,9 +73,9 @@ def command(
     """
     console.need("train", "exporting", "torch", "safetensors", "onnx", "onnxscript")
     check_free(out)
-    from regiontalk.export.detector import add_heads, export_model, export_student
-    from regiontalk.export.heads import load_heads
-    from regiontalk.training.checkpoints import find_checkpoint
+    from regiontalk.lab.export.detector import add_heads, export_model, export_student
+    from regiontalk.lab.export.heads import load_heads
+    from regiontalk.lab.training.checkpoints import find_checkpoint
 
     name = name or out.resolve().name
     is_folder = (checkpoint / INFO).is_file()

@@ -16,13 +16,13 @@ import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Table
 from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, quiet_option, workers_option
-from regiontalk.data.records import open_split
 from regiontalk.errors import DataError
-from regiontalk.files import replacing
-from regiontalk.fitting import FIGURES, OF_WORDS, ON_ALL_DATA, PARTS, TRIED
-from regiontalk.model_folder import check_free, read_model_folder, write_model_folder
-from regiontalk.model_settings import PredictionConfig
-from regiontalk.runs import recording
+from regiontalk.io.files import replacing
+from regiontalk.lab.data.records import open_split
+from regiontalk.lab.fitting import FIGURES, OF_WORDS, ON_ALL_DATA, PARTS, TRIED
+from regiontalk.lab.runs import recording
+from regiontalk.models.folder import check_free, read_model_folder, write_model_folder
+from regiontalk.models.settings import PredictionConfig
 
 MAY_BE_SKIPPED = ("find", "alignment")  # with a message, where the records have no phrases
 SHOWN = 5  # of the settings that were tried
@@ -76,7 +76,7 @@ def command(
     The first four parts build on each other: fitting one again discards those after it, unless they are fitted again
     too. Fitting the settings again also discards find. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
     """
-    from regiontalk.fitting.fitter import Fitter
+    from regiontalk.lab.fitting.fitter import Fitter
 
     parts = tuple(part for part in PARTS if part in (only or PARTS))
     if not only and "words" not in read_model_folder(model).heads:
@@ -121,13 +121,13 @@ def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
     """METEOR, for those that need it."""
     if not {"settings", "ranking"} & set(parts):
         return nullcontext()
-    from regiontalk.evaluation.scoring_pool import open_meteor
+    from regiontalk.lab.evaluation.scoring_pool import open_meteor
 
     return open_meteor(workers=os.cpu_count() or 1, notify=partial(console.message, quiet=quiet))
 
 
 def _draw(diagram: Path, report: dict[str, Any]) -> None:
-    from regiontalk.evaluation.reliability import Bin, draw_reliability
+    from regiontalk.lab.evaluation.reliability import Bin, draw_reliability
 
     bins = {name: [Bin(**one) for one in report[name]["bins"]] for name in ("before", "after")}
     with replacing(diagram) as temporary:

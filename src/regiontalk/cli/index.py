@@ -97,13 +97,13 @@ def command(
             bar.update(bar.task_ids[0], completed=progress.done, total=progress.total)
 
         if source is not None:
-            from regiontalk.cluster.indexing import add_sources
+            from regiontalk.lab.cluster.indexing import add_sources
 
             done = add_sources(index, source, load, workers, address, rebuild, watch)
         else:
             see_all = None
             if engine == options.RAY:
-                from regiontalk.cluster.indexing import see_on_cluster
+                from regiontalk.lab.cluster.indexing import see_on_cluster
 
                 see_all = see_on_cluster(load, workers, address, store)
             done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
@@ -124,8 +124,8 @@ def _report(place: Path | str, done: Update, quiet: bool, as_json: bool, strict:
 
 def _remote_source(place: Path, store: str | None) -> str | None:
     """A tar file or an address instead of a folder."""
-    from regiontalk.cluster.addresses import full_address
-    from regiontalk.cluster.sources import holds_photos
+    from regiontalk.lab.cluster.addresses import full_address
+    from regiontalk.lab.cluster.sources import holds_photos
 
     address = full_address(place)
     if place.is_dir() or not holds_photos(address):

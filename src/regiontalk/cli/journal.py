@@ -16,9 +16,9 @@ from typing import Any, BinaryIO
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.errors import DataError, UsageError
-from regiontalk.files import json_line, parse_object, read_lines, writing
-from regiontalk.typed import to_dataclass
-from regiontalk.types import AltText, Description, ImageRegions, Region, Sentence, Shown
+from regiontalk.io.files import json_line, parse_object, read_lines, writing
+from regiontalk.io.typed import to_dataclass
+from regiontalk.results import AltText, Description, ImageRegions, Region, Sentence, Shown
 
 Result = ImageRegions | Description | AltText
 

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem, shell_complete
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.errors import RegionTalkError
-from regiontalk.files import FULL, output_error
+from regiontalk.io.files import FULL, output_error
 
 HELP = {
     "With photos": {

@@ -19,9 +19,9 @@ from regiontalk.errors import SkippedInputs
 if TYPE_CHECKING:
     from PIL import Image
 
-    from regiontalk.data.dataset_model import DatasetModel
-    from regiontalk.data.records import Dataset, Record
-    from regiontalk.types import ImageRegions
+    from regiontalk.lab.data.dataset_model import DatasetModel
+    from regiontalk.lab.data.records import Dataset, Record
+    from regiontalk.results import ImageRegions
 
 Table = tuple[str, Sequence[str], Iterable[Iterable[object]]]  # title, columns, rows
 
@@ -85,8 +85,8 @@ class Measurement:
     note: str = ""
 
     def __post_init__(self) -> None:
-        from regiontalk.evaluation.files import Problems
-        from regiontalk.runs import RunRecord
+        from regiontalk.lab.evaluation.files import Problems
+        from regiontalk.lab.runs import RunRecord
 
         self.problems = Problems(tell=self.message)
         self.record = RunRecord(f"evaluate {self.kind}")
@@ -99,7 +99,7 @@ class Measurement:
 
     def records(self, truth: Path, split: str | None) -> Iterator[Record]:
         """The records of the truth."""
-        from regiontalk.evaluation.files import read_truth
+        from regiontalk.lab.evaluation.files import read_truth
 
         return self._count(console.track(read_truth(truth, split, self.problems), "truth", quiet=self.quiet), truth)
 
@@ -116,7 +116,7 @@ class Measurement:
 
     def model(self, place: Path, dataset: Dataset, device: str = "auto", heads: tuple[Path, ...] = ()) -> DatasetModel:
         """The model that is measured, to be asked about the photos of a data set."""
-        from regiontalk.data.dataset_model import DatasetModel
+        from regiontalk.lab.data.dataset_model import DatasetModel
 
         asked = DatasetModel(options.load_model(place, device, heads=heads), dataset)
         self.uses_model(place, device)
@@ -130,14 +130,14 @@ class Measurement:
 
     def predictions(self, path: Path, sizes: Mapping[str, tuple[int, int]]) -> Iterator[ImageRegions]:
         """The predicted regions of the truth's images, of such sizes."""
-        from regiontalk.evaluation.files import read_predictions
+        from regiontalk.lab.evaluation.files import read_predictions
 
         self.record.uses("predictions", path)
         return console.track(read_predictions(path, sizes, self.problems), "images", len(sizes), self.quiet)
 
     def finish(self, figures: Mapping[str, Any], *tables: Table) -> None:
         """Prints the figures, keeps them where --record says, and counts a look at a test split."""
-        from regiontalk import runs
+        from regiontalk.lab import runs
 
         if self.as_json:
             console.print_json(figures)
@@ -181,12 +181,12 @@ class Measurement:
 
 def photo_opener(truth: Path, records: Iterable[Record]) -> Callable[[str], Image.Image]:
     """Opens the photo of one of these records of a data set by its name."""
-    from regiontalk import images
-    from regiontalk.data.records import TarShards
+    from regiontalk.images.photo import open_photo
+    from regiontalk.lab.data.records import TarShards
 
     shards = TarShards(truth if truth.is_dir() else truth.parent)
     by_name = {record.image: record for record in records}
-    return lambda name: images.open_photo(shards.photo(by_name[name]))
+    return lambda name: open_photo(shards.photo(by_name[name]))
 
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:

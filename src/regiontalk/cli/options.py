@@ -12,11 +12,11 @@ import click
 from click.shell_completion import CompletionItem
 
 import regiontalk
-from regiontalk import loading
 from regiontalk.cli import console
-from regiontalk.data.records import SPLITS
 from regiontalk.errors import InputError, UsageError
-from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
+from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
+from regiontalk.lab.data.records import SPLITS
+from regiontalk.models import loading
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -168,7 +168,7 @@ def is_run(place: Path) -> bool:
 def checkpoint_of(run: Path) -> Path:
     """The checkpoint that a run is used with."""
     console.need("train", "running a checkpoint", "torch", "safetensors")
-    from regiontalk.training.checkpoints import find_checkpoint
+    from regiontalk.lab.training.checkpoints import find_checkpoint
 
     return find_checkpoint(run)
 
@@ -205,8 +205,8 @@ def load_model(
 
 def _load_in_torch(place: Path | None, device: str, heads: tuple[Path, ...]) -> Model:
     console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
-    from regiontalk.export.torch_runtime import open_torch_runtime
+    from regiontalk.lab.training.processes import pick_device
     from regiontalk.model import Model
-    from regiontalk.training.processes import pick_device
+    from regiontalk.models.torch_loading import open_torch_runtime
 
     return Model(open_torch_runtime(loading.place_of(place), pick_device(device), heads))

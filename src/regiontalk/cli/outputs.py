@@ -14,15 +14,15 @@ from typing import Any
 from PIL import ExifTags, Image
 
 from regiontalk.cli import console, render
-from regiontalk.data import exports, xmp
-from regiontalk.data.fields import reading
 from regiontalk.errors import DiskFull, InputError, OutputError, UsageError
-from regiontalk.files import FreeNames, json_line, open_file, read_file, replacing
-from regiontalk.image_limits import MOST_MEGAPIXELS, Limits
-from regiontalk.images import Photo
-from regiontalk.page import writing_page
-from regiontalk.photos import identity
-from regiontalk.types import AltText, Description, ImageRegions
+from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
+from regiontalk.images.paths import identity
+from regiontalk.images.photo import Photo
+from regiontalk.io.files import FreeNames, json_line, open_file, read_file, replacing
+from regiontalk.lab.data.formats import exports, xmp
+from regiontalk.lab.data.formats.fields import reading
+from regiontalk.results import AltText, Description, ImageRegions
+from regiontalk.show.page import writing_page
 
 Result = ImageRegions | Description | AltText
 Put = Callable[[Any], object]

@@ -9,12 +9,12 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import edge_model_option, region_source
-from regiontalk.data.dataset_model import DatasetModel, FindRegions
-from regiontalk.data.records import Record, open_split
 from regiontalk.errors import UsageError
-from regiontalk.files import write_json_lines
-from regiontalk.runs import recording
-from regiontalk.types import Description, ImageRegions
+from regiontalk.io.files import write_json_lines
+from regiontalk.lab.data.dataset_model import DatasetModel, FindRegions
+from regiontalk.lab.data.records import Record, open_split
+from regiontalk.lab.runs import recording
+from regiontalk.results import Description, ImageRegions
 
 
 @click.command()
@@ -108,7 +108,7 @@ def _answer(
 
 
 def _kind(run: Path) -> str:
-    from regiontalk.training.checkpoints import read_state
+    from regiontalk.lab.training.checkpoints import read_state
 
     return str(read_state(options.checkpoint_of(run))["kind"])
 
@@ -116,8 +116,8 @@ def _kind(run: Path) -> str:
 def _from_codes(
     run: Path, records: Sequence[Record], codes: Path | None, on_truths: bool, beam: int | None, device: str
 ) -> Iterable[ImageRegions | Description]:
-    from regiontalk.training.heads.sentence_decoding import Describer
-    from regiontalk.training.processes import pick_device
+    from regiontalk.lab.training.heads.sentence_decoding import Describer
+    from regiontalk.lab.training.processes import pick_device
 
     if codes is None:
         raise UsageError("a run of this kind needs codes", hint="--codes FILE, which regiontalk data codes writes")

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import click
 
-from regiontalk import images
 from regiontalk.cli import console
-from regiontalk.data.dataset_model import FindRegions
-from regiontalk.data.records import Dataset, Record
-from regiontalk.data.region_files import ScoredBoxes, read_region_file, scaled
 from regiontalk.errors import UsageError
-from regiontalk.images import PhotoSource
+from regiontalk.images.photo import PhotoSource, open_photo
+from regiontalk.lab.data.dataset_model import FindRegions
+from regiontalk.lab.data.records import Dataset, Record
+from regiontalk.lab.data.region_files import ScoredBoxes, read_region_file, scaled
 
 EDGE_BOXES = "edgeboxes"
 MOST_BOXES = 300  # of a photo, as in DenseCap's table 1
@@ -27,12 +26,12 @@ edge_model_option = click.option(
 def edge_boxes(edge_model: Path | None, count: int = MOST_BOXES) -> tuple[str, FindRegions]:
     """Their name for the record of a run, and what finds them in a record's photo, in the record's pixels."""
     console.need("edgeboxes", "EdgeBoxes", "cv2")
-    from regiontalk.data.edge_boxes import EdgeBoxes
+    from regiontalk.lab.data.edge_boxes import EdgeBoxes
 
     finder = EdgeBoxes(count, edge_model)
 
     def find(record: Record, source: PhotoSource) -> ScoredBoxes:
-        photo = images.open_photo(source)
+        photo = open_photo(source)
         return scaled(finder.find(photo), record.width / photo.width, record.height / photo.height)
 
     return finder.name, find

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from regiontalk.cli import console
-from regiontalk.drawing import PALETTE
 from regiontalk.errors import one_line
-from regiontalk.types import Alignment, AltText, BoxXYXY, Description, Finding, ImageRegions, Region, Sentence
+from regiontalk.results import Alignment, AltText, BoxXYXY, Description, Finding, ImageRegions, Region, Sentence
+from regiontalk.show.drawing import PALETTE
 
 
 def print_lines(photo: ImageRegions | Description | AltText) -> None:

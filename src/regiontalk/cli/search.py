@@ -12,7 +12,7 @@ from regiontalk.cli.boxes_option import read_boxes
 from regiontalk.cli.index import check_one_place, place_option, store_option
 from regiontalk.cli.options import PLACE, completes, device_option, load_model, model_option, probability_option
 from regiontalk.errors import UsageError
-from regiontalk.hits import Hit, Hits
+from regiontalk.results import Hit, Hits
 
 if TYPE_CHECKING:
     from regiontalk.search.index import Index

@@ -79,7 +79,7 @@ def command(
     batch.
     """
     console.need("train", "training", "torch", "safetensors", "tensorboard")
-    from regiontalk.training.run import start_run
+    from regiontalk.lab.training.run import start_run
 
     folder = output if output is not None else Path("runs") / recipe.stem
     if not resume and (folder / "checkpoints").exists():

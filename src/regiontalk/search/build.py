@@ -19,15 +19,15 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk import boxes as geometry
-from regiontalk.aligner import HEAD, region_vectors
 from regiontalk.errors import IndexProblem, InputError, RegionTalkError
-from regiontalk.files import open_file
+from regiontalk.images.paths import attempts, find_photos
+from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.sentences import SENTENCE, SentenceHead
+from regiontalk.io.files import open_file
 from regiontalk.model import BEST_REGIONS, Codes, Look, Model
-from regiontalk.model_folder import Head
-from regiontalk.photos import attempts, find_photos
+from regiontalk.models.folder import Head
+from regiontalk.results import Region
 from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
-from regiontalk.sentence_head import SENTENCE, SentenceHead
-from regiontalk.types import Region
 
 TOGETHER = 16  # photos in a transaction
 

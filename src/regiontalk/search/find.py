@@ -1,5 +1,5 @@
-"""Finds phrases among the regions of an index: as in `finder`, but without likelihoods, because an index does not store
-the inputs of the language model."""
+"""Finds phrases among the regions of an index: as in `inference.find`, but without likelihoods, because an index does
+not store the inputs of the language model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regiontalk import finder
-from regiontalk.model_settings import FindConfig
-from regiontalk.regions import Candidates
-from regiontalk.runtime import Runtime
+from regiontalk.inference import find as finder
+from regiontalk.inference.regions import Candidates
+from regiontalk.models.runtime import Runtime
+from regiontalk.models.settings import FindConfig
+from regiontalk.results import Finding
 from regiontalk.search.store import PhotoFile, Store, Where
-from regiontalk.types import Finding
 
 
 class FoundIn(NamedTuple):

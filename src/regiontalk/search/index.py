@@ -13,20 +13,20 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regiontalk import loading
-from regiontalk.aligner import region_vectors
 from regiontalk.errors import IndexProblem, InputError, MissingExtra, UsageError, check_range
-from regiontalk.hits import Hit, Hits, IndexedPhoto
-from regiontalk.images import Photo, PhotoSource
+from regiontalk.images.photo import Photo, PhotoSource
+from regiontalk.inference.alignment import region_vectors
+from regiontalk.inference.rank import without_repeats
 from regiontalk.model import Model
-from regiontalk.regions import without_repeats
-from regiontalk.search import build, database
+from regiontalk.models import loading
+from regiontalk.results import Finding, Hit, Hits, IndexedPhoto, Shown
+from regiontalk.search import build
 from regiontalk.search.build import SeeAll, Update, Watch
 from regiontalk.search.find import find_in
 from regiontalk.search.query import Searcher
-from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.sqlite import database
+from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import IndexedModel, PhotoFile, Store, StoredPhoto, Where
-from regiontalk.types import Finding, Shown
 
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
@@ -258,7 +258,7 @@ class Index:
                 _remove(self.place)
             return SqliteStore(self.place, model)
         try:
-            from regiontalk.search.postgres_store import PostgresStore
+            from regiontalk.search.postgres.store import PostgresStore
         except ImportError as error:
             raise MissingExtra(f"an index in PostgreSQL needs {error.name}", extra="postgres") from error
         return PostgresStore(self.address, model, rebuild=rebuild)

@@ -2,7 +2,7 @@
 
 A query has one or more phrases separated by ";", all of which a photo should show, and phrases after "-" that it should
 not show: `a dog; a red ball -beach -"tennis court"`. A photo's score is the probability that it matches the query: the
-product of the probabilities of its phrases (`model_settings.SearchConfig`), 1 − p for unwanted ones.
+product of the probabilities of its phrases (`models.settings.SearchConfig`), 1 − p for unwanted ones.
 
 Vectors and captions choose the best photos; the language model then scores these again.
 """
@@ -18,17 +18,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regiontalk import maxsim
-from regiontalk.aligner import HEAD, AlignmentHead, ReadSentence, word_vectors
-from regiontalk.calibration import sigmoid
 from regiontalk.errors import UsageError
-from regiontalk.hits import Hit, Hits, WordMatch
-from regiontalk.model_settings import AlignmentPredictionConfig, SearchConfig
-from regiontalk.runtime import Runtime
+from regiontalk.inference import maxsim
+from regiontalk.inference.alignment import HEAD, AlignmentHead, ReadSentence, word_vectors
+from regiontalk.inference.calibration import sigmoid
+from regiontalk.inference.sentences import SentenceHead
+from regiontalk.io.typed import to_dataclass
+from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN
+from regiontalk.models.runtime import Runtime
+from regiontalk.models.settings import AlignmentPredictionConfig, SearchConfig
+from regiontalk.results import Hit, Hits, WordMatch
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
-from regiontalk.sentence_head import SentenceHead
-from regiontalk.typed import to_dataclass
-from regiontalk.vocabulary import FUNCTION_WORDS, UNKNOWN
 
 MOST_PHRASES = 20
 SECOND_LOOK = 100  # best photos that the language model scores too

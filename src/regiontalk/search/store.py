@@ -1,8 +1,8 @@
 """The data that an index stores of each photo, and the `Store` protocol for reading and writing it.
 
-`sqlite_store.SqliteStore` is an index in a folder, `postgres_store.PostgresStore` one that many machines share.
+`sqlite.store.SqliteStore` is an index in a folder, `postgres.store.PostgresStore` one that many machines share.
 
-Letters as in `maxsim`: P photos, R regions of each, W words, h the size of a vector.
+Letters as in `inference.maxsim`: P photos, R regions of each, W words, h the size of a vector.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regiontalk.types import Region
+from regiontalk.results import Region
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -159,7 +159,7 @@ class Store(Protocol):
         """Old path -> the file that the photo is now."""
 
     def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
-        """MaxSim of words (W, h) with photos (`maxsim.word_scores`), to 8 bits or more.
+        """MaxSim of words (W, h) with photos (`inference.maxsim.word_scores`), to 8 bits or more.
 
         A large store may leave out photos that have no region near a word, and none of the `said` phrases' words in
         their captions.

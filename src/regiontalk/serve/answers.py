@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from regiontalk.errors import RegionTalkError
-from regiontalk.files import json_line
+from regiontalk.io.files import json_line
 
 RETRY_SECONDS = 2  # of the header Retry-After if the server is busy
 

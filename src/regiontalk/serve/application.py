@@ -20,6 +20,7 @@ from regiontalk.serve.guards import Guards
 from regiontalk.serve.metrics import Metrics
 
 PAGE = Path(__file__).parent / "page"
+SHARED = ("regiontalk.show", "shared")  # scripts and styles that the written page has too
 
 
 def build(server: Server) -> Starlette:
@@ -35,7 +36,7 @@ def build(server: Server) -> Starlette:
     application = Starlette(
         routes=[
             Route("/", _page),
-            Mount("/page", StaticFiles(directory=PAGE)),
+            Mount("/page", StaticFiles(directory=PAGE, packages=[SHARED])),
             Route("/openapi.json", show_description),
             Route("/metrics", show_metrics),
             *routes,

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import regiontalk
-from regiontalk.data.records import Record
 from regiontalk.errors import ImageError, UsageError
-from regiontalk.files import parse_json
+from regiontalk.io.files import parse_json
+from regiontalk.lab.data.records import Record
 from regiontalk.search.index import Index
 from regiontalk.serve import inputs
 from regiontalk.serve.answers import json_response

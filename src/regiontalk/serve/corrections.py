@@ -14,14 +14,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from regiontalk.data.checking import region_problems
-from regiontalk.data.records import ANNOTATIONS, Record, TrueRegion, annotations_path, stream_records
 from regiontalk.errors import DataError, UsageError
-from regiontalk.files import json_line, replacing
-from regiontalk.image_limits import HEADER_BYTES, format_of
-from regiontalk.search import database
-from regiontalk.typed import to_dataclass
-from regiontalk.types import BoxXYXY
+from regiontalk.images.limits import HEADER_BYTES, format_of
+from regiontalk.io.files import json_line, replacing
+from regiontalk.io.typed import to_dataclass
+from regiontalk.lab.data.checking import region_problems
+from regiontalk.lab.data.records import ANNOTATIONS, Record, TrueRegion, annotations_path, stream_records
+from regiontalk.results import BoxXYXY
+from regiontalk.search.sqlite import database
 
 NAME = "corrections"
 MOST_REGIONS = 1000

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.errors import IndexProblem, InputError
-from regiontalk.hits import Hit, Hits, IndexedPhoto
-from regiontalk.images import Limits, Photo, encode
-from regiontalk.loading import load
+from regiontalk.images.photo import Limits, Photo, encode
 from regiontalk.model import Model
+from regiontalk.models.loading import load
+from regiontalk.results import Hit, Hits, IndexedPhoto, Shown
 from regiontalk.search.index import Index
 from regiontalk.serve.settings import Settings
-from regiontalk.types import Shown
 
 JPEG_QUALITY = 85
 MOST_CAPTIONS = 5  # of a photo in a list

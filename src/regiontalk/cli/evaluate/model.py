@@ -1,0 +1,255 @@
+"""The verbs of `regiontalk evaluate` that run a model on the photos of a data set."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from regiontalk.cli import console, options
+from regiontalk.cli.measurement import (
+    INPUT,
+    Measurement,
+    Table,
+    measured,
+    ranking_table,
+    share,
+    split_option,
+    truth_option,
+)
+from regiontalk.errors import UsageError
+from regiontalk.io.files import replacing
+from regiontalk.lab.data.records import Dataset, open_split
+
+if TYPE_CHECKING:
+    from regiontalk.lab.codes.store import CodedPhotos
+
+_on_data = options.with_options(
+    click.option("--codes", type=options.PLACE, help="For a run: the file that `regiontalk data codes` wrote."),
+    click.option("--truth", type=options.PLACE, required=True, help="A data set folder."),
+    options.test_split_option,
+)
+
+
+@click.command()
+@truth_option
+@split_option
+@click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, as JSON lines…")
+@click.option("--model", type=options.MODEL, help="…or the model that writes them; `embedded`: the package's.")
+@options.device_option
+@click.option(
+    "--smallest",
+    type=click.FloatRange(min=0),
+    default=32,
+    show_default=True,
+    metavar="PX",
+    help="Leave out objects smaller than PX × PX pixels of the original photo.",
+)
+@click.option("--classes", is_flag=True, help="Also print a table of the classes.")
+@measured("names")
+def names(
+    *,
+    truth: Path,
+    split: str | None,
+    predictions: Path | None,
+    model: Path | None,
+    device: str,
+    smallest: float,
+    classes: bool,
+    measurement: Measurement,
+) -> None:
+    """How many captions of true boxes name the object in them (docs/phrases.md)."""
+    from regiontalk.lab.evaluation.names import caption_objects, evaluate_names
+
+    if (predictions is None) == (model is None):
+        raise UsageError("give either --predictions or --model")
+    records = list(measurement.records(truth, split))
+    measurement.record.values["settings"] = {"boxes": "true", "smallest": smallest}
+    if predictions is not None:
+        found = measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
+    else:
+        if not truth.is_dir():
+            raise UsageError("--model needs photos: --truth must be a data set folder")
+        asked = measurement.model(Path(str(model)), Dataset(truth), device)
+        watched = console.track(records, "photos", len(records), measurement.quiet)
+        found = caption_objects(asked, watched, smallest)
+    figures = evaluate_names(records, found, smallest)
+    if figures["missing"]:
+        measurement.problems.add(
+            str(predictions or model), f"no caption for {figures['missing']} objects; they count as wrong"
+        )
+    rows = [(name, f"{figures[name]:.2f}") for name in ("right", "right_without_people", "class_mean")]
+    tables: list[Table] = [(f"{figures['objects']} objects, named in %", ("", "right"), rows)]
+    if classes:
+        by_class = [(name, f"{one['right']:.2f}", one["objects"]) for name, one in figures["classes"].items()]
+        tables.append(("", ("class", "right", "objects"), by_class))
+    measurement.finish(figures, *tables)
+
+
+@click.command()
+@click.argument("model", type=options.MODEL)
+@_on_data
+@click.option("--first", type=click.IntRange(min=1), help="Use only the first photos of the split and their sentences.")
+@options.device_option
+@measured("ranking")
+def alignment(
+    *,
+    model: Path,
+    codes: Path | None,
+    truth: Path,
+    split: str,
+    first: int | None,
+    device: str,
+    measurement: Measurement,
+) -> None:
+    """Rank images by sentences and sentences by images: R@1/5/10, median rank (K&FF table 1).
+
+    MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as `regiontalk align` does;
+    or an alignment run or one of its step-… folders, which need --codes. The figures of a run are the mean over its
+    best checkpoints, as in the paper (`run.keep_best`). --device is for runs.
+    """
+    from regiontalk.lab.evaluation.alignment import AlignedPhotos
+    from regiontalk.lab.evaluation.ranking import evaluate_ranking
+
+    dataset = open_split(truth, split)
+    records = itertools.islice(measurement.photos(dataset), first)
+    if not options.is_run(model):
+        scores = iter([AlignedPhotos(measurement.model(model, dataset)).score_matrix(records)])
+    else:
+        from regiontalk.lab.training.checkpoints import best_checkpoints
+        from regiontalk.lab.training.heads.alignment_model import score_matrices
+        from regiontalk.lab.training.processes import pick_device
+
+        coded = _load_codes(codes, measurement)
+        for checkpoint in best_checkpoints(model):
+            measurement.uses_model(checkpoint, device)
+        scores = score_matrices(model, coded, list(records), pick_device(device))
+    figures = evaluate_ranking(scores)
+    measurement.finish(figures, ranking_table(figures))
+
+
+@click.command()
+@click.argument("model", type=options.MODEL)
+@_on_data
+@click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12, with this β.")
+@options.place_weight_option
+@measured("grounding")
+def grounding(
+    *,
+    model: Path,
+    codes: Path | None,
+    truth: Path,
+    split: str,
+    beta: float | None,
+    place_weight: float,
+    measurement: Measurement,
+) -> None:
+    """How often a phrase is aligned with the box that people drew for it: IoU ≥ 0.5, and pointing.
+
+    MODEL is a model folder (`embedded`: the one in the package), or an alignment run or one of its step-… folders,
+    which need --codes. Without --beta, the words of a phrase choose a region together. --place-weight is for runs; a
+    model folder has its own.
+    """
+    from regiontalk.lab.evaluation.alignment import AlignedPhotos
+    from regiontalk.lab.evaluation.grounding import evaluate_grounding
+
+    dataset = open_split(truth, split)
+    records = measurement.photos(dataset)
+    if not options.is_run(model):
+        mentions: Iterable[Any] = AlignedPhotos(measurement.model(model, dataset)).mentions(records)
+    else:
+        coded = _load_codes(codes, measurement)
+        mentions = _load_run(model, coded, measurement).mentions(coded, list(records), place_weight)
+        measurement.record.values["settings"] = {"place_weight": place_weight}
+    figures = evaluate_grounding(mentions, beta)
+    chain = {"… without knowing the phrases": figures["chain"]} if "chain" in figures else {}
+    own = {"aligned region": figures, **chain, **figures["baselines"]}
+    own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
+    rows = [[name, share(one["accuracy"]), share(one["pointing"]), one["mentions"]] for name, one in own.items()]
+    measurement.finish(figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows))
+
+
+@click.command()
+@click.argument("model", type=options.MODEL)
+@truth_option
+@options.test_split_option
+@options.device_option
+@measured("find")
+def find(*, model: Path, truth: Path, split: str, device: str, measurement: Measurement) -> None:
+    """How often the best region of `regiontalk find` is right (IoU ≥ 0.5), and how often absent phrases are rejected.
+
+    MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. For each photo, as
+    many phrases of other photos are tried too. They share no content word with what people wrote about the photo, so
+    they should not be found.
+    """
+    from regiontalk.lab.evaluation.find import evaluate_find, phrases_of_others, seek
+    from regiontalk.models.settings import FindConfig
+
+    dataset = open_split(truth, split)
+    asked = measurement.model(model, dataset, device)
+    absent = phrases_of_others(list(dataset))
+    sought = (
+        one
+        for record in measurement.photos(dataset)
+        for one in seek(asked.model, record, asked.candidates(record), absent[record.image])
+    )
+    figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
+    names = {"accuracy": "best region right", "found": "reported as present", "not_there": "absent phrases rejected"}
+    rows = [(text, share(figures[name])) for name, text in names.items()]
+    rows += [(f"best region right: {name}", share(one["accuracy"])) for name, one in figures["types"].items()]
+    measurement.finish(figures, (f"{figures['phrases']} phrases in %", ("", ""), rows))
+
+
+@click.command()
+@click.argument("run", type=options.PLACE)
+@_on_data
+@click.option("-o", "--output", type=options.FILE, help="Draw the words as SVG.")
+@measured("vector-lengths")
+def vector_lengths(
+    *, run: Path, codes: Path | None, truth: Path, split: str, output: Path | None, measurement: Measurement
+) -> None:
+    """List the words and regions with the longest and shortest vectors (K&FF's analysis of magnitudes).
+
+    RUN is an alignment run with the score of eq. 8, in which lengths count. Cosines ignore them.
+    """
+    from regiontalk.lab.evaluation.vector_lengths import draw_word_lengths, vector_lengths
+
+    coded = _load_codes(codes, measurement)
+    net = _load_run(run, coded, measurement)
+    records = list(measurement.photos(open_split(truth, split)))
+    words = net.word_lengths(records)
+    figures = vector_lengths(words, net.region_lengths(coded, records))
+    if output is not None:
+        with replacing(output) as temporary:
+            temporary.write_text(draw_word_lengths(words), encoding="utf-8")
+    ends = [
+        (f"{end} of {figures['words']} words", ("word", "mean length", "times"), map(dict.values, figures[end]))
+        for end in ("longest", "shortest")
+    ]
+    bands = [
+        (name.replace("_", " "), ("from", "mean length"), map(dict.values, figures[name]))
+        for name in ("regions_by_score", "regions_by_area")
+    ]
+    measurement.finish(figures, *ends, *bands)
+
+
+def _load_codes(codes: Path | None, measurement: Measurement) -> CodedPhotos:
+    console.need("train", "running a checkpoint", "torch", "safetensors")
+    from regiontalk.lab.codes.store import CodedPhotos
+
+    if codes is None:
+        raise UsageError("a run reads region codes", hint="--codes FILE, which regiontalk data codes writes")
+    loaded = CodedPhotos.load(codes, surroundings=False)
+    measurement.record.uses("codes", codes)
+    return loaded
+
+
+def _load_run(run: Path, coded: CodedPhotos, measurement: Measurement) -> Any:
+    from regiontalk.lab.training.heads.alignment_model import AlignmentModel
+
+    net = AlignmentModel.load(run, coded)
+    measurement.record.uses("model", options.checkpoint_of(run))
+    return net

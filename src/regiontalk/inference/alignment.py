@@ -1,0 +1,218 @@
+"""Which words of a sentence belong to which region of a photo (K&FF section 3.1.4).
+
+A sentence is split into pieces at spaces. A piece without letters or digits, and a word that the model does not know,
+fit all regions equally: they get the region of their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.errors import UsageError
+from regiontalk.inference import maxsim
+from regiontalk.inference.likelihood import word_log_probabilities
+from regiontalk.inference.regions import Candidates
+from regiontalk.io.typed import to_dataclass
+from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN, Vocabulary
+from regiontalk.models.runtime import Floats, Runtime
+from regiontalk.models.settings import AlignmentPredictionConfig
+from regiontalk.results import Segment
+
+Logs = NDArray[np.float64]
+
+SMALLEST_SCORE = 1e-4  # so that its logarithm is finite
+HEAD = "words"
+MOST_WORDS = 10_000
+NAMED = 5  # unknown words in a message
+
+
+@dataclass(frozen=True)
+class ReadSentence:
+    """A sentence in pieces, and the tokens of those that are words."""
+
+    pieces: tuple[str, ...]
+    places: tuple[int, ...]
+    """Of the words among the pieces."""
+    words: tuple[str, ...]
+    """In the form that training uses."""
+    tokens: tuple[int, ...]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The words that the model does not know, as they were written."""
+        return tuple(
+            self.pieces[place] for place, token in zip(self.places, self.tokens, strict=True) if token == UNKNOWN
+        )
+
+
+def split_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
+    """Like `read_sentence`, without its checks."""
+    pieces = tuple(sentence.split())
+    cleaned = [words.clean(piece) for piece in pieces]
+    said = tuple(clean[0] for clean in cleaned if clean)
+    places = tuple(place for place, clean in enumerate(cleaned) if clean)
+    return ReadSentence(pieces, places, said, tuple(words.encode(said)))
+
+
+def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
+    """Raises `UsageError` if the model knows no word of it."""
+    read = split_sentence(sentence, words)
+    if len(read.pieces) > MOST_WORDS:
+        raise UsageError(f"a sentence of {len(read.pieces)} words; the limit is {MOST_WORDS}")
+    if not read.tokens:
+        raise UsageError(f"no word with letters or digits in {sentence[:60]!r}")
+    if all(token == UNKNOWN for token in read.tokens):
+        named = ", ".join(repr(word) for word in read.unknown[:NAMED])
+        more = f" and {len(read.unknown) - NAMED} more" if len(read.unknown) > NAMED else ""
+        raise UsageError(f"the model knows none of the words: {named}{more}", hint="it knows English only")
+    return read
+
+
+class Evidence(NamedTuple):
+    """The terms, before weighting, that decide which of R regions each of P pieces of a sentence belongs to."""
+
+    fits: Logs
+    """(P, R) vᵢ·sₜ, eq. 11; 0 for pieces that the head does not know."""
+    likelihoods: Logs
+    """(P, R) the language model's log p(word | region); 0 for pieces that are not words."""
+    places: Logs
+    """(R,) log s, s being the regions' scores"""
+    known: NDArray[np.bool_]
+    """(P,) which pieces are words that the head knows."""
+    function: NDArray[np.bool_]
+    """(P,) which are function words."""
+
+    def unary(self, settings: AlignmentPredictionConfig) -> Logs:
+        """ψ(j, r) of eq. 10, (P, R): vᵣ·sⱼ + place_weight · log s(r) + likelihood_weight · log [s(r) p(wordⱼ | r)].
+
+        Differs from the paper: eq. 11 has the first term only. With likelihoods, function words are ignored."""
+        weight, has_say = settings.likelihood_weight, self.known
+        total = self.fits + (settings.place_weight + weight) * self.places
+        if weight:
+            total, has_say = total + weight * self.likelihoods, has_say & ~self.function
+        own: Logs = has_say[:, None] * total
+        return own
+
+    def betas(self, settings: AlignmentPredictionConfig, given: float | None = None) -> Logs:
+        """Eq. 12's β between neighbours, (P − 1,); a given β is the same for all.
+
+        Differs from the paper: with likelihoods, β applies inside phrases only. A phrase starts at its function words.
+        """
+        if given is not None or not settings.likelihood_weight:
+            return np.full(len(self.known) - 1, settings.beta if given is None else given)
+        begins = self.function[1:] & ~self.function[:-1]
+        return np.where(begins, 0.0, settings.phrase_beta)
+
+    def align(self, settings: AlignmentPredictionConfig, given: float | None = None) -> NDArray[np.intp]:
+        """The region of each piece, (P,): the chain of eq. 10."""
+        return maxsim.align_words(self.unary(settings), self.betas(settings, given))
+
+
+@dataclass(frozen=True)
+class AlignmentHead:
+    """The head `words` of a model."""
+
+    runtime: Runtime
+
+    @property
+    def settings(self) -> AlignmentPredictionConfig:
+        return to_dataclass(AlignmentPredictionConfig, self.runtime.head(HEAD).info.settings, HEAD)
+
+    def read(self, sentence: str) -> ReadSentence:
+        return read_sentence(sentence, self.runtime.head(HEAD).words)
+
+    def fits(self, sentences: Sequence[str], codes: Floats) -> list[float]:
+        """How well each sentence fits regions with codes (B, D): the mean over its words of the best fit."""
+        vectors, words = region_vectors(self.runtime, codes), self.runtime.head(HEAD).words
+        tokens = [words.encode(words.clean(sentence) or ()) for sentence in sentences]
+        return [
+            float(maxsim.word_scores(vectors[None], word_vectors(self.runtime, one)).mean()) if one else 0.0
+            for one in tokens
+        ]
+
+    def segments(self, sentence: ReadSentence, seen: Candidates, beta: float | None = None) -> tuple[Segment, ...]:
+        """Aligns the sentence with regions. `beta`: eq. 12's (default: the model's)."""
+        evidence = self.gather(sentence, seen)
+        chosen = evidence.align(self.settings, beta)
+        return tuple(_segments(sentence, seen.boxes_xyxy, evidence, chosen))
+
+    def gather(self, sentence: ReadSentence, seen: Candidates) -> Evidence:
+        assert seen.vectors is not None
+        rows, shape = list(sentence.places), (len(sentence.pieces), len(seen.scores))
+        fits, likelihoods = np.zeros(shape), np.zeros(shape)
+        fits[rows] = maxsim.similarities(seen.vectors[None], word_vectors(self.runtime, sentence.tokens))[0].T
+        likelihoods[rows] = word_log_probabilities(self.runtime, seen.state, sentence.words)
+        known, function = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
+        known[rows] = np.array(sentence.tokens) != UNKNOWN
+        function[rows] = [word in FUNCTION_WORDS for word in sentence.words]
+        return Evidence(fits * known[:, None], likelihoods, place_prior(seen.scores, 1.0), known, function)
+
+    def place_prior(self, scores: NDArray[np.floating]) -> Logs:
+        """What the scores (B,) of regions add to the fits of words, (B,), without likelihoods."""
+        return place_prior(scores, self.settings.place_weight)
+
+
+def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float64]:
+    """weight · log score of regions (…, B). The score of the whole photo (row 0), which was not detected, is limited to
+    that of the best region."""
+    logs: NDArray[np.float64] = np.log(np.maximum(scores, SMALLEST_SCORE, dtype=np.float64))
+    if logs.shape[-1] > 1:
+        logs[..., 0] = np.minimum(logs[..., 0], logs[..., 1:].max(axis=-1))
+    logs *= weight
+    return logs
+
+
+def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
+    """codes (B, D) -> vectors (B, h); eq. 1."""
+    (vectors,) = runtime.run("vectors", codes)
+    return np.asarray(vectors)
+
+
+def word_vectors(runtime: Runtime, tokens: Sequence[int]) -> Floats:
+    """tokens (W,) -> vectors (W, h); eqs. 2–6.
+
+    The graph reads a fixed number of words. A longer sentence is read in windows that overlap by half, and each word is
+    taken from the window in which it is closest to the middle.
+    """
+    longest = int(runtime.head(HEAD).info.settings["longest"])
+    step = longest // 2
+    windows = [_read_window(runtime, tokens, start, longest) for start in range(0, max(len(tokens) - step, 1), step)]
+    rows = []
+    for place in range(len(tokens)):
+        window = min(max((place - step // 2) // step, 0), len(windows) - 1)
+        rows.append(windows[window][place - window * step])
+    return np.stack(rows)
+
+
+def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: int) -> Floats:
+    part = tokens[start : start + longest]
+    padded, mask = np.zeros((1, longest), dtype=np.int64), np.zeros((1, longest), dtype=np.float32)
+    padded[0, : len(part)], mask[0, : len(part)] = part, 1
+    (vectors,) = runtime.run("words", padded, mask)
+    return np.asarray(vectors)
+
+
+def _segments(
+    read: ReadSentence, boxes_xyxy: NDArray[np.float64], evidence: Evidence, chosen: NDArray[np.integer]
+) -> list[Segment]:
+    """Consecutive pieces with the same region; the score is the mean fit of the known words."""
+    found = []
+    for start, end in maxsim.segments(chosen):
+        region = int(chosen[start])
+        scores, known = evidence.fits[start:end, region], evidence.known[start:end]
+        x0, y0, x1, y1 = boxes_xyxy[region].tolist()
+        found.append(
+            Segment(
+                " ".join(read.pieces[start:end]),
+                (start, end),
+                (x0, y0, x1, y1),
+                float(scores[known].mean()) if known.any() else 0.0,
+                tuple(scores.tolist()),
+            )
+        )
+    return found

@@ -1,0 +1,233 @@
+"""Decodes captions from a step function: greedily, by sampling, or by beam search.
+
+Shapes: R regions, V tokens, W the beam width. All regions are decoded together; a caption that has ended is not stepped
+further. `<UNK>` is never emitted, and no caption is empty. Log-probabilities are the model's own: they are not
+renormalised if rules forbid words.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.language.vocabulary import END, UNKNOWN
+
+Floats = NDArray[np.floating]
+Integers = NDArray[np.int64]
+State = tuple[NDArray[np.float32], ...]
+"""Arrays with a row for every region (or for every beam of every region)."""
+Step = Callable[[Integers, State], tuple[Floats, State]]
+"""Tokens (R,) and state -> log-probabilities of what follows (R, V), and the new state."""
+Start = int | Integers
+"""The first token: one for all regions, or one for each (R,)."""
+Choose = Callable[[Floats], Integers]
+"""Allowed log-probabilities (R, V), −inf where forbidden -> tokens (R,)."""
+
+
+@dataclass(frozen=True)
+class Caption:
+    tokens: tuple[int, ...]
+    """Without START and END."""
+    logprobs: tuple[float, ...]
+    """Of each word, and of END where it was reached."""
+
+    @property
+    def logprob(self) -> float:
+        return sum(self.logprobs)
+
+    @property
+    def mean_logprob(self) -> float:
+        """For every word; END counts as one."""
+        return self.logprob / (len(self.tokens) + 1)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules for captions, and how those of different lengths are compared."""
+
+    longest: int
+    """Maximum number of words in a caption."""
+    once: frozenset[int] = frozenset()
+    """Tokens that a caption may have only once."""
+    never_last: frozenset[int] = frozenset()
+    """Tokens that END must not follow."""
+    length_penalty: float = 0.0
+    """α of Wu et al. 2016, eq. 14: beam search divides a log-probability by ((5 + words) / 6)^α, or it prefers the
+    shortest caption. At 0 the likeliest one is the best."""
+
+    def score(self, caption: Caption) -> float:
+        """The score that beam search sorts by."""
+        return self._normalised(caption.logprob, len(caption.logprobs))
+
+    def highest(self, logprob: float) -> float:
+        """The score that a caption with this log-probability so far may get."""
+        return self._normalised(logprob, self.longest)
+
+    def _normalised(self, logprob: float, length: int) -> float:
+        return float(logprob / ((5 + length) / 6) ** self.length_penalty)
+
+
+def greedy(step: Step, state: State, start: Start, rules: Rules) -> list[Caption]:
+    """Takes the likeliest word at each step."""
+    return _word_by_word(step, state, start, rules, lambda logprobs: logprobs.argmax(axis=1))
+
+
+def sample(
+    step: Step,
+    state: State,
+    start: Start,
+    rules: Rules,
+    generator: np.random.Generator,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+) -> list[Caption]:
+    """Samples words with probability ∝ p^(1/temperature): near 0 it equals `greedy`, above 1 it is more random.
+
+    Only the likeliest words that together have the probability `top_p` are sampled (Holtzman et al. 2020).
+    """
+
+    def draw(logprobs: Floats) -> Integers:
+        # argmax(log p / T + Gumbel noise) is a draw from the softmax of log p / T
+        noise = generator.gumbel(size=logprobs.shape)
+        tokens: Integers = (_nucleus(logprobs / temperature, top_p) + noise).argmax(axis=1)
+        return tokens
+
+    return _word_by_word(step, state, start, rules, draw)
+
+
+def _nucleus(logits: Floats, top_p: float) -> Floats:
+    """Logits (R, V), −inf for the tokens that are not needed to reach the probability `top_p`."""
+    order = np.argsort(-logits, axis=1, kind="stable")
+    ranked = np.take_along_axis(logits, order, axis=1)
+    probabilities = np.exp(ranked - np.logaddexp.reduce(ranked, axis=1, keepdims=True))
+    before = probabilities.cumsum(axis=1) - probabilities  # of all likelier tokens
+    kept = np.where(before < top_p, ranked, -np.inf)
+    kept[:, 0] = ranked[:, 0]
+    back = np.empty_like(kept)
+    np.put_along_axis(back, order, kept, axis=1)
+    return back
+
+
+def _word_by_word(step: Step, state: State, start: Start, rules: Rules, choose: Choose) -> list[Caption]:
+    count = len(state[0])
+    words: list[list[int]] = [[] for _ in range(count)]
+    logprobs_said: list[list[float]] = [[] for _ in range(count)]
+    going = np.arange(count)  # the regions whose captions have not ended
+    tokens = np.full(count, start, dtype=np.int64)
+    for _ in range(rules.longest):
+        if not len(going):
+            break
+        logprobs, state = step(tokens, state)
+        allowed = _forbid(logprobs, [words[region] for region in going], rules)
+        tokens = choose(allowed).astype(np.int64)
+        chosen = allowed[np.arange(len(going)), tokens]
+        for region, token, logprob in zip(going.tolist(), tokens.tolist(), chosen.tolist(), strict=True):
+            logprobs_said[region].append(logprob)
+            if token != END:
+                words[region].append(token)
+        open_ends = tokens != END
+        going, tokens, state = going[open_ends], tokens[open_ends], tuple(part[open_ends] for part in state)
+    return [Caption(tuple(said), tuple(own)) for said, own in zip(words, logprobs_said, strict=True)]
+
+
+def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Floats:
+    """Log-probabilities (R, V) in float64, −inf for tokens that must not come next."""
+    allowed = logprobs.astype(np.float64)
+    allowed[:, UNKNOWN] = -np.inf
+    for row, words in zip(allowed, said, strict=True):
+        row[[*repeating_words(words), *rules.once.intersection(words)]] = -np.inf
+        if (not words or words[-1] in rules.never_last) and (row[END + 1 :] > -np.inf).any():
+            row[END] = -np.inf
+    return allowed
+
+
+def repeating_words(words: Sequence[int]) -> list[int]:
+    """The words that would complete an immediate repetition of a word or phrase: a cat and a | cat -> no;
+    a big | big -> yes; in a hat in a | hat -> yes.
+    """
+    end = len(words)
+    return [
+        words[end - length]
+        for length in range(1, (end + 1) // 2 + 1)
+        if list(words[end - length + 1 :]) == list(words[end - 2 * length + 1 : end - length])
+    ]
+
+
+@dataclass(frozen=True)
+class _Beam:
+    """A caption in progress."""
+
+    row: int
+    """Of the step's state."""
+    words: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+    @property
+    def logprob(self) -> float:
+        return sum(self.logprobs)
+
+
+def beam_search(step: Step, state: State, start: Start, rules: Rules, width: int) -> list[list[Caption]]:
+    """The best captions of every region by a beam of `width`: at most `width` captions, best first.
+
+    Finished captions compete with those in progress, so a search ends as soon as none of the latter can reach the best
+    `width`. Of equally good ones, the first found comes first.
+    """
+    if width == 1:
+        return [[caption] for caption in greedy(step, state, start, rules)]  # the same, but quicker
+    beams = [[_Beam(row, (), ())] for row in range(len(state[0]))]
+    ended: list[list[Caption]] = [[] for _ in beams]
+    tokens = np.full(len(beams), start, dtype=np.int64)
+    for position in range(rules.longest):
+        if not len(tokens):
+            break
+        logprobs, state = step(tokens, state)
+        allowed = _forbid(logprobs, [beam.words for region in beams for beam in region], rules)
+        last = position == rules.longest - 1
+        for region, going in enumerate(beams):
+            grown = _grow(going, allowed, width)
+            ended[region] += [_finish(beam) for beam in grown if last or _is_over(beam)]
+            ended[region] = sorted(ended[region], key=lambda caption: -rules.score(caption))[:width]
+            beams[region] = [] if last else _promising(grown, ended[region], width, rules)
+        rows = [beam.row for region in beams for beam in region]
+        tokens = np.array([beam.words[-1] for region in beams for beam in region], dtype=np.int64)
+        state, numbers = tuple(part[rows] for part in state), itertools.count()
+        beams = [[replace(beam, row=next(numbers)) for beam in region] for region in beams]
+    return ended
+
+
+def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
+    """The `width` likeliest continuations by a word (or END), likeliest first."""
+    if not beams:
+        return []
+    totals = np.array([beam.logprob for beam in beams])[:, None] + allowed[[beam.row for beam in beams]]  # (W, V)
+    grown = []
+    for place in _largest(totals.ravel(), width).tolist():
+        beam, token = beams[place // totals.shape[1]], place % totals.shape[1]
+        grown.append(_Beam(beam.row, (*beam.words, token), (*beam.logprobs, float(allowed[beam.row, token]))))
+    return grown
+
+
+def _largest(values: Floats, count: int) -> NDArray[np.intp]:
+    """The indices of the `count` largest values, largest first; of equal ones the first. −inf is left out."""
+    least = np.partition(values, -count)[-count] if count < len(values) else -np.inf
+    places = np.flatnonzero((values >= least) & (values > -np.inf))
+    return places[np.argsort(-values[places], kind="stable")][:count]
+
+
+def _is_over(beam: _Beam) -> bool:
+    return beam.words[-1] == END
+
+
+def _finish(beam: _Beam) -> Caption:
+    return Caption(beam.words[:-1] if _is_over(beam) else beam.words, beam.logprobs)
+
+
+def _promising(grown: Sequence[_Beam], ended: Sequence[Caption], width: int, rules: Rules) -> list[_Beam]:
+    """Those on their way that could still end among the best: log-probabilities only ever fall."""
+    worst = rules.score(ended[-1]) if len(ended) == width else -np.inf
+    return [beam for beam in grown if not _is_over(beam) and rules.highest(beam.logprob) > worst]

@@ -1,0 +1,52 @@
+"""Where a result comes from: the command, the machine, the commit, and the SHA-256 of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from regiontalk.errors import DataError
+from regiontalk.io.files import open_file
+
+
+def command_line() -> str:
+    name = Path(sys.argv[0]).name
+    return shlex.join(["regiontalk" if name in ("-c", "__main__.py") else name, *sys.argv[1:]])
+
+
+def cpu_cores() -> int:
+    """The cores that this process may use; in a container fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cpu_name() -> str:
+    """For example "2 cores of Intel(R) Xeon(R) CPU"."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
+    except OSError:
+        pass
+    return f"{cpu_cores()} cores of {name}"
+
+
+def file_fingerprint(path: Path) -> str:
+    try:
+        with open_file(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from error
+
+
+def git(folder: Path, *arguments: str) -> str | None:
+    try:
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,35 @@
+"""A contact sheet of sample records with their regions, to check a data set by eye."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PIL.Image import Image
+
+from regiontalk.images.photo import open_photo
+from regiontalk.lab.data.records import Record, TarShards, evenly_spaced, open_split
+from regiontalk.show import drawing
+
+SAMPLES, COLUMNS = 12, 4
+MOST_REGIONS = 10  # drawn on one photo: more cannot be read
+
+
+def sample_sheet(folder: Path, split: str | None = None) -> Image:
+    """Records from all over the data set, evenly spaced."""
+    dataset, shards = open_split(folder, split), TarShards(folder)
+    records = [dataset[number] for number in evenly_spaced(len(dataset), SAMPLES)]
+    pictures = [draw_record(record, open_photo(shards.photo(record))) for record in records]
+    return drawing.contact_sheet(pictures, [_title(record) for record in records], COLUMNS)
+
+
+def draw_record(record: Record, photo: Image) -> Image:
+    """The photo with the record's first regions; a plural phrase is drawn on each of its boxes."""
+    shown = [
+        (box, region.phrase) for region in record.regions[:MOST_REGIONS] for box in region.boxes_xyxy or (region.xyxy,)
+    ]
+    return drawing.draw_regions(photo, [box for box, _ in shown], [phrase for _, phrase in shown])
+
+
+def _title(record: Record) -> str:
+    name = Path(record.image).name
+    return f"{name}: {record.sentences[0]}" if record.sentences else name

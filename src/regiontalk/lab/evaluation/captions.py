@@ -1,0 +1,140 @@
+"""Sentences against reference sentences: BLEU-1..4, ROUGE-L, CIDEr, METEOR (K&FF tables 2 and 3).
+
+The first three equal coco-caption's figures; all work on the words of `ptb.tokenize`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from regiontalk.errors import DataError
+from regiontalk.lab.evaluation.language import CorpusScorer
+from regiontalk.lab.evaluation.ptb import tokenize
+
+Words = Sequence[str]
+WordPair = tuple[Words, Sequence[Words]]  # a sentence and its references, as words
+Ngrams = Counter[tuple[str, ...]]
+
+LONGEST = 4  # words in an n-gram
+CIDER_SIGMA = 6.0
+ROUGE_BETA = 1.2
+
+
+def evaluate_captions(pairs: Iterable[tuple[str, Sequence[str]]], meteor: CorpusScorer | None = None) -> dict[str, Any]:
+    """Every figure for (sentence, references) pairs: between 0 and 1, CIDEr up to 10."""
+    words = [(tokenize(sentence), [tokenize(one) for one in references]) for sentence, references in pairs]
+    if not words:
+        raise DataError("no sentence to evaluate")
+    if not all(references for _, references in words):
+        raise DataError("a sentence without references cannot be evaluated")
+    figures: dict[str, Any] = {f"bleu{n}": value for n, value in enumerate(bleu(words), start=1)}
+    if meteor is not None:
+        joined = [(" ".join(ours), [" ".join(one) for one in references]) for ours, references in words]
+        figures["meteor"] = meteor.corpus_score(joined)
+    figures |= {"cider": cider(words), "rouge_l": rouge_l(words)}
+    return figures | {"sentences": len(words), "distinct": len({ours for ours, _ in words})}
+
+
+def share_found(sentences: Iterable[str], training: Iterable[str]) -> float:
+    """Share of the sentences that stand word for word in the training set (K&FF section 4.2)."""
+    known = {tokenize(sentence) for sentence in training}
+    found = [tokenize(sentence) in known for sentence in sentences]
+    return sum(found) / len(found) if found else 0.0
+
+
+def bleu(pairs: Sequence[WordPair]) -> tuple[float, float, float, float]:
+    """Corpus BLEU with the reference length nearest to the sentence's (of two equally near, the shorter)."""
+    correct = np.zeros(LONGEST)
+    guessed = np.zeros(LONGEST)
+    length = reference_length = 0
+    for ours, references in pairs:
+        length += len(ours)
+        reference_length += min((abs(len(one) - len(ours)), len(one)) for one in references)[1]
+        guessed += [max(0, len(ours) - n) for n in range(LONGEST)]
+        limits: Ngrams = Counter()
+        for one in references:
+            limits |= ngrams(one)
+        for gram, count in ngrams(ours).items():
+            correct[len(gram) - 1] += min(count, limits[gram])
+    # The small numbers are coco-caption's: no division by zero, and zero stays (almost) zero.
+    precisions = np.cumprod((correct + 1e-15) / (guessed + 1e-9))
+    ratio = (length + 1e-15) / (reference_length + 1e-9)
+    brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
+    b1, b2, b3, b4 = (float(value ** (1 / n)) * brevity for n, value in enumerate(precisions, start=1))
+    return b1, b2, b3, b4
+
+
+def rouge_l(pairs: Sequence[WordPair]) -> float:
+    """Mean F-measure of the longest common subsequence; best precision and best recall taken apart."""
+    return float(np.mean([_rouge_l(ours, references) for ours, references in pairs]))
+
+
+def _rouge_l(ours: Words, references: Sequence[Words]) -> float:
+    # Nothing counts as one empty word, as in coco-caption, which splits at single spaces.
+    ours = ours or [""]
+    lengths = [(common_length(ours, one or [""]), len(one or [""])) for one in references]
+    precision = max(common for common, _ in lengths) / len(ours)
+    recall = max(common / length for common, length in lengths)
+    if precision == 0:
+        return 0.0
+    weight = ROUGE_BETA**2
+    return (1 + weight) * precision * recall / (recall + weight * precision)
+
+
+def common_length(a: Words, b: Words) -> int:
+    """Length of the longest common subsequence."""
+    row = [0] * (len(b) + 1)
+    for word in a:
+        diagonal = 0
+        for j, other in enumerate(b, start=1):
+            diagonal, row[j] = row[j], diagonal + 1 if word == other else max(row[j], row[j - 1])
+    return row[-1]
+
+
+def cider(pairs: Sequence[WordPair]) -> float:
+    """CIDEr-D without its repetition clause, as coco-caption has it: mean over sentences, times ten."""
+    references = [[ngrams(one) for one in more] for _, more in pairs]
+    frequency: Ngrams = Counter()
+    for more in references:
+        frequency.update({gram for one in more for gram in one})
+    log_images = math.log(len(pairs))
+    scores = []
+    for (ours, _), more in zip(pairs, references, strict=True):
+        vector = _Weights(ngrams(ours), frequency, log_images)
+        total = sum(vector.similarity(_Weights(one, frequency, log_images)) for one in more)
+        scores.append(10 * total / len(more))
+    return float(np.mean(scores))
+
+
+class _Weights:
+    """A sentence's n-grams, weighed: rarer among the images' references is heavier. By length of n-gram."""
+
+    def __init__(self, counts: Ngrams, frequency: Ngrams, log_images: float) -> None:
+        self.weights: list[dict[tuple[str, ...], float]] = [{} for _ in range(LONGEST)]
+        for gram, count in counts.items():
+            self.weights[len(gram) - 1][gram] = count * (log_images - math.log(max(1, frequency[gram])))
+        self.norms = [math.sqrt(sum(value * value for value in part.values())) for part in self.weights]
+        # coco-caption takes the number of bigrams for the length.
+        self.length = sum(count for gram, count in counts.items() if len(gram) == 2)
+
+    def similarity(self, reference: _Weights) -> float:
+        """Mean over n of the clipped cosine, less the more the lengths differ."""
+        total = 0.0
+        for ours, theirs, norm, other in zip(self.weights, reference.weights, self.norms, reference.norms, strict=True):
+            if norm and other:
+                shared = sum(min(value, theirs[gram]) * theirs[gram] for gram, value in ours.items() if gram in theirs)
+                total += shared / (norm * other)
+        apart = self.length - reference.length
+        return total / LONGEST * math.exp(-(apart**2) / (2 * CIDER_SIGMA**2))
+
+
+def ngrams(words: Words) -> Ngrams:
+    """Counts of every run of one to four words."""
+    return Counter(
+        tuple(words[start : start + n]) for n in range(1, LONGEST + 1) for start in range(len(words) - n + 1)
+    )

@@ -1,0 +1,118 @@
+"""`find` on phrases that people wrote for boxes: how often the best region is theirs, and how often a phrase of another
+photo is reported as absent.
+
+A phrase is absent if none of its content words occurs in what people wrote about the photo.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from regiontalk import boxes as geometry
+from regiontalk.errors import DataError, UsageError
+from regiontalk.inference import find as finder
+from regiontalk.inference.calibration import Scores, Verdicts
+from regiontalk.inference.find import Evidence, Phrase
+from regiontalk.inference.regions import Candidates
+from regiontalk.lab.data.records import Record
+from regiontalk.lab.evaluation.grounding import RIGHT
+from regiontalk.lab.evaluation.reliability import Judged, summary
+from regiontalk.language.vocabulary import FUNCTION_WORDS, clean_karpathy
+from regiontalk.model import Model
+from regiontalk.models.settings import FindConfig
+
+
+class Sought(NamedTuple):
+    """A phrase that was looked for in a photo."""
+
+    here: bool
+    types: tuple[str, ...]
+    right: Verdicts
+    """(R,) which regions have an IoU of at least 0.5 with the true box; none if it is not there."""
+    evidence: Evidence | None
+    """None where the model knows none of its words."""
+
+    def probabilities(self, config: FindConfig) -> Scores:
+        """(R,)"""
+        return np.zeros(len(self.right)) if self.evidence is None else self.evidence.probabilities(config)
+
+
+def content_words(text: str) -> frozenset[str]:
+    return frozenset(clean_karpathy(text)) - FUNCTION_WORDS
+
+
+def written_words(record: Record) -> frozenset[str]:
+    """All content words that people wrote about a photo."""
+    return content_words(" ".join([*record.sentences, *(region.phrase or "" for region in record.regions)]))
+
+
+def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
+    """For each photo as many phrases as it has itself, from the photos after it, that are not there."""
+    drawn = {}
+    for place, record in enumerate(records):
+        own, wanted = written_words(record), len(record.regions)
+        others = (region.phrase for after in _after(records, place) for region in after.regions if region.phrase)
+        absent = (phrase for phrase in others if (words := content_words(phrase)) and not words & own)
+        drawn[record.image] = [phrase for _, phrase in zip(range(wanted), absent, strict=False)]
+    return drawn
+
+
+def _after(records: Sequence[Record], place: int) -> Iterator[Record]:
+    return (records[(place + step) % len(records)] for step in range(1, len(records)))
+
+
+def seek(
+    model: Model, record: Record, seen: Candidates, absent: Sequence[str], by_likelihood: bool = True
+) -> list[Sought]:
+    """Looks for a photo's phrases, and for absent ones, among regions in the record's pixels, exactly as `Model.find`
+    does."""
+    nowhere = np.zeros(len(seen.scores), dtype=bool)
+    true = [region for region in record.regions if region.phrase]
+    rights = [geometry.iou(seen.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [nowhere] * len(absent)
+    types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
+    read = [_read(model, phrase) for phrase in (*(str(region.phrase) for region in true), *absent)]
+    found = iter(finder.gather(model.runtime, [one for one in read if one is not None], seen, by_likelihood))
+    return [
+        Sought(number < len(true), types[number], rights[number], None if one is None else next(found))
+        for number, one in enumerate(read)
+    ]
+
+
+def _read(model: Model, phrase: str) -> Phrase | None:
+    try:
+        return finder.read_phrase(model.runtime, phrase)
+    except UsageError:
+        return None
+
+
+def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any]:
+    """`accuracy`: the share of phrases whose best region is right; `found`: that are reported as present;
+    `not_there`: the share of other photos' phrases that are not; `expected_calibration_error` of the best score."""
+    right: list[bool] = []
+    every: list[float] = []
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    types: dict[str, list[bool]] = defaultdict(list)
+    for one in sought:
+        likely = one.probabilities(config)
+        right.append(one.evidence is not None and bool(one.right[likely.argmax()]))
+        every.append(float(likely.max()))
+        scores[one.here].append(every[-1])
+        for name in one.types:
+            types[name].append(right[-1])
+    if not scores[True]:
+        raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
+    here, absent = np.array(scores[True]), np.array(scores[False])
+    best = Judged(np.array(every), np.array(right), 1)
+    return {
+        "accuracy": sum(right) / len(here),
+        "found": float((here >= config.likely).mean()),
+        "not_there": float((absent < config.likely).mean()) if len(absent) else None,
+        "expected_calibration_error": summary(best, best.scores)["expected_calibration_error"],
+        "phrases": len(here),
+        "phrases_not_there": len(absent),
+        "types": {name: {"accuracy": float(np.mean(own)), "phrases": len(own)} for name, own in sorted(types.items())},
+    }

@@ -1,0 +1,10 @@
+"""METEOR 1.5 for English, without Java."""
+
+from regiontalk.errors import MissingExtra
+
+try:
+    from regiontalk.lab.evaluation.meteor.score import Meteor
+except ImportError as error:
+    raise MissingExtra(f"METEOR needs packages that are not installed: {error}", extra="evaluate") from error
+
+__all__ = ["Meteor"]

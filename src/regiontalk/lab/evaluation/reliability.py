@@ -1,0 +1,146 @@
+"""How well scores and confidences are calibrated: the share of right regions against them, as figures and as a diagram.
+
+The score is about the place: a region is right when it overlaps a true region of its photo by an IoU of 0.5, so when
+people found something worth a phrase in that place. Several regions may be right about one thing. The truth covers only
+what people mentioned, so a region on a real thing that nobody mentioned counts as wrong, and calibrated scores are too
+low. The confidence is about the words: of the regions that overlap a true one, those are right whose caption names it
+(`names.is_right`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from regiontalk import boxes
+from regiontalk.inference.calibration import Scores, Verdicts
+from regiontalk.lab.data.records import Record, TrueRegion
+from regiontalk.lab.evaluation.matching import boxes_of
+from regiontalk.lab.evaluation.names import is_right, truths_near
+from regiontalk.results import ImageRegions, Region
+
+RIGHT_IOU = 0.5
+BINS = 10
+SIDE, GAP = 220, 44  # of a diagram, in pixels
+LARGEST_DOT = 11.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The regions of some photos with their scores, and whether each is right."""
+
+    scores: Scores
+    right: Verdicts
+    photos: int
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The regions whose scores lie in a tenth of the scale."""
+
+    low: float
+    count: int
+    score: float
+    """Their mean score…"""
+    right: float
+    """…and the share of right ones; on the diagram's diagonal the two are the same."""
+
+
+def judge(found: ImageRegions, record: Record) -> Judged:
+    """Judges the regions of a photo, in its pixels, by its record, which may have other pixels."""
+    right = [bool(truths) for _, truths in _near(found, record)]
+    return _judged([region.score for region in found.regions], right)
+
+
+def judge_words(found: ImageRegions, record: Record) -> Judged:
+    """Judges, by their confidences, the captions of regions that lie on true ones."""
+    near = ((region, region.confidence, truths) for region, truths in _near(found, record) if truths)
+    known = [(sure, is_right(region.caption, truths)) for region, sure, truths in near if sure is not None]
+    return _judged([sure for sure, _ in known], [right for _, right in known])
+
+
+def _near(found: ImageRegions, record: Record) -> Iterable[tuple[Region, list[TrueRegion]]]:
+    """The regions, each with the true regions that it lies on."""
+    scaled = boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
+    return zip(found.regions, truths_near(scaled, record, RIGHT_IOU), strict=True)
+
+
+def _judged(scores: Sequence[float], right: Sequence[bool]) -> Judged:
+    return Judged(np.array(scores, dtype=np.float64), np.array(right, dtype=bool), 1)
+
+
+def joined(parts: Sequence[Judged]) -> Judged:
+    """Those of all photos as one."""
+    scores, right = ([np.zeros(0), *(getattr(part, name) for part in parts)] for name in ("scores", "right"))
+    return Judged(np.concatenate(scores), np.concatenate(right).astype(bool), sum(part.photos for part in parts))
+
+
+def reliability(scores: Scores, right: Verdicts) -> list[Bin]:
+    """Bins of equal width, without empty ones."""
+    places = np.clip((scores * BINS).astype(int), 0, BINS - 1)
+    bins = []
+    for number in range(BINS):
+        inside = places == number
+        if inside.any():
+            mean, share = float(scores[inside].mean()), float(right[inside].mean())
+            bins.append(Bin(number / BINS, int(inside.sum()), mean, share))
+    return bins
+
+
+def expected_error(bins: Sequence[Bin]) -> float:
+    """The expected calibration error: the mean distance of scores from shares of right regions."""
+    total = sum(one.count for one in bins)
+    return sum(one.count * abs(one.score - one.right) for one in bins) / total if total else 0.0
+
+
+def summary(judged: Judged, scores: Scores, threshold: float = 0.5) -> dict[str, Any]:
+    """Figures of `scores` for regions that were judged, among them what a threshold leaves."""
+    bins = reliability(scores, judged.right)
+    kept = scores >= threshold
+    return {
+        "expected_calibration_error": expected_error(bins),
+        "threshold": threshold,
+        "regions_per_photo": float(kept.sum()) / max(judged.photos, 1),
+        "right": float(judged.right[kept].mean()) if kept.any() else None,
+        "bins": [vars(one) for one in bins],
+    }
+
+
+def draw_reliability(diagrams: Mapping[str, Sequence[Bin]]) -> str:
+    """Diagrams side by side, as one SVG; the area of a dot shows how many regions it stands for."""
+    width, height = len(diagrams) * (SIDE + GAP) + GAP, SIDE + 2 * GAP
+    drawn = [
+        f'<g transform="translate({GAP + place * (SIDE + GAP)} {GAP})">{_diagram(title, bins)}</g>'
+        for place, (title, bins) in enumerate(diagrams.items())
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'font-family="sans-serif" font-size="10"><rect width="{width}" height="{height}" fill="#fff"/>'
+        + "".join(drawn)
+        + "</svg>\n"
+    )
+
+
+def _diagram(title: str, bins: Sequence[Bin]) -> str:
+    most = max((one.count for one in bins), default=1)
+    dots = [
+        f'<circle cx="{SIDE * one.score:.1f}" cy="{SIDE * (1 - one.right):.1f}" '
+        f'r="{max(2.0, LARGEST_DOT * (one.count / most) ** 0.5):.1f}" fill="#c33" fill-opacity="0.7">'
+        f"<title>{one.count} regions: score {one.score:.2f}, right {one.right:.2f}</title></circle>"
+        for one in bins
+    ]
+    line = " ".join(f"{SIDE * one.score:.1f},{SIDE * (1 - one.right):.1f}" for one in bins)
+    return (
+        f'<rect width="{SIDE}" height="{SIDE}" fill="none" stroke="#bbb"/>'
+        f'<path d="M0 {SIDE} L{SIDE} 0" stroke="#bbb" stroke-dasharray="4"/>'
+        f'<polyline points="{line}" fill="none" stroke="#c33" stroke-width="1.2"/>{"".join(dots)}'
+        f'<text x="0" y="-20" font-weight="bold">{escape(title)}</text>'
+        f'<text x="0" y="-7">expected error {expected_error(bins):.4f}</text>'
+        f'<text x="-3" y="8" text-anchor="end">1</text><text x="-3" y="{SIDE}" text-anchor="end">0</text>'
+        f'<text x="{SIDE}" y="{SIDE + 12}" text-anchor="end">score 1</text>'
+        f'<text x="0" y="{SIDE + 12}">right, against the score</text>'
+    )

@@ -1,0 +1,192 @@
+"""What is fitted on dev photos after training, one part after another; each builds on those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+
+from regiontalk.inference.alignment import HEAD, AlignmentHead
+from regiontalk.inference.calibration import calibrated
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.records import Dataset, Record, evenly_spaced
+from regiontalk.lab.evaluation.alignment import AlignedPhotos, AlignedSentence
+from regiontalk.lab.evaluation.dense_ap import DenseResult
+from regiontalk.lab.evaluation.find import Sought, evaluate_find, phrases_of_others, seek
+from regiontalk.lab.evaluation.language import SentenceScorer
+from regiontalk.lab.evaluation.reliability import RIGHT_IOU, Judged, joined, judge, summary
+from regiontalk.lab.fitting import (
+    FIGURES,
+    PARTS,
+    TRIED,
+    alignment,
+    calibration,
+    confidence,
+    find,
+    ranking,
+    search,
+    settings,
+)
+from regiontalk.lab.fitting.cross_validation import cross_validated
+from regiontalk.lab.fitting.photos import SeenPhoto, look_at
+from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.models.settings import UNCHANGED, Calibration, PredictionConfig
+from regiontalk.search.build import to_entry
+from regiontalk.search.store import Entry, PhotoFile
+
+Answer = TypeVar("Answer")
+Report = dict[str, Any]
+Track = Callable[[Iterator[Any], str, int], Iterator[Any]]
+"""Reports progress: takes an iterator, what is being done, and how many items there are; yields the items."""
+
+
+@dataclass
+class Fitter:
+    """Fits the `parts` of a model to photos.
+
+    `settings`, and `of_words`, the settings of the head `words`, are what has been fitted so far.
+    """
+
+    model: Model
+    datasets: Sequence[Dataset]
+    """All of them for the parts `ON_ALL_DATA`, the first for the others."""
+    parts: Sequence[str]
+    scorer: SentenceScorer
+    """For settings and ranking."""
+    track: Track
+    workers: int = 1
+    photos: int | None = None
+    """So many of each data set, evenly spaced; None: all."""
+    of_words: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Drops what was fitted before on top of what is fitted now."""
+        self.settings = self.model.runtime.info.prediction
+        if "settings" in self.parts:
+            self.settings = replace(self.settings, find=None, find_indexed=None)
+        unfitted = {"ranking": None, "calibration": UNCHANGED, "confidence": None}
+        again = PARTS[PARTS.index(self.parts[0]) :]
+        dropped = {name: value for name, value in unfitted.items() if name in again}
+        self.settings = replace(self.settings, **dropped)  # type: ignore[arg-type]
+
+    def fit(self, part: str) -> Report:
+        """Fits one of the parts, in their order; its figures."""
+        report: Report = getattr(self, f"_fit_{part}")()
+        self.model.runtime.info = replace(self.model.runtime.info, prediction=self.settings)
+        return report
+
+    def _fit_settings(self) -> Report:
+        tried = list(settings.settings_to_try(self.settings))
+        watched = self.track(iter(tried), "Comparing settings", len(tried))
+        results = settings.try_settings(self._seen, self.model.runtime.words, watched, self.scorer)
+        self.settings = settings.choose(results)
+        return {"tried": [{name: getattr(one, name) for name in TRIED} | _figures(result) for one, result in results]}
+
+    def _fit_ranking(self) -> Report:
+        words = self.model.runtime.words
+        photos = [ranking.to_ranked(photo, self.settings, words) for photo in self._seen]
+        pairs = list(zip(photos, ranking.targets(photos, self.scorer), strict=True))
+        rankings = cross_validated(pairs, ranking.fit_photos)
+        before = ranking.judge(photos, [None] * len(photos), self.settings, words, self.scorer)
+        after = ranking.judge(photos, rankings, self.settings, words, self.scorer)
+        self.settings = replace(self.settings, ranking=ranking.fit_photos(pairs))
+        regions = sum(len(photo.captions) for photo in photos)
+        return {"regions": regions, "before": _figures(before), "after": _figures(after)}
+
+    def _fit_calibration(self) -> Report:
+        def fit_photos(photos: Sequence[Judged]) -> Calibration:
+            every = joined(photos)
+            return calibration.fit(every.scores, every.right)
+
+        words = self.model.runtime.words
+        photos = [judge(photo.regions(self.settings, words), photo.record) for photo in self._seen]
+        others, found, every = cross_validated(photos, fit_photos), fit_photos(photos), joined(photos)
+        after = np.concatenate([calibrated(one.scores, other) for one, other in zip(photos, others, strict=True)])
+        self.settings = replace(self.settings, calibration=found)
+        return {
+            "calibration": list(found),
+            "right_iou": RIGHT_IOU,
+            "regions": len(every.scores),
+            "before": summary(every, every.scores),
+            "after": summary(every, after),
+        }
+
+    def _fit_confidence(self) -> Report:
+        seen = [self._seen, *(self._look(other, [self.settings]) for other in self.datasets[1:])]
+        words = self.model.runtime.words
+        judged = [[photo.judged_captions(self.settings, words) for photo in own] for own in seen]
+        found, sure = confidence.fit_and_check(judged)
+        figures = {
+            str(dataset.folder): confidence.report(photos, of_them, found)
+            for dataset, photos, of_them in zip(self.datasets, judged, sure, strict=True)
+        }
+        self.settings = replace(self.settings, confidence=found)
+        every = confidence.report(list(chain(*judged)), list(chain(*sure)), found)
+        return {"longer": found.longer, "data": figures} | every
+
+    def _fit_find(self) -> Report:
+        dataset = self.datasets[0]
+        absent = phrases_of_others([dataset[number] for number in self._numbers(dataset)])
+
+        def look(asked: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
+            seen, others = asked.candidates(record), absent[record.image]
+            stored = seek(self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False)
+            return seek(self.model, record, seen, others), stored
+
+        photos = self._each(dataset, look, "Looking for phrases")
+        sought, stored = ([one for photo in part for one in photo] for part in zip(*photos, strict=True))
+        config, indexed = find.fit(sought), find.fit(stored) if HEAD in self.model.runtime.heads else None
+        self.settings = replace(self.settings, find=config, find_indexed=indexed)
+        report = {"likely": config.likely} | evaluate_find(sought, config)
+        if indexed is not None:
+            report["indexed"] = {"likely": indexed.likely} | evaluate_find(stored, indexed)
+        return report
+
+    def _fit_alignment(self) -> Report:
+        def align(asked: DatasetModel, record: Record) -> list[AlignedSentence]:
+            return AlignedPhotos(asked).sentences(record)
+
+        photos = self._each(self.datasets[0], align, "Aligning phrases")
+        report = alignment.fit(photos, AlignmentHead(self.model.runtime).settings)
+        self.of_words |= report["fitted"]
+        return report
+
+    def _fit_search(self) -> Report:
+        """On what is stored of photos if the model has these settings."""
+
+        def look(asked: DatasetModel, record: Record) -> tuple[Record, Entry]:
+            file = PhotoFile(f"{asked.dataset.folder}/{record.image}", 0, 0)
+            return record, to_entry(self.model, asked.look(record), file, b"")
+
+        photos = [self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets]
+        config, report = search.fit(self.model, list(chain(*photos)))
+        self.of_words["search"] = asdict(config)
+        return report
+
+    @cached_property
+    def _seen(self) -> list[SeenPhoto]:
+        """The first data set's photos, with captions of all that one of the settings to try keeps."""
+        tried = list(settings.settings_to_try(self.settings)) if "settings" in self.parts else [self.settings]
+        return self._look(self.datasets[0], tried)
+
+    def _look(self, dataset: Dataset, tried: Sequence[PredictionConfig]) -> list[SeenPhoto]:
+        judges = "confidence" in self.parts
+        return self._each(
+            dataset, lambda asked, record: look_at(asked, record, tried, judges), f"Looking at {dataset.folder}"
+        )
+
+    def _each(self, dataset: Dataset, answer: Callable[[DatasetModel, Record], Answer], doing: str) -> list[Answer]:
+        """The answers for the photos of a data set."""
+        asked, numbers = DatasetModel(self.model, dataset), self._numbers(dataset)
+        return list(self.track(asked.each(partial(answer, asked), numbers, self.workers), doing, len(numbers)))
+
+    def _numbers(self, dataset: Dataset) -> list[int]:
+        return evenly_spaced(len(dataset), self.photos or len(dataset))
+
+
+def _figures(result: DenseResult) -> dict[str, float]:
+    return {name: getattr(result, name) for name in FIGURES}

@@ -1,0 +1,137 @@
+"""A vision transformer as a backbone (Dosovitskiy et al. 2021; DINOv2's ViT-S: Oquab et al. 2023).
+
+Differs from the paper: DenseCap's backbone is convolutional.
+Patches are 16 pixels wide, the stride of all backbones; DINOv2's are 14, and `weights` resizes its patch kernel.
+
+Shapes: N photos, H × W pixels, h = H/16, w = W/16, T = 1 + h·w tokens (the class token first), E channels of a token,
+C channels of the feature map.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regiontalk.lab.nets.layers import STRIDE, Normalize, SameConv, cells_inside, skip_photos
+
+WIDTH, DEPTH, HEADS = 384, 12, 6  # ViT-S
+POSITIONS = 37  # a side of the stored grid of positions
+TAPS = (5, 8, 11)  # blocks whose tokens make the feature map: the middle ones localize better
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.proj = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Tokens (N, T, E), and which of them are attended to (N, 1, 1, T; None: all) -> (N, T, E)."""
+        count, tokens = x.shape[:2]
+        # Linear layers get matrices, not stacks of them: only those become `Gemm`, which export can store in 8 bits.
+        qkv = self.qkv(x.flatten(0, 1)).view(count, tokens, 3, HEADS, WIDTH // HEADS)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (N, heads, T, E / heads) each
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        mixed = mixed.transpose(1, 2).reshape(count * tokens, WIDTH)
+        return self.proj(mixed).view(count, tokens, WIDTH)
+
+
+class MLP(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(WIDTH, 4 * WIDTH)
+        self.fc2 = nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(x.flatten(0, 1)))).view_as(x)
+
+
+class Block(nn.Module):
+    """Attention, then two linear layers, each scaled and added. In training a photo skips each at the rate `skip`."""
+
+    def __init__(self, skip: float) -> None:
+        super().__init__()
+        self.skip = skip
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH, eps=1e-6), nn.LayerNorm(WIDTH, eps=1e-6)
+        self.attn, self.mlp = Attention(), MLP()
+        self.scale1, self.scale2 = nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = x + skip_photos(self.scale1 * self.attn(self.norm1(x), mask), self.skip, self.training)
+        return x + skip_photos(self.scale2 * self.mlp(self.norm2(x)), self.skip, self.training)
+
+
+class ViT(nn.Module):
+    """ViT-S: (N, 3, H, W) -> (N, C, H/16, W/16), H and W multiples of 16."""
+
+    pad_to = STRIDE
+    deep_channels = WIDTH
+    new_layers = ("norms", "mix", "fuse")
+    """Layers that DINOv2 does not have; they start from scratch."""
+
+    def __init__(self, channels: int, skip: float = 0.0) -> None:
+        """`skip` is the rate of the last block; it decreases linearly towards the first."""
+        super().__init__()
+        self.channels = channels
+        self.normalize = Normalize((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
+        self.patches = nn.Conv2d(3, WIDTH, STRIDE, STRIDE)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
+        self.positions = nn.Parameter(torch.zeros(POSITIONS, POSITIONS, WIDTH))
+        self.blocks = nn.ModuleList(Block(skip * number / (DEPTH - 1)) for number in range(DEPTH))
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH, eps=1e-6) for _ in TAPS[:-1])
+        self.norm = nn.LayerNorm(WIDTH, eps=1e-6)
+        self.mix = SameConv(len(TAPS) * WIDTH, channels, 1)
+        self.fuse = SameConv(channels, channels, 3)
+
+    def first_layers(self) -> list[nn.Module]:
+        return [self.patches]
+
+    def depth(self, name: str) -> int:
+        """How many layers follow the one that this weight is in, for rates that fall towards the first layers."""
+        part, _, rest = name.partition(".")
+        if part == "blocks":
+            return DEPTH - int(rest.split(".", 1)[0])
+        return 0 if part == "norm" or part in self.new_layers else DEPTH + 1
+
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """The feature map (N, C, h, w), and the last block's tokens as a map (N, E, h, w).
+
+        `sizes` (N, 2): width and height of the photos inside the images. Padding in a batch does not change the result:
+        positions are relative to the photo, and no token attends to padding.
+        """
+        patches = self.patches(self.normalize(images))  # (N, E, h, w)
+        height, width = patches.shape[2:]
+        x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
+        class_token: Tensor = self.class_token  # (1, 1, E)
+        mask = None
+        if len(images) > 1:  # a single photo is padded by less than a patch: no mask is needed, and its graph has none
+            class_token = class_token.expand(len(images), -1, -1)
+            inside = cells_inside(sizes, height, width).flatten(1)
+            mask = F.pad(inside, (1, 0), value=True)[:, None, None]  # (N, 1, 1, T)
+            if mask.all():  # attention without a mask is several times as fast on a GPU
+                mask = None
+        x = torch.cat([class_token.to(x.dtype), x], dim=1)  # (N, T, E)
+        taps = []
+        for number, block in enumerate(self.blocks):
+            x = block(x, mask)
+            if number in TAPS:
+                taps.append(x)
+        normed = [norm(tap[:, 1:]) for norm, tap in zip([*self.norms, self.norm], taps, strict=True)]
+        planes = [tokens.transpose(1, 2).unflatten(2, (height, width)) for tokens in normed]  # (N, E, h, w) each
+        return self.fuse(self.mix(torch.cat(planes, dim=1))), planes[-1]
+
+    def _positions(self, sizes: Tensor, height: int, width: int) -> Tensor:
+        """The stored grid stretched over each photo: (N, h, w, E)."""
+        sides = sizes.to(self.positions.dtype)
+        rows = _interpolation(sides[:, 1], height) @ self.positions.flatten(1)  # (N, h, 37·E)
+        columns = _interpolation(sides[:, 0], width)  # (N, w, 37)
+        return columns[:, None] @ rows.unflatten(2, (POSITIONS, WIDTH))
+
+
+def _interpolation(sides: Tensor, cells: int) -> Tensor:
+    """Weights of the stored positions at the centre of each cell along sides (N,) in pixels: (N, cells, 37)."""
+    centres = (torch.arange(cells, device=sides.device, dtype=sides.dtype) + 0.5) * STRIDE
+    points = (centres / sides[:, None] * POSITIONS - 0.5).clamp(0, POSITIONS - 1)  # (N, cells)
+    distance = (points[..., None] - torch.arange(POSITIONS, device=sides.device, dtype=sides.dtype)).abs()
+    return (1 - distance).clamp(min=0)

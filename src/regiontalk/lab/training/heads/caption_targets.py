@@ -1,0 +1,137 @@
+"""What the multimodal RNN learns to caption: whole photos with sentences, or regions with snippets.
+
+A file of snippets is JSON lines: {"image": "a.jpg", "snippets": [{"row": 3, "text": "a brown dog", "weight": 1.0}]}.
+`row` counts the rows of the photo's codes; `weight` is the snippet's weight in the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regiontalk import boxes as geometry
+from regiontalk.errors import DataError
+from regiontalk.io.files import read_json_lines, write_json_lines
+from regiontalk.io.typed import to_dataclass
+from regiontalk.lab.codes.store import CodedPhotos
+from regiontalk.lab.data.records import Record
+from regiontalk.language.vocabulary import END, UNKNOWN, Vocabulary
+
+WHOLE_PHOTO = 0  # its row in the codes
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A text about a row of a photo's codes."""
+
+    row: int
+    text: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class CaptionTarget:
+    """A whole photo or a region of it, and its text."""
+
+    photo: int
+    """Its place among the coded photos."""
+    row: int
+    texts: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    """Of the texts, in the loss."""
+
+
+def photo_targets(records: Iterable[Record], coded: CodedPhotos, place: str) -> list[CaptionTarget]:
+    """Every photo that has sentences."""
+    told = [record for record in records if record.sentences]
+    return [
+        CaptionTarget(int(number), WHOLE_PHOTO, tuple(record.sentences), (1.0,) * len(record.sentences))
+        for number, record in zip(coded.find(told, place), told, strict=True)
+    ]
+
+
+def region_targets(
+    records: Iterable[Record], snippets: Mapping[str, Sequence[Snippet]], coded: CodedPhotos, place: str
+) -> list[CaptionTarget]:
+    """Every region that has snippets."""
+    told = [record for record in records if snippets.get(record.image)]
+    targets = []
+    for number, record in zip(coded.find(told, place).tolist(), told, strict=True):
+        by_row = sorted(snippets[record.image], key=lambda one: one.row)
+        if (last := by_row[-1].row) >= coded.counts[number]:
+            raise DataError(
+                f"{place}: {record.image}: no region {last}", hint="the snippets were made from other codes"
+            )
+        for row, own in groupby(by_row, key=lambda one: one.row):
+            texts, weights = zip(*((one.text, one.weight) for one in own), strict=True)
+            targets.append(CaptionTarget(number, row, texts, weights))
+    return targets
+
+
+def stack_codes(coded: CodedPhotos, targets: Sequence[CaptionTarget], views: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What `MultimodalRNN.look` takes: views (S, N, D), regions (S, K, D), places (S, K, 5)."""
+    photos = np.array([target.photo for target in targets])
+    rows = np.array([target.row for target in targets])
+    nested = [coded.codes[photos, rows]]
+    if views > 1:
+        if coded.surroundings is None:
+            raise DataError("these codes have no surroundings", hint="regiontalk data codes --surroundings")
+        nested += [coded.surroundings[photos, rows], coded.codes[photos, WHOLE_PHOTO]]
+    boxes = coded.boxes_xyxy[photos]
+    arrays = (np.stack(nested, axis=1), coded.codes[photos], geometry.places(boxes, boxes[:, WHOLE_PHOTO, 2:]))
+    codes_of_views, all_codes, places = (torch.from_numpy(array.astype(np.float32)) for array in arrays)
+    return codes_of_views, all_codes, places
+
+
+def known_tokens(text: str, words: Vocabulary) -> list[int]:
+    """The text's words that the vocabulary has; rare ones are dropped (K&FF section 4: "we filter words")."""
+    return [token for token in words.encode(words.clean(text) or ()) if token != UNKNOWN]
+
+
+def pad_texts(texts: Sequence[Sequence[int]], start: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Token lists, longest first -> START and words (R, T), words and END (R, T), lengths with END (R,)."""
+    words = torch.full((len(texts), len(texts[0]) + 1), END)
+    for row, tokens in zip(words, texts, strict=True):
+        row[: len(tokens)] = torch.tensor(tokens, dtype=torch.long)
+    fed = torch.cat([torch.full((len(texts), 1), start), words[:, :-1]], dim=1)
+    return fed, words, torch.tensor([len(tokens) + 1 for tokens in texts])
+
+
+def read_snippets(path: Path) -> dict[str, list[Snippet]]:
+    """Snippets by photo."""
+    found: dict[str, list[Snippet]] = {}
+    try:
+        for place, data in read_json_lines(path):
+            photo = to_dataclass(_PhotoInFile, data, place)
+            found[photo.image] = list(photo.snippets)
+    except DataError as error:
+        raise DataError(error.message, hint="regiontalk data snippets makes one") from error
+    return found
+
+
+@dataclass(frozen=True)
+class _PhotoInFile:
+    image: str
+    snippets: tuple[Snippet, ...]
+
+
+def write_snippets(path: Path, photos: Iterable[tuple[str, Sequence[Snippet]]]) -> int:
+    """Writes the snippets of photos; returns how many."""
+    count = 0
+
+    def lines() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for image, snippets in photos:
+            count += len(snippets)
+            plain = [asdict(one) | {"weight": round(one.weight, 4)} for one in snippets]
+            yield {"image": image, "snippets": plain}
+
+    write_json_lines(path, lines())
+    return count

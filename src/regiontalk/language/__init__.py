@@ -1,0 +1,1 @@
+"""Words: the vocabulary, word lists, and the names of objects."""

@@ -1,0 +1,68 @@
+"""Which nouns count as which object class: the table `object_names.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from regiontalk.language.vocabulary import word_set
+
+LONGEST = 4  # words of a name
+ANIMALS = word_set("bird cat dog horse sheep cow elephant bear zebra giraffe")
+_IRREGULAR = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
+
+
+@dataclass(frozen=True)
+class ObjectNames:
+    """`classes` of every name; `other` names are none of them; `family` names are used for animals too."""
+
+    classes: dict[str, tuple[str, ...]]
+    other: frozenset[str]
+    family: frozenset[str]
+
+    def classes_of(self, words: Sequence[str], labels: Container[str] = ()) -> tuple[str, ...]:
+        """The classes that the last of the words name, by the longest name that ends there; none: ().
+
+        `labels` are names of further classes.
+        """
+        for count in range(min(LONGEST, len(words)), 0, -1):
+            before = "".join(f"{word} " for word in words[-count:-1])
+            for last in singulars(words[-1]):
+                name = before + last
+                if name in self.other:
+                    return ()
+                if name in self.classes or name in labels:
+                    return self.classes.get(name, (name,))
+        return ()
+
+
+@cache
+def object_names() -> ObjectNames:
+    """The table of the package."""
+    table = tomllib.loads((files("regiontalk.language") / "object_names.toml").read_text(encoding="utf-8"))
+    classes: dict[str, tuple[str, ...]] = {}
+    for name, others in table["classes"].items():
+        for word in dict.fromkeys((name, *others)):
+            classes[word] = (*classes.get(word, ()), name)
+    return ObjectNames(classes, frozenset(table["other"]["names"]), frozenset(table["family"]["names"]))
+
+
+def singulars(word: str) -> Iterator[str]:
+    """The word, and what it may be the plural of."""
+    yield word
+    if word in _IRREGULAR:
+        yield _IRREGULAR[word]
+    if word.endswith("men"):
+        yield word[:-3] + "man"
+    if word.endswith("ies"):
+        yield word[:-3] + "y"
+    if word.endswith("ves"):
+        yield from (word[:-3] + "f", word[:-3] + "fe")
+    if re.search(r"(?:ch|sh|s|x|z|o)es$", word):
+        yield word[:-2]
+    if word.endswith("s") and not word.endswith("ss"):
+        yield word[:-1]

@@ -1,0 +1,107 @@
+"""A model folder in ONNX Runtime, on the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regiontalk.errors import ModelError, UsageError
+from regiontalk.models.folder import DETECTOR, GRAPHS, ModelFolder, read_model_folder
+from regiontalk.models.runtime import Runtime
+
+THREADS = "REGIONTALK_THREADS"
+
+
+class OnnxGraphs:
+    """Graphs of a model folder; each is opened when it is run for the first time."""
+
+    def __init__(self, folder: Path, graphs: Mapping[str, bytes], threads: int | None = None) -> None:
+        self._folder, self._graphs, self._threads = folder, graphs, _threads(threads)
+        self._sessions: dict[str, Any] = {}
+
+    def open(self, name: str) -> Any:
+        if name not in self._sessions:
+            self._sessions[name] = _open_session(self._folder / f"{name}.onnx", self._graphs[name], self._threads)
+        return self._sessions[name]
+
+    def run(self, name: str, *inputs: Any) -> Sequence[Any]:
+        session = self.open(name)
+        try:
+            outputs: Sequence[Any] = session.run(None, dict(zip(GRAPHS[name].inputs, inputs, strict=True)))
+        except Exception as error:
+            raise _refused(self._folder / f"{name}.onnx", "run", error) from error
+        return outputs
+
+
+class OnnxRuntime(Runtime):
+    """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS, else all).
+
+    `lazily`: also open the detector's graphs when they are first run, like the heads'. Some programs need none of them.
+    """
+
+    def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
+        model = read_model_folder(folder)  # before onnxruntime sees a byte
+        self.info, self.words, self.heads = model.info, model.words, model.heads
+        self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
+        self._folder, self._is_checked = folder, False
+        if not lazily:
+            self._open_detector()
+
+    def _open_detector(self) -> None:
+        for name in ("propose", "recognize", "step"):
+            self._graphs.open(name)
+        tokens = self._graphs.open("step").get_outputs()[0].shape[1]
+        if tokens != len(self.words):
+            raise ModelError(f"{self._folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
+        self._is_checked = True
+
+    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        if graph in DETECTOR and not self._is_checked:
+            self._open_detector()
+        return self._graphs.run(graph, *inputs)
+
+    def code_size(self) -> int:
+        return int(self._graphs.open("sentence_begin").get_inputs()[0].shape[-1])
+
+
+def head_graphs(model: ModelFolder) -> dict[str, bytes]:
+    """The graphs of all heads by name."""
+    return {name: graph for head in model.heads.values() for name, graph in head.graphs.items()}
+
+
+def _open_session(path: Path, graph: bytes, threads: int) -> Any:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # since 1.29 it would send usage data over the network
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # The graphs run in turns: spinning threads of one would take cores from the next.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    options.log_severity_level = 3  # errors are raised; nothing should be printed to stderr
+    try:
+        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise _refused(path, "load", error) from error
+    # An input that a model does not use is still in its graph.
+    found = tuple(tuple(port.name for port in ports) for ports in (session.get_inputs(), session.get_outputs()))
+    if found != GRAPHS[path.stem]:
+        raise ModelError(f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}")
+    return session
+
+
+def _refused(path: Path, what: str, error: Exception) -> ModelError:
+    """onnxruntime's exception classes have no common base class."""
+    reason = str(error).strip().partition("\n")[0]
+    return ModelError(f"{path}: onnxruntime cannot {what} it: {reason}")
+
+
+def _threads(given: int | None) -> int:
+    """For onnxruntime, 0 means all cores."""
+    text = os.environ.get(THREADS, "0") if given is None else str(given)
+    if not text.isdecimal():
+        raise UsageError(f"threads must be an integer from 0 (all cores), not {text!r}")
+    return int(text)

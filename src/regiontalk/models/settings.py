@@ -1,0 +1,243 @@
+"""Inference settings of a model and its heads, stored in `model.json`. `regiontalk fit` fits most of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from regiontalk.errors import UsageError, check_range
+
+SCORES = ("final", "product", "proposal")
+WIDEST_BEAM = 100
+MOST_WORDS = 1_000  # of a caption or sentence
+
+Calibration = tuple[float, float, float]
+"""a, b and c of `inference.calibration`."""
+UNCHANGED: Calibration = (1.0, 1.0, 0.0)
+
+RANKING_FEATURES = (
+    "final_logit",  # the recognition network's
+    "mean_logprob",  # of the caption's words
+    "words",  # in the caption
+    "left",  # this and the next four as shares of the photo
+    "top",
+    "right",
+    "bottom",
+    "area",
+    "votes",  # logarithm of how many refined proposals agree with it
+    "inside_better",  # the largest share of it that lies in one better region
+    "around_better",  # the largest share of one better region that lies in it
+    "said_before",  # the larger of the two shares, among better regions with the same words
+)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The net's weights, with the features' means and standard deviations already in them."""
+
+    features: tuple[str, ...]
+    """`RANKING_FEATURES` of the program that fitted it; the weights are valid for these only."""
+    weights: tuple[tuple[float, ...], ...]
+    """W (H, F)"""
+    biases: tuple[float, ...]
+    """b (H,)"""
+    outputs: tuple[float, ...]
+    """v (H,)"""
+    output_bias: float
+    """c"""
+
+    def __post_init__(self) -> None:
+        if self.features != RANKING_FEATURES:
+            raise UsageError("made for other features than this program's", hint="regiontalk fit fits a new one")
+        hidden, width = len(self.biases), len(RANKING_FEATURES)
+        whole = all(isinstance(row, tuple) and len(row) == width for row in self.weights)
+        if not whole or not hidden or {len(self.weights), len(self.outputs)} != {hidden}:
+            raise UsageError(f"weights, biases and outputs are not of shapes (H, {width}), (H) and (H)")
+        numbers = [*self.biases, *self.outputs, self.output_bias, *itertools.chain(*self.weights)]
+        if not all(type(number) is float and math.isfinite(number) for number in numbers):
+            raise UsageError("a weight is not a finite number")
+
+
+LONGER = 0.55  # `Confidence.longer` where nothing was fitted
+
+CONFIDENCE_FEATURES = (
+    "mean_logprob",  # of the words and END
+    "least_logprob",  # of the least likely of them
+    "least_probability",  # the same, not as a logarithm
+    "first_logprob",
+    "last_logprob",  # END's where it was reached
+    "words",
+    "agrees",  # 1 if it has the head word of the caption that the model chose, else 0
+    "logit",  # the recognition network's
+    "score",  # the same, as a probability
+    "own_least_probability",  # of the caption that the model chose
+    "own_least_squared",  # its square: the step from likely to certain counts most
+    "area",  # of the region, as a share of the photo
+    "enlarged",  # how much a small photo was enlarged for the network (`inference.regions.Frame`)
+)
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The fitted numbers, with the features' means and standard deviations already in them."""
+
+    features: tuple[str, ...]
+    """Those of `CONFIDENCE_FEATURES` that it was fitted to."""
+    weights: tuple[float, ...]
+    """w (F,)"""
+    bias: float
+    """b"""
+    likely: float
+    """Captions with a lower confidence are not shown by default."""
+    longer: float = LONGER
+    """A caption longer than the model's own is used only if the geometric mean of its words' probabilities is at least
+    this. The added words of less likely ones are often wrong."""
+
+    def __post_init__(self) -> None:
+        if not set(self.features) <= set(CONFIDENCE_FEATURES):
+            raise UsageError("made for other features than this program's", hint="regiontalk fit fits a new one")
+        if len(self.weights) != len(self.features):
+            raise UsageError(f"{len(self.weights)} weights for {len(self.features)} features")
+        if not all(type(number) is float and math.isfinite(number) for number in (*self.weights, self.bias)):
+            raise UsageError("a weight is not a finite number")
+        check_range(0, 1, likely=self.likely, longer=self.longer)
+
+
+@dataclass(frozen=True)
+class FindConfig:
+    """How likely a region shows a phrase (see `inference.find`). `regiontalk fit` fits it. Without a fit, the order of
+    regions is good, but scores are not probabilities."""
+
+    fit: float = 0.0
+    """Of how well the phrase's words fit the region …"""
+    likelihood: float = 3.0
+    """… of the phrase's log-probability per word …"""
+    place: float = 1.5
+    """… and of the log of the region's score: their sum chooses the region."""
+    photo: float = 0.0
+    """Of how well the phrase's words fit the photo …"""
+    choice: float = 0.1
+    """… and of the chosen region's sum …"""
+    bias: float = 0.0
+    """… these make the probability that the chosen region shows the phrase."""
+    likely: float = 0.0
+    """Below this probability a phrase is reported as absent."""
+
+    def __post_init__(self) -> None:
+        check_range(0, fit=self.fit, likelihood=self.likelihood, place=self.place, photo=self.photo, choice=self.choice)
+        check_range(0, 1, likely=self.likely)
+
+
+@dataclass(frozen=True)
+class PredictionConfig:
+    """How regions are chosen at inference; `regiontalk fit` fits it on dev photos. The defaults are the paper's and
+    the release's."""
+
+    proposals: int = 300
+    """The number of proposals that are kept after the first NMS and recognised."""
+    candidates: int = 6000
+    """The number of best proposals that go into the first NMS."""
+    proposal_nms: float = 0.7
+    """IoU above which the first NMS drops the worse proposal."""
+    final_nms: float = 0.3
+    """The same for the second NMS, over recognised regions."""
+    longest: int = 15
+    """Maximum number of words in a caption."""
+    score: str = "final"
+    """`final`: the recognition network's score. `product`: that times the proposal's. `proposal`: only the proposal's,
+    for a network without a recognition score."""
+    caption_weight: float = 0.0
+    """The score of a region that survives NMS is multiplied by exp(this · mean log-probability of its caption's
+    words). With a ranking, it is used for given boxes only."""
+    calibration: Calibration = UNCHANGED
+    """a, b and c that turn the score into a probability (see `inference.calibration`)."""
+    ranking: Ranking | None = None
+    """Scores the regions that survive NMS, instead of `score` and `caption_weight`. Given boxes are scored without
+    it."""
+    confidence: Confidence | None = None
+    """How likely captions are right (see `inference.confidence`)."""
+    find: FindConfig | None = None
+    """How likely regions show a given phrase."""
+    find_indexed: FindConfig | None = None
+    """The same for the regions of an index, by alignment only."""
+
+    def __post_init__(self) -> None:
+        check_range(1, 10_000, proposals=self.proposals)
+        check_range(1, 1_000_000, candidates=self.candidates)
+        check_range(1, MOST_WORDS, longest=self.longest)
+        check_range(0, 1, proposal_nms=self.proposal_nms, final_nms=self.final_nms)
+        check_range(0, caption_weight=self.caption_weight)
+        if self.score not in SCORES:
+            raise UsageError(f"score is {self.score!r}; it must be {' or '.join(SCORES)}")
+        if min(self.calibration[:2]) < 0:
+            raise UsageError(f"calibration is {list(self.calibration)}: a and b must not be negative")
+
+
+@dataclass(frozen=True)
+class SentencePredictionConfig:
+    """Settings of the head `sentence`, chosen on dev photos."""
+
+    longest: int = 20
+    """Maximum number of words in a sentence."""
+    beam: int = 7
+    """Beam width."""
+    length_penalty: float = 1.0
+    """α of `inference.decoding.Rules`: larger values give longer sentences."""
+    alignment_weight: float = 0.0
+    """Not 0: the sentences of the beam search are reranked by their score plus this times how well they fit the photo
+    by the head `words`."""
+
+    def __post_init__(self) -> None:
+        check_range(1, MOST_WORDS, longest=self.longest)
+        check_range(1, WIDEST_BEAM, beam=self.beam)
+        check_range(0, length_penalty=self.length_penalty, alignment_weight=self.alignment_weight)
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l + bias). f: how well the phrase's
+    words fit the photo's regions on average; c: the share of its words in the photo's captions; l: the log-likelihood
+    ratio of the head `sentence`, the photo against an empty one. None of them depends on the other photos, so scores
+    are comparable. `regiontalk fit` fits it. Without a fit, the order of photos is right, but scores are not
+    probabilities."""
+
+    fit: float = 1.0
+    captions: float = 0.0
+    likelihood: float = 0.0
+    bias: float = 0.0
+    likely: float = 0.0
+    """Photos that are less likely are not shown by default."""
+
+    def __post_init__(self) -> None:
+        check_range(0, fit=self.fit, captions=self.captions, likelihood=self.likelihood)
+        check_range(0, 1, likely=self.likely)
+
+
+@dataclass(frozen=True)
+class AlignmentPredictionConfig:
+    """Settings of the head `words`."""
+
+    beta: float
+    """Eq. 12's β."""
+    longest: int
+    """Number of words that its graph reads at a time."""
+    score: str
+    """How words and regions are compared: `product` or `cosine`."""
+    search: SearchConfig | None = None
+    place_weight: float = 0.0
+    """Not 0: a word belongs to the region with the largest sum of its fit and this times the log of the region's score.
+    If region codes also contain their surroundings, fits alone often choose a part or a neighbour."""
+    likelihood_weight: float = 0.0
+    """Not 0: `align` adds this times log [score · p(word)], with p(word) of the language model for the region."""
+    phrase_beta: float = 0.0
+    """With likelihoods, β between words of a phrase; between phrases it is 0. A phrase starts at its function words."""
+
+    def __post_init__(self) -> None:
+        check_range(0, beta=self.beta, phrase_beta=self.phrase_beta)
+        check_range(0, place_weight=self.place_weight, likelihood_weight=self.likelihood_weight)
+        check_range(2, MOST_WORDS, longest=self.longest)
+
+
+SETTINGS = {"words": AlignmentPredictionConfig, "sentence": SentencePredictionConfig}
+"""Of each head."""

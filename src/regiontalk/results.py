@@ -1,0 +1,433 @@
+"""The results of a model and of a search, as frozen dataclasses; their `to_dict()` is the JSON schema."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+from regiontalk.errors import MissingExtra, RegionTalkError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from regiontalk.images.photo import Photo
+
+SCHEMA = "regiontalk/1"
+BoxXYXY = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Region:
+    """One region of a photo: a box in pixels of the upright original, its score and caption."""
+
+    xyxy: BoxXYXY
+    score: float
+    caption: str
+    logprob: float | None = None
+    confidence: float | None = None
+    """How likely the caption names the region correctly; None if the model has no fitted confidences."""
+
+    def to_dict(self, number: int) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "id": number,
+            "xyxy": [round(value, 2) for value in self.xyxy],
+            "score": round(self.score, 6),
+            "caption": self.caption,
+        }
+        if self.logprob is not None:
+            out["logprob"] = round(self.logprob, 4)
+        if self.confidence is not None:
+            out["confidence"] = round(self.confidence, 4)
+        return out
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which regions are shown: at most `top` with at least the score `threshold` and this `confidence`."""
+
+    threshold: float = 0.3
+    top: int | None = 12
+    confidence: float = 0.0
+
+    def choose(self, regions: Sequence[Region]) -> list[Region]:
+        likely = (one for one in regions if one.confidence is None or one.confidence >= self.confidence)
+        return [region for region in likely if region.score >= self.threshold][: self.top]
+
+    def at_first(self, regions: Sequence[Region]) -> list[Region]:
+        """The regions that are shown by default; if none is likely enough, the likeliest one."""
+        by_likelihood = sorted(regions, key=lambda one: -one.score * (1 if one.confidence is None else one.confidence))
+        return self.choose(regions) or by_likelihood[:1]
+
+
+def _figures(region: Region) -> str:
+    words = "" if region.confidence is None else f" {region.confidence:.2f}"
+    return f"{words} (place {region.score:.2f})"
+
+
+@dataclass(frozen=True)
+class Picture(ABC):
+    """A result for a photo. Notebooks display it as a picture, or as text if the photo cannot be opened."""
+
+    path: str
+    photo: Photo | None = field(default=None, repr=False, compare=False, kw_only=True)
+    """Opens the photo again, to draw on it."""
+
+    @abstractmethod
+    def draw(self) -> Image.Image: ...
+
+    @abstractmethod
+    def _rows(self) -> list[tuple[str, str]]:
+        """The texts, each with its score or probability."""
+
+    def _repr_png_(self) -> bytes | None:
+        from regiontalk.show import notebook
+
+        try:
+            return notebook.encode(self.draw(), "PNG")
+        except RegionTalkError:
+            return None
+
+    def _repr_html_(self) -> str | None:
+        from regiontalk.show import notebook
+
+        try:
+            return notebook.to_html(self.draw(), self._rows())
+        except RegionTalkError:
+            return None
+
+    def _open(self) -> Image.Image:
+        from regiontalk.images.photo import open_photo
+
+        return self.photo.open() if self.photo is not None else open_photo(self.path)
+
+    def _draw_regions(self, regions: Sequence[Region], labels: Sequence[str]) -> Image.Image:
+        from regiontalk.show import drawing
+
+        return drawing.draw_regions(self._open(), [region.xyxy for region in regions], labels)
+
+    def _draw_sentence(self, sentence: str) -> Image.Image:
+        from regiontalk.show import drawing
+
+        return drawing.draw_sentence(self._open(), sentence)
+
+
+@dataclass(frozen=True)
+class Answer(Picture):
+    """A model's result for a photo."""
+
+    width: int
+    height: int
+    model: str
+
+    def to_dict(self) -> dict[str, Any]:
+        about = {"path": self.path, "width": self.width, "height": self.height, "model": self.model}
+        return {"schema": SCHEMA, **about, **self._said()}
+
+    @abstractmethod
+    def _said(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class ImageRegions(Answer):
+    """The regions of one photo, highest score first."""
+
+    regions: tuple[Region, ...]
+    shown: Shown = field(default=Shown(), repr=False, compare=False)
+
+    def _said(self) -> dict[str, Any]:
+        return {"regions": [region.to_dict(number) for number, region in enumerate(self.regions)]}
+
+    def draw(
+        self,
+        *,
+        top: int | None = None,
+        threshold: float | None = None,
+        confidence: float | None = None,
+        scores: bool = False,
+    ) -> Image.Image:
+        """The photo with its regions and captions drawn on it: the `top` best (default 12) with at least the score
+        `threshold` (default 0.3) and this `confidence` (default: the model's). The defaults are those of the call if it
+        had these options. If no region is left, the likeliest one is drawn, unless `threshold` or `confidence` is
+        given. `scores`: also draw the scores.
+        """
+        shown = Shown(
+            self.shown.threshold if threshold is None else threshold,
+            top or self.shown.top,
+            self.shown.confidence if confidence is None else confidence,
+        )
+        is_asked = threshold is not None or confidence is not None
+        chosen = shown.choose(self.regions) if is_asked else shown.at_first(self.regions)
+        labels = [region.caption + (_figures(region) if scores else "") for region in chosen]
+        return self._draw_regions(chosen, labels)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(region.caption, f"{region.score:.2f}") for region in self.shown.at_first(self.regions)]
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each region."""
+        pandas = _import("pandas", "a DataFrame")
+        sides = ("x0", "y0", "x1", "y1")
+        rows = []
+        for number, region in enumerate(self.regions):
+            plain = region.to_dict(number)
+            box = dict(zip(sides, plain.pop("xyxy"), strict=True))
+            rows.append({"path": self.path, "id": plain.pop("id"), **box, **plain})
+        return pandas.DataFrame(rows, columns=None if rows else ["path", "id", *sides, "score", "caption"])
+
+    def to_supervision(self) -> Any:
+        """`supervision.Detections`: boxes, scores as `confidence`, captions as `data["class_name"]`, which labels show.
+
+        Every region has another `class_id`, so that each gets another colour.
+        """
+        supervision = _import("supervision", "supervision.Detections")
+        import numpy as np
+
+        return supervision.Detections(
+            xyxy=np.array([region.xyxy for region in self.regions], dtype=np.float32).reshape(-1, 4),
+            confidence=np.array([region.score for region in self.regions], dtype=np.float32),
+            class_id=np.arange(len(self.regions)),
+            data={"class_name": np.array([region.caption for region in self.regions], dtype=object)},
+        )
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence and the logarithm of its probability, END included."""
+
+    sentence: str
+    logprob: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"sentence": self.sentence, "logprob": round(self.logprob, 4)}
+
+
+@dataclass(frozen=True)
+class Description(Answer):
+    """One sentence for a whole photo, and the next likeliest ones if requested."""
+
+    sentence: str
+    logprob: float
+    alternatives: tuple[Sentence, ...] = ()
+
+    def _said(self) -> dict[str, Any]:
+        others = [other.to_dict() for other in self.alternatives]
+        return {**Sentence(self.sentence, self.logprob).to_dict(), "alternatives": others}
+
+    def draw(self) -> Image.Image:
+        """The photo with the sentence below it."""
+        return self._draw_sentence(self.sentence)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        said = (Sentence(self.sentence, self.logprob), *self.alternatives)
+        return [(one.sentence, f"{one.logprob:.2f}") for one in said]
+
+
+@dataclass(frozen=True)
+class Finding(Answer):
+    """Where in a photo a phrase was found. The score of a region is the probability that it shows what the phrase says.
+    Its caption is the model's caption of the region."""
+
+    phrase: str
+    here: bool
+    """Whether the photo is likely to show it at all."""
+    regions: tuple[Region, ...]
+    """The regions that are likely to show it, highest score first."""
+    closest: float
+    """The highest score of all regions, including those below the threshold."""
+    unknown: tuple[str, ...] = ()
+    """Words that the model does not know; they were ignored."""
+
+    def _said(self) -> dict[str, Any]:
+        return {
+            "phrase": self.phrase,
+            "here": self.here,
+            "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
+            "closest": round(self.closest, 6),
+            "unknown": list(self.unknown),
+        }
+
+    def draw(self) -> Image.Image:
+        """The photo with the regions that were found, and the phrase."""
+        return self._draw_regions(self.regions, [f"{self.phrase} {region.score:.2f}" for region in self.regions])
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [("not found", "")]
+
+
+@dataclass(frozen=True)
+class AltText(Answer):
+    """A text for screen readers, and the regions of the photo."""
+
+    text: str
+    regions: tuple[Region, ...] = ()
+
+    def _said(self) -> dict[str, Any]:
+        return {"alt": self.text}
+
+    def draw(self) -> Image.Image:
+        """The photo with the text below it."""
+        return self._draw_sentence(self.text)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(self.text, "")]
+
+
+def _import(package: str, purpose: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise MissingExtra(f"{purpose} needs {package}, which is not installed", package=package) from error
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Consecutive words, `words` = [start, end), and the region that they belong to."""
+
+    text: str
+    words: tuple[int, int]
+    xyxy: BoxXYXY
+    score: float
+    word_scores: tuple[float, ...] = ()
+    """How well each word fits the region; 0 for words that the model does not know."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "words": list(self.words),
+            "xyxy": [round(value, 2) for value in self.xyxy],
+            "score": round(self.score, 6),
+            "word_scores": [round(value, 6) for value in self.word_scores],
+        }
+
+
+@dataclass(frozen=True)
+class Alignment(Picture):
+    """A sentence aligned with the regions of a photo (K&FF section 3.1.4)."""
+
+    sentence: str
+    segments: tuple[Segment, ...]
+    unknown: tuple[str, ...] = ()
+    """Words that the model does not know; they are in the segments of their neighbours."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "sentence": self.sentence,
+            "segments": [segment.to_dict() for segment in self.segments],
+            "unknown": list(self.unknown),
+        }
+
+    def draw(self) -> Image.Image:
+        """The photo with coloured boxes, and below it the words on the same colours, weak ones darker (fig. 5)."""
+        from regiontalk.show import drawing
+
+        return drawing.draw_alignment(
+            self._open(),
+            [segment.xyxy for segment in self.segments],
+            [list(zip(segment.text.split(), segment.word_scores, strict=True)) for segment in self.segments],
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(segment.text, f"{segment.score:.2f}") for segment in self.segments]
+
+
+@dataclass(frozen=True)
+class IndexedPhoto(ImageRegions):
+    """A photo of an index."""
+
+    id: str = ""
+    """Issued by the index; it cannot be guessed."""
+    taken: str = ""
+    """When, as "2021-05-30T18:05:12"."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "taken": self.taken, **super().to_dict()}
+
+
+@dataclass(frozen=True)
+class WordMatch:
+    """A word of a query, its best region as a number in `Hit.regions`, and how well it fits that region. Words that the
+    model does not know have no region."""
+
+    word: str
+    score: float
+    region: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"word": self.word, "score": round(self.score, 6), "region": self.region}
+
+
+@dataclass(frozen=True)
+class Hit(Picture):
+    """One photo found for a query, and the best region of each word of the query."""
+
+    score: float
+    """How likely the photo matches the query; a cosine similarity if the query is a region."""
+    words: tuple[WordMatch, ...]
+    regions: tuple[Region, ...]
+    id: str = ""
+    """The argument of `Index.photo`."""
+    width: int = 0
+    height: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "score": round(self.score, 6),
+            "words": [word.to_dict() for word in self.words],
+            "regions": [
+                {"xyxy": [round(value, 2) for value in region.xyxy], "caption": region.caption}
+                for region in self.regions
+            ],
+        }
+
+    def labels(self) -> list[str]:
+        """For each region the words that match it, or its caption if there are none."""
+        words = [" ".join(one.word for one in self.words if one.region == row) for row in range(len(self.regions))]
+        return [found or region.caption for found, region in zip(words, self.regions, strict=True)]
+
+    def draw(self) -> Image.Image:
+        """The photo with the regions that match words of the query, and those words."""
+        return self._draw_regions(self.regions, self.labels())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(label, region.caption) for label, region in zip(self.labels(), self.regions, strict=True)]
+
+
+@dataclass(frozen=True)
+class Hits(Sequence[Hit]):
+    """The photos found for a query, best first."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    searched: int
+    """How many photos were searched."""
+    unknown: tuple[str, ...] = ()
+    """Words that the model does not know; they were ignored."""
+    closest: float | None = None
+    """The highest score of all photos, including those below the threshold."""
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[place]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "query": self.query,
+            "hits": [hit.to_dict() for hit in self.hits],
+            "searched": self.searched,
+            "unknown": list(self.unknown),
+            "closest": None if self.closest is None else round(self.closest, 6),
+        }

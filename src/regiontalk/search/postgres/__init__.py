@@ -1,0 +1,1 @@
+"""An index that many machines share, in PostgreSQL."""

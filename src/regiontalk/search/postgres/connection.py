@@ -1,0 +1,179 @@
+"""The tables of an index in PostgreSQL, connections to them, and their errors.
+
+Everything is in the schema `regiontalk` of a database; pgvector provides the type of the vectors and an index over
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from regiontalk.errors import IndexProblem
+from regiontalk.search.store import IndexedModel
+
+SCHEMA = "regiontalk"
+NEAR = "regions_near"  # pgvector's index
+LOCK = 0x52547831  # held while tables or the index of vectors are made
+PATIENCE = 10  # seconds for the server to answer a connection
+
+Connection = psycopg.Connection[Any]
+
+MIGRATIONS = (
+    """
+    CREATE SCHEMA regiontalk;
+    CREATE TEXT SEARCH DICTIONARY regiontalk.stems (TEMPLATE = snowball, Language = porter);
+    CREATE TEXT SEARCH CONFIGURATION regiontalk.captions (COPY = pg_catalog.simple);
+    ALTER TEXT SEARCH CONFIGURATION regiontalk.captions ALTER MAPPING REPLACE pg_catalog.simple WITH regiontalk.stems;
+    CREATE TABLE regiontalk.about (
+        format integer NOT NULL, model text NOT NULL, fingerprint text NOT NULL, regions integer NOT NULL,
+        size integer NOT NULL, state integer NOT NULL);
+    CREATE TABLE regiontalk.images.paths (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, path bytea UNIQUE NOT NULL, bytes bigint NOT NULL,
+        modified bigint NOT NULL, digest bytea NOT NULL, key text UNIQUE NOT NULL, taken text COLLATE "C" NOT NULL,
+        width integer NOT NULL, height integer NOT NULL, words tsvector NOT NULL, state bytea NOT NULL);
+    CREATE INDEX ON regiontalk.images.paths (taken, id);
+    CREATE INDEX ON regiontalk.images.paths USING gin (words);
+    CREATE TABLE regiontalk.inference.regions (
+        photo bigint NOT NULL REFERENCES regiontalk.images.paths ON DELETE CASCADE, number smallint NOT NULL,
+        x0 float8 NOT NULL, y0 float8 NOT NULL, x1 float8 NOT NULL, y1 float8 NOT NULL, score float8 NOT NULL,
+        caption text NOT NULL, logprob float8, confidence float8, raw_score float8 NOT NULL,
+        vector vector({size}) NOT NULL,
+        PRIMARY KEY (photo, number));
+    ALTER TABLE regiontalk.inference.regions ALTER vector SET STORAGE PLAIN
+    """,
+)
+"""Migrations from one format to the next; the format of an index is the number of migrations applied. Vectors are kept
+in their rows (STORAGE PLAIN): reading them from elsewhere takes twice as long."""
+
+
+def name_of(address: str) -> str:
+    """An address without its password, for messages."""
+    try:
+        parts = conninfo_to_dict(address)
+    except psycopg.Error:
+        return address.partition(":")[0]
+    user, host = parts.get("user"), parts.get("host") or ""
+    place = f"{host}:{parts['port']}" if parts.get("port") else host
+    return f"postgresql://{f'{user}@' if user else ''}{place}/{parts.get('dbname') or ''}"
+
+
+@contextmanager
+def explaining(name: str) -> Iterator[None]:
+    """Turns errors of the database into `IndexProblem` with a hint."""
+    try:
+        yield
+    except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
+        raise missing(name) from error
+    except (errors.DiskFull, errors.IoError) as error:
+        raise IndexProblem(f"{name}: cannot be written: {_line(error)}", hint="free space on the server") from error
+    except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
+        raise IndexProblem(f"{name}: not allowed: {_line(error)}", hint="ask the server's administrator") from error
+    except errors.OperationalError as error:
+        hint = "is the address right, and does the server run?"
+        raise IndexProblem(f"{name}: no connection: {_line(error)}", hint=hint) from error
+    except psycopg.Error as error:
+        raise IndexProblem(f"{name}: {_line(error)}") from error
+
+
+def _line(error: psycopg.Error) -> str:
+    return " ".join((error.diag.message_primary or str(error)).split())
+
+
+def missing(name: str) -> IndexProblem:
+    return IndexProblem(f"{name}: no index there", hint=f"regiontalk index FOLDER --store {name} makes one")
+
+
+def connect(address: str) -> Connection:
+    wait = conninfo_to_dict(address).get("connect_timeout", PATIENCE)
+    connection: Connection = psycopg.connect(
+        address, autocommit=True, application_name="regiontalk", connect_timeout=wait
+    )
+    # behind it stays what the database has: pgvector may be anywhere
+    connection.execute(f"SELECT set_config('search_path', '{SCHEMA}, ' || current_setting('search_path'), false)")
+    return connection
+
+
+def prepare(connection: Connection, name: str, model: IndexedModel | None) -> IndexedModel:
+    """The model of the index; with `model`, the index is made if there is none, or migrated."""
+    with connection.transaction():
+        if model is not None:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])  # one of many writers makes it
+        there = connection.execute("SELECT to_regclass('regiontalk.about') IS NOT NULL").fetchone()
+        version = _one(connection, "SELECT format FROM about") if there == (True,) else 0
+        if version > len(MIGRATIONS):
+            raise IndexProblem(
+                f"{name}: an index of format {version}; this program reads {len(MIGRATIONS)}",
+                hint="pip install --upgrade regiontalk",
+            )
+        if model is not None:
+            _migrate(connection, name, version, model)
+        elif version < len(MIGRATIONS):
+            raise missing(name)
+    register_vector(connection)
+    return read_model(connection)
+
+
+def read_model(connection: Connection) -> IndexedModel:
+    found = connection.execute("SELECT model, fingerprint, regions, size, state FROM about").fetchone()
+    assert found is not None
+    return IndexedModel(*found)
+
+
+def _migrate(connection: Connection, name: str, version: int, model: IndexedModel) -> None:
+    if version == 0:
+        _add_pgvector(connection, name)
+    for script in MIGRATIONS[version:]:
+        connection.execute(script.format(size=model.size))
+    if version == 0:
+        values = (len(MIGRATIONS), model.name, model.fingerprint, model.regions, model.size, model.state)
+        connection.execute("INSERT INTO about VALUES (%s, %s, %s, %s, %s, %s)", values)
+    elif version < len(MIGRATIONS):
+        connection.execute("UPDATE about SET format = %s", [len(MIGRATIONS)])
+
+
+def _add_pgvector(connection: Connection, name: str) -> None:
+    if not _one(connection, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"):
+        raise IndexProblem(f"{name}: the server has no pgvector", hint="install pgvector on the server")
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except errors.InsufficientPrivilege as error:
+        hint = "an administrator must run once: CREATE EXTENSION vector"
+        raise IndexProblem(f"{name}: pgvector is not enabled in this database", hint=hint) from error
+
+
+def drop(connection: Connection) -> None:
+    """All of an index."""
+    connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+
+
+def has_near(connection: Connection) -> bool:
+    """Whether there is a complete index over the vectors."""
+    return bool(
+        _one(connection, f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{NEAR}') AND indisvalid")
+    )
+
+
+def make_near(connection: Connection) -> None:
+    """Builds an index over the vectors while others read and write. Does nothing if another process is building it."""
+    if not _one(connection, "SELECT pg_try_advisory_lock(%s)::int", LOCK):
+        return
+    try:
+        if not has_near(connection):
+            connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{NEAR}")  # one that was not finished
+            connection.execute(f"CREATE INDEX CONCURRENTLY {NEAR} ON regions USING hnsw (vector vector_ip_ops)")
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+
+
+def _one(connection: Connection, query: str, *values: object) -> Any:
+    found = connection.execute(query, values).fetchone()
+    assert found is not None
+    return found[0]

@@ -1,0 +1,1 @@
+"""The index of one folder: a SQLite database and a file of vectors beside it."""

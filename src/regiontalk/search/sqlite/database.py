@@ -1,0 +1,273 @@
+"""The index's SQLite file: its tables, reading and writing them, and its errors.
+
+Paths are BLOBs: a file name need not be text.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import shlex
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from regiontalk.errors import IndexProblem
+from regiontalk.io.files import FULL, open_file
+from regiontalk.results import Region
+from regiontalk.search.store import Entry, IndexedModel, PhotoFile, StoredPhoto
+
+FOLDER = ".regiontalk"
+"""The default folder of the index, in the folder of the photos."""
+NAME, LOCK = "index.sqlite", "writer.lock"
+FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin", "details-*.bin")
+"""All that an index consists of."""
+APPLICATION = 0x52547831  # SQLite's application id
+NUMBERS, COLUMNS = "<f4", 8  # of a region: box, score, raw score, log-probability, confidence
+WAIT = 5.0  # seconds to wait for a reader or a checkpoint
+
+MIGRATIONS = (
+    "",  # an index of 0.3.0 has too little data: its photos are processed again
+    """
+    DROP TABLE IF EXISTS about;
+    DROP TABLE IF EXISTS regions;
+    DROP TABLE IF EXISTS photos;
+    DROP TABLE IF EXISTS captions;
+    CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
+    CREATE TABLE photos (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE NOT NULL, bytes INTEGER NOT NULL,
+        modified INTEGER NOT NULL, digest BLOB NOT NULL, key TEXT UNIQUE NOT NULL, taken TEXT NOT NULL,
+        width INTEGER NOT NULL, height INTEGER NOT NULL, numbers BLOB NOT NULL, words TEXT NOT NULL,
+        slot INTEGER NOT NULL, vectors_sum INTEGER NOT NULL,
+        details_sum INTEGER NOT NULL, seal INTEGER NOT NULL);
+    CREATE INDEX taken ON photos (taken);
+    CREATE VIRTUAL TABLE captions USING fts5 (text, tokenize = 'porter unicode61');
+    """,
+)
+"""Migrations from one format to the next; the format of an index is the number of migrations applied."""
+
+
+@contextmanager
+def explaining(folder: Path) -> Iterator[None]:
+    """Turns errors of SQLite and files into `IndexProblem` with a hint."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise busy(folder) from error
+        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+            raise IndexProblem(f"{folder}: cannot be written: {error}", hint="is the disk full?") from error
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            raise IndexProblem(f"{folder}: cannot be written: {error}", hint="--index keeps it elsewhere") from error
+        raise damaged(folder, str(error)) from error
+    except FileNotFoundError as error:
+        raise damaged(folder, "a file is missing") from error
+    except OSError as error:
+        hint = "make room" if error.errno in FULL else "--index keeps it elsewhere"
+        raise IndexProblem(f"{folder}: cannot be written: {error.strerror or error}", hint=hint) from error
+    except (ValueError, TypeError, IndexError, OverflowError) as error:  # damaged values
+        raise damaged(folder, str(error)) from error
+
+
+def damaged(folder: Path, reason: str) -> IndexProblem:
+    return IndexProblem(
+        f"{folder}: the index is damaged: {reason}", hint=f"{command(folder)} --rebuild makes a new one"
+    )
+
+
+def missing(folder: Path) -> IndexProblem:
+    return IndexProblem(f"{folder}: no index there", hint=f"{command(folder)} makes one")
+
+
+def command(folder: Path) -> str:
+    """The command that makes this index; PHOTOS is to be filled in if the index is not in the folder of the photos."""
+    if folder.name == FOLDER:
+        return f"regiontalk index {shlex.quote(str(folder.parent))}"
+    return f"regiontalk index PHOTOS --index {shlex.quote(str(folder))}"
+
+
+def busy(folder: Path) -> IndexProblem:
+    return IndexProblem(f"{folder}: another process is writing the index", hint="wait until it has finished")
+
+
+def take_lock(folder: Path, wait: float = 0) -> sqlite3.Connection:
+    """Held as long as the connection is open; the system releases it even if the process is killed."""
+    lock = _open(folder / LOCK, "rwc", wait)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def connect(folder: Path, writing: bool) -> sqlite3.Connection:
+    path = folder / NAME
+    if writing:
+        return _open(path, "rwc")
+    if not path.is_file():
+        raise missing(folder)
+    _check_length(path)
+    try:
+        return _try(_open(path, "ro"))
+    except sqlite3.OperationalError:  # not writable, so SQLite cannot create the shared-memory file of readers
+        return _try(_open(path, "ro&immutable=1"))
+
+
+def _check_length(path: Path) -> None:
+    """SQLite notices a truncated file only when it reads the missing part. After a full disk, the missing part is in
+    the write-ahead log."""
+    log = path.with_name(f"{NAME}-wal")
+    if log.is_file() and log.stat().st_size:
+        return
+    with open_file(path) as file:
+        header = file.read(32)
+    page, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+    if path.stat().st_size < pages * (page if page > 1 else 65536):
+        raise sqlite3.DatabaseError("the file was cut off")
+
+
+def _try(connection: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open(path: Path, mode: str, wait: float = WAIT) -> sqlite3.Connection:
+    address = f"file:{quote(os.fsencode(path))}?mode={mode}"
+    return sqlite3.connect(address, timeout=wait, isolation_level=None, check_same_thread=False, uri=True)
+
+
+def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | None) -> None:
+    """Checks the format; with `model` (for writing) applies the missing migrations."""
+    ((version,), (application,)) = (
+        database.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")
+    )
+    if version and application != APPLICATION:
+        raise damaged(folder, "it belongs to another program")
+    if version > len(MIGRATIONS):
+        raise IndexProblem(
+            f"{folder}: an index of format {version}; this program reads {len(MIGRATIONS)}",
+            hint="pip install --upgrade regiontalk",
+        )
+    if model is None and version == 0:
+        raise missing(folder)
+    if model is None and version < len(MIGRATIONS):
+        hint = f"{command(folder)} updates it: all photos are processed again"
+        raise IndexProblem(f"{folder}: made by an earlier regiontalk", hint=hint)
+    if model is not None:
+        _migrate(database, version, model)
+
+
+def _migrate(database: sqlite3.Connection, version: int, model: IndexedModel) -> None:
+    for setting in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        database.execute(f"PRAGMA {setting}")
+    with transaction(database, "IMMEDIATE"):
+        for script in MIGRATIONS[version:]:
+            for statement in filter(str.strip, script.split(";")):
+                database.execute(statement)
+        for name, value in (("user_version", len(MIGRATIONS)), ("application_id", APPLICATION)):
+            database.execute(f"PRAGMA {name} = {value}")
+        if version < len(MIGRATIONS):
+            for about, first_value in {**asdict(model), "generation": 0, "slots": 0}.items():
+                set_about(database, about, first_value)
+
+
+def check(database: sqlite3.Connection) -> None:
+    (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
+    database.execute(f"BEGIN {kind}")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:  # after a full disk it has already ended
+            database.execute("ROLLBACK")
+        raise
+
+
+def set_about(database: sqlite3.Connection, name: str, value: object) -> None:
+    database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+
+
+def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int]) -> None:
+    """A photo; `slot` is its number and the checksums of its vectors and details."""
+    path = os.fsencode(entry.file.path)
+    told = (secrets.token_hex(8), entry.taken, *entry.size, *_pack(entry))
+    photo = (path, entry.file.size, entry.file.modified, entry.digest, *told, *slot, _seal(path, told))
+    marks = ", ?" * len(photo)
+    inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", photo).lastrowid
+    captions = (inserted, "\n".join(entry.captions))
+    database.execute("INSERT INTO captions (rowid, text) VALUES (?, ?)", captions)
+
+
+def _pack(entry: Entry) -> tuple[bytes, str]:
+    """Numbers and captions of its regions. A row for each region would take twice the space."""
+    regions = zip(entry.regions, entry.raw_scores, strict=True)
+    rows = [(*one.xyxy, one.score, raw, one.logprob, one.confidence) for one, raw in regions]
+    return np.array(rows, dtype=NUMBERS).tobytes(), "\n".join(region.caption for region in entry.regions)
+
+
+def _unpack(numbers: bytes, words: str) -> tuple[tuple[Region, ...], tuple[float, ...]]:
+    """Regions and their raw scores."""
+    rows = np.frombuffer(numbers, NUMBERS).reshape(-1, COLUMNS).tolist()
+    regions = [
+        Region((x0, y0, x1, y1), score, caption, *(None if math.isnan(number) else number for number in said))
+        for (x0, y0, x1, y1, score, _, *said), caption in zip(rows, words.split("\n"), strict=True)
+    ]
+    return tuple(regions), tuple(row[5] for row in rows)
+
+
+def delete(database: sqlite3.Connection, path: bytes) -> None:
+    database.execute("DELETE FROM captions WHERE rowid = (SELECT id FROM photos WHERE path = ?)", (path,))
+    database.execute("DELETE FROM photos WHERE path = ?", (path,))
+
+
+def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None:
+    path = os.fsencode(file.path)
+    photo, _, told = _read_checked(database, "path = ?", before)
+    database.execute(
+        "UPDATE photos SET path = ?, bytes = ?, modified = ?, seal = ? WHERE id = ?",
+        (path, file.size, file.modified, _seal(path, told), photo),
+    )
+
+
+def read(database: sqlite3.Connection, photo: int) -> StoredPhoto:
+    _, path, (key, taken, width, height, numbers, words) = _read_checked(database, "id = ?", photo)
+    return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, *_unpack(numbers, words))
+
+
+def count_regions(database: sqlite3.Connection, photo: int) -> int:
+    (size,) = database.execute("SELECT length(numbers) FROM photos WHERE id = ?", (photo,)).fetchone()
+    return int(size) // (COLUMNS * np.dtype(NUMBERS).itemsize)
+
+
+def _read_checked(database: sqlite3.Connection, condition: str, value: object) -> tuple[int, bytes, tuple[Any, ...]]:
+    """Id, path, and the stored photo."""
+    query = f"SELECT id, path, seal, key, taken, width, height, numbers, words FROM photos WHERE {condition}"
+    photo, path, seal, *told = database.execute(query, (value,)).fetchone()
+    if seal != _seal(path, tuple(told)):
+        raise sqlite3.DatabaseError("a photo has a wrong checksum")
+    return photo, path, tuple(told)
+
+
+def _seal(path: bytes, told: tuple[Any, ...]) -> int:
+    """A checksum over the data of a photo."""
+    return zlib.crc32(repr(told).encode(), zlib.crc32(path))

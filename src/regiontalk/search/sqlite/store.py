@@ -1,0 +1,291 @@
+"""An index in a folder: SQLite for photos, regions and captions, and mapped files for numbers (`vector_file`).
+
+index.sqlite     in WAL mode: readers see the state between two transactions while a writer works
+vectors-N.bin,   written to disk before the transaction that refers to them: if the program is killed, only bytes
+details-N.bin    without a reference are left
+writer.lock      held by the process that writes
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.images.paths import in_order
+from regiontalk.search.sqlite import database, vector_file
+from regiontalk.search.sqlite.database import explaining
+from regiontalk.search.sqlite.vector_file import SlotFile
+from regiontalk.search.store import (
+    Entry,
+    Floats,
+    Ids,
+    IndexedModel,
+    PhotoFile,
+    Scored,
+    Stored,
+    StoredPhoto,
+    Where,
+    conditions,
+    to_files,
+)
+
+AT_A_TIME = 500  # slots that are copied
+LIVE_SHARE = 0.75  # of the slots; with fewer in use, the vectors are written again
+
+Flags = NDArray[np.bool_]
+
+
+class Table(NamedTuple):
+    """The data of all photos that queries need."""
+
+    version: int
+    ids: Ids
+    """(P,) rising"""
+    slots: NDArray[np.int64]
+    """(P,)"""
+    vectors: vector_file.Slots
+    """(N,)"""
+    details: vector_file.Slots
+    """(N,)"""
+    checksums: NDArray[np.int64]
+    """(N,) of the vectors"""
+    unchecked: Flags
+    """(N,) slots of photos that were not compared with their checksum since they were mapped"""
+
+    def slots_of(self, ids: Iterable[int]) -> NDArray[np.int64]:
+        return self.slots[np.searchsorted(self.ids, np.array(list(ids), dtype=np.int64))]
+
+
+class SqliteStore:
+    """`folder` has the files. With `model` it is opened for writing, and created if there is none."""
+
+    def __init__(self, folder: Path, model: IndexedModel | None = None) -> None:
+        self.folder, self.name = folder, str(folder)
+        self._mutex = threading.RLock()
+        self._table: Table | None = None
+        self._open: list[sqlite3.Connection] = []
+        with explaining(folder):
+            try:
+                if model is not None:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    self._open.append(database.take_lock(folder))
+                self._database = database.connect(folder, writing=model is not None)
+                self._open.append(self._database)
+                database.prepare(self._database, folder, model)
+                self.model = IndexedModel(*map(self._about, (one.name for one in fields(IndexedModel))))
+                if model is not None:
+                    self._clean_up()
+            except BaseException:
+                self.close()
+                raise
+
+    def _clean_up(self) -> None:
+        """Drops what a killed writer left; raises an error if slots are missing."""
+        database.check(self._database)
+        files, slots = self._files(self._about("generation")), self._about("slots")
+        kept = {file.path for file in files}
+        for path in (*self.folder.glob("vectors-*.bin"), *self.folder.glob("details-*.bin")):
+            if path not in kept:
+                with suppress(OSError):  # Windows: a reader has it mapped
+                    path.unlink()
+        for file in files:
+            file.cut(slots)
+            file.open(slots)
+
+    def close(self) -> None:
+        self._table = None
+        while self._open:
+            self._open.pop().close()
+
+    # What is kept of files
+
+    def files(self, folder: str = "") -> dict[str, Stored]:
+        return to_files(self._select("path, bytes, modified, digest", Where(folder)))
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        with self._writing():
+            first, sums = self._about("slots"), []
+            columns = zip(*(vector_file.to_slots(entry, self.model) for entry in entries), strict=True)
+            for file, photos in zip(self._files(self._about("generation")), columns, strict=True):
+                slots = file.make(photos)
+                file.append(slots, first)
+                sums.append(vector_file.checksums(slots).tolist())
+            self._delete(entry.file.path for entry in entries)
+            for number, (entry, *own) in enumerate(zip(entries, *sums, strict=True), start=first):
+                database.insert(self._database, entry, (number, *own))
+            self._set("slots", first + len(entries))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        with self._writing():
+            self._delete(paths)
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            database.delete(self._database, os.fsencode(path))
+
+    def rename(self, files: Mapping[str, PhotoFile]) -> None:
+        with self._writing():
+            for path, file in files.items():
+                database.rename(self._database, os.fsencode(path), file)
+
+    def compact(self) -> None:
+        """The old files stay for readers that still use them, until the next writer opens the index."""
+        with self._writing():
+            table, generation = self._load(), self._about("generation") + 1
+            if len(table.slots) >= LIVE_SHARE * len(table.vectors):
+                return
+            order = np.argsort(table.slots)
+            for target, slots in zip(self._files(generation), (table.vectors, table.details), strict=True):
+                target.path.unlink(missing_ok=True)
+                for start in range(0, len(order), AT_A_TIME):
+                    target.append(slots[table.slots[order[start : start + AT_A_TIME]]], start)
+            places = enumerate(table.ids[order].tolist())
+            self._database.executemany("UPDATE photos SET slot = ? WHERE id = ?", places)
+            self._set("generation", generation)
+            self._set("slots", len(order))
+
+    # Queries
+
+    def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:  # noqa: ARG002
+        with self.reading():
+            table = self._load()
+            rows = np.arange(len(table.ids))
+            if where != Where():
+                rows = np.searchsorted(table.ids, self._ids(where))
+            slots = table.slots[rows]
+            wanted = np.zeros(len(table.vectors), dtype=bool)
+            wanted[slots] = True
+            best = np.zeros((len(table.vectors), len(words)), dtype=np.float32)
+
+            def score(blocks: Sequence[slice]) -> None:
+                for block in blocks:
+                    _check(table, block)
+                    best[block] = vector_file.best_products(table.vectors[block], words)
+
+            products, cores = self.model.regions * self.model.size * len(words), os.cpu_count() or 1
+            every = list(vector_file.blocks(products, wanted))
+            for _ in in_order(score, [every[first::cores] for first in range(cores)], cores):
+                pass
+            return Scored(table.ids[rows], best[slots], len(rows))
+
+    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
+        found = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [f'"{word}"'])
+        return np.isin(scored.ids, np.array(found, dtype=np.int64))
+
+    def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
+        with self.reading():
+            return [database.read(self._database, one) for one in ids]
+
+    def vectors(self, ids: Iterable[int]) -> list[Floats]:
+        with self.reading():
+            chosen, table = list(ids), self._load()
+            slots, details = table.slots_of(chosen), self._details(chosen, table)
+            counts = [database.count_regions(self._database, one) for one in chosen]
+            rows = zip(table.vectors[slots], details, counts, strict=True)
+            return [vector_file.restore(one["scales"], one["steps"], rest["rest"])[:count] for one, rest, count in rows]
+
+    def states(self, ids: Iterable[int]) -> Floats:
+        with self.reading():
+            found = self._details(list(ids), self._load())
+            rows = found["state_steps"] * found["state_scales"][:, :, None]
+            state: Floats = rows.reshape(len(found), math.prod(rows.shape[1:]))[:, : self.model.state]
+            return state
+
+    def _details(self, ids: Sequence[int], table: Table) -> vector_file.Slots:
+        """(P,) checked."""
+        details = table.details[table.slots_of(ids)]
+        sums = [self._one("SELECT details_sum FROM photos WHERE id = ?", one) for one in ids]
+        if (vector_file.checksums(details) != sums).any():
+            raise sqlite3.DatabaseError("details have a wrong checksum")
+        return details
+
+    def count(self, folder: str = "") -> int:
+        return int(self._select("count(*)", Where(folder))[0][0])
+
+    def newest(self, where: Where, offset: int, limit: int) -> Ids:
+        return self._ids(where, f"ORDER BY taken DESC, id DESC LIMIT {limit:d} OFFSET {offset:d}")
+
+    def find_key(self, key: str) -> int | None:
+        found = self._rows("SELECT id FROM photos WHERE key = ?", [key])
+        return found[0][0] if found else None
+
+    def _load(self) -> Table:
+        """Read again when the index has changed."""
+        version, slots = self._one("PRAGMA data_version"), self._about("slots")
+        if self._table is None or self._table.version != version:
+            rows = self._database.execute("SELECT id, slot, vectors_sum FROM photos ORDER BY id").fetchall()
+            ids, places, sums = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+            checksums, unchecked = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=bool)
+            checksums[places], unchecked[places] = sums, True
+            vectors, details = (file.open(slots) for file in self._files(self._about("generation")))
+            self._table = Table(version, ids, places, vectors, details, checksums, unchecked)
+        return self._table
+
+    # The database
+
+    def _files(self, generation: int) -> tuple[SlotFile, SlotFile]:
+        """Of vectors and of details."""
+        return (
+            vector_file.vector_file(self.folder / f"vectors-{generation}.bin", self.model),
+            vector_file.detail_file(self.folder / f"details-{generation}.bin", self.model),
+        )
+
+    def _ids(self, where: Where, order: str = "ORDER BY id") -> Ids:
+        return np.array(self._select("id", where, order), dtype=np.int64).ravel()
+
+    def _select(self, columns: str, where: Where, order: str = "") -> list[Any]:
+        """Columns of the photos that are meant."""
+        meant, values = conditions(where, "?")
+        return self._rows(f"SELECT {columns} FROM photos WHERE {meant} {order}", values)
+
+    def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with self.reading():
+            return self._database.execute(query, values).fetchall()
+
+    def _one(self, query: str, *values: object) -> Any:
+        return self._database.execute(query, values).fetchone()[0]
+
+    def _about(self, name: str) -> Any:
+        return self._one("SELECT value FROM about WHERE name = ?", name)
+
+    def _set(self, name: str, value: object) -> None:
+        database.set_about(self._database, name, value)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One thread at a time. Reentrant."""
+        with self._mutex, explaining(self.folder):
+            if self._database.in_transaction:
+                yield
+            else:
+                with database.transaction(self._database, "DEFERRED"):
+                    yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction."""
+        with self._mutex, explaining(self.folder):
+            try:
+                with database.transaction(self._database, "IMMEDIATE"):
+                    yield
+            finally:
+                self._table = None
+
+
+def _check(table: Table, block: slice) -> None:
+    """Compares slots with their checksums, each once as long as the index is open."""
+    fresh = table.unchecked[block]
+    if fresh.any():
+        if (vector_file.checksums(table.vectors[block]) != table.checksums[block])[fresh].any():
+            raise sqlite3.DatabaseError("vectors have a wrong checksum")
+        table.unchecked[block] = False

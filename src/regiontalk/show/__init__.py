@@ -1,0 +1,1 @@
+"""Results as pictures, as a written HTML page, and in notebooks."""

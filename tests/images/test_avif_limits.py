@@ -1,0 +1,90 @@
+"""AVIF files that hold another photo than they say."""
+
+from __future__ import annotations
+
+import io
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageCms
+
+from regiontalk.errors import ImageError
+from regiontalk.images import avif_limits
+from regiontalk.images.photo import open_photo
+
+
+def encode(size: tuple[int, int], **options: object) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", size, "teal").save(buffer, "AVIF", speed=10, **options)
+    return buffer.getvalue()
+
+
+def saying(data: bytes, size: tuple[int, int]) -> bytes:
+    """The file with another size in its `ispe`."""
+    place = data.index(b"ispe") + 8
+    return data[:place] + struct.pack(">II", *size) + data[place + 8 :]
+
+
+def meta_of(data: bytes) -> bytes:
+    place = data.index(b"meta")
+    (length,) = struct.unpack_from(">I", data, place - 4)
+    return data[place + 4 : place - 4 + length]
+
+
+@pytest.mark.parametrize("size", [(64, 48), (1, 1), (301, 17), (1023, 2049)])
+@pytest.mark.parametrize("options", [{}, {"subsampling": "4:4:4", "quality": 100}])
+def test_the_coded_size_is_read(size: tuple[int, int], options: dict[str, object]) -> None:
+    data = encode(size, **options)
+    assert avif_limits.check_sizes(io.BytesIO(data), meta_of(data)) == size
+
+
+def test_alpha_and_animations_are_photos_too() -> None:
+    buffer = io.BytesIO()
+    frames = [Image.new("RGBA", (70, 50), (value, 0, 0, 99)) for value in (10, 200)]
+    frames[0].save(buffer, "AVIF", speed=10, save_all=True, append_images=frames[1:])
+    assert open_photo(buffer.getvalue()).size == (70, 50)
+    assert avif_limits.check_sizes(buffer, meta_of(buffer.getvalue())) in ((70, 50), (0, 0))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (30, 20), (8000, 6000), (64, 4800)])
+def test_a_size_that_is_a_lie_is_refused(size: tuple[int, int]) -> None:
+    """libavif decodes what is there, however large, and scales it to what was said."""
+    with pytest.raises(ImageError, match=rf"it says {size[0]}×{size[1]} pixels and holds 64×48"):
+        open_photo(saying(encode((64, 48)), size))
+
+
+def test_parts_that_overlap_are_refused() -> None:
+    data = bytearray(encode((64, 48)))
+    place = data.index(b"iloc") + 4
+    assert data[place : place + 6] == b"\0\0\0\0\x44\0"
+    struct.pack_into(">I", data, place + 18, 1 << 24)
+    with pytest.raises(ImageError, match="overlap"):
+        open_photo(bytes(data))
+
+
+ONE = encode((64, 48), exif=b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0")
+
+
+@given(st.lists(st.tuples(st.integers(0, len(ONE) - 1), st.integers(0, 255)), min_size=1, max_size=8))
+def test_flipped_bytes_are_our_own_errors_at_most(flips: list[tuple[int, int]]) -> None:
+    data = bytearray(ONE)
+    for place, value in flips:
+        data[place] = value
+    start = ONE.index(b"meta") + 4
+    meta = bytes(data[start : start + len(meta_of(ONE))])
+    assert avif_limits.exif_bytes(meta) >= 0
+    with suppress(ImageError):
+        avif_limits.check_sizes(io.BytesIO(data), meta)
+
+
+def test_a_printers_colour_profile_is_no_bomb() -> None:
+    """Half a megabyte of colours is common; as much of anything else that describes a photo is refused."""
+    profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    profile += bytes(600_000)
+    profile[:4] = struct.pack(">I", len(profile))
+    data = encode((64, 48), icc_profile=bytes(profile))
+    assert avif_limits.profile_bytes(meta_of(data)) > 600_000
+    assert open_photo(data).size == (64, 48)

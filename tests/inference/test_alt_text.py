@@ -1,0 +1,58 @@
+"""A sentence if it is sure, else the sure regions, else anything at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import regiontalk
+from regiontalk.inference.alt_text import MOST_REGIONS, NOTHING, alt_text, word_probability
+from regiontalk.results import Region, Sentence
+
+SURE, UNSURE = Sentence("a dog runs", -0.4), Sentence("a dog runs", -12.0)
+
+
+def regions(**scores: float) -> list[Region]:
+    return [Region((0, 0, 9, 9), score, f"a {name}") for name, score in scores.items()]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "found", "text"),
+    [
+        (SURE, regions(cat=0.9), "a dog runs"),
+        (UNSURE, regions(cat=0.9), "a cat"),
+        (UNSURE, regions(cat=0.9, bowl=0.6, wall=0.2), "a cat and a bowl"),
+        (None, regions(cat=0.9, bowl=0.8, wall=0.7), "a cat, a bowl and a wall"),
+        (UNSURE, regions(cat=0.1), "a dog runs"),
+        (None, regions(cat=0.1, bowl=0.1), "a cat"),
+        (None, [], NOTHING),
+        (None, [*regions(cat=0.9), *regions(cat=0.8)], "a cat"),
+    ],
+)
+def test_what_is_said(sentence: Sentence | None, found: list[Region], text: str) -> None:
+    assert alt_text(sentence, found) == text
+
+
+def test_a_listener_is_spared_long_lists() -> None:
+    many = regions(**{f"thing{number}": 0.9 for number in range(20)})
+    assert alt_text(None, many).count("thing") == MOST_REGIONS
+
+
+def test_the_probability_of_a_word_is_a_geometric_mean() -> None:
+    assert word_probability(Sentence("a b c", 0.0)) == 1
+    assert word_probability(SURE) == pytest.approx(0.9048, abs=1e-4)
+
+
+def test_from_a_model_with_and_without_sentences(speaking_model: Path, tiny_model: Path, scene: Image.Image) -> None:
+    for folder in (speaking_model, tiny_model):
+        model = regiontalk.load(folder)
+        found = model.alt_text(scene, threshold=0.0, top=3)
+        assert found.regions == model(scene, top=3).regions
+        sentence = model.describe(scene) if folder == speaking_model else None
+        spoken = None if sentence is None else Sentence(sentence.sentence, sentence.logprob)
+        assert found.text == alt_text(spoken, found.regions)
+        assert found.to_dict()["alt"] == found.text
+        assert [one.text for one in model.alt_text([scene, scene], threshold=0.0, top=3)] == [found.text] * 2
+        assert found.draw().width >= scene.width

@@ -1,0 +1,155 @@
+"""Which captions are chosen, by a language model made up here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regiontalk.inference.calibration import sigmoid
+from regiontalk.inference.captions import decode_captions, say
+from regiontalk.inference.regions import ToCaption
+from regiontalk.language.vocabulary import END, Vocabulary
+from regiontalk.models.folder import ModelInfo
+from regiontalk.models.runtime import Runtime, State
+from regiontalk.models.settings import CONFIDENCE_FEATURES, Confidence, PredictionConfig
+
+WORDS = Vocabulary(("a", "dog", "cat", "brown", "in", "hat"), "karpathy", lengths=4)
+
+
+class Teller(Runtime):
+    """Says of every region, after a START token, the words it was given, each with the same probability."""
+
+    def __init__(self, said: dict[int | None, tuple[str, float]], fitted: Confidence | None = None) -> None:
+        """`said`: by length that was asked for, None for the model's choice. Of other lengths it knows nothing."""
+        settings = PredictionConfig(longest=6, confidence=fitted)
+        self.info, self.words, self.heads = ModelInfo("teller", "fcln", "float32", 64, 16, settings, {}), WORDS, {}
+        self.said = {
+            WORDS.start() if length is None else WORDS.start_of_length(length): said[length] for length in said
+        }
+        self.steps: list[int] = []
+
+    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        assert graph == "step"
+        tokens, start, position, _ = inputs
+        self.steps.append(len(tokens))
+        start = np.where(position == 0, tokens, start)
+        logprobs = np.full((len(tokens), len(WORDS)), -20.0)
+        for row, (first, place) in enumerate(zip(start.tolist(), position.astype(int).tolist(), strict=True)):
+            text, probability = self.said.get(first, ("", 0.01))
+            following = [*WORDS.encode(text.split()), END, END, END]
+            logprobs[row, following[place]] = np.log(probability)
+        return logprobs, start.astype(np.float32), position + 1
+
+    def code_size(self) -> int:
+        raise NotImplementedError
+
+    def state(self, regions: int) -> State:
+        return tuple(np.zeros(regions, dtype=np.float32) for _ in range(3))
+
+    def to_caption(self, regions: int) -> ToCaption:
+        return ToCaption(self.state(regions), np.zeros(regions, dtype=np.float32), np.zeros((regions, 2)))
+
+    def say(self, words: int | None = None, regions: int = 1) -> list[str]:
+        captions = decode_captions(self, self.state(regions))
+        found = say(self, self.to_caption(regions), captions, words)
+        return [WORDS.decode(caption.tokens) for caption in found.captions]
+
+
+# Confidence is the geometric mean of the words' probabilities, as the logit of a logistic regression at a scale of 5.
+BY_WORDS = Confidence(
+    CONFIDENCE_FEATURES,
+    tuple(5.0 * (name == "mean_logprob") + 3.0 * (name == "agrees") for name in CONFIDENCE_FEATURES),
+    -1.0,
+    likely=0.5,
+)
+LONG = {
+    None: ("a dog", 0.8),
+    2: ("a dog", 0.9),
+    3: ("a brown dog", 0.9),
+    4: ("a dog in hat", 0.9),
+}
+
+
+class TestWords:
+    def test_as_many_as_asked_for(self) -> None:
+        teller = Teller(LONG)
+        assert teller.say() == ["a dog"]
+        assert [teller.say(words) for words in (1, 2, 3, 4)] == [["dog"], ["a dog"], ["a brown dog"], ["a dog in hat"]]
+
+    def test_never_more(self) -> None:
+        chatty = Teller(dict.fromkeys((None, 2, 3, 4), ("a dog in a hat", 0.9)))
+        for words in range(1, 6):
+            assert len(chatty.say(words)[0].split()) <= words
+
+    @pytest.mark.parametrize("fitted", [None, BY_WORDS])
+    def test_fewer_where_more_are_unsure(self, fitted: Confidence | None) -> None:
+        assert Teller(LONG | {4: ("a dog in hat", 0.3)}, fitted).say(4) == ["a brown dog"]
+
+    def test_no_padding(self) -> None:
+        """Whatever its confidence, which is about the name."""
+        sure = replace(BY_WORDS, weights=(0.0,) * len(CONFIDENCE_FEATURES), longer=0.6)
+        padded = LONG | {4: ("a dog in hat", 0.5)}
+        assert Teller(padded, sure).say(4) == ["a brown dog"]
+        assert Teller(padded, replace(sure, longer=0.4)).say(4) == ["a dog in hat"]
+        assert Teller(padded | {None: ("a dog in hat", 0.5)}, sure).say(4) == ["a dog in hat"], "its own choice"
+
+    @pytest.mark.parametrize("padded", ["a dog in a hat", "a dog in a", "a dog in dog"])
+    def test_none_that_is_cut_off_or_says_a_name_twice(self, padded: str) -> None:
+        assert Teller(LONG | {4: (padded, 0.95)}).say(4) == ["a brown dog"]
+
+    @pytest.mark.parametrize("fitted", [None, BY_WORDS])
+    def test_none_about_another_thing(self, fitted: Confidence | None) -> None:
+        assert Teller(LONG | {4: ("a cat in hat", 0.99)}, fitted).say(4) == ["a brown dog"]
+
+    def test_all_regions_and_lengths_at_once(self) -> None:
+        teller = Teller(LONG)
+        teller.say(4, regions=5)
+        assert teller.steps[:4] == [5, 5, 5, 15], "the model's choice, then 5 regions in 3 lengths"
+
+    def test_a_shorter_caption_where_the_own_is_unsure(self) -> None:
+        unsure = {None: ("a brown dog", 0.3), 2: ("a dog", 0.9)}
+        assert Teller(unsure, BY_WORDS).say() == ["a dog"]
+        assert Teller(unsure).say() == ["a brown dog"], "nothing tells that it is unsure"
+        sure = Teller({None: ("a brown dog", 0.9), 2: ("a dog", 0.99)}, BY_WORDS)
+        assert sure.say() == ["a brown dog"]
+
+    def test_but_not_a_bare_word(self) -> None:
+        unsure = {None: ("a brown dog", 0.3), 1: ("dog", 0.99), 2: ("a dog", 0.9)}
+        assert Teller(unsure, BY_WORDS).say() == ["a dog"]
+        assert Teller({None: ("a dog", 0.3), 1: ("dog", 0.99)}, BY_WORDS).say() == ["a dog"]
+
+    def test_up_to_two_words_more_where_they_are_likely(self) -> None:
+        assert Teller(LONG, BY_WORDS).say() == ["a dog in hat"]
+        assert Teller(LONG | {4: ("a dog in hat", 0.5)}, BY_WORDS).say() == ["a brown dog"]
+        assert Teller(LONG | {4: ("a cat in hat", 0.99)}, BY_WORDS).say() == ["a brown dog"], "another thing"
+        assert Teller(LONG).say() == ["a dog"], "nothing tells what is likely"
+
+    def test_but_no_more_where_that_makes_a_sure_caption_unsure(self) -> None:
+        strict = replace(BY_WORDS, likely=0.65)
+        assert Teller({None: ("a dog", 0.8), 3: ("a brown dog", 0.7)}, strict).say() == ["a dog"]
+        assert Teller({None: ("a dog", 0.7), 3: ("a brown dog", 0.7)}, strict).say() == ["a brown dog"]
+
+    def test_confidence_is_that_of_what_is_said(self) -> None:
+        teller = Teller({None: ("a dog", 0.8), 2: ("a dog", 0.9)}, BY_WORDS)
+        regions = teller.to_caption(2)
+        captions = decode_captions(teller, regions.state)
+        own, longer = (say(teller, regions, captions, words).confidences for words in (None, 2))
+        assert own is not None
+        assert longer is not None
+        assert own.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.8) + 2))] * 2)
+        assert longer.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.9) + 2))] * 2)
+        assert say(Teller(LONG), regions, captions).confidences is None
+        assert say(teller, teller.to_caption(0), [], 3).captions == []
+
+    def test_confidence_depends_on_sizes(self) -> None:
+        small = Confidence(("area", "enlarged"), (2.0, -1.0), 0.0, likely=0.5)
+        teller = Teller(LONG, small)
+        sizes = np.array([[0.5, 0.0], [0.5, 1.0], [0.01, 0.0]])
+        regions = teller.to_caption(3)._replace(size_features=sizes)
+        said = say(teller, regions, decode_captions(teller, regions.state))
+        assert said.confidences is not None
+        assert said.confidences.tolist() == pytest.approx(sigmoid(np.array([1.0, 0.0, 0.02])))

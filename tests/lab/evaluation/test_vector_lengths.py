@@ -1,0 +1,32 @@
+"""Lengths of vectors: sorted, in bands, and drawn."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+
+from regiontalk.lab.evaluation.vector_lengths import BANDS, SHOWN, draw_word_lengths, vector_lengths
+
+REGIONS = np.stack([np.arange(50.0), np.linspace(1, 0, 50), np.full(50, 0.25)], axis=1)
+
+
+def test_words_by_their_mean_length() -> None:
+    sizes = {f"w{number}": [number, number + 1.0] for number in range(30)}
+    found = vector_lengths(sizes, REGIONS)
+    assert found["words"] == 30
+    assert [one["word"] for one in found["longest"]] == [f"w{number}" for number in range(29, 29 - SHOWN, -1)]
+    assert found["shortest"][0] == {"word": "w0", "length": 0.5, "times": 2}
+
+
+def test_regions_in_bands_of_as_many() -> None:
+    by_score = vector_lengths({"a": [1.0]}, REGIONS)["regions_by_score"]
+    assert len(by_score) == BANDS
+    assert [band["length"] for band in by_score] == [44.5, 34.5, 24.5, 14.5, 4.5]
+
+
+def test_a_drawing_is_xml_whatever_the_words() -> None:
+    drawn = draw_word_lengths({"<b>": [1.0] * 5, "&": [2.0], "dog": [3.0] * 9})
+    assert "&lt;b&gt;" in drawn
+    ET.fromstring(drawn)
+    ET.fromstring(draw_word_lengths({"alone": [1.0]}))

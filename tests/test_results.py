@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from regiontalk.errors import MissingExtra
+from regiontalk.images.photo import Photo
+from regiontalk.results import Alignment, Description, Hit, ImageRegions, Region, Segment, Shown, WordMatch
+from regiontalk.show import drawing
+
+numbers = st.floats(-1e6, 1e6)
+regions = st.builds(
+    Region,
+    xyxy=st.tuples(numbers, numbers, numbers, numbers),
+    score=st.floats(0, 1),
+    caption=st.text(),
+    logprob=st.none() | st.floats(-1e3, 0),
+)
+photos = st.builds(
+    ImageRegions,
+    path=st.text(),
+    width=st.integers(1, 10**5),
+    height=st.integers(1, 10**5),
+    model=st.text(),
+    regions=st.lists(regions, max_size=4).map(tuple),
+)
+
+
+def test_the_json_schema_of_a_photo() -> None:
+    photo = ImageRegions(
+        path="a.jpg",
+        width=4032,
+        height=3024,
+        model="compact-1",
+        regions=(
+            Region((120.5, 80.0, 910.2, 700.3), 0.91, "a red mug on a table", -6.2),
+            Region((0.123456, 1, 2, 3), 0.1234567, "a wall"),
+        ),
+    )
+    assert photo.to_dict() == {
+        "schema": "regiontalk/1",
+        "path": "a.jpg",
+        "width": 4032,
+        "height": 3024,
+        "model": "compact-1",
+        "regions": [
+            {
+                "id": 0,
+                "xyxy": [120.5, 80.0, 910.2, 700.3],
+                "score": 0.91,
+                "caption": "a red mug on a table",
+                "logprob": -6.2,
+            },
+            {"id": 1, "xyxy": [0.12, 1, 2, 3], "score": 0.123457, "caption": "a wall"},
+        ],
+    }
+
+
+@given(photos)
+def test_any_photo_is_plain_json(photo: ImageRegions) -> None:
+    assert json.loads(json.dumps(photo.to_dict(), allow_nan=False)) == photo.to_dict()
+
+
+def test_an_alignment_and_a_hit_as_json() -> None:
+    segment = Segment("a tabby cat", (0, 3), (1.0, 2.0, 3.0, 4.0), 0.5, (0.25, 0.5, 0.75))
+    assert Alignment("a.jpg", "a tabby cat sleeps", (segment,), ("sleeps",)).to_dict() == {
+        "path": "a.jpg",
+        "sentence": "a tabby cat sleeps",
+        "segments": [
+            {
+                "text": "a tabby cat",
+                "words": [0, 3],
+                "xyxy": [1, 2, 3, 4],
+                "score": 0.5,
+                "word_scores": [0.25, 0.5, 0.75],
+            }
+        ],
+        "unknown": ["sleeps"],
+    }
+
+
+def test_values_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Region((0, 0, 1, 1), 0.5, "a mug").caption = "a cup"  # type: ignore[misc]
+
+
+def test_the_photo_takes_no_part_in_comparing_and_showing(scene: Image.Image) -> None:
+    bare = ImageRegions("a.jpg", 96, 64, "m", ())
+    full = ImageRegions("a.jpg", 96, 64, "m", (), photo=Photo(scene))
+    assert bare == full
+    assert "photo=" not in repr(full)
+
+
+def test_pictures_show_what_is_likely_unless_asked_for_more(scene: Image.Image) -> None:
+    found = tuple(Region((0, 0, 20 + n, 20), score, "") for n, score in enumerate((0.9, 0.5, 0.1)))
+    photo = ImageRegions("a.jpg", 96, 64, "m", found, photo=Photo(scene))
+
+    def drawn(picture: Image.Image) -> set[int]:
+        """The numbers of the regions whose colour is in the picture."""
+        colours = {colour for _, colour in picture.getcolors(1 << 20)}
+        return {number for number in range(3) if drawing.PALETTE[number] in colours}
+
+    assert drawn(photo.draw()) == {0, 1}
+    assert drawn(photo.draw(threshold=0)) == {0, 1, 2}
+    assert drawn(photo.draw(threshold=0, top=1)) == {0}
+    assert drawn(dataclasses.replace(photo, shown=Shown(0.0, None)).draw()) == {0, 1, 2}
+    unlikely = dataclasses.replace(photo, shown=Shown(0.95))
+    assert drawn(unlikely.draw()) == {0}, "the likeliest: a picture is not bare"
+    assert drawn(unlikely.draw(threshold=0.95)) == set(), "unless that is asked for"
+    assert photo.draw(scores=True).tobytes() != photo.draw().tobytes()
+
+
+def test_drawing_uses_the_photo_or_opens_the_file(scene: Image.Image, scene_path: Path) -> None:
+    found = (Region((40, 20, 90, 60), 0.9, "a red house"),)
+    from_file = ImageRegions(str(scene_path), 96, 64, "m", found).draw()
+    from_image = ImageRegions("gone.jpg", 96, 64, "m", found, photo=Photo(scene)).draw()
+    assert from_file.tobytes() == from_image.tobytes()
+    assert from_file.tobytes() != scene.tobytes()
+
+
+def test_finding_b14_results_show_themselves_in_notebooks(scene: Image.Image) -> None:
+    region = Region((40, 20, 90, 60), 0.9, 'a <b>"red"</b> house')
+    segment = Segment('a <b>"red"</b> house', (0, 3), (1, 2, 30, 40), 0.5, (1, 1, 1))
+    results = [
+        ImageRegions("a.jpg", 96, 64, "m", (region,), photo=Photo(scene)),
+        Description("a.jpg", 96, 64, "m", 'a <b>"red"</b> house', -3.0, (), photo=Photo(scene)),
+        Alignment("a.jpg", "x", (segment,), (), photo=Photo(scene)),
+    ]
+    for result in results:
+        png = result._repr_png_()
+        assert png is not None
+        assert Image.open(io.BytesIO(png)).size == result.draw().size
+        page = result._repr_html_()
+        assert page is not None
+        assert page.startswith('<img src="data:image/jpeg;base64,')
+        assert "a &lt;b&gt;&quot;red&quot;&lt;/b&gt; house" in page
+        assert "<b>" not in page
+    assert "0.90" in str(results[0]._repr_html_())
+
+
+def test_finding_b14_a_photo_that_is_gone_is_no_error_in_a_notebook() -> None:
+    gone = ImageRegions("gone.jpg", 96, 64, "m", ())
+    assert gone._repr_png_() is None
+    assert gone._repr_html_() is None
+
+
+def test_finding_b14_large_pictures_are_shown_small() -> None:
+    png = ImageRegions("", 3000, 1500, "m", (), photo=Photo(Image.new("RGB", (3000, 1500))))._repr_png_()
+    assert png is not None
+    assert Image.open(io.BytesIO(png)).size == (1024, 512)
+
+
+PHOTO = ImageRegions(
+    "a.jpg", 96, 64, "m", (Region((1, 2, 30, 40), 0.9, "a mug", -1.5), Region((0, 0, 9, 9), 0.5, "a lid", -2.5))
+)
+
+
+def test_finding_b14_to_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = types.SimpleNamespace(DataFrame=lambda rows, columns: (rows, columns))
+    monkeypatch.setitem(sys.modules, "pandas", frames)
+    rows, columns = PHOTO.to_pandas()
+    assert rows[0] == {
+        **{"path": "a.jpg", "id": 0, "x0": 1, "y0": 2, "x1": 30, "y1": 40},
+        **{"score": 0.9, "caption": "a mug", "logprob": -1.5},
+    }
+    assert (len(rows), columns) == (2, None)
+    rows, columns = dataclasses.replace(PHOTO, regions=()).to_pandas()
+    assert (rows, columns) == ([], ["path", "id", "x0", "y0", "x1", "y1", "score", "caption"])
+
+
+def test_finding_b14_to_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "supervision", types.SimpleNamespace(Detections=dict))
+    found = PHOTO.to_supervision()
+    assert found["xyxy"].tolist() == [[1, 2, 30, 40], [0, 0, 9, 9]]
+    assert found["confidence"].tolist() == pytest.approx([0.9, 0.5])
+    assert found["data"]["class_name"].tolist() == ["a mug", "a lid"]
+    assert found["class_id"].tolist() == [0, 1]
+    assert dataclasses.replace(PHOTO, regions=()).to_supervision()["xyxy"].shape == (0, 4)
+
+
+@pytest.mark.parametrize("package", ["pandas", "supervision"])
+def test_finding_b14_a_package_that_is_missing_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=f"needs {package}, which is not installed") as caught:
+        getattr(PHOTO, f"to_{package}")()
+    assert caught.value.hint == f"pip install {package}"
+
+
+def test_the_json_of_a_hit() -> None:
+    words = (WordMatch("red", 0.25, 1), WordMatch("xyzzy", 0.0, None))
+    hit = Hit("a.jpg", 1.5, words, (Region((1.0, 2.0, 3.0, 4.0), 0.9, "a mug"),))
+    assert hit.to_dict() == {
+        "path": "a.jpg",
+        "score": 1.5,
+        "words": [
+            {"word": "red", "score": 0.25, "region": 1},
+            {"word": "xyzzy", "score": 0.0, "region": None},
+        ],
+        "regions": [{"xyxy": [1, 2, 3, 4], "caption": "a mug"}],
+    }
