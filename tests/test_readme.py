@@ -308,5 +308,5 @@ def test_the_tour_names_every_module() -> None:
     package = ROOT / "src" / "regiontalk"
     files = {path.name for path in package.glob("[!_]*.py")}
     folders = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
-    named = set(re.findall(r"`([\w./-]+)`", section(TOUR, "## The modules")))
+    named = set(re.findall(r"`([\w./-]+)`", section(TOUR, "## The rooms")))
     assert files | folders <= named

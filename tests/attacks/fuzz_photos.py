@@ -31,7 +31,7 @@ FOREIGN = ("Traceback", "unexpected", "Error:")
 OPEN_ONE = """
 import sys, time
 from regiontalk.errors import ImageError
-from regiontalk.images import Photo
+from regiontalk.images.photo import Photo
 began = time.perf_counter()
 try:
     Photo(sys.argv[1]).resized(448)

@@ -35,8 +35,10 @@ def test_the_models_are_in_the_wheel(wheel: Path) -> None:
     models = loading.own_models().values()
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {f"regiontalk/{model.name}/{file.name}" for model in models for file in model.iterdir()} <= names
-    assert {*(f"regiontalk/page.{kind}" for kind in ("html", "css", "js")), "regiontalk/py.typed"} <= names
+    assert {f"regiontalk/models/{model.name}/{file.name}" for model in models for file in model.iterdir()} <= names
+    pages = {f"regiontalk/show/page.{kind}" for kind in ("html", "css", "js")}
+    shared = {"regiontalk/show/shared/regions.js", "regiontalk/show/shared/base.css"}
+    assert {*pages, *shared, "regiontalk/language/object_names.toml", "regiontalk/py.typed"} <= names
     assert wheel.stat().st_size <= LARGEST
 
 

@@ -16,7 +16,7 @@ from regiontalk.images.photo import open_photo
 PEAK = """
 import io, sys
 from PIL import Image
-from regiontalk.images import Photo
+from regiontalk.images.photo import Photo
 
 def peak():
     return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))) * 1024

@@ -160,7 +160,7 @@ class TestFolder:
 KILLED = """
 import sys, time
 from pathlib import Path
-from regiontalk.files import new_folder, replacing
+from regiontalk.io.files import new_folder, replacing
 with replacing(Path(sys.argv[1], "file.jpg")) as file, new_folder(Path(sys.argv[1], "folder")) as folder:
     file.write_text("half")
     (folder / "half").touch()

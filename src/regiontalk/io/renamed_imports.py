@@ -11,9 +11,11 @@ from types import ModuleType
 
 NEW_NAMES = {
     "regiontalk.data": "regiontalk.lab.data",
+    "regiontalk.drawing": "regiontalk.show.drawing",
     "regiontalk.evaluation": "regiontalk.lab.evaluation",
     "regiontalk.export": "regiontalk.lab.export",
     "regiontalk.export.torch_runtime": "regiontalk.models.torch_loading",
+    "regiontalk.runs": "regiontalk.lab.runs",
     "regiontalk.runtime": "regiontalk.models",
     "regiontalk.runtime.onnx": "regiontalk.models.onnx_runtime",
 }

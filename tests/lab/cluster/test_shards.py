@@ -80,7 +80,7 @@ def test_an_address_is_a_place_too(tmp_path: Path) -> None:
 
 FULL_DISK = """
 import resource, sys
-from regiontalk.cluster.shards import Shards
+from regiontalk.lab.cluster.shards import Shards
 from regiontalk.errors import DiskFull
 shards = Shards(sys.argv[1])
 shards.begin({})

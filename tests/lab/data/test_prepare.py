@@ -250,8 +250,8 @@ def test_c4_of_two_that_prepare_one_place_one_wins(source, tmp_path, force):
 KILLED = """
 import os, sys
 from pathlib import Path
-from regiontalk import files
-from regiontalk.data.prepare import Settings, prepare
+from regiontalk.io import files
+from regiontalk.lab.data.prepare import Settings, prepare
 if sys.argv[3] == "two renames":
     files._exchange = lambda *_: False
     rename = Path.rename

@@ -10,7 +10,7 @@ import pytest
 # Page faults of taking and freeing 32 MB again and again, without and with the setting.
 FAULTS = """
 import resource, torch
-from regiontalk.training.malloc import keep_freed_memory
+from regiontalk.lab.training.malloc import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

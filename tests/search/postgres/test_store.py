@@ -50,7 +50,7 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from made_up_entries import MODEL, entry
-from regiontalk.search.postgres_store import PostgresStore
+from regiontalk.search.postgres.store import PostgresStore
 store = PostgresStore(sys.argv[1], MODEL)
 known = store.files()
 print("open", flush=True)

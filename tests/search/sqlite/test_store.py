@@ -92,7 +92,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from made_up_entries import MODEL, entry
-from regiontalk.search.sqlite_store import SqliteStore
+from regiontalk.search.sqlite.store import SqliteStore
 store = SqliteStore(Path(sys.argv[1]), MODEL)
 known = store.files()
 print("open", flush=True)

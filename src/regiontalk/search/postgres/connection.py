@@ -34,19 +34,19 @@ MIGRATIONS = (
     CREATE TABLE regiontalk.about (
         format integer NOT NULL, model text NOT NULL, fingerprint text NOT NULL, regions integer NOT NULL,
         size integer NOT NULL, state integer NOT NULL);
-    CREATE TABLE regiontalk.images.paths (
+    CREATE TABLE regiontalk.photos (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, path bytea UNIQUE NOT NULL, bytes bigint NOT NULL,
         modified bigint NOT NULL, digest bytea NOT NULL, key text UNIQUE NOT NULL, taken text COLLATE "C" NOT NULL,
         width integer NOT NULL, height integer NOT NULL, words tsvector NOT NULL, state bytea NOT NULL);
-    CREATE INDEX ON regiontalk.images.paths (taken, id);
-    CREATE INDEX ON regiontalk.images.paths USING gin (words);
-    CREATE TABLE regiontalk.inference.regions (
-        photo bigint NOT NULL REFERENCES regiontalk.images.paths ON DELETE CASCADE, number smallint NOT NULL,
+    CREATE INDEX ON regiontalk.photos (taken, id);
+    CREATE INDEX ON regiontalk.photos USING gin (words);
+    CREATE TABLE regiontalk.regions (
+        photo bigint NOT NULL REFERENCES regiontalk.photos ON DELETE CASCADE, number smallint NOT NULL,
         x0 float8 NOT NULL, y0 float8 NOT NULL, x1 float8 NOT NULL, y1 float8 NOT NULL, score float8 NOT NULL,
         caption text NOT NULL, logprob float8, confidence float8, raw_score float8 NOT NULL,
         vector vector({size}) NOT NULL,
         PRIMARY KEY (photo, number));
-    ALTER TABLE regiontalk.inference.regions ALTER vector SET STORAGE PLAIN
+    ALTER TABLE regiontalk.regions ALTER vector SET STORAGE PLAIN
     """,
 )
 """Migrations from one format to the next; the format of an index is the number of migrations applied. Vectors are kept
