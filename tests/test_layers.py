@@ -140,6 +140,12 @@ def test_every_library_has_its_rooms() -> None:
     assert not strays
 
 
+def test_inference_is_numpy_without_files() -> None:
+    imported = {name for module, names in IMPORTS.items() if is_in(module, ("inference",)) for name in names}
+    assert imported - set(FILES) == {"numpy"}
+    assert not imported & {"io.files", "images.photo"}
+
+
 def test_no_import_is_circular() -> None:
     graph = {module: {name for name in names if name in FILES} - {module} for module, names in IMPORTS.items()}
     graphlib.TopologicalSorter(graph).prepare()
