@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -128,6 +131,25 @@ def test_every_room_is_in_a_layer() -> None:
 
 def test_people_with_photos_need_no_torch() -> None:
     assert not {f"{module} -> {name}" for module, name in OURS if is_in(name, TORCH) and not is_in(module, WITH_TORCH)}
+
+
+def test_people_with_photos_need_no_lab(examples: Path, tmp_path: Path) -> None:
+    """In a process of its own; this one has imported the lab."""
+    shutil.copy(examples / "photos" / "coffee.jpg", tmp_path)
+    photo = str(tmp_path / "coffee.jpg")
+    verbs = [
+        ["caption", photo, "-o", str(tmp_path / "page.html")],
+        *(["describe", photo], ["align", photo, "a cup"], ["find", "a cup", photo]),
+        *(["index", str(tmp_path)], ["search", "a cup", str(tmp_path)], ["doctor"]),
+    ]
+    code = (
+        "import json, sys; from regiontalk.cli.main import run\n"
+        "codes = [run(verb) for verb in json.loads(sys.argv[1])]\n"
+        "print(codes, [name for name in sys.modules if name.startswith('regiontalk.lab')])"
+    )
+    command = [sys.executable, "-c", code, json.dumps(verbs)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == f"{[0] * len(verbs)} []"
 
 
 def test_every_library_has_its_rooms() -> None:

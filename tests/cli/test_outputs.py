@@ -17,7 +17,7 @@ from PIL import Image
 from regiontalk.cli import outputs
 from regiontalk.cli.main import run
 from regiontalk.images.photo import open_photo
-from regiontalk.lab.data.formats import xmp
+from regiontalk.lab.data.formats import exports, xmp
 from regiontalk.lab.data.formats.sources import Source
 
 
@@ -284,3 +284,8 @@ class TestSidecars:
     @pytest.mark.parametrize("more", [["-o", "x.json"], ["--boxes", "0,0,9,9"], ["--json"], ["--beam", "3"]])
     def test_what_does_not_go_together(self, more: list[str], desk: Path) -> None:
         assert run(["caption", "one/x.jpg", "--format", "xmp", *more]) == 2
+
+
+def test_there_is_a_writer_for_every_format() -> None:
+    assert sorted(outputs.FORMATS) == sorted([*exports.FORMATS, outputs.XMP])
+    assert tuple(exports.FOLDERS) == outputs.FOLDERS

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from regiontalk.cli import console, options
+from regiontalk.cli.splits import test_split_option
 from regiontalk.io.files import write_json_lines
 from regiontalk.lab.data.records import Dataset, open_split
 from regiontalk.lab.runs import recording
@@ -19,7 +20,7 @@ _shared = options.with_options(
     click.option(
         "-o", "--output", type=options.FILE, required=True, help="Output file: JSON lines, one photo per line."
     ),
-    options.test_split_option,
+    test_split_option,
     options.quiet_option,
 )
 

@@ -15,7 +15,6 @@ import regiontalk
 from regiontalk.cli import console
 from regiontalk.errors import InputError, UsageError
 from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
-from regiontalk.lab.data.records import SPLITS
 from regiontalk.models import loading
 
 if TYPE_CHECKING:
@@ -81,12 +80,6 @@ workers_option = click.option(
     default=1,
     show_default=True,
     help="How many photos to work on at a time.",
-)
-
-one_split_option = click.option("--split", type=click.Choice(SPLITS), help="Use only this split.")
-
-test_split_option = click.option(
-    "--split", type=click.Choice(SPLITS), default="test", show_default=True, help="The split to use."
 )
 
 model_option = click.option(

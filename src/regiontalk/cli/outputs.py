@@ -19,8 +19,6 @@ from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
 from regiontalk.images.paths import identity
 from regiontalk.images.photo import Photo
 from regiontalk.io.files import FreeNames, json_line, open_file, read_file, replacing
-from regiontalk.lab.data.formats import exports, xmp
-from regiontalk.lab.data.formats.fields import reading
 from regiontalk.results import AltText, Description, ImageRegions
 from regiontalk.show.page import writing_page
 
@@ -34,7 +32,8 @@ PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 LONGEST_SIDES = {".jpg": 65_500, ".jpeg": 65_500, ".webp": 16_383}  # pixels that libjpeg and libwebp can write
 MARK = "regiontalk"  # in the EXIF field Software of every picture that was drawn
 XMP = "xmp"
-FORMATS = (*exports.FORMATS, XMP)
+FOLDERS = ("yolo",)  # formats that are a folder of files
+FORMATS = ("coco", "vg", "hf", "labelstudio", "csv", *FOLDERS, XMP)
 # How pages and data files written by us begin.
 _OURS = re.compile(
     rb'\[?\s*\{"(schema": ?"regiontalk/|info": ?\{"description": ?"regiontalk )|path,width,height,x0,y0,'
@@ -68,7 +67,7 @@ class Wanted:
             )
         if self.kind == "data" and self.export is not None and self._suffix != self._own_suffix:
             raise UsageError(f"{self.output}: --format {self.export} gives a {self._own_suffix} file")
-        if self.export in exports.FOLDERS and self.kind != "data set":
+        if self.export in FOLDERS and self.kind != "data set":
             raise UsageError(f"--format {self.export} writes a folder of files", hint="-o FOLDER")
 
     @property
@@ -90,7 +89,7 @@ class Wanted:
         if self.output is None:
             return ""
         if not self._suffix:
-            return "data set" if self.export in exports.FOLDERS else "pictures"
+            return "data set" if self.export in FOLDERS else "pictures"
         kinds = {"page": PAGES, "data": DATA, "picture": PICTURES}
         return next((kind for kind, suffixes in kinds.items() if self._suffix in suffixes), None)
 
@@ -138,7 +137,9 @@ def _writing(wanted: Wanted, photos: Sequence[str], finished: Container[str]) ->
     if wanted.output is None:
         return nullcontext(lambda _: None)
     if wanted.kind == "data set":
-        return exports.FOLDERS[str(wanted.export)](wanted.output)
+        from regiontalk.lab.data.formats.exports import FOLDERS as WRITERS
+
+        return WRITERS[str(wanted.export)](wanted.output)
     if wanted.kind in ("picture", "pictures"):
         return nullcontext(_pictures(wanted, wanted.output, photos, finished))
     spare([wanted.output], photos, wanted.force)
@@ -150,7 +151,9 @@ def _data(output: Path, export: str | None) -> Iterator[Put]:
     suffix = output.suffix.lower()
     with replacing(output) as partial, partial.open("wb") as file:
         if export is not None or suffix == ".csv":
-            with exports.exporting(export or "csv", file.write, output.parent) as put:
+            from regiontalk.lab.data.formats.exports import exporting
+
+            with exporting(export or "csv", file.write, output.parent) as put:
                 yield put
         elif suffix == ".jsonl":
             yield lambda photo: file.write(json_line(photo.to_dict()))
@@ -209,7 +212,9 @@ def save_picture(picture: Image.Image, target: Path) -> None:
 
 def _sidecars(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> Put:
     """Beside the photos, or in a folder."""
-    targets = {photo: xmp.sidecar_of(photo) for photo in photos}
+    from regiontalk.lab.data.formats.xmp import sidecar_of
+
+    targets = {photo: sidecar_of(photo) for photo in photos}
     if wanted.output is not None:
         _check_folder(wanted.output)
         targets = {photo: wanted.output / sidecar.name for photo, sidecar in targets.items()}
@@ -226,6 +231,9 @@ def _sidecars(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -
 
 
 def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
+    from regiontalk.lab.data.formats import xmp
+    from regiontalk.lab.data.formats.fields import reading
+
     existing = read_file(target) if os.path.lexists(target) else None
     with reading(str(target)):
         size, orientation = (photo.width, photo.height), xmp.orientation_of(photo.path)
@@ -243,7 +251,9 @@ def _printing(wanted: Wanted) -> AbstractContextManager[Put]:
     if not wanted.prints:
         return nullcontext(lambda _: None)
     if wanted.export is not None:
-        return exports.exporting(wanted.export, console.print_bytes)
+        from regiontalk.lab.data.formats.exports import exporting
+
+        return exporting(wanted.export, console.print_bytes)
     if wanted.as_json:
         return nullcontext(lambda photo: console.print_json(photo.to_dict()))
     return nullcontext(render.print_result if sys.stdout.isatty() else render.print_lines)

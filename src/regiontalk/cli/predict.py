@@ -9,6 +9,7 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import edge_model_option, region_source
+from regiontalk.cli.splits import test_split_option
 from regiontalk.errors import UsageError
 from regiontalk.io.files import write_json_lines
 from regiontalk.lab.data.dataset_model import DatasetModel, FindRegions
@@ -21,7 +22,7 @@ from regiontalk.results import Description, ImageRegions
 @click.argument("model", type=options.MODEL)
 @click.argument("data", type=options.PLACE)
 @click.option("-o", "--output", type=options.FILE, required=True, help="Output file: JSON lines, one photo per line.")
-@options.test_split_option
+@test_split_option
 @click.option(
     "--regions",
     metavar="own|truth|edgeboxes|FILE",

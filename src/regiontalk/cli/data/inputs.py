@@ -10,6 +10,7 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.cli.data.making import force_option, print_description
+from regiontalk.cli.splits import one_split_option
 from regiontalk.errors import DataError, one_line
 from regiontalk.lab.data.records import SPLITS
 
@@ -35,7 +36,7 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @click.option("--model", type=options.MODEL, required=True, help="The model folder that computes them.")
 @click.option("--surroundings", is_flag=True, help="Also compute codes of the boxes made twice as wide and high.")
 @click.option("--on-truths", is_flag=True, help="Use the boxes of the data set instead of the best regions.")
-@options.one_split_option
+@one_split_option
 @click.option("--size", type=click.IntRange(min=1), help="Long side of the resized photos. Default: the model's.")
 @options.workers_option
 @options.json_option
@@ -76,7 +77,7 @@ def codes(
 @click.option("--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer snippets.")
 @options.place_weight_option
 @click.option("--sentence-net", type=options.PLACE, help="A run trained on such snippets, to weigh the regions too.")
-@options.one_split_option
+@one_split_option
 @options.json_option
 @options.quiet_option
 def snippets(

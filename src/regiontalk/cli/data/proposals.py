@@ -9,6 +9,7 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.cli.region_sources import EDGE_BOXES, MOST_BOXES, edge_boxes, edge_model_option
+from regiontalk.cli.splits import one_split_option
 from regiontalk.errors import UsageError
 from regiontalk.images.paths import in_order
 from regiontalk.io.files import write_json_lines
@@ -23,7 +24,7 @@ from regiontalk.models import loading
 @click.argument("source", metavar="edgeboxes|RUN|MODEL")
 @click.argument("data", type=options.PLACE)
 @click.argument("out", type=options.FILE)
-@options.one_split_option
+@one_split_option
 @click.option(
     "--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="Regions per photo."
 )

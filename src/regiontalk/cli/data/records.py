@@ -11,6 +11,7 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.cli.data.making import force_option, pack_option, print_description
+from regiontalk.cli.splits import one_split_option
 from regiontalk.errors import DataError, one_line
 from regiontalk.io.files import replacing
 from regiontalk.lab.data import prepare, statistics
@@ -87,7 +88,7 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
 
 @click.command()
 @click.argument("dataset", type=options.PLACE)
-@options.one_split_option
+@one_split_option
 @click.option("-o", "--output", type=options.PLACE, help="Draw some of the records on a contact sheet (PNG).")
 @options.json_option
 @options.quiet_option

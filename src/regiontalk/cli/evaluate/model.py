@@ -20,6 +20,7 @@ from regiontalk.cli.measurement import (
     split_option,
     truth_option,
 )
+from regiontalk.cli.splits import test_split_option
 from regiontalk.errors import UsageError
 from regiontalk.io.files import replacing
 from regiontalk.lab.data.records import Dataset, open_split
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _on_data = options.with_options(
     click.option("--codes", type=options.PLACE, help="For a run: the file that `regiontalk data codes` wrote."),
     click.option("--truth", type=options.PLACE, required=True, help="A data set folder."),
-    options.test_split_option,
+    test_split_option,
 )
 
 
@@ -175,7 +176,7 @@ def grounding(
 @click.command()
 @click.argument("model", type=options.MODEL)
 @truth_option
-@options.test_split_option
+@test_split_option
 @options.device_option
 @measured("find")
 def find(*, model: Path, truth: Path, split: str, device: str, measurement: Measurement) -> None:

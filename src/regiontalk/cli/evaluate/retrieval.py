@@ -14,6 +14,7 @@ import numpy as np
 from regiontalk.cli import console, options
 from regiontalk.cli.measurement import INPUT, Measurement, figures_table, measured, split_option, truth_option
 from regiontalk.cli.region_sources import edge_model_option, region_source
+from regiontalk.cli.splits import test_split_option
 from regiontalk.errors import UsageError
 from regiontalk.lab.data.dataset_model import FindRegions
 from regiontalk.lab.data.records import Dataset, open_split
@@ -54,7 +55,7 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
 @click.option("--predictions", type=INPUT, help="The answers of any system, as JSON lines…")
 @click.option("--model", type=options.MODEL, help="…or the model that answers; `embedded`: the package's.")
 @click.option("--truth", "--data", "truth", type=options.PLACE, help="For a model: the folder of a data set.")
-@options.test_split_option
+@test_split_option
 @click.option(
     "--by",
     type=click.Choice(["likelihood", "alignment", "both"]),

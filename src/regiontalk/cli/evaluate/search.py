@@ -8,7 +8,8 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Measurement, measured, ranking_table
-from regiontalk.cli.options import MODEL, PLACE, test_split_option
+from regiontalk.cli.options import MODEL, PLACE
+from regiontalk.cli.splits import test_split_option
 from regiontalk.lab.data.records import open_split
 
 

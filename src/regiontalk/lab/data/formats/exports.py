@@ -32,7 +32,7 @@ LINES: dict[str, tuple[bytes, Callable[[ImageRegions], bytes]]] = {
 """Formats of lines: the header, and the lines of a photo."""
 FOLDERS: dict[str, Callable[[Path], AbstractContextManager[Put]]] = {"yolo": yolo.writing}
 """Formats that are a folder of files."""
-FORMATS = ("coco", "vg", "hf", "labelstudio", "csv", "yolo")
+FORMATS = (*WHOLE, *LINES, *FOLDERS)
 
 
 @contextmanager
