@@ -15,7 +15,8 @@ from PIL import Image, ImageDraw
 
 from chromium import CHROMIUM, Browser
 from postgres_server import Server
-from regiontalk.images.photo import Limits, Photo
+from regiontalk.images.limits import Limits
+from regiontalk.images.photo import Photo
 from regiontalk.results import AltText, ImageRegions, Region
 
 # Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by more threads.

@@ -20,7 +20,8 @@ from PIL import Image
 import regiontalk
 from regiontalk import boxes as geometry
 from regiontalk.errors import ImageError, ImageTooLarge, ModelError, UsageError
-from regiontalk.images.photo import Limits, Photo, open_photo
+from regiontalk.images.limits import Limits
+from regiontalk.images.photo import Photo, open_photo
 from regiontalk.inference import captions, detect
 from regiontalk.inference.calibration import calibrated, sigmoid
 from regiontalk.inference.rank import SAME_PLACE

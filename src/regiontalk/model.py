@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from regiontalk import boxes as geometry
 from regiontalk.errors import ModelError, UsageError, check_range
-from regiontalk.images.photo import Limits, Photo, PhotoSource, to_input
+from regiontalk.images.limits import Limits
+from regiontalk.images.photo import Photo, PhotoSource, to_input
 from regiontalk.inference import find as finder
 from regiontalk.inference.alignment import HEAD, AlignmentHead, region_vectors
 from regiontalk.inference.alt_text import alt_text

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from regiontalk.errors import InputError, ModelError
+from regiontalk.images.limits import Limits
 from regiontalk.images.paths import attempts, find_photos, in_order
-from regiontalk.images.photo import Limits
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from PIL import Image, ImageCms, ImageOps
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError
 from regiontalk.images import colours as image_colours
 from regiontalk.images import photo as images
+from regiontalk.images.limits import Limits
 
 ORIENTATION = 0x0112
 # What a camera held that way stores: the inverse of how a viewer turns it (EXIF 2.3, tag 0x0112).
@@ -260,16 +261,16 @@ def test_another_type_is_a_usage_error() -> None:
 
 
 def test_limits_hold_for_every_source(scene: Image.Image, scene_path: Path) -> None:
-    limits = images.Limits(megapixels=0.006)
+    limits = Limits(megapixels=0.006)
     for source in (scene_path, scene_path.read_bytes(), scene, np.asarray(scene)):
         with pytest.raises(ImageTooLarge, match="96×64"):
             images.open_photo(source, limits)
-    fits = images.Limits(megapixels=0.006144)
+    fits = Limits(megapixels=0.006144)
     assert images.open_photo(scene_path, fits).size == (96, 64)
 
 
 def test_the_byte_limit_is_for_uploads(scene_path: Path) -> None:
-    limits = images.Limits(megabytes=scene_path.stat().st_size / 1e6 / 2)
+    limits = Limits(megabytes=scene_path.stat().st_size / 1e6 / 2)
     assert images.open_photo(scene_path, limits).size == (96, 64)
     with pytest.raises(ImageTooLarge, match="MB"):
         images.open_photo(scene_path.read_bytes(), limits)
@@ -367,9 +368,9 @@ def test_finding_c3_only_a_small_jpeg_is_decoded(
 def test_finding_b7_a_photo_holds_what_was_given(scene: Image.Image, scene_path: Path) -> None:
     array = np.asarray(scene)
     for source in (scene_path, scene_path.read_bytes(), scene, array):
-        assert images.Photo.of(source, images.Limits()).source is source
+        assert images.Photo.of(source, Limits()).source is source
     with scene_path.open("rb") as file:
-        photo = images.Photo.of(file, images.Limits())
+        photo = images.Photo.of(file, Limits())
     assert photo.source == scene_path.read_bytes()
     assert photo.open().tobytes() == scene.tobytes()
 

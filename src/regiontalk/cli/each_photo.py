@@ -17,8 +17,9 @@ from regiontalk import __version__
 from regiontalk.cli import console, options, outputs
 from regiontalk.cli.journal import KEY, keeping
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
+from regiontalk.images.limits import Limits
 from regiontalk.images.paths import Photos, attempts, find_photos
-from regiontalk.images.photo import Limits, Photo
+from regiontalk.images.photo import Photo
 from regiontalk.models import loading
 from regiontalk.models.folder import SUMS
 

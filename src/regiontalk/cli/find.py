@@ -13,8 +13,9 @@ from regiontalk.cli import console, outputs, render
 from regiontalk.cli.each_photo import PhotoOptions, format_option, photo_options, put_all
 from regiontalk.cli.options import heads_option, probability_option
 from regiontalk.errors import IndexProblem, ModelError, SkippedInputs, UsageError
+from regiontalk.images.limits import Limits
 from regiontalk.images.paths import Photos, attempts
-from regiontalk.images.photo import Limits, Photo
+from regiontalk.images.photo import Photo
 from regiontalk.results import Finding, ImageRegions, Shown
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, Usage
 from regiontalk.images import limits as image_limits
 from regiontalk.images import webp
 from regiontalk.images.colours import to_srgb
-from regiontalk.images.limits import Limits as Limits  # noqa: PLC0414  (exported)
+from regiontalk.images.limits import Limits
 from regiontalk.images.quiet_pillow import quiet_libtiff, quiet_pillow
 from regiontalk.io.files import open_regular
 

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, read strictly and with limits; and where results come from."""
+"""Files: written whole or not at all, read strictly and with limits; where results come from; old import names."""

@@ -1,1 +1,1 @@
-"""For research: data sets, networks, training, export, fitting and evaluation. To use a model, none of it is needed."""
+"""For research: data sets, networks, training, export, fitting and evaluation. Captions and searches run without it."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.errors import IndexProblem, InputError
-from regiontalk.images.photo import Limits, Photo, encode
+from regiontalk.images.limits import Limits
+from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
 from regiontalk.models.loading import load
 from regiontalk.results import Hit, Hits, IndexedPhoto, Shown

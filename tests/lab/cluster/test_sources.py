@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'regiontalk[cluster]'")
 
 from regiontalk.errors import InputError, UsageError
-from regiontalk.images.photo import Limits
+from regiontalk.images.limits import Limits
 from regiontalk.lab.cluster import sources
 
 

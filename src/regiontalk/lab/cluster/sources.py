@@ -10,8 +10,8 @@ from contextlib import closing
 from pyarrow import fs
 
 from regiontalk.errors import InputError, RegionTalkError, UsageError
+from regiontalk.images.limits import Limits
 from regiontalk.images.paths import SUFFIXES, Photos, find_photos, in_order
-from regiontalk.images.photo import Limits
 from regiontalk.lab.cluster.addresses import SIGN, locate, reason, split
 
 ARCHIVE = ".tar"
