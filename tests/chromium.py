@@ -73,9 +73,7 @@ class Browser:
 
     def open(self, address: str, width: int = 1366, height: int = 768, touch: bool = False, dark: bool = False) -> None:
         """A new tab of this size in place of the one before, once the page in it is complete."""
-        self._session = {}
-        if self._tab:
-            self.call("Target.closeTarget", targetId=self._tab)
+        self._session, before = {}, self._tab
         self._tab = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=self._tab, flatten=True)["sessionId"]
         self._session = {"sessionId": session}
@@ -90,6 +88,10 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url=address)
         self.wait_for("location.protocol !== 'about:' && document.readyState === 'complete'")
+        if before:  # only now: of a page that is closed and opened again at once, Chromium may forget what it stored
+            session, self._session = self._session, {}
+            self.call("Target.closeTarget", targetId=before)
+            self._session = session
 
     def ask(self, expression: str) -> Any:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
