@@ -26,6 +26,7 @@ from regiontalk.inference import captions, detect
 from regiontalk.inference.calibration import calibrated, sigmoid
 from regiontalk.inference.rank import SAME_PLACE
 from regiontalk.model import Model
+from regiontalk.models.name_table import NameTable
 from regiontalk.models.onnx_runtime import OnnxRuntime
 from regiontalk.models.settings import CONFIDENCE_FEATURES, RANKING_FEATURES, Confidence, PredictionConfig, Ranking
 
@@ -395,3 +396,64 @@ def test_the_package_offers_the_model() -> None:
     assert regiontalk.Model is Model
     with pytest.raises(AttributeError, match="no attribute 'Painter'"):
         _ = regiontalk.Painter
+
+
+class TestNames:
+    """`Model.name`, and the name of each captioned region."""
+
+    NAMES = ("schipperke", "pug", "cup")
+    COARSE = ("dog", "dog", "cup")
+
+    @pytest.fixture
+    def naming_model(self, tiny_model: Path) -> Model:
+        runtime = OnnxRuntime(tiny_model, threads=1)
+        size = Model(runtime).codes(Model(runtime).look(Image.new("RGB", (64, 48)))).codes.shape[1]
+        weights = np.random.default_rng(0).normal(size=(3, size)).astype(np.float32)
+        runtime.names = NameTable("detector", self.NAMES, self.COARSE, weights, np.zeros(3, dtype=np.float32))
+        return Model(runtime)
+
+    def test_boxes_are_named_most_likely_first(self, naming_model: Model, scene: Image.Image) -> None:
+        boxes = [[0, 0, 20, 20], [5, 5, 60, 40]]
+        named = naming_model.name(scene, boxes=boxes)
+        assert [list(region.xyxy) for region in named.regions] == boxes
+        for region in named.regions:
+            probabilities = [name.probability for name in region.names]
+            assert {name.name for name in region.names} == set(self.NAMES)
+            assert probabilities == sorted(probabilities, reverse=True)
+            assert sum(probabilities) == pytest.approx(1)
+        assert named.to_dict()["regions"][0]["names"][0]["name"] == named.regions[0].names[0].name
+        assert named.draw().size == scene.size
+
+    def test_the_whole_photo_is_named_by_default_and_one_of_a_list(
+        self, naming_model: Model, scene: Image.Image
+    ) -> None:
+        (whole,) = naming_model.name(scene, top=1).regions
+        assert (whole.xyxy, len(whole.names)) == ((0, 0, *scene.size), 1)
+        (region,) = naming_model.name(scene, names=["cup"]).regions
+        assert [(name.name, name.probability) for name in region.names] == [("cup", 1.0)]
+        assert naming_model.name(scene, boxes=np.zeros((0, 4))).regions == ()
+        with pytest.raises(UsageError, match="zebra"):
+            naming_model.name(scene, names=["zebra"])
+
+    def test_captioned_regions_have_the_name_of_their_box(self, naming_model: Model, scene: Image.Image) -> None:
+        box = [5.0, 5.0, 60.0, 40.0]
+        (region,) = naming_model(scene, boxes=[box]).regions
+        (named,) = naming_model.name(scene, boxes=[box], top=3).regions
+        everyday = {"cup": 0.0, "dog": 0.0}
+        for name in named.names:
+            everyday[dict(zip(self.NAMES, self.COARSE, strict=True))[name.name]] += name.probability
+        best = named.names[0]
+        if best.probability >= 0.5:
+            assert (region.name, region.name_confidence) == (best.name, pytest.approx(best.probability))
+        else:
+            word = max(everyday, key=lambda word: everyday[word])
+            assert (region.name, region.name_confidence) == (word, pytest.approx(everyday[word]))
+        assert all(one.name for one in naming_model(scene).regions)
+        assert {"name", "name_confidence"} <= set(region.to_dict(0))
+
+    def test_a_model_without_names_says_so(self, model: Model, scene: Image.Image) -> None:
+        assert model.names == ()
+        assert model(scene).regions[0].name is None
+        assert "name" not in model(scene).regions[0].to_dict(0)
+        with pytest.raises(ModelError, match="has no names"):
+            model.name(scene)

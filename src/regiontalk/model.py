@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast, overload
 
@@ -20,6 +20,7 @@ from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, PhotoSource, to_input
 from regiontalk.inference import find as finder
+from regiontalk.inference import naming
 from regiontalk.inference.alignment import HEAD, AlignmentHead, region_vectors
 from regiontalk.inference.alt_text import alt_text
 from regiontalk.inference.calibration import Scores, calibrated, sigmoid
@@ -29,9 +30,20 @@ from regiontalk.inference.detect import detect, detect_given, given_scores, raw_
 from regiontalk.inference.rank import evidence_of, rank, weigh_captions, without_repeats
 from regiontalk.inference.regions import Candidates, Detections, Frame, Rows
 from regiontalk.inference.sentences import SENTENCE, SentenceHead, Wanted
+from regiontalk.models.name_table import NameTable
 from regiontalk.models.runtime import Floats, Proposed, Recognized, Runtime
 from regiontalk.models.settings import FindConfig
-from regiontalk.results import Alignment, AltText, Description, Finding, ImageRegions, Region, Shown
+from regiontalk.results import (
+    Alignment,
+    AltText,
+    Description,
+    Finding,
+    ImageRegions,
+    NamedRegion,
+    Naming,
+    Region,
+    Shown,
+)
 
 BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
 SURROUNDINGS = 2.0  # times as wide and high as a region: enough to show its context
@@ -198,7 +210,7 @@ class Model:
             captions = decode_captions(self.runtime, look.detections.state, beam)
             scores = weigh_captions(look.scores, captions, settings)
             said = self._say(look, rows, captions, words, beam)
-            return to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
+            return self._named(look, rows, to_regions(look.boxes_xyxy, scores, said, self.runtime.words))
         if settings.ranking is None:  # then captions can only lower a score
             rows = rows[calibrated(look.scores, settings.calibration) >= threshold]
         captions = decode_captions(self.runtime, look.detections.states(rows), beam)
@@ -207,12 +219,62 @@ class Model:
         kept, scores = kept[scores >= threshold], scores[scores >= threshold]
         said = self._say(look, rows[kept], [captions[row] for row in kept.tolist()], words, beam)
         regions = to_regions(evidence.boxes_xyxy[kept], scores, said, self.runtime.words)
+        regions = self._named(look, rows[kept], regions)
         again = without_repeats(evidence.boxes_xyxy[kept], [region.caption for region in regions])
         return [regions[row] for row in again.tolist()]
 
     def _say(self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int) -> Said:
         regions = look.detections.to_caption(rows, look.frame)
         return say(self.runtime, regions, captions, words, beam)
+
+    def _named(self, look: Look, rows: Rows, regions: list[Region]) -> list[Region]:
+        """The regions of these detections with what they are called, if the model has names."""
+        if self.runtime.names is None or not regions:
+            return regions
+        probabilities = self._name_probabilities(look, rows, self.runtime.names)
+        names = naming.to_say(probabilities, self.runtime.names)
+        return [
+            replace(region, name=name.name, name_confidence=name.probability)
+            for region, name in zip(regions, names, strict=True)
+        ]
+
+    def _name_probabilities(self, look: Look, rows: Rows, table: NameTable) -> Scores:
+        """(R, N) of the detections `rows` (R,)."""
+        seen = look.detections
+        codes = self._with_appearance(look, seen.codes[rows], seen.boxes_xyxy[rows])
+        return naming.name_probabilities(codes, table)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the model can call things (`name`); empty if it has no names."""
+        return () if self.runtime.names is None else self.runtime.names.names
+
+    def name(
+        self,
+        photo: PhotoSource,
+        *,
+        boxes: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        top: int = 5,
+    ) -> Naming:
+        """What is in boxes of a photo: the `top` likeliest names of each, most likely first.
+
+        `boxes` (B, 4) as in a call of the model; default: the whole photo. `names`: choose among these of `Model.names`
+        only; their probabilities then add up to 1.
+        """
+        check_range(1, top=top)
+        if self.runtime.names is None:
+            raise ModelError(
+                f"the model {self.runtime.info.name!r} has no names", hint="regiontalk fit MODEL DATA --only names"
+            )
+        table = self.runtime.names if names is None else naming.only(self.runtime.names, names)
+        look = self.look(photo, boxes=[[0, 0, 1, 1]] if boxes is None else boxes)
+        if not len(look.rows):
+            return Naming(_path(photo), *look.frame.photo_size, self.runtime.info.name, (), photo=look.photo)
+        best = naming.likeliest(self._name_probabilities(look, look.rows, table), table, top)
+        rows = zip(look.boxes_xyxy.tolist(), best, strict=True)
+        regions = tuple(NamedRegion((x0, y0, x1, y1), row) for (x0, y0, x1, y1), row in rows)
+        return Naming(_path(photo), *look.frame.photo_size, self.runtime.info.name, regions, photo=look.photo)
 
     def codes(self, look: Look, surroundings: bool = False) -> Codes:
         """The input of the heads: the whole photo and its `BEST_REGIONS` best regions, or all given boxes."""

@@ -20,6 +20,17 @@ BoxXYXY = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
+class Name:
+    """What something may be called, and how likely that is right."""
+
+    name: str
+    probability: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "probability": round(self.probability, 4)}
+
+
+@dataclass(frozen=True)
 class Region:
     """One region of a photo: a box in pixels of the upright original, its score and caption."""
 
@@ -29,6 +40,10 @@ class Region:
     logprob: float | None = None
     confidence: float | None = None
     """How likely the caption names the region correctly; None if the model has no fitted confidences."""
+    name: str | None = None
+    """What the thing is called, as finely as the model is sure; None if the model has no names."""
+    name_confidence: float | None = None
+    """How likely the name is right."""
 
     def to_dict(self, number: int) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -41,6 +56,9 @@ class Region:
             out["logprob"] = round(self.logprob, 4)
         if self.confidence is not None:
             out["confidence"] = round(self.confidence, 4)
+        if self.name is not None and self.name_confidence is not None:
+            out["name"] = self.name
+            out["name_confidence"] = round(self.name_confidence, 4)
         return out
 
 
@@ -191,6 +209,41 @@ class ImageRegions(Answer):
             class_id=np.arange(len(self.regions)),
             data={"class_name": np.array([region.caption for region in self.regions], dtype=object)},
         )
+
+
+@dataclass(frozen=True)
+class NamedRegion:
+    """A box of a photo and what it may show, most likely first."""
+
+    xyxy: BoxXYXY
+    names: tuple[Name, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "xyxy": [round(value, 2) for value in self.xyxy],
+            "names": [name.to_dict() for name in self.names],
+        }
+
+
+@dataclass(frozen=True)
+class Naming(Answer):
+    """The names of boxes of a photo, in the order of the boxes."""
+
+    regions: tuple[NamedRegion, ...]
+
+    def _said(self) -> dict[str, Any]:
+        return {"regions": [region.to_dict() for region in self.regions]}
+
+    def draw(self) -> Image.Image:
+        """The photo with the boxes and their likeliest names."""
+        from regiontalk.show import drawing
+
+        labels = [region.names[0].name for region in self.regions]
+        return drawing.draw_regions(self._open(), [region.xyxy for region in self.regions], labels)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        best = [region.names[0] for region in self.regions]
+        return [(name.name, f"{name.probability:.2f}") for name in best]
 
 
 @dataclass(frozen=True)

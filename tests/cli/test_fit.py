@@ -22,6 +22,7 @@ from regiontalk.lab.data.drawn import write_scenes
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.evaluation import scoring_pool
 from regiontalk.lab.evaluation.language import UnigramF1
+from regiontalk.lab.fitting import names as names_module
 from regiontalk.lab.fitting import settings as settings_module
 from regiontalk.models.folder import read_model_folder
 from regiontalk.models.settings import UNCHANGED
@@ -300,3 +301,34 @@ def test_neither_torch_nor_meteor_is_needed_to_calibrate(tiny_model: Path, well_
     )
     arguments = ["fit", str(tiny_model), str(well_scored), "--only", "calibration", "-q"]
     assert subprocess.run([sys.executable, "-c", code, *arguments], check=False, capture_output=True).returncode == 0
+
+
+def test_names_are_fitted_on_request_and_kept_by_later_fits(
+    scenes: Path,
+    data: Path,
+    tiny_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(names_module, "STEPS", 20)
+    folder = tmp_path / "data"
+    shutil.copytree(scenes, folder)
+    records = [record.to_dict() for record in Dataset(folder)]
+    for record in records:
+        for region in record["regions"]:
+            region |= {"type": "object", "phrase": region["phrase"].split()[-1], "coarse": "shape"}
+    (folder / "annotations.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    named = tmp_path / "named"
+    command = ["fit", str(tiny_model), str(folder), "--only", "names", "--split", "train", "-o", str(named), "--json"]
+    assert run(command) == 0
+    report = json.loads(capsys.readouterr().out)["names"]
+    assert report["photos"] == 12
+    model = regiontalk.load(named, threads=1)
+    assert report["names"] == len(model.names) > 1
+    (region,) = model.name(Dataset(folder).read_photo(Dataset(folder)[0])).regions
+    assert region.names[0].name in model.names
+    again = tmp_path / "again"
+    calibrate = ["fit", str(named), str(well_scored), "--only", "calibration", "--split", "train", "-o", str(again)]
+    assert run([*calibrate, "-q"]) == 0
+    assert regiontalk.load(again, threads=1).names == model.names

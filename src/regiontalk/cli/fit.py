@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,10 +19,18 @@ from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, quiet_option
 from regiontalk.errors import DataError
 from regiontalk.io.files import replacing
 from regiontalk.lab.data.records import open_split
-from regiontalk.lab.fitting import FIGURES, OF_WORDS, ON_ALL_DATA, PARTS, TRIED
+from regiontalk.lab.fitting import FIGURES, OF_WORDS, ON_ALL_DATA, ON_REQUEST, PARTS, TRIED
 from regiontalk.lab.runs import recording
-from regiontalk.models.folder import check_free, read_model_folder, write_model_folder
-from regiontalk.models.settings import PredictionConfig
+from regiontalk.models.folder import (
+    ModelFolder,
+    check_free,
+    detector_fingerprint,
+    read_model_folder,
+    write_model_folder,
+)
+
+if TYPE_CHECKING:
+    from regiontalk.lab.fitting.fitter import Fitter
 
 MAY_BE_SKIPPED = ("find", "alignment")  # with a message, where the records have no phrases
 SHOWN = 5  # of the settings that were tried
@@ -54,7 +62,7 @@ def command(
 ) -> None:
     """Fit the settings of MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Seven parts are fitted, in this order; confidence and search on all DATA, the others on the first:
+    Eight parts can be fitted, in this order; confidence, search and names on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight with the best dense mAP
@@ -68,18 +76,21 @@ def command(
     alignment    the weights of `regiontalk align`: region scores, likelihoods, and neighbouring words
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
                  shows nothing
+    names        what things are called (`Model.name`), from regions of type `object` or `whole`; fitted on
+                 request alone (--only names --split train), because it needs many photos
 
-    The last two are for models that align words with regions. The printed figures of ranking, calibration, confidence
-    and alignment are cross-validated. Those of settings, find and search are of the photos that were fitted on, except
-    search's calibration error.
+    Alignment and search are for models that align words with regions. The printed figures of ranking, calibration,
+    confidence and alignment are cross-validated, those of names are of held-out photos. Those of settings, find and
+    search are of the photos that were fitted on, except search's calibration error.
 
     The first four parts build on each other: fitting one again discards those after it, unless they are fitted again
     too. Fitting the settings again also discards find. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
     """
     from regiontalk.lab.fitting.fitter import Fitter
 
-    parts = tuple(part for part in PARTS if part in (only or PARTS))
-    if not only and "words" not in read_model_folder(model).heads:
+    parts = tuple(part for part in PARTS if part in only or (not only and part not in ON_REQUEST))
+    folder = read_model_folder(model)
+    if not only and "words" not in folder.heads:
         parts = tuple(part for part in parts if part not in OF_WORDS)
     if output is not None:
         check_free(output)
@@ -89,7 +100,8 @@ def command(
     track = partial(console.track, quiet=quiet)
     loaded, report = regiontalk.load(model), {}
     with _scorer(parts, quiet) as scorer:
-        fitter = Fitter(loaded, datasets, parts, scorer, track, workers, photos)
+        detector = detector_fingerprint(folder.graphs)
+        fitter = Fitter(loaded, datasets, parts, scorer, track, detector, workers, photos)
         for part in parts:
             try:
                 report[part] = fitter.fit(part)
@@ -107,7 +119,7 @@ def command(
             record.uses("model", model)
             for dataset in datasets:
                 record.uses_data(dataset.folder, split, min(len(dataset), photos or len(dataset)))
-            _write(model, output, fitter.settings, fitter.of_words)
+            _write(folder, output, fitter)
         console.message(f"{output}: {model}, {', '.join(parts)} fitted on {looked_at} {split} photos", quiet)
     if as_json:
         console.print_json(report)
@@ -134,14 +146,14 @@ def _draw(diagram: Path, report: dict[str, Any]) -> None:
         temporary.write_text(draw_reliability(bins), encoding="utf-8")
 
 
-def _write(model: Path, output: Path, settings: PredictionConfig, of_words: dict[str, Any]) -> None:
-    folder = read_model_folder(model)
-    info, heads = replace(folder.info, prediction=settings), dict(folder.heads)
-    if of_words:
+def _write(folder: ModelFolder, output: Path, fitter: Fitter) -> None:
+    info = replace(folder.info, prediction=fitter.settings)
+    heads = dict(folder.heads)
+    if fitter.of_words:
         head = heads["words"]
-        changed = replace(head.info, settings=head.info.settings | of_words)
+        changed = replace(head.info, settings=head.info.settings | fitter.of_words)
         heads["words"] = replace(head, info=changed)
-    write_model_folder(output, info, folder.words, folder.graphs, heads)
+    write_model_folder(output, info, folder.words, folder.graphs, heads, names=fitter.names or folder.names)
 
 
 def _tables(report: dict[str, Any]) -> Iterator[Table]:
@@ -175,6 +187,10 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
         yield "alignment, cross-validated", ["", "phrases on their region", "without knowing the phrases"], rows
     if "search" in report:
         yield _search_table(report["search"])
+    if "names" in report:
+        own = report["names"]
+        row = [own["names"], own["photos"], f"{own['right']:.1f} %", f"{own['among_five']:.1f} %"]
+        yield "names, on held-out photos", ["names", "photos", "right", "among the best five"], [row]
 
 
 def _search_table(own: dict[str, Any]) -> Table:

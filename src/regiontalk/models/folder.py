@@ -5,6 +5,7 @@ step.onnx, appear.onnx
 vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
 HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
+names.npz                                the names that it knows things by (`name_table`); may be missing
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 
 Files that two models share are stored once: SHA256SUMS may refer to a file in a folder next to this one
@@ -26,6 +27,7 @@ from regiontalk.errors import DataError, ModelError, UsageError, check_range
 from regiontalk.io.files import LONGEST_LINE, json_file, new_folder, parse_object, read_file
 from regiontalk.io.typed import to_dataclass
 from regiontalk.language.vocabulary import Vocabulary
+from regiontalk.models.name_table import NameTable, read_name_table
 from regiontalk.models.settings import SETTINGS, PredictionConfig
 
 FORMAT = 2
@@ -61,6 +63,7 @@ GRAPHS = DETECTOR | HEADS["words"] | HEADS["sentence"]
 """Every graph there is."""
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
+NAMES = "names.npz"
 RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `lab.runs`
 LARGEST_SIDE = 10_000  # in pixels, of a network's input
 LARGEST_GRAPH = (1 << 31) - 1  # bytes: ONNX allows no more
@@ -129,6 +132,7 @@ class ModelFolder:
     words: Vocabulary
     graphs: Mapping[str, bytes] = field(repr=False)
     heads: Mapping[str, Head] = field(default_factory=dict)
+    names: NameTable | None = None
 
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
@@ -153,8 +157,8 @@ def read_model_folder(path: Path) -> ModelFolder:
     wanted = {INFO, WORDS, *(f"{name}.onnx" for name in DETECTOR)}
     for head in info.heads:
         wanted |= {_head_words(head), *(f"{name}.onnx" for name in HEADS[head])}
-    if set(files) != wanted:
-        wrong = sorted(set(files) ^ wanted)[0]
+    if set(files) - {NAMES} != wanted:
+        wrong = sorted((set(files) - {NAMES}) ^ wanted)[0]
         raise ModelError(f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}", hint=_AGAIN)
     for name in files:
         if name.endswith(".onnx") and _has_external_data(files[name]):
@@ -163,7 +167,8 @@ def read_model_folder(path: Path) -> ModelFolder:
     heads = {name: _read_head(path, name, info, files) for name in info.heads}
     for name, read in heads.items():
         check_head(name, read.info, graphs, str(path))
-    return ModelFolder(path, info, _read_words(path / WORDS, files[WORDS]), graphs, heads)
+    names = _read_names(path / NAMES, files[NAMES], graphs) if NAMES in files else None
+    return ModelFolder(path, info, _read_words(path / WORDS, files[WORDS]), graphs, heads, names)
 
 
 def _has_external_data(graph: bytes) -> bool:
@@ -178,6 +183,13 @@ def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: st
             f"{place}: the head {name!r} was trained on the region codes of another detector",
             hint="compute codes with this one (regiontalk data codes) and train the head on them",
         )
+
+
+def _read_names(path: Path, data: bytes, graphs: Mapping[str, bytes]) -> NameTable:
+    table = read_name_table(data, str(path))
+    if table.detector != detector_fingerprint(graphs):
+        raise ModelError(f"{path}: made for the region codes of another detector", hint="regiontalk fit --only names")
+    return table
 
 
 def _read_words(path: Path, data: bytes) -> Vocabulary:
@@ -202,6 +214,7 @@ def write_model_folder(
     graphs: Mapping[str, bytes],
     heads: Mapping[str, Head] | None = None,
     share: Path | None = None,
+    names: NameTable | None = None,
 ) -> None:
     """Writes the folder atomically. Files that the model folder `share`, next to it, has too are only referred to in
     SHA256SUMS."""
@@ -220,6 +233,8 @@ def write_model_folder(
     for name, head in heads.items():
         files |= {f"{graph}.onnx": data for graph, data in head.graphs.items()}
         files[_head_words(name)] = json_file(head.words.to_dict())
+    if names is not None:
+        files[NAMES] = names.to_bytes()
     digests = {name: _digest(files[name]) for name in sorted(files)}
     shared = {name: there[name] for name in files if name in there and there[name].digest == digests[name]}
     files = {name: data for name, data in files.items() if name not in shared}

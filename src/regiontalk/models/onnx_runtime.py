@@ -44,6 +44,7 @@ class OnnxRuntime(Runtime):
     def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
         model = read_model_folder(folder)  # before onnxruntime sees a byte
         self.info, self.words, self.heads = model.info, model.words, model.heads
+        self.names = model.names
         self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
         self._folder, self._is_checked = folder, False
         if not lazily:

@@ -20,6 +20,7 @@ from regiontalk import boxes
 from regiontalk.errors import ModelError
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.folder import Head, ModelInfo
+from regiontalk.models.name_table import NameTable
 
 Floats = NDArray[np.float32]
 Tokens = NDArray[np.int64]
@@ -59,6 +60,8 @@ class Runtime(ABC):
     info: ModelInfo
     words: Vocabulary
     heads: Mapping[str, Head]
+    names: NameTable | None = None
+    """What it can call things; None where no names were fitted."""
 
     @abstractmethod
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:

@@ -154,6 +154,7 @@ class TorchRuntime(Runtime):
         folder: ModelFolder | None = None,
     ) -> None:
         self.words, self.info = words, info
+        self.names = folder.names if folder else None
         self.device = next(net.parameters()).device
         self._code_size = net.config.recognition.code + net.backbone.deep_channels
         self._stages: dict[str, nn.Module] = {name: STAGES[name](net).eval() for name in DETECTOR}

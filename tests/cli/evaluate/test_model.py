@@ -159,7 +159,7 @@ def test_names_straight_from_a_model(tiny_model: Path, phrased: Path, tmp_path: 
     assert json.loads(capsys.readouterr().out) == from_file
     assert (from_file["missing"], from_file["objects"]) == (0, sum(len(record.regions) for record in data))
     stored = json.loads((tmp_path / "kept" / "metrics.json").read_text())
-    assert (stored["kind"], stored["settings"]) == ("names", {"boxes": "true", "smallest": 0})
+    assert (stored["kind"], stored["settings"]) == ("names", {"boxes": "true", "smallest": 0, "longest_side": None})
     assert [one["role"] for one in stored["record"]["inputs"]] == ["model"]
 
 

@@ -14,6 +14,8 @@ from PIL import Image
 
 import regiontalk
 from regiontalk.errors import DataError, UsageError
+from regiontalk.images.limits import Limits
+from regiontalk.images.photo import Photo
 from regiontalk.lab.data.dataset_model import DatasetModel, in_record
 from regiontalk.lab.data.merged_truth import true_boxes
 from regiontalk.lab.data.records import Dataset
@@ -59,6 +61,21 @@ def test_true_boxes_go_into_the_photos_pixels_and_back(asked: DatasetModel, tmp_
     np.testing.assert_allclose(
         [region.xyxy for region in other.regions], 2 * np.array([region.xyxy for region in own.regions])
     )
+
+
+def test_photos_are_shrunk_before_the_model_sees_them(asked: DatasetModel) -> None:
+    """Boxes stay those of the record; a photo that is small enough is not touched."""
+    record = asked.dataset[0]
+    longest = max(record.width, record.height)
+    small = replace(asked, longest_side=longest // 2)
+    with small.open(record) as photo:
+        assert max(Photo.of(photo, Limits()).size) == longest // 2
+    boxes = true_boxes(record)
+    assert np.abs(asked.codes_at(record, boxes) - small.codes_at(record, boxes)).max() > 0
+    found = [region.xyxy for region in small.captions(record, boxes).regions]
+    np.testing.assert_allclose(found, boxes, atol=0.01)
+    same = replace(asked, longest_side=longest)
+    np.testing.assert_array_equal(asked.codes_at(record, boxes), same.codes_at(record, boxes))
 
 
 def test_workers_change_nothing(asked: DatasetModel) -> None:

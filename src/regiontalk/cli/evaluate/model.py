@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,12 @@ _on_data = options.with_options(
     metavar="PX",
     help="Leave out objects smaller than PX × PX pixels of the original photo.",
 )
+@click.option(
+    "--longest-side",
+    type=click.IntRange(min=16),
+    metavar="PX",
+    help="Shrink photos to this long side first: do names depend on sharpness? Needs --model.",
+)
 @click.option("--classes", is_flag=True, help="Also print a table of the classes.")
 @measured("names")
 def names(
@@ -59,6 +66,7 @@ def names(
     model: Path | None,
     device: str,
     smallest: float,
+    longest_side: int | None,
     classes: bool,
     measurement: Measurement,
 ) -> None:
@@ -67,14 +75,18 @@ def names(
 
     if (predictions is None) == (model is None):
         raise UsageError("give either --predictions or --model")
+    if predictions is not None and longest_side is not None:
+        raise UsageError("--longest-side needs --model")
     records = list(measurement.records(truth, split))
-    measurement.record.values["settings"] = {"boxes": "true", "smallest": smallest}
+    settings = {"boxes": "true", "smallest": smallest, "longest_side": longest_side}
+    measurement.record.values["settings"] = settings
     if predictions is not None:
         found = measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
     else:
         if not truth.is_dir():
             raise UsageError("--model needs photos: --truth must be a data set folder")
         asked = measurement.model(Path(str(model)), Dataset(truth), device)
+        asked = replace(asked, longest_side=longest_side)
         watched = console.track(records, "photos", len(records), measurement.quiet)
         found = caption_objects(asked, watched, smallest)
     figures = evaluate_names(records, found, smallest)

@@ -22,6 +22,7 @@ from regiontalk.lab.data.merged_truth import true_boxes
 from regiontalk.lab.data.records import Dataset, Record
 from regiontalk.lab.data.region_files import ScoredBoxes, scaled
 from regiontalk.model import Look, Model
+from regiontalk.models.runtime import Floats
 from regiontalk.results import Description, ImageRegions
 
 Answer = TypeVar("Answer")
@@ -35,6 +36,8 @@ class DatasetModel:
 
     model: Model
     dataset: Dataset
+    longest_side: int | None = None
+    """Photos with a longer side, in pixels, are shrunk to it before the model sees them."""
 
     def regions(self, record: Record, beam: int = 1) -> ImageRegions:
         """The regions of a photo."""
@@ -86,6 +89,12 @@ class DatasetModel:
             boxes = self._in_photo(true_boxes(record), record, photo) if on_truths else None
             return self.model.look(photo, boxes=boxes, size=size)
 
+    def codes_at(self, record: Record, boxes_xyxy: geometry.Floats) -> Floats:
+        """Codes (N, D) of given boxes (N, 4), in the record's pixels and in their order."""
+        with self.open(record) as photo:
+            look = self.model.look(photo, boxes=self._in_photo(boxes_xyxy, record, photo))
+        return self.model.codes(look).codes[1:]
+
     def candidates(self, record: Record, find: FindRegions | None = None) -> Candidates:
         """The candidates for phrases: the whole photo and its best regions, or the boxes of `find`."""
         look = self.look(record) if find is None else self.look_among(record, find)
@@ -94,12 +103,20 @@ class DatasetModel:
         return seen._replace(boxes_xyxy=boxes.astype(np.float64))
 
     @contextmanager
-    def open(self, record: Record) -> Iterator[bytes]:
+    def open(self, record: Record) -> Iterator[PhotoSource]:
         """The photo of a record, to run the model on; errors name the record."""
         try:
-            yield self.dataset.read_photo(record)
+            yield self._shrunk(self.dataset.read_photo(record))
         except RegionTalkError as error:
             raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}", hint=error.hint) from error
+
+    def _shrunk(self, photo: bytes) -> PhotoSource:
+        if self.longest_side is None:
+            return photo
+        opened = Photo.of(photo, self.model.limits)
+        if max(opened.size) <= self.longest_side:
+            return photo
+        return opened.resized(self.longest_side).pixels
 
     def _in_photo(self, boxes_xyxy: geometry.Floats, record: Record, photo: PhotoSource) -> geometry.Floats:
         """Boxes (N, 4) of a record in the photo's pixels."""

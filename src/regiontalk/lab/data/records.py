@@ -49,6 +49,8 @@ class TrueRegion(WithMore):
     """For a region that a model found: the probability that people would mark this place; None if people drew it."""
     confidence: float | None = None
     """For such a region: the probability that the phrase is right."""
+    coarse: str | None = None
+    """The everyday word of a name ("dog" of "schipperke")."""
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -57,7 +59,7 @@ class TrueRegion(WithMore):
 
     def to_dict(self) -> dict[str, Any]:
         required = {"xyxy": list(self.xyxy), "phrase": self.phrase}
-        names = ("boxes_xyxy", "type", "entity", "sentences", "phrases", "score", "confidence")
+        names = ("boxes_xyxy", "type", "entity", "sentences", "phrases", "score", "confidence", "coarse")
         return {**required, **_present(self, names), **self.more}
 
 

@@ -86,7 +86,7 @@ def add_heads(folder: Path, out: Path, name: str, heads: Mapping[str, Head], sha
     for head, added in heads.items():
         check_head(head, added.info, model.graphs, str(folder))
     info = replace(model.info, name=name)
-    write_model_folder(out, info, model.words, model.graphs, {**model.heads, **heads}, share)
+    write_model_folder(out, info, model.words, model.graphs, {**model.heads, **heads}, share, model.names)
 
 
 def trace(net: FCLN) -> dict[str, onnx.ModelProto]:

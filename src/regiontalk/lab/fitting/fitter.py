@@ -27,6 +27,7 @@ from regiontalk.lab.fitting import (
     calibration,
     confidence,
     find,
+    names,
     ranking,
     search,
     settings,
@@ -34,6 +35,7 @@ from regiontalk.lab.fitting import (
 from regiontalk.lab.fitting.cross_validation import cross_validated
 from regiontalk.lab.fitting.photos import SeenPhoto, look_at
 from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.models.name_table import NameTable
 from regiontalk.models.settings import UNCHANGED, Calibration, PredictionConfig
 from regiontalk.search.build import to_entry
 from regiontalk.search.store import Entry, PhotoFile
@@ -58,10 +60,14 @@ class Fitter:
     scorer: SentenceScorer
     """For settings and ranking."""
     track: Track
+    detector: str = ""
+    """`detector_fingerprint` of the model; for names."""
     workers: int = 1
     photos: int | None = None
     """So many of each data set, evenly spaced; None: all."""
     of_words: dict[str, Any] = field(default_factory=dict)
+    names: NameTable | None = None
+    """Fitted names; None where they were not fitted."""
 
     def __post_init__(self) -> None:
         """Drops what was fitted before on top of what is fitted now."""
@@ -165,6 +171,12 @@ class Fitter:
         photos = [self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets]
         config, report = search.fit(self.model, list(chain(*photos)))
         self.of_words["search"] = asdict(config)
+        return report
+
+    def _fit_names(self) -> Report:
+        photos = [self._each(one, names.look_at_names, f"Looking at {one.folder}") for one in self.datasets]
+        every = list(chain.from_iterable(chain.from_iterable(photos)))
+        self.names, report = names.fit(every, self.detector)
         return report
 
     @cached_property

@@ -1,0 +1,79 @@
+"""What the thing in a region is called: the likeliest names of the model's table, and which of them to say.
+
+A name is said only as finely as it is sure: "a schipperke" where that is likely, else "a dog" with the probability
+of all dogs together.
+
+Shapes: B regions, D the size of a code with the appearance appended, N names, G everyday words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.errors import UsageError
+from regiontalk.inference.calibration import Scores
+from regiontalk.models.name_table import NameTable
+from regiontalk.models.runtime import Floats
+from regiontalk.results import Name
+
+MIN_FINE_PROB = 0.5  # a name finer than the everyday word is said from this probability on
+MAX_UNKNOWN_NAMED = 5
+
+
+def name_probabilities(codes: Floats, table: NameTable) -> Scores:
+    """Codes (B, D) -> (B, N) the probability of every name."""
+    logits = (codes @ table.weights.T + table.biases).astype(np.float64)
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities: Scores = shifted / shifted.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def only(table: NameTable, names: Sequence[str]) -> NameTable:
+    """The table of these names alone, in their order, without repeats."""
+    wanted = list(dict.fromkeys(" ".join(name.lower().split()) for name in names if name.strip()))
+    if not wanted:
+        raise UsageError("the list of names is empty", hint="one name per line")
+    rows = {name: row for row, name in enumerate(table.names)}
+    unknown = [name for name in wanted if name not in rows]
+    if unknown:
+        listed = ", ".join(repr(name[:60]) for name in unknown[:MAX_UNKNOWN_NAMED])
+        raise UsageError(f"the model has no name {listed}", hint="`Model.names` lists those that it has")
+    kept = [rows[name] for name in wanted]
+    coarse = tuple(table.coarse[row] for row in kept)
+    return NameTable(table.detector, tuple(wanted), coarse, table.weights[kept], table.biases[kept])
+
+
+def likeliest(probabilities: Scores, table: NameTable, top: int) -> list[tuple[Name, ...]]:
+    """The `top` likeliest names of each region, most likely first."""
+    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
+    return [
+        tuple(Name(table.names[row], float(probabilities[region, row])) for row in rows)
+        for region, rows in enumerate(order.tolist())
+    ]
+
+
+def to_say(probabilities: Scores, table: NameTable) -> list[Name]:
+    """The name to say of each region: the likeliest one if it is sure, else the likeliest everyday word."""
+    words, groups = _everyday_words(table)
+    together = np.zeros((len(probabilities), len(words)))
+    for row, group in enumerate(groups.tolist()):
+        together[:, group] += probabilities[:, row]
+    chosen = []
+    for fine, coarse in zip(probabilities, together, strict=True):
+        best_name = int(fine.argmax())
+        best_word = int(coarse.argmax())
+        if fine[best_name] >= MIN_FINE_PROB:
+            chosen.append(Name(table.names[best_name], float(fine[best_name])))
+        else:
+            chosen.append(Name(words[best_word], float(coarse[best_word])))
+    return chosen
+
+
+def _everyday_words(table: NameTable) -> tuple[list[str], NDArray[np.intp]]:
+    """The everyday words (G,), and the number of each name's word (N,)."""
+    words = list(dict.fromkeys(table.coarse))
+    numbers = {word: number for number, word in enumerate(words)}
+    return words, np.array([numbers[word] for word in table.coarse], dtype=np.intp)

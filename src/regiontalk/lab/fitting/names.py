@@ -1,0 +1,167 @@
+"""Fits the names that a model knows things by: softmax regression over region codes (`models.name_table`).
+
+Every photo is looked at as it is and, if it is larger, shrunk to `SMALL_SIDE` pixels, so that sharpness says nothing
+about a name. The temperature is chosen on photos that were held out of a first fit; a second one uses all photos.
+
+Shapes: E examples, N names, D the size of a code with the appearance appended, B examples of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.errors import DataError
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.records import Record
+from regiontalk.lab.evaluation.matching import boxes_of
+from regiontalk.models.name_table import NameTable
+from regiontalk.models.runtime import Floats
+
+NAMED_TYPES = ("object", "whole")
+"""Regions whose phrase is a name: of the thing in the box, or of the whole photo."""
+SMALL_SIDE = 240  # pixels
+MAX_BOXES = 25  # of one photo: a crowd teaches little
+HELD_OUT = 10  # one of so many photos chooses the temperature
+TEMPERATURES = np.geomspace(0.2, 2.0, 47)
+
+STEPS = 3000
+BATCH = 256
+RATE = 2e-3
+WEIGHT_DECAY = 0.05
+DROPOUT = 0.5
+LABEL_SMOOTHING = 0.1
+MOMENTS = (0.9, 0.999)  # Adam's β₁ and β₂
+
+
+@dataclass(frozen=True)
+class NamedCodes:
+    """Named regions of one photo with their codes."""
+
+    photo: str
+    names: tuple[str, ...]
+    coarse: tuple[str, ...]
+    codes: Floats
+    """(R, D)"""
+
+
+def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
+    """The named regions of a photo, as it is and shrunk."""
+    regions = [region for region in record.regions if region.type in NAMED_TYPES and region.phrase][:MAX_BOXES]
+    if not regions:
+        return []
+    names = tuple(region.phrase.lower() for region in regions)
+    coarse = tuple((region.coarse or region.phrase).lower() for region in regions)
+    sides = [None, SMALL_SIDE] if max(record.width, record.height) > SMALL_SIDE else [None]
+    return [
+        NamedCodes(record.image, names, coarse, replace(asked, longest_side=side).codes_at(record, boxes_of(regions)))
+        for side in sides
+    ]
+
+
+def fit(photos: Sequence[NamedCodes], detector: str, seed: int = 0) -> tuple[NameTable, dict[str, Any]]:
+    """The table of names, and how well it names held-out photos."""
+    places = {photo: number for number, photo in enumerate(dict.fromkeys(one.photo for one in photos))}
+    taught = [one for one in photos if places[one.photo] % HELD_OUT]
+    held_out = [one for one in photos if not places[one.photo] % HELD_OUT]
+    if len({name for one in taught for name in one.names}) < 2 or not held_out:
+        raise DataError("too few names to fit", hint="regions of type 'object' or 'whole' with a name as their phrase")
+    trial = _fit_table(taught, detector, seed)
+    temperature, report = _choose_temperature(trial, held_out)
+    table = _fit_table(photos, detector, seed)
+    scaled = replace(
+        table,
+        weights=(table.weights / temperature).astype(np.float32),
+        biases=(table.biases / temperature).astype(np.float32),
+    )
+    counts = {"names": len(table.names), "photos": len(places), "examples": sum(len(one.names) for one in photos)}
+    return scaled, counts | report
+
+
+def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTable:
+    """Softmax regression on standardised codes; mean and standard deviation end up in W and b."""
+    names = sorted({name for one in photos for name in one.names})
+    numbers = {name: number for number, name in enumerate(names)}
+    everyday = {name: word for one in photos for name, word in zip(one.names, one.coarse, strict=True)}
+    targets = np.array([numbers[name] for one in photos for name in one.names])
+    codes = np.concatenate([one.codes for one in photos]).astype(np.float32)  # (E, D)
+    mean = codes.mean(axis=0)
+    std = codes.std(axis=0) + 1e-3
+    codes -= mean
+    codes /= std
+    weights, biases = _softmax_regression(codes, targets, len(names), seed)
+    weights = weights / std
+    biases = biases - weights @ mean
+    coarse = tuple(everyday[name] for name in names)
+    return NameTable(detector, tuple(names), coarse, weights.astype(np.float32), biases.astype(np.float32))
+
+
+def _softmax_regression(codes: Floats, targets: NDArray[np.intp], count: int, seed: int) -> tuple[Floats, Floats]:
+    """Standardised codes (E, D) and targets (E,) -> W (N, D) and b (N,); AdamW with a cosine schedule.
+
+    Examples are drawn with a probability of 1/√(examples of their name), so that frequent names do not win every time.
+    """
+    random = np.random.default_rng(seed)
+    shares = 1 / np.sqrt(np.bincount(targets, minlength=count))[targets]
+    drawn = random.choice(len(targets), size=(STEPS, BATCH), p=shares / shares.sum())
+    parameters = np.zeros((count, codes.shape[1] + 1), dtype=np.float32)  # W and b
+    first = np.zeros_like(parameters)
+    second = np.zeros_like(parameters)
+    for step, rows in enumerate(drawn, start=1):
+        kept = random.random((BATCH, codes.shape[1]), dtype=np.float32) >= DROPOUT
+        inputs = np.ones((BATCH, codes.shape[1] + 1), dtype=np.float32)  # (B, D + 1), 1 for b
+        inputs[:, :-1] = codes[rows] * kept / (1 - DROPOUT)
+        gradient = _softmax_gradient(inputs @ parameters.T, targets[rows]).T @ inputs
+        first += (1 - MOMENTS[0]) * (gradient - first)
+        second += (1 - MOMENTS[1]) * (gradient**2 - second)
+        rate = RATE * (1 + np.cos(np.pi * (step - 1) / STEPS)) / 2
+        parameters *= 1 - rate * WEIGHT_DECAY
+        root = np.sqrt(second / (1 - MOMENTS[1] ** step)) + 1e-8
+        parameters -= rate * (first / (1 - MOMENTS[0] ** step)) / root
+    return parameters[:, :-1], parameters[:, -1]
+
+
+def _softmax_gradient(logits: Floats, targets: NDArray[np.intp]) -> Floats:
+    """(B, N) of the mean cross-entropy with label smoothing, with respect to the logits (B, N)."""
+    gradient = np.exp(logits - logits.max(axis=1, keepdims=True))
+    gradient /= gradient.sum(axis=1, keepdims=True)
+    gradient -= LABEL_SMOOTHING / logits.shape[1]
+    gradient[np.arange(len(targets)), targets] -= 1 - LABEL_SMOOTHING
+    mean: Floats = gradient / np.float32(len(targets))
+    return mean
+
+
+class _Choice(NamedTuple):
+    temperature: float
+    report: dict[str, Any]
+
+
+def _choose_temperature(table: NameTable, photos: Sequence[NamedCodes]) -> _Choice:
+    """The temperature with the highest likelihood of the held-out names that the table has."""
+    numbers = {name: number for number, name in enumerate(table.names)}
+    codes = np.concatenate([one.codes for one in photos]).astype(np.float32)
+    targets = np.array([numbers.get(name, -1) for one in photos for name in one.names])
+    logits = codes @ table.weights.T + table.biases
+    known = np.flatnonzero(targets >= 0)
+    losses = [_mean_loss(logits[known] / temperature, targets[known]) for temperature in TEMPERATURES]
+    temperature = float(TEMPERATURES[int(np.argmin(losses))])
+    best_five = np.argsort(-logits, axis=1)[:, :5]
+    return _Choice(
+        temperature,
+        {
+            "temperature": temperature,
+            "held_out": len(targets),
+            "right": 100 * float((best_five[:, 0] == targets).mean()),
+            "among_five": 100 * float((best_five == targets[:, None]).any(axis=1).mean()),
+        },
+    )
+
+
+def _mean_loss(logits: Floats, targets: NDArray[np.intp]) -> float:
+    shifted = (logits - logits.max(axis=1, keepdims=True)).astype(np.float64)
+    normalizers = np.log(np.exp(shifted).sum(axis=1))
+    return float((normalizers - shifted[np.arange(len(targets)), targets]).mean())

@@ -1,0 +1,105 @@
+"""The names that a model knows things by: a linear classifier over region codes, stored as `names.npz`.
+
+    p(name | region) = softmax(W · code + b)
+
+W is stored as integers of 8 bits, with a scale for each row and each column, in a quarter of the room. The columns
+need scales of their own: weights are large where a code's entry varies little. `lab.fitting.names` fits W and b.
+
+Shapes: N names, D the size of a code with the appearance appended.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.errors import ModelError
+
+Floats = NDArray[np.float32]
+
+MAX_NAMES = 100_000
+LARGEST_TABLE = 1 << 28  # bytes
+LARGEST_INTEGER = 127
+_ARRAYS = {
+    "weights": (np.int8, 2),
+    "row_scales": (np.float32, 1),
+    "column_scales": (np.float32, 1),
+    "biases": (np.float32, 1),
+    "about": (np.uint8, 1),
+}
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """Names and the classifier that tells them apart."""
+
+    detector: str
+    """`folder.detector_fingerprint` of the network whose codes it reads."""
+    names: tuple[str, ...]
+    coarse: tuple[str, ...]
+    """The everyday word of each name ("dog" of "schipperke"); the name itself where there is none."""
+    weights: Floats = field(repr=False)
+    """W (N, D)"""
+    biases: Floats = field(repr=False)
+    """b (N,)"""
+
+    def to_bytes(self) -> bytes:
+        smallest = np.finfo(np.float32).tiny
+        columns = np.maximum(np.sqrt((self.weights**2).mean(axis=0)), smallest)
+        even = self.weights / columns
+        rows = np.maximum(np.abs(even).max(axis=1) / LARGEST_INTEGER, smallest)
+        about = {"detector": self.detector, "names": self.names, "coarse": self.coarse}
+        buffer = io.BytesIO()
+        np.savez(
+            buffer,
+            weights=np.rint(even / rows[:, None]).astype(np.int8),
+            row_scales=rows.astype(np.float32),
+            column_scales=columns.astype(np.float32),
+            biases=self.biases.astype(np.float32),
+            about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+        )
+        return buffer.getvalue()
+
+
+def read_name_table(data: bytes, place: str) -> NameTable:
+    """The table of a file's bytes; raises `ModelError` for anything else."""
+    arrays = _read_arrays(data, place)
+    try:
+        about = json.loads(arrays["about"].tobytes())
+        detector = about["detector"]
+        names = tuple(about["names"])
+        coarse = tuple(about["coarse"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelError(f"{place}: its list of names cannot be read") from error
+    count = len(names)
+    texts = (detector, *names, *coarse)
+    is_whole = all(isinstance(text, str) and text for text in texts) and len(set(names)) == count
+    lengths = {len(coarse), *(len(arrays[name]) for name in ("weights", "row_scales", "biases"))}
+    are_columns = arrays["weights"].shape[1:] == arrays["column_scales"].shape
+    if not is_whole or not 1 <= count <= MAX_NAMES or lengths != {count} or not are_columns:
+        raise ModelError(f"{place}: names and weights do not belong together")
+    weights = arrays["weights"] * arrays["row_scales"][:, None] * arrays["column_scales"]
+    if not (np.isfinite(weights).all() and np.isfinite(arrays["biases"]).all()):
+        raise ModelError(f"{place}: a weight is not a finite number")
+    return NameTable(detector, names, coarse, weights, arrays["biases"])
+
+
+def _read_arrays(data: bytes, place: str) -> dict[str, NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as members:
+            if sum(member.file_size for member in members.infolist()) > LARGEST_TABLE:
+                raise ModelError(f"{place}: larger than {LARGEST_TABLE >> 20} MB")
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError, MemoryError) as error:
+        raise ModelError(f"{place}: not a table of names") from error
+    kinds = {name: (array.dtype.type, array.ndim) for name, array in arrays.items()}
+    if kinds != _ARRAYS:
+        raise ModelError(f"{place}: not a table of names")
+    return arrays
