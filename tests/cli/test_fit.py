@@ -305,7 +305,7 @@ def test_neither_torch_nor_meteor_is_needed_to_calibrate(tiny_model: Path, well_
 
 def test_names_are_fitted_on_request_and_kept_by_later_fits(
     scenes: Path,
-    data: Path,
+    well_scored: Path,
     tiny_model: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -84,9 +84,11 @@ def read_name_table(data: bytes, place: str) -> NameTable:
     are_columns = arrays["weights"].shape[1:] == arrays["column_scales"].shape
     if not is_whole or not 1 <= count <= MAX_NAMES or lengths != {count} or not are_columns:
         raise ModelError(f"{place}: names and weights do not belong together")
-    weights = arrays["weights"] * arrays["row_scales"][:, None] * arrays["column_scales"]
-    if not (np.isfinite(weights).all() and np.isfinite(arrays["biases"]).all()):
+    if not all(np.isfinite(arrays[name]).all() for name in ("row_scales", "column_scales", "biases")):
         raise ModelError(f"{place}: a weight is not a finite number")
+    weights = arrays["weights"].astype(np.float32)
+    weights *= arrays["row_scales"][:, None]
+    weights *= arrays["column_scales"]
     return NameTable(detector, names, coarse, weights, arrays["biases"])
 
 
