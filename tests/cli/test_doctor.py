@@ -98,3 +98,8 @@ def test_a_package_run_from_its_source_is_no_failure(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(importlib.metadata, "requires", requires)
     assert report()["found"]["regiontalk"] == regiontalk.__version__
+
+
+def test_the_terms_of_the_models_are_shown() -> None:
+    text = CliRunner().invoke(doctor.command).output
+    assert text.count("trained on data with non-commercial terms") == 2

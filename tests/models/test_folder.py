@@ -22,6 +22,8 @@ from regiontalk.models.folder import (
     Head,
     HeadInfo,
     ModelInfo,
+    Source,
+    Terms,
     detector_fingerprint,
     read_model_folder,
     write_model_folder,
@@ -337,3 +339,12 @@ class TestHeads:
         other = self.GRAPHS | {"recognize": b"other"}
         assert detector_fingerprint(self.GRAPHS | {"step": b"other"}) == detector_fingerprint(self.GRAPHS)
         assert detector_fingerprint(other) != detector_fingerprint(self.GRAPHS)
+
+
+def test_terms_are_read_again_and_may_be_missing(tmp_path: Path, folder: Path) -> None:
+    assert read_model_folder(folder).info.terms is None
+    assert "terms" not in json.loads((folder / "model.json").read_text())
+    terms = Terms("MIT", "Free.", (Source("net", "MIT", "a package"),), (Source("photos", "CC0-1.0"),))
+    graphs = dict.fromkeys(DETECTOR, b"graph")
+    write_model_folder(tmp_path / "other", replace(INFO, terms=terms), VOCABULARY, graphs)
+    assert read_model_folder(tmp_path / "other").info.terms == terms

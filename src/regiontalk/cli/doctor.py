@@ -85,10 +85,18 @@ def _own_model(title: str, folder: Path) -> Finding:
     if not description.is_file():
         return Finding(title, "none yet", "this version does not include it")
     try:
-        name = read_json(description)["name"]
-    except (DataError, LookupError, TypeError):
-        return Finding(title, None, "model.json cannot be read", "pip install --force-reinstall regiontalk")
-    return Finding(title, str(name), "embedded")
+        described = read_json(description)
+        name = str(described["name"])
+        terms = described.get("terms") or {}
+        summary = terms.get("summary", "")
+    except (DataError, LookupError, TypeError, AttributeError):
+        return Finding(
+            title,
+            None,
+            "model.json cannot be read",
+            "pip install --force-reinstall regiontalk",
+        )
+    return Finding(title, name, f"embedded. {summary}" if summary else "embedded")
 
 
 def _parts() -> list[Finding]:

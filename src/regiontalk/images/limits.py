@@ -207,9 +207,10 @@ class _Tiff:
     """The directories of a TIFF (TIFF 6.0, section 2) or BigTIFF, whose counts and offsets have eight bytes."""
 
     WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
+    SIZES = (WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT)
     DIRECTORIES = (34665, 34853, 40965)  # EXIF, GPS, interoperability: Pillow reads them with the photo
     BLOBS = (1, 2, 7)  # bytes, text, undefined
-    BYTES: ClassVar = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1, 8: 2, 9: 4, 13: 4, 16: 8}
+    BYTES: ClassVar = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8}
     """Of a value of the types that sizes and offsets may have."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -221,6 +222,13 @@ class _Tiff:
 
     def _number(self, size: int) -> int:
         return int.from_bytes(self.file.read(size), self.order)
+
+    def stored_in_place(self, kind: int, count: int) -> bool:
+        """Whether a tag is one whole number that stands in the directory itself.
+
+        Eight bytes of a classic TIFF would stand elsewhere; decoders read them, though no TIFF may have them.
+        """
+        return count == 1 and self.BYTES.get(kind, self.word + 1) <= self.word
 
     def pages(self) -> Iterator[int]:
         """The offset of each page's directory."""
@@ -258,6 +266,8 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
     found: dict[int, int] = {}
     for start in directories:  # the list grows in the loop
         for tag, kind, count, value in tiff.tags(start):
+            if tag in _Tiff.SIZES and not tiff.stored_in_place(kind, count):
+                raise ImageError("a broken photo: its size is not stored as a TIFF's")
             found.setdefault(tag, value)
             numbers += 0 if kind in _Tiff.BLOBS else count
             blobs += count if kind in _Tiff.BLOBS else 0
@@ -265,9 +275,7 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
             _at_most(blobs, MOST_TAG_BYTES, "bytes in a TIFF's tags")
             if tag in _Tiff.DIRECTORIES and value not in directories:
                 directories.append(value)
-    width, height, tile_width, tile_height = (
-        found.get(tag, 0) for tag in (_Tiff.WIDTH, _Tiff.HEIGHT, _Tiff.TILE_WIDTH, _Tiff.TILE_HEIGHT)
-    )
+    width, height, tile_width, tile_height = (found.get(tag, 0) for tag in _Tiff.SIZES)
     most = max(MOST_TILE_PIXELS, int(1.25 * width * height))  # a tile's sides are multiples of 16
     _at_most(tile_width * tile_height, most, "pixels in a TIFF's tile")
 

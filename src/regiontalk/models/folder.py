@@ -78,6 +78,32 @@ _AGAIN = "get the folder again, or write it again with regiontalk export"
 
 
 @dataclass(frozen=True)
+class Source:
+    """Weights or data that a model was made from."""
+
+    name: str
+    licence: str
+    """An SPDX identifier, or the terms in words."""
+    obtained_from: str = ""
+    """The package or page that it came through."""
+    use: str = ""
+    """What it was used for."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for a model's weights."""
+
+    licence: str
+    """An SPDX expression."""
+    summary: str
+    """What one may do with the weights, in one sentence."""
+    weights: tuple[Source, ...] = ()
+    """Pretrained weights that training started from."""
+    training_data: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """The description of a model; `model.json`."""
 
@@ -98,6 +124,8 @@ class ModelInfo:
     heads: dict[str, Any] = field(default_factory=dict)
     """Name -> `HeadInfo` as a dictionary."""
     format: int = FORMAT
+    terms: Terms | None = None
+    """Licence and sources of the weights, if they are known."""
 
     def __post_init__(self) -> None:
         check_range(1, LARGEST_SIDE, input_size=self.input_size, pad_to=self.pad_to)
@@ -225,6 +253,8 @@ def write_model_folder(
     described = asdict(info) | {"heads": {name: asdict(head.info) for name, head in heads.items()}}
     if not heads:
         del described["heads"]  # so that programs from before there were heads can read it
+    if info.terms is None:
+        del described["terms"]  # the same
     for part in ("ranking", "confidence", "find", "find_indexed"):
         if described["prediction"][part] is None:
             del described["prediction"][part]  # the same

@@ -73,9 +73,17 @@ class Guards:
         if method in READING:
             return
         origin = headers.get("origin")
-        foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+        foreign = origin is not None and _host_of(origin) != host.lower()
         if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise Refused(403, "requests from another site are not allowed")
+
+
+def _host_of(origin: str) -> str | None:
+    """Host and port of an Origin header; None if it is not a valid address, such as `http://[`."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _without_port(host: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,13 @@ def test_captions(files: list[str], tmp_path: Path, tables: None, capsys: pytest
     assert data["bleu1"] == pytest.approx(1)
     assert (data["in_training"], data["sentences"]) == (1, 2)
     assert data["meteor"] == pytest.approx(1)
+
+
+def test_without_meteor_nothing_of_its_extra_is_imported(
+    files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "regiontalk.lab.evaluation.scoring_pool", None)
+    assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0, capsys.readouterr().err
 
 
 def test_captions_without_meteor(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

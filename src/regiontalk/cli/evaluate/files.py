@@ -162,9 +162,9 @@ def _scorer(
     without: str | None, measurement: Measurement, workers: int = 1, stand_in: UnigramF1 | None = None
 ) -> AbstractContextManager[Any]:
     """METEOR, or without it the stand-in, if there is one."""
-    from regiontalk.lab.evaluation.scoring_pool import open_meteor
-
     if without is None:
+        from regiontalk.lab.evaluation.scoring_pool import open_meteor
+
         return open_meteor(workers, measurement.message)
     by_words = "captions are scored by unigram F1; do not compare with published figures"
     measurement.message(f"without METEOR: {by_words if stand_in else 'only the other figures'}")
