@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import regiontalk
 from regiontalk.errors import MissingExtra
 from regiontalk.images.photo import Photo
 from regiontalk.results import Alignment, Description, Hit, ImageRegions, Region, Segment, Shown, WordMatch
@@ -33,6 +34,18 @@ photos = st.builds(
     model=st.text(),
     regions=st.lists(regions, max_size=4).map(tuple),
 )
+
+
+def test_a_photo_is_counted_and_iterated_by_its_regions() -> None:
+    region = Region((0, 0, 9, 9), 0.5, "a dog")
+    photo = ImageRegions(path="a.jpg", width=9, height=9, model="m", regions=(region,))
+    assert len(photo) == 1
+    assert list(photo) == [region]
+    assert dataclasses.replace(photo, regions=())  # a photo without regions is not false
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert dir(regiontalk) == sorted(regiontalk.__all__)
 
 
 def test_the_json_schema_of_a_photo() -> None:

@@ -58,3 +58,8 @@ def __getattr__(name: str) -> Any:
     if name in modules:
         return getattr(importlib.import_module(modules[name]), name)
     raise AttributeError(f"module 'regiontalk' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, those that are imported later included; not the modules."""
+    return __all__

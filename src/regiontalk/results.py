@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
@@ -154,6 +154,16 @@ class ImageRegions(Answer):
 
     regions: tuple[Region, ...]
     shown: Shown = field(default=Shown(), repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    def __iter__(self) -> Iterator[Region]:
+        return iter(self.regions)
+
+    def __bool__(self) -> bool:
+        """A result without regions is still a result."""
+        return True
 
     def _said(self) -> dict[str, Any]:
         return {"regions": [region.to_dict(number) for number, region in enumerate(self.regions)]}

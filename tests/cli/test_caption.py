@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import regiontalk
-from regiontalk.cli import console
+from regiontalk.cli import caption, console
 from regiontalk.cli.main import run
 from regiontalk.errors import ModelError
 from regiontalk.show.drawing import PALETTE
@@ -407,3 +407,8 @@ def test_finding_c12_names_cannot_steer_a_terminal(
             assert "[/b][bold]" in out + err
             if "--json" in arguments:
                 assert json.loads(out)["path"] == HOSTILE
+
+
+def test_help_names_every_column_of_a_line() -> None:
+    text = " ".join(str(caption.command.help).split())
+    assert "path, score, caption, box and, if the model has fitted confidences, confidence," in text

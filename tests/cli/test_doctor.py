@@ -57,8 +57,32 @@ def test_a_missing_part_comes_with_its_command(monkeypatch: pytest.MonkeyPatch) 
     assert missing["pillow-heif"] == "pip install 'regiontalk[heif]'"
     assert missing["onnx"] == "pip install 'regiontalk[train]'"
     text = CliRunner().invoke(doctor.command).output
-    assert "missing  (heif: HEIF photos)" in text
-    assert "pip install 'regiontalk[heif]'" in text
+    assert text.count("pip install 'regiontalk[heif]'") == 1
+
+
+def test_a_clean_install_works_and_names_heif_first_of_the_extras(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = ["numpy>=1", "torch; extra == 'train'", "onnx; extra == 'train'"]
+    parts.append("pillow-heif; extra == 'heif'")
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: parts)
+    hide(monkeypatch, "torch", "onnx", "pillow-heif")
+    lines = CliRunner().invoke(doctor.command).output.splitlines()
+    assert lines[0] == "Everything needed to caption photos works."
+    assert not any("missing" in line for line in lines)
+    start = lines.index("Optional, not installed:") + 1
+    assert [line.split("  ")[0] for line in lines[start:]] == [
+        "pip install 'regiontalk[heif]'",
+        "pip install 'regiontalk[train]'",
+    ]
+
+
+def test_a_missing_base_part_is_said_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["numpy>=1"])
+    hide(monkeypatch, "numpy")
+    lines = CliRunner().invoke(doctor.command).output.splitlines()
+    assert lines[0] == "Not everything works. Missing or broken: numpy."
+    assert "numpy  pip install regiontalk" in lines
 
 
 def test_torch_is_not_imported_when_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,8 +45,9 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 def command(*, asked: PhotoOptions, given_boxes: str | None, export: str | None, alt: bool, **options: Any) -> None:
     """Find the regions of photos and caption each one.
 
-    On a terminal you get a table. A pipe gets one line per region: path, score, caption and box, separated by tabs. If
-    a run with -o is stopped, the same command continues where it stopped.
+    On a terminal you get a table. A pipe gets one line per region: path, score, caption, box and, if the model has
+    fitted confidences, confidence, separated by tabs. If a run with -o is stopped, the same command continues where it
+    stopped.
 
     --boxes gives boxes as left, top, right, bottom in pixels. If all numbers are between 0 and 1, they are fractions of
     the photo's width and height.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,16 +20,16 @@ from regiontalk.io.provenance import cpu_cores
 from regiontalk.models import loading
 
 EXTRAS = {
+    "heif": "HEIF photos, as iPhones write them",
     "train": "train, export, --device cuda",
     "evaluate": "evaluate and fit with METEOR",
-    "heif": "HEIF photos",
     "serve": "the page and the HTTP API",
     "edgeboxes": "EdgeBoxes, a source of regions",
     "parse": "data phrases, dependency trees",
     "cluster": "--engine ray",
     "postgres": "index --store, search --store",
 }
-"""What each is for; `dev` are the developers' tools."""
+"""What each is for, in the order of the report; `dev` are the developers' tools."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Finding:
     found: str | None
     purpose: str = ""
     fix: str | None = None
+    extra: str | None = None
+    """The extra that installs it; None for what captions need."""
 
 
 @click.command()
@@ -56,14 +59,37 @@ def command(as_json: bool) -> None:
             }
         )
         return
+    click.echo(_verdict(missing) + "\n")
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
-        state = finding.found or "missing"
-        click.echo(f"{finding.name:<{width}}  {state}" + (f"  ({finding.purpose})" if finding.purpose else ""))
-    if missing:
+        if finding.extra is None or finding.found is not None:
+            purpose = f"  ({finding.purpose})" if finding.purpose else ""
+            click.echo(f"{finding.name:<{width}}  {finding.found or 'missing'}{purpose}")
+    _print_fixes(missing)
+
+
+def _verdict(missing: Sequence[Finding]) -> str:
+    """Whether photos can be captioned; extras do not count."""
+    needed = [finding.name for finding in missing if finding.extra is None]
+    if needed:
+        return f"Not everything works. Missing or broken: {', '.join(needed)}."
+    return "Everything needed to caption photos works."
+
+
+def _print_fixes(missing: Sequence[Finding]) -> None:
+    """What is broken first, then one line for each extra that is not complete."""
+    needed = [finding for finding in missing if finding.extra is None]
+    if needed:
         click.echo("\nTo fix what is missing:")
-    for finding in missing:
-        click.echo(f"{finding.name:<{width}}  {finding.fix}")
+    for finding in needed:
+        click.echo(f"{finding.name}  {finding.fix}")
+    absent = {finding.extra for finding in missing}
+    extras = [extra for extra in EXTRAS if extra in absent]
+    if extras:
+        click.echo("\nOptional, not installed:")
+    for extra in extras:
+        command_line = f"pip install 'regiontalk[{extra}]'"
+        click.echo(f"{command_line:<36}  {EXTRAS[extra]}")
 
 
 def examine() -> list[Finding]:
@@ -113,7 +139,7 @@ def _parts() -> list[Finding]:
             findings.append(Finding(name, _version(name), fix="pip install regiontalk"))
         elif (extra := found[1]) != "dev":
             purpose, fix = f"{extra}: {EXTRAS[extra]}", f"pip install 'regiontalk[{extra}]'"
-            findings.append(Finding(name, _version(name), purpose, fix))
+            findings.append(Finding(name, _version(name), purpose, fix, extra))
     return findings
 
 
