@@ -60,3 +60,24 @@ def test_a_dropped_photo_is_saved_with_its_corrections(browse: Browse, folder: P
     (record,) = [record for record in dataset if record.image.startswith("photos/")]
     assert record.regions[-1].phrase == "a player"
     assert dataset.read_photo(record) == (PHOTOS / "soccer.jpg").read_bytes()
+
+
+def test_a_region_that_was_added_is_placed_by_the_next_drag(browse: Browse, folder: Path) -> None:
+    browser = browse()
+    open_photo(browser, "jockey.jpg")
+    browser.click("#correct")
+    before = browser.ask(DRAFTS)
+    browser.click("#add")
+    drag(browser, (0.02, 0.02), (0.22, 0.27))
+    assert browser.ask(DRAFTS) == [*before, ""], "one, not two"
+    browser.write("the sky")
+    drag(browser, (0.75, 0.02), (0.95, 0.17))  # the next one is another
+    browser.write("a tree")
+    browser.ask("editing.requestSubmit()")
+    browser.wait_for("!corrected.hidden")
+    dataset = Dataset(folder / ".regiontalk" / "corrections")
+    (record,) = [record for record in dataset if record.image.endswith("jockey.jpg")]
+    assert [region.phrase for region in record.regions] == [*before, "the sky", "a tree"]
+    left, top, right, bottom = record.regions[-2].xyxy
+    shares = [left / record.width, top / record.height, right / record.width, bottom / record.height]
+    assert shares == pytest.approx([0.02, 0.02, 0.22, 0.27], abs=0.02)

@@ -9,6 +9,7 @@ const layer = find("regions"), list = find("drafts");
 let photo = null; // its width and height
 let drafts = []; // {xyxy, caption, box, row}
 let selected = null;
+let fresh = null; // the one that "Add a region" added, until it is placed or has words
 let before = "";
 
 const plain = () => drafts.map(({ xyxy, caption }) => ({ xyxy: xyxy.map((x) => Math.round(x * 100) / 100), caption }));
@@ -17,6 +18,7 @@ export const changed = () => photo !== null && JSON.stringify(plain()) !== befor
 export function begin(size, regions) {
   photo = size;
   drafts = [];
+  fresh = null;
   list.replaceChildren();
   layer.replaceChildren();
   layer.classList.add("open");
@@ -88,6 +90,7 @@ function put(draft, [x0, y0, x1, y1]) {
   const [left, right] = [x0, x1].map((x) => inside(x, photo.width)).sort((a, b) => a - b);
   const [top, bottom] = [y0, y1].map((y) => inside(y, photo.height)).sort((a, b) => a - b);
   if (right - left < SMALLEST || bottom - top < SMALLEST) return;
+  if (draft === fresh) fresh = null;
   draft.xyxy = [left, top, right, bottom];
   placeBox(draft.box, photo, draft.xyxy);
 }
@@ -111,8 +114,8 @@ function moveByKey(draft, event) {
 
 export function addInTheMiddle() {
   const { width, height } = photo;
-  const draft = add([0.3 * width, 0.3 * height, 0.7 * width, 0.7 * height], "");
-  draft.row.querySelector("input").focus();
+  fresh = add([0.3 * width, 0.3 * height, 0.7 * width, 0.7 * height], "");
+  fresh.row.querySelector("input").focus();
 }
 
 // --- with a mouse, a pen or a finger
@@ -126,17 +129,19 @@ function grip(target, [x, y]) {
   return (to) => put(selected, [...fixed, ...to]);
 }
 
+/** Draws the region that was added last, if it still waits for its place, or else one more. */
 function drawFrom(corner) {
+  const waiting = drafts.includes(fresh) && !fresh.caption ? fresh : null;
   let drawn = null;
   return (to) => {
-    if (!drawn) select(drawn = add([...corner, ...corner], ""));
+    if (!drawn) select(drawn = waiting ?? add([...corner, ...corner], ""));
     put(drawn, [...corner, ...to]);
   };
 }
 
 layer.addEventListener("pointerdown", (down) => {
   if (!photo || !down.isPrimary) return;
-  const { left, top, width, height } = layer.getBoundingClientRect(), count = drafts.length;
+  const { left, top, width, height } = layer.getBoundingClientRect(), count = drafts.length, waiting = fresh;
   const at = (event) => [(event.clientX - left) / width * photo.width, (event.clientY - top) / height * photo.height];
   const follow = grip(down.target, at(down)), listening = new AbortController(), { signal } = listening;
   let still = true;
@@ -148,7 +153,7 @@ layer.addEventListener("pointerdown", (down) => {
   layer.addEventListener("pointerup", () => {
     listening.abort();
     arrange();
-    if (drafts.length > count) selected.row.querySelector("input").focus();
+    if (drafts.length > count || (waiting && waiting !== fresh)) selected.row.querySelector("input").focus();
     else if (still) select(down.target.closest(".region")?.draft ?? null);
     selected?.box.contains(down.target) && selected.box.focus();
   }, { signal });
