@@ -29,6 +29,7 @@ from regiontalk.io.typed import to_dataclass
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.name_table import NameTable, read_name_table
 from regiontalk.models.settings import SETTINGS, PredictionConfig
+from regiontalk.models.terms import Terms
 
 FORMAT = 2
 
@@ -75,32 +76,6 @@ _TAG_AND_LENGTH = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)\Z")
 _LONGEST_TAG_AND_LENGTH = 20  # bytes: two numbers of protobuf
 _SHARED = re.compile(r"\.\./[\w-]+/(?P<name>[^/]+)")
 _AGAIN = "get the folder again, or write it again with regiontalk export"
-
-
-@dataclass(frozen=True)
-class Source:
-    """Weights or data that a model was made from."""
-
-    name: str
-    licence: str
-    """An SPDX identifier, or the terms in words."""
-    obtained_from: str = ""
-    """The package or page that it came through."""
-    use: str = ""
-    """What it was used for."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What holds for a model's weights."""
-
-    licence: str
-    """An SPDX expression."""
-    summary: str
-    """What one may do with the weights, in one sentence."""
-    weights: tuple[Source, ...] = ()
-    """Pretrained weights that training started from."""
-    training_data: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
