@@ -22,13 +22,12 @@ from regiontalk.models.folder import (
     Head,
     HeadInfo,
     ModelInfo,
-    Source,
-    Terms,
     detector_fingerprint,
     read_model_folder,
     write_model_folder,
 )
 from regiontalk.models.settings import RANKING_FEATURES, UNCHANGED, PredictionConfig, Ranking
+from regiontalk.models.terms import Source, Terms
 
 SETTINGS = PredictionConfig(
     proposals=100,
