@@ -31,8 +31,11 @@ subprocess.run([*evaluate, "--without", "meteor"], check=True)
 SMOKE
 PATH="$place/venv/bin:$PATH" "$place/venv/bin/python" smoke.py "$OLDPWD"
 cd "$OLDPWD"
-without_torch=$(grep -lE '^(import|from) torch|pytest.importorskip' -r tests/inference tests/images \
-    tests/io tests/language tests/models | sed 's/^/--ignore=/')
-"$place/venv/bin/python" -m pytest $without_torch tests/models/test_folder.py tests/models/test_terms.py \
-    tests/models/test_onnx_runtime.py tests/images tests/io tests/inference tests/language \
-    tests/cli/test_doctor.py tests/serve/test_guards.py tests/serve/test_inputs.py
+# Only files whose fixtures need no torch.
+"$place/venv/bin/python" -m pytest tests/models/test_folder.py tests/models/test_terms.py tests/models/test_name_table.py \
+    tests/io/test_files.py tests/io/test_json_stream.py tests/io/test_typed.py \
+    tests/images/test_colours.py tests/images/test_paths.py tests/images/test_avif_limits.py tests/images/test_webp.py \
+    tests/inference/test_captions.py tests/inference/test_confidence.py tests/inference/test_regions.py \
+    tests/inference/test_decoding.py tests/inference/test_calibration.py tests/inference/test_detect.py \
+    tests/inference/test_rank.py tests/inference/test_naming.py tests/language \
+    tests/search/sqlite tests/search/test_store.py tests/serve/test_workers.py tests/serve/test_settings.py
