@@ -214,6 +214,7 @@ def test_the_json_of_a_hit() -> None:
     assert hit.to_dict() == {
         "path": "a.jpg",
         "score": 1.5,
+        "likely": True,
         "words": [
             {"word": "red", "score": 0.25, "region": 1},
             {"word": "xyzzy", "score": 0.0, "region": None},

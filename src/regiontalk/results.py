@@ -435,11 +435,14 @@ class Hit(Picture):
     """The argument of `Index.photo`."""
     width: int = 0
     height: int = 0
+    likely: bool = True
+    """Whether the photo is likely to match the query; photos below this line come last."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "path": self.path,
             "score": round(self.score, 6),
+            "likely": self.likely,
             "words": [word.to_dict() for word in self.words],
             "regions": [
                 {"xyxy": [round(value, 2) for value in region.xyxy], "caption": region.caption}
@@ -462,7 +465,7 @@ class Hit(Picture):
 
 @dataclass(frozen=True)
 class Hits(Sequence[Hit]):
-    """The photos found for a query, best first."""
+    """The photos found for a query: the likely ones, best first, and then the less likely ones."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -484,6 +487,11 @@ class Hits(Sequence[Hit]):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    @property
+    def likely(self) -> tuple[Hit, ...]:
+        """The hits that are likely to match the query."""
+        return tuple(hit for hit in self.hits if hit.likely)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -10,6 +10,8 @@ import pytest
 from conftest import draw_scene
 from postgres_server import Server
 from regiontalk.cli.main import run
+from regiontalk.results import Hit, Hits
+from regiontalk.search.index import Index
 
 Search = Callable[..., tuple[str, str]]
 
@@ -38,9 +40,10 @@ def test_hits_are_lines_for_a_pipe_and_json(photos: Path, search: Search) -> Non
     out, _ = search("red circle", str(photos))
     rows = [line.split("\t") for line in out.splitlines()]
     assert {row[0] for row in rows} == {str(photos / "a.png"), str(photos / "trip" / "b.png")}
+    assert {row[3] for row in rows} <= {"likely", "less likely"}
     out, _ = search("red circle", str(photos / "trip"), "--json", "--top", "5")
     (hit,) = map(json.loads, out.splitlines())
-    assert set(hit) == {"path", "score", "words", "regions"}
+    assert set(hit) == {"path", "score", "likely", "words", "regions"}
     assert hit["path"] == str(photos / "trip" / "b.png")
     assert [word["word"] for word in hit["words"]] == ["red", "circle"]
     assert all(set(region) == {"xyxy", "caption"} for region in hit["regions"])
@@ -50,7 +53,33 @@ def test_nothing_found_is_said(photos: Path, search: Search) -> None:
     out, err = search("red quokka", str(photos), "--threshold", "1")
     assert out == ""
     assert "unknown words: quokka" in err
-    assert "no match in 2 photos" in err
+    assert "no likely match in 2 photos" in err
+
+
+def hit(path: str, likely: bool) -> Hit:
+    return Hit(path, 0.9 if likely else 0.1, (), (), likely=likely)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [((), 5), (("--top", "7"), 7), (("--top", "2"), 2), (("--all",), 12), (("--threshold", "0.05"), 10)],
+)
+def test_less_likely_photos_come_after_a_line(
+    photos: Path, search: Search, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], shown: int
+) -> None:
+    every = tuple(hit(f"{number}.jpg", likely=number < 3) for number in range(12))
+
+    def find(self: Index, query: str, top: int, **options: Any) -> Hits:
+        return Hits(query, every[:top], 12)
+
+    monkeypatch.setattr(Index, "search", find)
+    monkeypatch.setattr(Index, "__len__", lambda self: 12)
+    out, err = search("red circle", str(photos), *options)
+    cells = [line.split("\t")[3] for line in out.splitlines()]
+    assert cells == ["likely"] * min(shown, 3) + ["less likely"] * (shown - 3)
+    assert ("less likely:" in err) == (shown > 3)
+    out, _ = search("red circle", str(photos), *options, "--json")
+    assert [json.loads(line)["likely"] for line in out.splitlines()] == [cell == "likely" for cell in cells]
 
 
 def test_pages_and_pictures(photos: Path, tmp_path: Path, search: Search) -> None:
@@ -75,6 +104,8 @@ def test_photos_like_a_part_of_one(photos: Path, search: Search) -> None:
         (["red", "FOLDER", "more"], 2),
         (["red", "--box", "1,2,3,4"], 2),
         (["red", "--top", "0"], 2),
+        (["red", "--top", "2", "--all"], 2),
+        (["red", "FOLDER", "--all"], 0),
         (["red", "--threshold", "nan"], 2),
         (["red", "--since", "soon"], 2),
         (["quokka"], 2),

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from regiontalk.language.object_names import ANIMALS, object_names, singulars
+from regiontalk.language.object_names import ANIMALS, caption_words, object_names, singulars
 
 NAMES = object_names()
 TABLE = tomllib.loads((files("regiontalk.language") / "object_names.toml").read_text(encoding="utf-8"))
@@ -63,3 +63,18 @@ def test_the_table_has_cocos_classes_and_only_names_that_do_something():
 def test_only_words_that_people_use_for_several_classes_stand_under_several():
     shared = {name for name, classes in NAMES.classes.items() if len(classes) > 1}
     assert shared == {"bag", "bike", "board", "computer", "glass", "jar", "pastry", "van", "vehicle"}
+
+
+@pytest.mark.parametrize(
+    ("word", "counts", "does_not"),
+    [
+        ("people", {"man", "girl", "person"}, {"dog"}),
+        ("dogs", {"dog", "puppy"}, {"cat"}),
+        ("puppy", {"puppy", "dog"}, {"terrier"}),
+        ("baby", {"baby"}, {"person", "man"}),
+        ("snow", {"snow"}, {"person"}),
+    ],
+)
+def test_words_of_captions_that_a_query_means(word: str, counts: set[str], does_not: set[str]) -> None:
+    assert counts <= caption_words(word)
+    assert not does_not & caption_words(word)

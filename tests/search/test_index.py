@@ -37,7 +37,7 @@ def test_photos_are_found_where_they_are(indexed: Path, model: Model) -> None:
     assert found[0].draw().width in (96, 112, 128)
     assert [hit.path for hit in index.search("red circle", folder="trip/")] == [str(indexed / "trip" / "c.png")]
     assert found.to_dict()["hits"][0] == found[0].to_dict()
-    assert set(found[0].to_dict()) == {"path", "score", "words", "regions"}
+    assert set(found[0].to_dict()) == {"path", "score", "likely", "words", "regions"}
     index.close()
 
 

@@ -105,23 +105,53 @@ def test_photos_that_show_it_come_first(model: Model, tmp_path: Path) -> None:
     asked.store.close()
 
 
-def test_the_cut_off_leaves_nothing_rather_than_wrong_photos(model: Model, tmp_path: Path) -> None:
+def test_photos_below_the_line_are_less_likely_and_not_hidden(model: Model, tmp_path: Path) -> None:
     entries = [shows(model, 0, ["blue square"]), shows(model, 1, ["red circle"])]
     asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.5)
-    assert names(asked.search("red circle", 5, None, Where())) == ["0001.jpg"]
+    found = asked.search("red circle", 5, None, Where())
+    assert [(hit.path, hit.likely) for hit in found] == [("0001.jpg", True), ("0000.jpg", False)]
+    assert names(asked.search("red circle", 5, 0.5, Where())) == ["0001.jpg"], "an explicit threshold is a filter"
     asked.store.forget(["0001.jpg"])
-    nothing = asked.search("red circle", 5, None, Where())
-    assert names(nothing) == []
-    assert nothing.closest is not None
-    assert nothing.closest < 0.5
-    assert names(asked.search("red circle", 5, 0.0, Where())) == ["0000.jpg"]
+    found = asked.search("red circle", 5, None, Where())
+    assert [(hit.path, hit.likely) for hit in found] == [("0000.jpg", False)]
+    assert found.likely == ()
+    assert found.closest is not None
+    assert found.closest < 0.5
+    asked.store.close()
+
+
+def captioned(entry: Entry, caption: str, score: float = 0.9) -> Entry:
+    regions = (entry.regions[0], replace(entry.regions[1], caption=caption, score=score), *entry.regions[2:])
+    return replace(entry, regions=regions, captions=(caption,))
+
+
+@pytest.mark.parametrize(
+    ("caption", "score", "likely"),
+    [
+        ("a red circle", 0.9, True),
+        ("two red circles", 0.9, True),
+        ("a red circle", 0.1, False),  # not shown
+        ("a circle", 0.9, False),
+        ("a red square", 0.9, False),
+    ],
+)
+def test_a_photo_with_the_words_in_a_shown_caption_is_likely(
+    model: Model, tmp_path: Path, caption: str, score: float, likely: bool
+) -> None:
+    entries = [captioned(shows(model, 0, ["blue square"]), caption, score), shows(model, 1, ["blue square"])]
+    entries[1] = replace(entries[1], vectors=2 * entries[1].vectors)
+    asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.9)
+    found = {hit.path: hit.likely for hit in asked.search("a red circle", 5, None, Where())}
+    assert found == {"0000.jpg": likely, "0001.jpg": False}
+    assert not likely or list(found) == ["0000.jpg", "0001.jpg"], "likely ones come first"
     asked.store.close()
 
 
 def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None:
     both = shows(model, 1, ["blue square", "red circle"])
     asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"]), both], fit=4.0, bias=-2.0, likely=0.5)
-    assert names(asked.search("red circle; blue square", 5, None, Where())) == ["0001.jpg"]
+    found = asked.search("red circle; blue square", 5, None, Where())
+    assert [(hit.path, hit.likely) for hit in found] == [("0001.jpg", True), ("0000.jpg", False)]
     assert names(asked.search('red circle -"blue square"', 5, None, Where())) == ["0000.jpg"]
     asked.store.close()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +20,15 @@ from regiontalk.results import Hit, Hits
 if TYPE_CHECKING:
     from regiontalk.search.index import Index
 
+MOST_LIKELY_SHOWN = 10
+FEWEST_SHOWN = 5  # photos that are shown by default even if they are less likely
+
 
 @click.command()
 @click.argument("given", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show at most this many photos.")
-@probability_option("--threshold", "Leave out less likely photos. Default: the model's. 0 always shows the best.")
+@click.option("--top", type=click.IntRange(min=1), help="Show this many photos. Default: at most 10 likely ones.")
+@click.option("--all", "show_all", is_flag=True, help="Show all photos, the best first.")
+@probability_option("--threshold", "Leave out photos with a lower score.")
 @click.option("--since", default="", metavar="DATE", help="Only photos taken since: 2021, 2021-05 or 2021-05-30.")
 @click.option("--until", default="", metavar="DATE", help="Only photos taken up to this date.")
 @click.option("--like", type=click.Path(), metavar="PHOTO", help="Instead of PHRASE: find photos that look like this.")
@@ -47,7 +54,8 @@ def command(
     force: bool,
     as_json: bool,
     quiet: bool,
-    top: int,
+    top: int | None,
+    show_all: bool,
     threshold: float | None,
     since: str,
     until: str,
@@ -63,14 +71,17 @@ def command(
     "a beach -\\"palm trees\\""  the same with several words
 
     The score is the probability that the photo shows what you asked for. The result says which region each word of the
-    phrase matched. If no photo is likely enough, nothing is shown.
+    phrase matched. Likely photos come first; if there are few, some less likely ones follow.
     """
     query, folder = _split(given, like, box)
+    if show_all and top is not None:
+        raise UsageError("--all and --top exclude each other")
     wanted = outputs.Wanted(output, as_json, force=force)
     if wanted.kind not in ("", "page", "pictures"):
         raise UsageError(f"{output}: a page (.html) or a folder for pictures", hint="--json gives data")
     index, below = _find_index(folder, place, store, model, device)
-    limits = {"top": top, "folder": below, "since": since, "until": until}
+    most = (len(index) or 1) if show_all else top or MOST_LIKELY_SHOWN
+    limits = {"top": most, "folder": below, "since": since, "until": until}
     if like is None:
         found = index.search(query, threshold=threshold, **limits)  # type: ignore[arg-type]
     else:
@@ -79,7 +90,9 @@ def command(
             raise UsageError(f"--box: {len(boxes)} boxes; give one")
         found = index.like(like, None if boxes is None else boxes[0], **limits)  # type: ignore[arg-type]
     index.close()
-    _show(found, wanted)
+    if top is None and not show_all and threshold is None:
+        found = replace(found, hits=found.hits[: max(len(found.likely), FEWEST_SHOWN)])
+    _show(found, wanted, quiet)
     _notes(found, quiet)
 
 
@@ -110,7 +123,7 @@ def _find_index(
     return Index.around(folder or ".", model=loaded)
 
 
-def _show(found: Hits, wanted: outputs.Wanted) -> None:
+def _show(found: Hits, wanted: outputs.Wanted, quiet: bool) -> None:
     if wanted.kind:
         with outputs.opening(wanted, [hit.path for hit in found]) as put:
             for hit in found:
@@ -119,7 +132,18 @@ def _show(found: Hits, wanted: outputs.Wanted) -> None:
         for hit in found:
             console.print_json(hit.to_dict())
     else:
-        console.print_rows(("photo", "score", "found"), [(hit.path, *_cells(hit)) for hit in found])
+        _print(found.likely)
+        if less_likely := [hit for hit in found if not hit.likely]:
+            console.message("less likely:", quiet)
+            _print(less_likely)
+
+
+def _print(hits: Sequence[Hit]) -> None:
+    columns = ("photo", "score", "found")
+    rows: list[tuple[str, ...]] = [(hit.path, *_cells(hit)) for hit in hits]
+    if not sys.stdout.isatty():
+        rows = [(*row, "likely" if hit.likely else "less likely") for row, hit in zip(rows, hits, strict=True)]
+    console.print_rows(columns, rows)
 
 
 def _cells(hit: Hit) -> tuple[str, str]:
@@ -133,6 +157,6 @@ def _notes(found: Hits, quiet: bool) -> None:
         console.message(f"unknown words: {', '.join(found.unknown)}", quiet)
     if not found.searched:
         console.message("no photo to search", quiet)
-    elif not found.hits:
-        best = "" if found.closest is None else f"; the best score is {found.closest:.2f}: --threshold 0 shows it"
-        console.message(f"no match in {console.count(found.searched, 'photo')}{best}", quiet)
+    elif not found.likely:
+        best = "" if found.closest is None else f"; the best score is {found.closest:.2f}"
+        console.message(f"no likely match in {console.count(found.searched, 'photo')}{best}", quiet)

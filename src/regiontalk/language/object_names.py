@@ -13,6 +13,7 @@ from regiontalk.language.vocabulary import word_set
 
 LONGEST = 4  # words of a name
 ANIMALS = word_set("bird cat dog horse sheep cow elephant bear zebra giraffe")
+PERSONS = word_set("person people")
 _IRREGULAR = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
 
 
@@ -49,6 +50,24 @@ def object_names() -> ObjectNames:
         for word in dict.fromkeys((name, *others)):
             classes[word] = (*classes.get(word, ()), name)
     return ObjectNames(classes, frozenset(table["other"]["names"]), frozenset(table["family"]["names"]))
+
+
+def caption_words(word: str) -> frozenset[str]:
+    """The words of captions, in the singular, that mean what a word of a query asks for.
+
+    These are the word itself, the name of its class ("puppy": dog), and for a class all of its names
+    ("bird": duck). A person is asked for by these two words only: a baby is not any person.
+    """
+    classes = object_names().classes
+    forms = set(singulars(word))
+    found = set(forms)
+    for form in forms:
+        own = "person" if form in PERSONS else form
+        if own in classes.get(own, ()):
+            found |= {name for name, named in classes.items() if own in named}
+        else:
+            found |= {name for name in classes.get(form, ()) if name != "person"}
+    return frozenset(found)
 
 
 def singulars(word: str) -> Iterator[str]:

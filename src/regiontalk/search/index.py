@@ -145,8 +145,8 @@ class Index:
     ) -> Hits:
         """The photos that show what `query` says, best first: `a dog; a red ball -beach` (see `search.query`).
 
-        `top`: at most this many photos. `threshold`: leave out photos that are less likely (default: the model's
-        cut-off; with 0, the best photos are always returned). `folder`: only photos below it, relative to the index's
+        Hits with `likely` come first. `top`: at most this many photos. `threshold`: leave out photos
+        with a lower probability. `folder`: only photos below it, relative to the index's
         folder. `since`, `until`: only photos taken in that time, "2021", "2021-05" or "2021-05-30".
         """
         check_range(0, 1, threshold=threshold)

@@ -24,10 +24,11 @@ from regiontalk.inference.alignment import HEAD, AlignmentHead, ReadSentence, wo
 from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.sentences import SentenceHead
 from regiontalk.io.typed import to_dataclass
+from regiontalk.language.object_names import caption_words, singulars
 from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import AlignmentPredictionConfig, SearchConfig
-from regiontalk.results import Hit, Hits, WordMatch
+from regiontalk.results import Hit, Hits, Shown, WordMatch
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
 
 MOST_PHRASES = 20
@@ -107,21 +108,31 @@ class Searcher:
     runtime: Runtime
 
     def search(self, query: str, top: int, threshold: float | None, where: Where) -> Hits:
-        """The best photos that show each wanted phrase with a probability of at least `threshold` (default: the
-        model's), and none of the unwanted ones."""
+        """The best photos, the likely ones first, and none that show an unwanted phrase.
+
+        A photo is likely if each wanted phrase has at least the probability of the model's line, or
+        stands in a shown caption. `threshold`: only photos with at least this probability.
+        """
         parsed, config = parse(query), search_config(self.runtime)
         wanted, unwanted = ([read_phrase(self.runtime, text) for text in texts] for texts in parsed)
-        least = config.likely if threshold is None else threshold
         with self.store.reading():
             evidence = self.evidence(wanted, unwanted, where, config, max(top, SECOND_LOOK))
             shows, together = _all_shown(evidence.probabilities(config), len(wanted))
-            enough = (shows[:, : len(wanted)] >= least).all(axis=1)
+            is_kept = (shows[:, : len(wanted)] >= (threshold or 0.0)).all(axis=1)
             if config.likely:
-                enough &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
-            best = _best(np.where(enough, together, -1.0), min(top, int(enough.sum())))
+                is_kept &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
+            is_likely = np.asarray((shows[:, : len(wanted)] >= config.likely).all(axis=1))
+            below = np.flatnonzero(is_kept & ~is_likely)
+            is_likely[below] = self._are_captioned(wanted, evidence.ids[below])
+            order = np.where(is_kept, together + is_likely, -1.0)  # likely ones first
+            best = _best(order, min(top, int(is_kept.sum())))
             ids = evidence.ids[best].tolist()
-            found = zip(self.store.read(ids), self.store.vectors(ids), together[best].tolist(), strict=True)
-            hits = [self._hit(photo, vectors, score, wanted) for photo, vectors, score in found]
+            photos = self.store.read(ids)
+            vectors = self.store.vectors(ids)
+            hits = [
+                replace(self._hit(photo, own, float(together[row]), wanted), likely=bool(is_likely[row]))
+                for photo, own, row in zip(photos, vectors, best, strict=True)
+            ]
         unknown = dict.fromkeys(word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown)
         closest = float(together.max()) if len(together) else None
         return Hits(query, tuple(hits), evidence.searched, tuple(unknown), closest)
@@ -166,6 +177,16 @@ class Searcher:
             shares += rarity * self.store.said(word, scored)
         return shares / (sum(phrase.content.values()) or 1)
 
+    def _are_captioned(self, wanted: Sequence[Phrase], ids: Ids) -> NDArray[np.bool_]:
+        """(P,) whether shown captions of the photos have the content words of each phrase."""
+        phrases = [[caption_words(word) for word in phrase.content] for phrase in wanted]
+        if not all(phrases):
+            return np.zeros(len(ids), dtype=bool)
+        fitted = self.runtime.info.prediction.confidence
+        shown = Shown(confidence=0.0 if fitted is None else fitted.likely)
+        photos = self.store.read(ids.tolist())
+        return np.array([_is_captioned(photo, shown, phrases) for photo in photos], dtype=bool)
+
     def _hit(self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]) -> Hit:
         """Like `align`, from stored vectors: neighbouring words stay together (eq. 12) and prefer regions with a high
         score, but there are no likelihoods."""
@@ -197,6 +218,15 @@ class Searcher:
                 hits.append(_to_hit(photo, float(cosines[row]), (), [row]))
         hits.sort(key=lambda hit: -hit.score)
         return Hits("", tuple(hits), scored.searched, (), hits[0].score if hits else None)
+
+
+def _is_captioned(photo: StoredPhoto, shown: Shown, phrases: Sequence[Sequence[frozenset[str]]]) -> bool:
+    """Whether each phrase has a shown caption with all its words; a word is the set of its forms."""
+    captions = []
+    for region in shown.choose(photo.regions):
+        words = region.caption.split()
+        captions.append({form for word in words for form in singulars(word)})
+    return all(any(all(not words.isdisjoint(forms) for forms in phrase) for words in captions) for phrase in phrases)
 
 
 def _mean_fits(scores: Floats, phrases: Sequence[Phrase]) -> Probabilities:

@@ -12,6 +12,7 @@ from regiontalk.serve.corrections import LONGEST_CAPTION, MOST_REGIONS
 from regiontalk.serve.inputs import Schema
 
 NUMBER, INTEGER, TEXT = {"type": "number"}, {"type": "integer"}, {"type": "string"}
+BOOLEAN = {"type": "boolean"}
 BOX = {"type": "array", "items": NUMBER, "minItems": 4, "maxItems": 4, "description": "left, top, right, bottom"}
 
 
@@ -37,7 +38,13 @@ SENTENCE = {"sentence": TEXT, "logprob": NUMBER}
 INDEXED = {"id": _or_null(TEXT), "path": TEXT, **SIZE}
 WORD = _object({"word": TEXT, "score": NUMBER, "region": _or_null(INTEGER)})
 SEGMENT = {"text": TEXT, "words": _array(INTEGER), "xyxy": BOX, "score": NUMBER, "word_scores": _array(NUMBER)}
-HIT = {**INDEXED, "score": NUMBER, "words": _array(WORD), "regions": _array(_object({"xyxy": BOX, "caption": TEXT}))}
+HIT = {
+    **INDEXED,
+    "score": NUMBER,
+    "likely": BOOLEAN,
+    "words": _array(WORD),
+    "regions": _array(_object({"xyxy": BOX, "caption": TEXT})),
+}
 INDEXING = _object({"done": INTEGER, "total": INTEGER, "skipped": INTEGER, "seconds_left": _or_null(NUMBER)})
 MARKED = {"xyxy": BOX, "caption": {"type": "string", "minLength": 1, "maxLength": LONGEST_CAPTION}}
 SCHEMAS: dict[str, Schema] = {
@@ -56,18 +63,23 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Finding": _object(
         {
-            **{**ABOUT, "phrase": TEXT, "here": {"type": "boolean"}, "regions": _array(_ref("Region"))},
+            **{**ABOUT, "phrase": TEXT, "here": BOOLEAN, "regions": _array(_ref("Region"))},
             **{"closest": NUMBER, "unknown": _array(TEXT)},
         }
     ),
     "Hits": _object(
         {
-            **{"query": TEXT, "hits": _array(_object(HIT)), "unknown": _array(TEXT)},
-            **{"none_fit": {"type": "boolean"}, "searched": INTEGER},
+            "schema": {"const": "regiontalk/1"},
+            "query": TEXT,
+            "hits": _array(_object(HIT)),
+            "searched": INTEGER,
+            "unknown": _array(TEXT),
+            "closest": _or_null(NUMBER),
+            "none_fit": BOOLEAN,
         }
     ),
     "Photos": _object({"total": INTEGER, "photos": _array(_object({**INDEXED, "captions": _array(TEXT)}))}),
-    "Photo": _object({**INDEXED, "regions": _array(_ref("Region")), "corrected": {"type": "boolean"}}),
+    "Photo": _object({**INDEXED, "regions": _array(_ref("Region")), "corrected": BOOLEAN}),
     "Marked": {**_object(MARKED), "additionalProperties": False},
     "Correction": {
         **_object({"regions": {**_array(_ref("Marked")), "maxItems": MOST_REGIONS}}),

@@ -115,9 +115,10 @@ def search(desk: Desk, query: str, **limits: Any) -> Answer:
 
 
 def _hits(desk: Desk, found: Hits) -> Answer:
-    hits = [{**hit.to_dict(), **_place(desk, hit)} for hit in found]
-    unknown = list(found.unknown)
-    return {"query": found.query, "hits": hits, "unknown": unknown, "none_fit": not hits, "searched": found.searched}
+    answer = found.to_dict()
+    for hit, plain in zip(found, answer["hits"], strict=True):
+        plain.update(_place(desk, hit))
+    return {**answer, "none_fit": not found.likely}
 
 
 def photos(desk: Desk, offset: int, limit: int) -> Answer:

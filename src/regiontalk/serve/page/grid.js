@@ -95,6 +95,7 @@ function fillPage({ total, photos }) {
 function showHits({ hits, none_fit: none }) {
   const top = shown.length + PAGE;
   append(hits.slice(shown.length), wordLine);
+  drawTheLine(hits);
   const total = shown.length;
   cards.className = total < 3 ? "fewer" : total < 7 ? "few" : ""; // then there is room for larger ones
   more.hidden = hits.length < top;
@@ -103,6 +104,16 @@ function showHits({ hits, none_fit: none }) {
   say(hits.length ? `${plural(total, "photo")} found` : "Nothing like it here");
   const searched = server.indexing ? `${plural(server.photos, "photo")} so far` : plural(server.photos, "photo");
   if (none || !hits.length) tell("Nothing like it here", `None of your ${searched} is likely to show this.`);
+}
+
+// Photos that are less likely to be meant come last, below a line.
+function drawTheLine(hits) {
+  const first = hits.find((hit) => hit.likely === false);
+  if (!first || cards.querySelector(".line")) return;
+  const line = document.createElement("li");
+  line.className = "line";
+  line.textContent = "Less likely";
+  cards.insertBefore(line, cards.children[shown.findIndex(({ id }) => id === first.id)]);
 }
 
 function tell(title, text) {
