@@ -101,9 +101,9 @@ function showHits({ hits, none_fit: none }) {
   more.hidden = hits.length < top;
   const order = asked.kind === "like" ? "the most alike first" : "the likeliest first";
   find("found").textContent = total > 1 ? `${plural(total, "photo")}, ${order}` : total ? "1 photo" : "";
-  say(hits.length ? `${plural(total, "photo")} found` : "Nothing like it here");
+  say(none ? "Nothing like it here" : `${plural(total, "photo")} found`);
   const searched = server.indexing ? `${plural(server.photos, "photo")} so far` : plural(server.photos, "photo");
-  if (none || !hits.length) tell("Nothing like it here", `None of your ${searched} is likely to show this.`);
+  if (none) tell("Nothing like it here", `None of your ${searched} is likely to show this.`);
 }
 
 // Photos that are less likely to be meant come last, below a line.
