@@ -1,7 +1,8 @@
 """A sentence aligned with a photo, against the captions of the same photo by the same model.
 
-Peer: `model(photo)` with its default settings, in turns with `model.align` of a short and of a long sentence, in the
-same process and on as many cores. Opening and resizing the photo count on both sides. Medians.
+Peer: `model(photo)` with its default settings, in turns with `model.align` of a short and of a long
+sentence, in the same process and on as many cores. Opening and resizing the photo count on both
+sides. Medians.
 
 python benchmarks/align.py --model my-model --json
 """
@@ -28,7 +29,10 @@ def main() -> None:
         arguments.repeats,
     )
     out = {f"{name}_ms": round(value, 2) for name, value in times.items()}
-    out |= {f"{name}_over_caption": round(times[name] / times["caption"], 3) for name in ("align", "align_long")}
+    out |= {
+        f"{name}_over_caption": round(times[name] / times["caption"], 3)
+        for name in ("align", "align_long")
+    }
     report(out, arguments.json)
 
 

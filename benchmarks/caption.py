@@ -1,8 +1,9 @@
 """A photo captioned by a model folder: time, memory, cold start.
 
-Two peers run in turns with it, in the same process and on as many cores: the paper's configuration of DenseCap
-(VGG-16, 720 pixels, 300 proposals; weights at random, its captions as long as this model's may be) in float32
-through the same runtime, and this model itself in eager torch. Medians of the turns. Needs `regiontalk[train]`.
+Two peers run in turns with it, in the same process and on as many cores: the paper's configuration
+of DenseCap (VGG-16, 720 pixels, 300 proposals; weights at random, its captions as long as this
+model's may be) in float32 through the same runtime, and this model itself in eager torch. Medians
+of the turns. Needs `regiontalk[train]`.
 
 python benchmarks/caption.py --model my-model --json
 """
@@ -70,15 +71,17 @@ def paper_model(folder: Path, longest: int) -> Path:
     torch.manual_seed(0)
     net = FCLN(recipe.net, len(words), len(words.styles)).eval()
     info = model_info(net, recipe.prediction, "paper", "float32", {})
-    write_model_folder(folder, info, words, {name: graph.SerializeToString() for name, graph in trace(net).items()})
+    write_model_folder(
+        folder, info, words, {name: graph.SerializeToString() for name, graph in trace(net).items()}
+    )
     return folder
 
 
 def take_turns(models: dict[str, Model], photo: bytes, repeats: int) -> dict[str, dict[str, float]]:
     """Medians over the turns: milliseconds of a photo, and of each stage in it.
 
-    Every turn has a photo before the timed one: what is measured is a photo after another photo, not after another
-    network, which has filled the processor's caches.
+    Every turn has a photo before the timed one: what is measured is a photo after another photo,
+    not after another network, which has filled the processor's caches.
     """
     turns: dict[str, list[dict[str, float]]] = {name: [] for name in models}
     for turn in range(repeats + 1):
@@ -89,11 +92,14 @@ def take_turns(models: dict[str, Model], photo: bytes, repeats: int) -> dict[str
             found = replace(model, runtime=timed)(photo)  # type: ignore[arg-type]
             whole = time.perf_counter() - began
             seconds = {"photo": whole, **timed.seconds}
-            figures = {key: 1e3 * value for key, value in seconds.items()} | {"regions": len(found.regions)}
+            figures = {key: 1e3 * value for key, value in seconds.items()} | {
+                "regions": len(found.regions)
+            }
             if turn:  # the first one warms up
                 turns[name].append(figures)
     return {
-        name: {key: statistics.median(one[key] for one in found) for key in found[0]} for name, found in turns.items()
+        name: {key: statistics.median(one[key] for one in found) for key in found[0]}
+        for name, found in turns.items()
     }
 
 
@@ -110,7 +116,8 @@ def child(*command: str) -> tuple[float, float, float]:
 
 
 def processes(model: Path, photo: Path, repeats: int) -> dict[str, float]:
-    """What only a process of its own shows: cold start, the memory it needs, and what `--help` costs."""
+    """What only a process of its own shows: cold start, the memory it needs, and what `--help`
+    costs."""
     start = [sys.executable, "-c", "from regiontalk.cli.main import main; main()"]
     caption = [*start, "caption", str(photo), "--model", str(model), "--json"]
     cold = [child(*caption) for _ in range(repeats)]
@@ -136,7 +143,9 @@ def measure(model: Path, repeats: int, threads: int) -> dict[str, Any]:
         models = {
             "ours": Model(ours),
             "torch": Model(open_torch_runtime(model)),
-            "paper": Model(OnnxRuntime(paper_model(folder / "paper", ours.info.prediction.longest), threads)),
+            "paper": Model(
+                OnnxRuntime(paper_model(folder / "paper", ours.info.prediction.longest), threads)
+            ),
         }
         stages = take_turns(models, photo.read_bytes(), repeats)
     warm, stored = stages["ours"]["photo"], read_model_folder(model)
@@ -158,7 +167,10 @@ def measure(model: Path, repeats: int, threads: int) -> dict[str, Any]:
 def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument(
-        "--model", type=loading.place_of, default="embedded", help="a model folder; embedded, fast: the package's"
+        "--model",
+        type=loading.place_of,
+        default="embedded",
+        help="a model folder; embedded, fast: the package's",
     )
     parser.add_argument("--repeats", type=int, default=9, help="timed turns")
     parser.add_argument("--threads", type=int, default=2)

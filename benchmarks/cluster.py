@@ -1,7 +1,9 @@
-"""Captions by Ray with some workers, against the plain command with as many threads: the same photos, in turns.
+"""Captions by Ray with some workers, against the plain command with as many threads: the same
+photos, in turns.
 
-Photos are copies of the repository's. Both commands run from start to end, as users call them. Ray takes seconds to
-start; `rate_over_plain` counts them, `rate_over_plain_once_started` leaves out what a run over one photo takes.
+Photos are copies of the repository's. Both commands run from start to end, as users call them. Ray
+takes seconds to start; `rate_over_plain` counts them, `rate_over_plain_once_started` leaves out
+what a run over one photo takes.
 
 python benchmarks/cluster.py --json
 python benchmarks/cluster.py --photos 2000 --json
@@ -29,7 +31,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--turns", type=int, default=2)
     arguments = parser.parse_args()
-    times: dict[str, list[float]] = {name: [] for name in ("plain", "ray", "plain start", "ray start")}
+    times: dict[str, list[float]] = {
+        name: [] for name in ("plain", "ray", "plain start", "ray start")
+    }
     with tempfile.TemporaryDirectory() as name:
         desk = Path(name)
         copy_photos(desk / "one", 1)
@@ -38,7 +42,9 @@ def main() -> None:
             for kind, folder in (("", "many"), (" start", "one")):
                 plain, ray = desk / f"{folder}{turn}.jsonl", desk / f"{folder}{turn}"
                 times[f"plain{kind}"].append(caption(desk / folder, plain, arguments.workers))
-                times[f"ray{kind}"].append(caption(desk / folder, ray, arguments.workers, "--engine", "ray"))
+                times[f"ray{kind}"].append(
+                    caption(desk / folder, ray, arguments.workers, "--engine", "ray")
+                )
                 same = lines(plain.parent, plain.name) == lines(ray, "part-*.jsonl")
                 assert same, "not the same results"
     load = os.getloadavg()[0]
@@ -68,7 +74,17 @@ def copy_photos(folder: Path, count: int) -> None:
 
 
 def caption(photos: Path, output: Path, workers: int, *options: str) -> float:
-    command = [sys.executable, "-m", "regiontalk", "caption", str(photos), "-o", str(output), "-j", str(workers)]
+    command = [
+        sys.executable,
+        "-m",
+        "regiontalk",
+        "caption",
+        str(photos),
+        "-o",
+        str(output),
+        "-j",
+        str(workers),
+    ]
     began = time.perf_counter()
     subprocess.run([*command, *options, "-q"], check=True)
     return time.perf_counter() - began

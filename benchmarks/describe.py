@@ -1,7 +1,8 @@
 """A photo described in one sentence, against one pass of the same model's backbone over it.
 
-Peer: `Runtime.propose` on the opened and resized photo (backbone and proposals), in turns with `describe` at beam 1
-and 7 in the same process and on as many cores. Opening and resizing the photo count on both sides. Medians.
+Peer: `Runtime.propose` on the opened and resized photo (backbone and proposals), in turns with
+`describe` at beam 1 and 7 in the same process and on as many cores. Opening and resizing the photo
+count on both sides. Medians.
 
 python benchmarks/describe.py --model my-model --json
 """
@@ -34,7 +35,10 @@ def main() -> None:
     }
     times = take_turns(works, arguments.repeats)
     out = {f"{name}_ms": round(value, 2) for name, value in times.items()}
-    out |= {f"{name}_over_backbone": round(times[name] / times["backbone"], 3) for name in ("beam_1", "beam_7")}
+    out |= {
+        f"{name}_over_backbone": round(times[name] / times["backbone"], 3)
+        for name in ("beam_1", "beam_7")
+    }
     report(out, arguments.json)
 
 

@@ -1,8 +1,8 @@
 """Time and memory of `regiontalk evaluate dense` on a generated test set of Visual Genome's size.
 
-The peer is the way of the released evaluator: a loop over detections and truths, and METEOR asked once per
-detection and reference set, the original jar where Java is there. It runs on a few of the same images and
-is extrapolated in proportion.
+The peer is the way of the released evaluator: a loop over detections and truths, and METEOR asked
+once per detection and reference set, the original jar where Java is there. It runs on a few of the
+same images and is extrapolated in proportion.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ def phrases(count: int, chance: np.random.Generator) -> list[str]:
         article = str(chance.choice(["a", "the", "a", "the", ""]))
         words = [article, str(chance.choice(colours)), str(chance.choice(things))]
         if chance.random() < 0.7:
-            words += [str(chance.choice(links)), str(chance.choice(["a", "the"])), str(chance.choice(things))]
+            words += [
+                str(chance.choice(links)),
+                str(chance.choice(["a", "the"])),
+                str(chance.choice(things)),
+            ]
         made.add(" ".join(words).strip())
     return sorted(made)
 
@@ -72,7 +76,9 @@ def images(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], dict[s
         near = chance.random(options.predictions) < 0.5
         jitter = chance.normal(0, 8, (options.predictions, 4))
         found[near] = true[chance.integers(0, options.truths, near.sum())] + jitter[near]
-        found = np.round(np.concatenate([np.minimum(found[:, :2], found[:, 2:]), found[:, 2:]], axis=1), 2)
+        found = np.round(
+            np.concatenate([np.minimum(found[:, :2], found[:, 2:]), found[:, 2:]], axis=1), 2
+        )
         own = chance.choice(frequent, options.distinct, replace=False, p=weights / weights.sum())
         captions = chance.choice(own, options.predictions)
         scores = np.round(chance.random(options.predictions), 6)
@@ -80,7 +86,10 @@ def images(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], dict[s
         size = {"width": WIDTH, "height": HEIGHT}
         rows = zip(found.tolist(), scores.tolist(), captions.tolist(), strict=True)
         predicted = [{"xyxy": box, "score": score, "caption": text} for box, score, text in rows]
-        yield {"image": name, **size, "regions": regions}, {"path": name, **size, "regions": predicted}
+        yield (
+            {"image": name, **size, "regions": regions},
+            {"path": name, **size, "regions": predicted},
+        )
 
 
 def write_files(options: argparse.Namespace, folder: Path) -> tuple[Path, Path]:
@@ -94,10 +103,17 @@ def write_files(options: argparse.Namespace, folder: Path) -> tuple[Path, Path]:
 
 def measure_ours(truth: Path, found: Path) -> dict[str, float]:
     """The verb in a process of its own; memory is that of it and its workers together."""
-    verb = [sys.executable, "-c", "from regiontalk.cli.main import main; main()", "evaluate", "dense"]
+    verb = [
+        sys.executable,
+        "-c",
+        "from regiontalk.cli.main import main; main()",
+        "evaluate",
+        "dense",
+    ]
     start = time.perf_counter()
     process = subprocess.Popen(
-        [*verb, "--truth", str(truth), "--predictions", str(found), "--json"], stdout=subprocess.PIPE
+        [*verb, "--truth", str(truth), "--predictions", str(found), "--json"],
+        stdout=subprocess.PIPE,
     )
     peak = 0.0
     while process.poll() is None:
@@ -112,7 +128,9 @@ def measure_ours(truth: Path, found: Path) -> dict[str, float]:
 def children(pid: int) -> list[int]:
     """Linux only; elsewhere the workers' memory is not counted."""
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
     except OSError:
         return []
 
@@ -122,7 +140,9 @@ def resident_gib(pid: int) -> float:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / (1 << 20) for line in lines if line.startswith("VmRSS")), 0.0)
+    return next(
+        (int(line.split()[1]) / (1 << 20) for line in lines if line.startswith("VmRSS")), 0.0
+    )
 
 
 def open_peer() -> JarMeteor | Meteor:
@@ -161,7 +181,10 @@ def main() -> None:
     parser.add_argument("--predictions", type=int, default=300)
     parser.add_argument("--truths", type=int, default=40)
     parser.add_argument(
-        "--distinct", type=int, default=60, help="captions said of one image; trained models repeat more"
+        "--distinct",
+        type=int,
+        default=60,
+        help="captions said of one image; trained models repeat more",
     )
     parser.add_argument("--peer-images", type=int, default=4)
     options = parser.parse_args()
@@ -177,14 +200,17 @@ def main() -> None:
         "seconds": round(ours["seconds"], 1),
         "peak_gib": round(ours["peak_gib"], 3),
         "map": ours["map"],
-        "peer": "a loop per detection, METEOR " + ("by the jar" if shutil.which("java") else "by ours"),
+        "peer": "a loop per detection, METEOR "
+        + ("by the jar" if shutil.which("java") else "by ours"),
         "peer_seconds_extrapolated": round(per_image * options.images, 1),
         "speedup_over_peer": round(per_image * options.images / ours["seconds"], 1),
         "cores": os.cpu_count(),
     }
     if not options.json:
         print(f"{result['seconds']} s and {result['peak_gib']} GiB; the peer would take", end=" ")
-        print(f"{result['peer_seconds_extrapolated']} s ({result['speedup_over_peer']} times as long)")
+        print(
+            f"{result['peer_seconds_extrapolated']} s ({result['speedup_over_peer']} times as long)"
+        )
     print(json.dumps(result))
 
 

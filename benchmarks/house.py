@@ -1,6 +1,8 @@
-"""How the code is built, in figures: what `caption` runs through, the modules at the root, heavy lines, words of docs.
+"""How the code is built, in figures: what `caption` runs through, the modules at the root, heavy
+lines, words of docs.
 
-Nothing here is a verdict. The figures show whether a change made the code easier to read or only moved it.
+Nothing here is a verdict. The figures show whether a change made the code easier to read or only
+moved it.
 
 python benchmarks/house.py --json
 """
@@ -31,7 +33,8 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Trace:
-    """The package's functions that are called, and how many of them are on a thread's stack at most."""
+    """The package's functions that are called, and how many of them are on a thread's stack at
+    most."""
 
     def __init__(self) -> None:
         self.functions: set[tuple[str, int]] = set()
@@ -55,7 +58,8 @@ def stack(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def trace_caption() -> dict[str, int]:
-    """`regiontalk caption PHOTO --json` in a process that ran it before, so that imports do not count."""
+    """`regiontalk caption PHOTO --json` in a process that ran it before, so that imports do not
+    count."""
     trace, command = Trace(), ["caption", str(PHOTO), "--json"]
     with contextlib.redirect_stdout(io.StringIO()):
         run(command)
@@ -66,7 +70,11 @@ def trace_caption() -> dict[str, int]:
         threading.setprofile(None)
     assert exit_code == 0
     files = {file for file, _ in trace.functions}
-    return {"caption_files": len(files), "caption_functions": len(trace.functions), "caption_frames": trace.deepest}
+    return {
+        "caption_files": len(files),
+        "caption_functions": len(trace.functions),
+        "caption_frames": trace.deepest,
+    }
 
 
 def count_lines() -> dict[str, Any]:
@@ -88,7 +96,11 @@ def count_lines() -> dict[str, Any]:
 
 def is_parallel_assignment(node: ast.AST) -> bool:
     """`a, b = c, d`; a tuple that a function returned is none."""
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    )
 
 
 def is_nested_comprehension(node: ast.AST) -> bool:

@@ -1,4 +1,5 @@
-"""METEOR's jar in a Java process, through the wrapper that pycocoevalcap carries: the peer of our own METEOR."""
+"""METEOR's jar in a Java process, through the wrapper that pycocoevalcap carries: the peer of our
+own METEOR."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ Pair = tuple[str, Sequence[str]]
 
 
 class JarMeteor:
-    """The interface of `regiontalk.lab.evaluation.meteor.Meteor`. Texts must have no line break and no "|||"."""
+    """The interface of `regiontalk.lab.evaluation.meteor.Meteor`. Texts must have no line break and
+    no "|||"."""
 
     def __init__(self) -> None:
         self._jar = Meteor()
@@ -24,5 +26,7 @@ class JarMeteor:
     def evaluate(self, pairs: Sequence[Pair]) -> tuple[float, list[float]]:
         """The corpus score, and that of each pair."""
         references = {number: list(others) for number, (_, others) in enumerate(pairs)}
-        corpus, scores = self._jar.compute_score(references, {n: [text] for n, (text, _) in enumerate(pairs)})
+        corpus, scores = self._jar.compute_score(
+            references, {n: [text] for n, (text, _) in enumerate(pairs)}
+        )
         return corpus, scores

@@ -1,7 +1,9 @@
-"""A photo of 12 megapixels captioned, against the same photo at 640×480; and the memory that large photos take.
+"""A photo of 12 megapixels captioned, against the same photo at 640×480; and the memory that large
+photos take.
 
-Both JPEGs are captioned in turns in one process. Peer of the boxes: the large photo decoded whole. Memory is that of
-`regiontalk caption --json` on eight photos of 50 megapixels, of one format and mixed, in a process of its own (Linux).
+Both JPEGs are captioned in turns in one process. Peer of the boxes: the large photo decoded whole.
+Memory is that of `regiontalk caption --json` on eight photos of 50 megapixels, of one format and
+mixed, in a process of its own (Linux).
 
 python benchmarks/large_photos.py --json
 """
@@ -34,7 +36,11 @@ PHOTOS = 8
 LARGE_FILES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("jpg", "JPEG", {}),
     ("png", "PNG", {"compress_level": 1}),
-    ("webp", "WEBP", {"lossless": True, "quality": 0, "method": 0}),  # takes more memory than a lossy one
+    (
+        "webp",
+        "WEBP",
+        {"lossless": True, "quality": 0, "method": 0},
+    ),  # takes more memory than a lossy one
 )
 
 # Linux counts a process's peak from its start only there, not in `wait4`.
@@ -60,13 +66,15 @@ def phone_photos() -> Iterator[bytes]:
     for path in sorted(PHOTO.parent.glob("*.jpg")):
         buffer = io.BytesIO()
         with Image.open(path) as photo:
-            photo.convert("RGB").resize(PHONE, Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90)
+            photo.convert("RGB").resize(PHONE, Image.Resampling.BICUBIC).save(
+                buffer, "JPEG", quality=90
+            )
         yield buffer.getvalue()
 
 
 def moved(found: ImageRegions, expected: ImageRegions) -> list[float]:
-    """How far the ten best regions lie from the nearest of those expected: the largest difference of their sides, in
-    percent of the long side.
+    """How far the ten best regions lie from the nearest of those expected: the largest difference
+    of their sides, in percent of the long side.
     """
     boxes = np.array([region.xyxy for region in expected.regions]) / expected.width
     own = np.array([region.xyxy for region in found.regions[:10]]) / found.width
@@ -75,8 +83,9 @@ def moved(found: ImageRegions, expected: ImageRegions) -> list[float]:
 
 
 def box_figures(model: Model) -> dict[str, float]:
-    """The boxes of large photos against those of the photos decoded whole. Two regions that score nearly the same may
-    change places by any change of a photo: how often is shown by a change of one single value by one level.
+    """The boxes of large photos against those of the photos decoded whole. Two regions that score
+    nearly the same may change places by any change of a photo: how often is shown by a change of
+    one single value by one level.
     """
     reduced, touched = [], []
     for data in phone_photos():
@@ -105,10 +114,19 @@ def memory(workers: int, files: Sequence[tuple[str, bytes]]) -> float:
 def main() -> None:
     options = read_options(__doc__)
     model = regiontalk.load(options.model, threads=options.threads)
-    photos = {"small": encode(SIZE), "large": encode(PHONE), "progressive": encode(PHONE, progressive=True)}
-    times = take_turns({name: lambda data=data: model(data) for name, data in photos.items()}, options.repeats)
+    photos = {
+        "small": encode(SIZE),
+        "large": encode(PHONE),
+        "progressive": encode(PHONE, progressive=True),
+    }
+    times = take_turns(
+        {name: lambda data=data: model(data) for name, data in photos.items()}, options.repeats
+    )
     out = {f"{name}_ms": round(value, 1) for name, value in times.items()}
-    out |= {f"{name}_over_small": round(times[name] / times["small"], 3) for name in ("large", "progressive")}
+    out |= {
+        f"{name}_over_small": round(times[name] / times["small"], 3)
+        for name in ("large", "progressive")
+    }
     out |= {name: round(value, 3) for name, value in box_figures(model).items()}
     files = [(name, encode(LARGEST, kind, **more)) for name, kind, more in LARGE_FILES]
     for name, given in {**{name: [(name, data)] for name, data in files}, "mixed": files}.items():

@@ -1,17 +1,16 @@
 """Throughput of METEOR here and of the jar (the peer) on the same pairs, after start-up.
 
-Five kinds of work:
-    phrases    random pairs of region phrases of 2 to 8 words
-    sentences  random pairs of sentences of 8 to 20 words
-    captions   a sentence against five others, none of which ever comes again: nothing to remember
-    bags       a sentence against twenty others
-    dense      phrases against one to four references, both often said again, as a dense captioner does
+Five kinds of work: phrases    random pairs of region phrases of 2 to 8 words sentences  random
+    pairs of sentences of 8 to 20 words captions   a sentence against five others, none of which
+    ever comes again: nothing to remember bags       a sentence against twenty others dense
+    phrases against one to four references, both often said again, as a dense captioner does
 
-All first do as many other pairs of the same kind, which do not count: ours meet the words then, and Java compiles
-its code, for which it gets all works four times (it is at full speed after some 30,000 sentences). What counts is
-done in rounds, by the jar, one process of ours and two of ours in turn, so that other work on the machine meets
-all of them; a ratio is the median over the rounds. The jar is one process, which uses the second core for its
-compiler and garbage collector. Times are wall-clock: see `load_average`, taken before.
+All first do as many other pairs of the same kind, which do not count: ours meet the words then, and
+Java compiles its code, for which it gets all works four times (it is at full speed after some
+30,000 sentences). What counts is done in rounds, by the jar, one process of ours and two of ours in
+turn, so that other work on the machine meets all of them; a ratio is the median over the rounds.
+The jar is one process, which uses the second core for its compiler and garbage collector. Times are
+wall-clock: see `load_average`, taken before.
 """
 
 from __future__ import annotations
@@ -54,7 +53,19 @@ _ADJECTIVES, _NOUNS, _VERBS = (
         throwing catching carrying pulling climbing crossing lying resting""",
     )
 )
-_LINKS = ["in", "on", "near", "with", "behind", "next to", "in front of", "under", "beside", "on top of", "at"]
+_LINKS = [
+    "in",
+    "on",
+    "near",
+    "with",
+    "behind",
+    "next to",
+    "in front of",
+    "under",
+    "beside",
+    "on top of",
+    "at",
+]
 
 
 def compose_phrase(chance: random.Random) -> str:
@@ -67,7 +78,13 @@ def compose_phrase(chance: random.Random) -> str:
 
 
 def compose_sentence(chance: random.Random) -> str:
-    parts = [compose_phrase(chance), "is", chance.choice(_VERBS), chance.choice(_LINKS), compose_phrase(chance)]
+    parts = [
+        compose_phrase(chance),
+        "is",
+        chance.choice(_VERBS),
+        chance.choice(_LINKS),
+        compose_phrase(chance),
+    ]
     if chance.random() < 0.6:
         parts += ["while", compose_phrase(chance), "is", chance.choice(_VERBS)]
     return " ".join(parts).capitalize() + " ."
@@ -95,13 +112,20 @@ def works(options: argparse.Namespace) -> dict[str, list[Pair]]:
     phrases = texts(options, PHRASE, compose_phrase, count // 5)
     sentences = texts(options, SENTENCE, compose_sentence, count // 5)
     once = texts(options, SENTENCE, compose_sentence, 6 * count // 5)
-    common = iter([phrases[min(int(chance.paretovariate(0.7)), len(phrases)) - 1] for _ in range(5 * count)])
+    common = iter(
+        [phrases[min(int(chance.paretovariate(0.7)), len(phrases)) - 1] for _ in range(5 * count)]
+    )
     return {
         "phrases": [(chance.choice(phrases), [chance.choice(phrases)]) for _ in range(count)],
         "sentences": [(chance.choice(sentences), [chance.choice(sentences)]) for _ in range(count)],
         "captions": [(once[i], once[i + 1 : i + 6]) for i in range(0, len(once) - 5, 6)],
-        "bags": [(chance.choice(sentences), chance.sample(sentences, 20)) for _ in range(count // 5)],
-        "dense": [(next(common), [next(common) for _ in range(chance.randint(1, 4))]) for _ in range(count)],
+        "bags": [
+            (chance.choice(sentences), chance.sample(sentences, 20)) for _ in range(count // 5)
+        ],
+        "dense": [
+            (next(common), [next(common) for _ in range(chance.randint(1, 4))])
+            for _ in range(count)
+        ],
     }
 
 
@@ -125,7 +149,9 @@ def compare(pairs: Sequence[Pair], java: JarMeteor) -> dict[str, Any]:
             java_time, expected = seconds(java, some)
             own_time, scores = seconds(one, some)
             times.append((java_time, own_time, seconds(two, some)[0]))
-            difference = max(difference, *(abs(a - b) for a, b in zip(scores, expected, strict=True)))
+            difference = max(
+                difference, *(abs(a - b) for a, b in zip(scores, expected, strict=True))
+            )
     scored = sum(len(references) for _, references in pairs[half:])
     jar_total, own_total, two_total = map(sum, zip(*times, strict=True))
     return {
@@ -170,13 +196,22 @@ def print_table(result: dict[str, Any], kinds: Sequence[str]) -> None:
     for name, value in result.items():
         if name not in kinds:
             print(f"{name}: {value}")
-    columns = ("pairs", "jar_pairs_per_second", "pairs_per_second", "pairs_per_second_two_processes")
-    print(f"\n{'':10}{'pairs':>8}{'jar/s':>9}{'1 process/s':>20}{'2 processes/s':>20}   largest difference")
+    columns = (
+        "pairs",
+        "jar_pairs_per_second",
+        "pairs_per_second",
+        "pairs_per_second_two_processes",
+    )
+    print(
+        f"\n{'':10}{'pairs':>8}{'jar/s':>9}{'1 process/s':>20}{'2 processes/s':>20}   largest difference"
+    )
     for name in kinds:
         row = result[name]
         pairs, jar, one, two = (row[column] for column in columns)
         with_ratios = (f"{one} ({row['ratio']}x)", f"{two} ({row['ratio_two_processes']}x)")
-        print(f"{name:10}{pairs:>8}{jar:>9}{with_ratios[0]:>20}{with_ratios[1]:>20}   {row['largest_difference']}")
+        print(
+            f"{name:10}{pairs:>8}{jar:>9}{with_ratios[0]:>20}{with_ratios[1]:>20}   {row['largest_difference']}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Suppression of DenseCap's proposals (17,820 boxes of a 720×540 photo, down to 300) by `boxes.nms`.
+"""Suppression of DenseCap's proposals (17,820 boxes of a 720×540 photo, down to 300) by
+`boxes.nms`.
 
-The peer is ONNX Runtime's NonMaxSuppression, a graph of that one node, on the same boxes in the same run
-and on one thread, as numpy uses. Needs `regiontalk[train]` for the package onnx.
+The peer is ONNX Runtime's NonMaxSuppression, a graph of that one node, on the same boxes in the
+same run and on one thread, as numpy uses. Needs `regiontalk[train]` for the package onnx.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def compare(threshold: float, repeats: int) -> dict[str, object]:
     boxes_xyxy, scores = proposals()
     peer = onnxruntime_nms(boxes_xyxy, scores, threshold)
     ours = boxes.nms(boxes_xyxy, scores, threshold, LIMIT)
-    ours_ms, peer_ms = median_ms([lambda: boxes.nms(boxes_xyxy, scores, threshold, LIMIT), peer], repeats)
+    ours_ms, peer_ms = median_ms(
+        [lambda: boxes.nms(boxes_xyxy, scores, threshold, LIMIT), peer], repeats
+    )
     return {
         "boxes": len(boxes_xyxy),
         "kept": len(ours),
@@ -63,14 +66,17 @@ def compare(threshold: float, repeats: int) -> dict[str, object]:
 
 
 def proposals() -> tuple[Floats, Floats]:
-    """Anchors moved a little, as a trained network moves them, scored by their overlap with some objects."""
+    """Anchors moved a little, as a trained network moves them, scored by their overlap with some
+    objects."""
     dice = np.random.default_rng(0)
     x, y = np.meshgrid(np.arange(WIDTH // STRIDE) + 0.5, np.arange(HEIGHT // STRIDE) + 0.5)
     centres = np.stack([x.ravel(), y.ravel()], axis=1) * STRIDE
     sizes = np.tile(np.array(ANCHORS, dtype=float), (len(centres), 1))
     moved = np.repeat(centres, len(ANCHORS), axis=0) + dice.normal(0, 0.1, sizes.shape) * sizes
     stretched = sizes * np.exp(dice.normal(0, 0.2, sizes.shape))
-    found = boxes.clip(boxes.cxcywh_to_xyxy(np.concatenate([moved, stretched], axis=1)), WIDTH, HEIGHT)
+    found = boxes.clip(
+        boxes.cxcywh_to_xyxy(np.concatenate([moved, stretched], axis=1)), WIDTH, HEIGHT
+    )
     places = dice.random((OBJECTS, 2)) * (WIDTH, HEIGHT)
     objects = np.concatenate([places, dice.uniform(60, 360, (OBJECTS, 2))], axis=1)
     truth = boxes.clip(boxes.cxcywh_to_xyxy(objects), WIDTH, HEIGHT)
@@ -78,7 +84,9 @@ def proposals() -> tuple[Floats, Floats]:
     return found.astype(np.float32), scores.astype(np.float32)
 
 
-def onnxruntime_nms(boxes_xyxy: Floats, scores: Floats, threshold: float) -> Callable[[], NDArray[np.int64]]:
+def onnxruntime_nms(
+    boxes_xyxy: Floats, scores: Floats, threshold: float
+) -> Callable[[], NDArray[np.int64]]:
     """A call of the one-node graph that returns the kept indices."""
     inputs = [
         helper.make_tensor_value_info("boxes", TensorProto.FLOAT, [1, None, 4]),
@@ -89,13 +97,17 @@ def onnxruntime_nms(boxes_xyxy: Floats, scores: Floats, threshold: float) -> Cal
         helper.make_tensor("limit", TensorProto.INT64, [1], [LIMIT]),
         helper.make_tensor("threshold", TensorProto.FLOAT, [1], [threshold]),
     ]
-    node = helper.make_node("NonMaxSuppression", ["boxes", "scores", "limit", "threshold"], ["kept"])
+    node = helper.make_node(
+        "NonMaxSuppression", ["boxes", "scores", "limit", "threshold"], ["kept"]
+    )
     graph = helper.make_graph([node], "nms", inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
+    )
     feeds = {"boxes": boxes_xyxy[None], "scores": scores[None, None]}
     return lambda: session.run(None, feeds)[0][:, 2]
 

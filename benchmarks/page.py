@@ -1,6 +1,8 @@
-"""How quickly a page of many photos opens in Chromium: python benchmarks/page.py [--photos N] [--json]
+"""How quickly a page of many photos opens in Chromium: python benchmarks/page.py [--photos N]
+[--json]
 
-The photos are sheets of four example photos, 1280×960: about 200 kB each, as phone photos are on a page.
+The photos are sheets of four example photos, 1280×960: about 200 kB each, as phone photos are on a
+page.
 """
 
 from __future__ import annotations
@@ -44,15 +46,27 @@ def write_page(path: Path, count: int) -> None:
     files = sorted((ROOT / "examples" / "photos").glob("*.jpg"))
     quarters = [Image.open(file).convert("RGB").resize((640, 480)) for file in files]
     regions = tuple(
-        Region((40.0 * n, 30.0 * n, 40.0 * n + 500, 30.0 * n + 400), 1 - 0.07 * n, f"a {colour} {thing}")
-        for n, (colour, thing) in enumerate(itertools.product(("red", "blue", "small"), ("dog", "mug", "wall", "tree")))
+        Region(
+            (40.0 * n, 30.0 * n, 40.0 * n + 500, 30.0 * n + 400),
+            1 - 0.07 * n,
+            f"a {colour} {thing}",
+        )
+        for n, (colour, thing) in enumerate(
+            itertools.product(("red", "blue", "small"), ("dog", "mug", "wall", "tree"))
+        )
     )
     with writing_page(path) as add:
-        for number, parts in zip(range(count), itertools.cycle(itertools.product(quarters, repeat=4)), strict=False):
+        for number, parts in zip(
+            range(count), itertools.cycle(itertools.product(quarters, repeat=4)), strict=False
+        ):
             sheet = Image.new("RGB", (1280, 960))
             for part, corner in zip(parts, itertools.product((0, 640), (0, 480)), strict=True):
                 sheet.paste(part, corner)
-            add(ImageRegions(f"trip/{number:05}.jpg", 1280, 960, "none", regions, photo=Photo(sheet)))
+            add(
+                ImageRegions(
+                    f"trip/{number:05}.jpg", 1280, 960, "none", regions, photo=Photo(sheet)
+                )
+            )
 
 
 def measure(address: str, profile: Path, repeats: int) -> dict[str, float]:

@@ -1,9 +1,11 @@
-"""Queries over a large index in PostgreSQL: by pgvector's index, against an exact scan of the same database.
+"""Queries over a large index in PostgreSQL: by pgvector's index, against an exact scan of the same
+database.
 
-Photos are made up from real ones: each region's vector is a mixture of those of two regions, with some noise, and
-captions come from the first. The real photos are those of the repository, or with --index those of any index. Queries
-are their captions. Recall: the share of the ten best photos of the exact scan that the search by the index has among
-its ten best. Both search as `regiontalk search --threshold 0` does, in turns.
+Photos are made up from real ones: each region's vector is a mixture of those of two regions, with
+some noise, and captions come from the first. The real photos are those of the repository, or with
+--index those of any index. Queries are their captions. Recall: the share of the ten best photos of
+the exact scan that the search by the index has among its ten best. Both search as `regiontalk
+search --threshold 0` does, in turns.
 
 python benchmarks/postgres.py --json
 python benchmarks/postgres.py --photos 50000 --index FOLDER --json   # 1 million vectors
@@ -46,14 +48,18 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=5000, help="made-up photos")
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--index", type=Path, help="the folder of an index with real photos")
-    parser.add_argument("--store", help="the address of a database; default: pgserver's, thrown away")
+    parser.add_argument(
+        "--store", help="the address of a database; default: pgserver's, thrown away"
+    )
     arguments = parser.parse_args()
     model = regiontalk.load()
     with tempfile.TemporaryDirectory() as folder:
         place = arguments.index
         if place is None:
             place = Path(folder) / "index"
-            photos = regiontalk.Index.open(ROOT / "docs" / "gallery" / "photos", model=model, place=place)
+            photos = regiontalk.Index.open(
+                ROOT / "docs" / "gallery" / "photos", model=model, place=place
+            )
             photos.update()
         address = arguments.store or start_server(Path(folder) / "postgres")
         out = measure(model, place, address, arguments)
@@ -68,7 +74,9 @@ def start_server(folder: Path) -> str:
         return str(pgserver.get_server(folder).get_uri())
 
 
-def measure(model: regiontalk.Model, place: Path, address: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def measure(
+    model: regiontalk.Model, place: Path, address: str, arguments: argparse.Namespace
+) -> dict[str, Any]:
     base = SqliteStore(place)
     ids = base.newest(Where(), 0, base.count()).tolist()
     real, vectors, states = base.read(ids), base.vectors(ids), base.states(ids)
@@ -92,7 +100,10 @@ def measure(model: regiontalk.Model, place: Path, address: str, arguments: argpa
     searcher = Searcher(store, model.runtime)
     times, recalls = {"near": list[float](), "exact": list[float]()}, []
     for number, query in enumerate([*queries[:1], *queries]):  # the first one does not count
-        (exact, slow), (near, fast) = ask(searcher, query, exact=True), ask(searcher, query, exact=False)
+        (exact, slow), (near, fast) = (
+            ask(searcher, query, exact=True),
+            ask(searcher, query, exact=False),
+        )
         if number:
             times["exact"].append(slow)
             times["near"].append(fast)
@@ -134,8 +145,14 @@ def choose_queries(model: regiontalk.Model, real: list[StoredPhoto], count: int)
             return False
         return True
 
-    captions = sorted({region.caption for photo in real for region in photo.regions if region.caption})
-    return list(itertools.islice(filter(is_known, np.random.default_rng(1).permutation(captions).tolist()), count))
+    captions = sorted(
+        {region.caption for photo in real for region in photo.regions if region.caption}
+    )
+    return list(
+        itertools.islice(
+            filter(is_known, np.random.default_rng(1).permutation(captions).tolist()), count
+        )
+    )
 
 
 def ask(searcher: Searcher, query: str, exact: bool) -> tuple[Hits, float]:
@@ -145,7 +162,9 @@ def ask(searcher: Searcher, query: str, exact: bool) -> tuple[Hits, float]:
     return found, time.perf_counter() - began
 
 
-def made_up(real: list[StoredPhoto], vectors: list[Floats], states: Floats, count: int) -> Iterator[Entry]:
+def made_up(
+    real: list[StoredPhoto], vectors: list[Floats], states: Floats, count: int
+) -> Iterator[Entry]:
     rng = np.random.default_rng(0)
     for number in range(count):
         one, other = rng.integers(len(real), size=2)
@@ -154,8 +173,13 @@ def made_up(real: list[StoredPhoto], vectors: list[Floats], states: Floats, coun
         noise = rng.standard_normal(own.shape) * NOISE / np.sqrt(own.shape[1])
         mixed = share * own + (1 - share) * vectors[other][rows] + noise
         mixed /= np.linalg.norm(mixed, axis=1, keepdims=True)
-        said = tuple(region.caption for region in real[one].regions if region.caption and rng.random() < 0.7)
-        file, digest = PhotoFile(f"photos/{number:08d}.jpg", number, number), number.to_bytes(16, "big")
+        said = tuple(
+            region.caption for region in real[one].regions if region.caption and rng.random() < 0.7
+        )
+        file, digest = (
+            PhotoFile(f"photos/{number:08d}.jpg", number, number),
+            number.to_bytes(16, "big"),
+        )
         about = (real[one].taken, real[one].size, real[one].regions, real[one].raw_scores, said)
         yield Entry(file, digest, *about, mixed.astype(np.float32), states[one])
 

@@ -1,8 +1,9 @@
-"""A checkpoint exported in every precision, side by side: size, time of a photo, and dense mAP on dev photos.
+"""A checkpoint exported in every precision, side by side: size, time of a photo, and dense mAP on
+dev photos.
 
-The peer is float32. Times are medians of turns on one photo of 640×480 pixels with 100 proposals; mAP is that of
-`regiontalk evaluate dense` for what `regiontalk caption` says, with the recipe's prediction settings.
-Needs `regiontalk[train,evaluate]`.
+The peer is float32. Times are medians of turns on one photo of 640×480 pixels with 100 proposals;
+mAP is that of `regiontalk evaluate dense` for what `regiontalk caption` says, with the recipe's
+prediction settings. Needs `regiontalk[train,evaluate]`.
 
 python benchmarks/precisions.py CHECKPOINT DATA --photos 300 --json
 """
@@ -30,7 +31,9 @@ from report import options_of
 from turns import photo_bytes
 
 
-def measure(checkpoint: Path, data: Path, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def measure(
+    checkpoint: Path, data: Path, options: argparse.Namespace, folder: Path
+) -> dict[str, Any]:
     models = {}
     sizes = {}
     for precision in PRECISIONS:

@@ -1,6 +1,8 @@
-"""Speed of a recipe's network at inference, from a photo in memory to captions, by the path of `regiontalk caption`.
+"""Speed of a recipe's network at inference, from a photo in memory to captions, by the path of
+`regiontalk caption`.
 
-The peer is its bare backbone on the same device. Weights are at random; medians after one turn that does not count.
+The peer is its bare backbone on the same device. Weights are at random; medians after one turn that
+does not count.
 
 python benchmarks/predict_fcln.py recipes/fcln-paper.toml --size 720 600 --json
 """
@@ -35,7 +37,9 @@ def milliseconds(work: Callable[[], object], device: torch.device) -> float:
     return 1e3 * (time.perf_counter() - began)
 
 
-def measure(model: Model, net: FCLN, size: tuple[int, int], device: torch.device, repeats: int) -> dict[str, float]:
+def measure(
+    model: Model, net: FCLN, size: tuple[int, int], device: torch.device, repeats: int
+) -> dict[str, float]:
     width, height = size
     photo = np.random.default_rng(0).integers(0, 255, (height, width, 3)).astype(np.uint8)
     image = torch.from_numpy(photo.transpose(2, 0, 1).copy())[None].float().to(device)
@@ -48,14 +52,18 @@ def measure(model: Model, net: FCLN, size: tuple[int, int], device: torch.device
         with torch.inference_mode():
             turn["bare_backbone"] = milliseconds(lambda: net.backbone(image), device)
         turns.append(turn)
-    medians = {f"ms_{name}": statistics.median(turn[name] for turn in turns[1:]) for name in turns[0]}
+    medians = {
+        f"ms_{name}": statistics.median(turn[name] for turn in turns[1:]) for name in turns[0]
+    }
     return medians | {"time_over_bare_backbone": medians["ms_photo"] / medians["ms_bare_backbone"]}
 
 
 def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument("recipe", type=Path)
-    parser.add_argument("--size", type=int, nargs=2, default=(720, 600), metavar=("WIDTH", "HEIGHT"))
+    parser.add_argument(
+        "--size", type=int, nargs=2, default=(720, 600), metavar=("WIDTH", "HEIGHT")
+    )
     parser.add_argument("--proposals", type=int)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=20)

@@ -1,8 +1,9 @@
 """Visual Genome's true size (108,077 images, 5.4 million regions), prepared by streaming.
 
-The peer is the plain way: `json.load` of the same file, then every region written out as records. Both run
-in a process of their own, one after the other; peak memory is that process's. The 20-50 rule is off here,
-so that both write all regions. The CPU ratio is the one to look at on a busy machine.
+The peer is the plain way: `json.load` of the same file, then every region written out as records.
+Both run in a process of their own, one after the other; peak memory is that process's. The 20-50
+rule is off here, so that both write all regions. The CPU ratio is the one to look at on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -21,7 +22,20 @@ from report import options_of
 
 IMAGES = 108_077
 FEWEST, MOST = 30, 70  # regions of an image: 50 on average
-WORDS = ["a", "the", "man", "woman", "red", "blue", "standing", "wearing", "sign", "street", "on", "with"]
+WORDS = [
+    "a",
+    "the",
+    "man",
+    "woman",
+    "red",
+    "blue",
+    "standing",
+    "wearing",
+    "sign",
+    "street",
+    "on",
+    "with",
+]
 
 
 def main() -> None:
@@ -78,7 +92,9 @@ def generate(folder: Path, images: int) -> int:
                 "coco_id": None,
                 "flickr_id": None,
             }
-            regions = [region(choice, number, written + n) for n in range(choice.randint(FEWEST, MOST))]
+            regions = [
+                region(choice, number, written + n) for n in range(choice.randint(FEWEST, MOST))
+            ]
             data.write(separator + json.dumps(size))
             descriptions.write(separator + json.dumps({"regions": regions, "id": number}))
             written += len(regions)
@@ -136,7 +152,12 @@ def plain(folder: Path) -> float:
             image = sizes[entry["id"]]
             regions = [
                 {
-                    "xyxy": [r["x"], r["y"], min(r["x"] + r["width"], 800), min(r["y"] + r["height"], 600)],
+                    "xyxy": [
+                        r["x"],
+                        r["y"],
+                        min(r["x"] + r["width"], 800),
+                        min(r["y"] + r["height"], 600),
+                    ],
                     "phrase": r["phrase"],
                 }
                 for r in entry["regions"]

@@ -10,7 +10,9 @@ from typing import Any
 
 def options_of(description: str | None) -> argparse.ArgumentParser:
     """To which a benchmark adds its own options."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="print the JSON object alone")
     return parser
 

@@ -1,15 +1,17 @@
-"""How search scales, on made-up photos with vectors as the package's model makes them, and how fast photos are indexed.
+"""How search scales, on made-up photos with vectors as the package's model makes them, and how fast
+photos are indexed.
 
-For each of --counts: a query, against the bare product of the same vectors (numpy's float32 product of all vectors,
-which lie in memory, with the words of the query, and the largest number of each photo), in turns; the share
-of the ten best photos of exact products that are found, and of photos as good as the tenth (`TIE`: an index keeps 12
-bits of a number); the kilobytes of a photo; and how long `regiontalk search` takes from its start. From the points a
-line is drawn to a million.
+For each of --counts: a query, against the bare product of the same vectors (numpy's float32 product
+of all vectors, which lie in memory, with the words of the query, and the largest number of each
+photo), in turns; the share of the ten best photos of exact products that are found, and of photos
+as good as the tenth (`TIE`: an index keeps 12 bits of a number); the kilobytes of a photo; and how
+long `regiontalk search` takes from its start. From the points a line is drawn to a million.
 
 A second run of `index` over --unchanged photos of which none is new.
 
-With --photos FOLDER also: photos indexed a second, in turns with captions of the same photos alone; and `index` killed
-(kill -9) at --kills random moments and finished, against an index that was made in one go, photo by photo.
+With --photos FOLDER also: photos indexed a second, in turns with captions of the same photos alone;
+and `index` killed (kill -9) at --kills random moments and finished, against an index that was made
+in one go, photo by photo.
 
 python benchmarks/search.py --json
 """
@@ -49,10 +51,14 @@ CHUNK = 8  # photos that are captioned, then indexed
 
 def main() -> None:
     parser = options_of(__doc__)
-    parser.add_argument("--counts", type=int, nargs="*", default=[10_000, 30_000, 100_000], help="made-up photos")
+    parser.add_argument(
+        "--counts", type=int, nargs="*", default=[10_000, 30_000, 100_000], help="made-up photos"
+    )
     parser.add_argument("--words", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--unchanged", type=int, default=10_000, help="photos of the second run; 0: none")
+    parser.add_argument(
+        "--unchanged", type=int, default=10_000, help="photos of the second run; 0: none"
+    )
     parser.add_argument("--photos", type=Path, help="a folder with photos, to be indexed elsewhere")
     parser.add_argument("--kills", type=int, default=20)
     arguments = parser.parse_args()
@@ -64,15 +70,23 @@ def main() -> None:
     if arguments.unchanged:
         out |= measure_unchanged(model, arguments.unchanged)
     if arguments.photos is not None:
-        out |= measure_indexing(model, arguments.photos) | measure_kills(arguments.photos, arguments.kills)
+        out |= measure_indexing(model, arguments.photos) | measure_kills(
+            arguments.photos, arguments.kills
+        )
     report(out, arguments.json)
 
 
-def measure_queries(indexed: IndexedModel, count: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def measure_queries(
+    indexed: IndexedModel, count: int, arguments: argparse.Namespace
+) -> dict[str, Any]:
     rng, shape = np.random.default_rng(1), (count, indexed.regions, indexed.size)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        fill(folder, indexed, (PhotoFile(f"holiday/{number:07d}.jpg", number, number) for number in range(count)))
+        fill(
+            folder,
+            indexed,
+            (PhotoFile(f"holiday/{number:07d}.jpg", number, number) for number in range(count)),
+        )
         size = sum(path.stat().st_size for path in folder.iterdir())
         start = time_command(folder)
         store = SqliteStore(folder)
@@ -86,7 +100,10 @@ def measure_queries(indexed: IndexedModel, count: int, arguments: argparse.Names
             largest: Floats = products.reshape(count, indexed.regions, -1).max(axis=1)
             return largest
 
-        times = take_turns({"query": lambda: store.word_scores(words, Where()), "product": product}, arguments.repeats)
+        times = take_turns(
+            {"query": lambda: store.word_scores(words, Where()), "product": product},
+            arguments.repeats,
+        )
         found, good = [], []
         for _ in range(20):
             words = rng.standard_normal((arguments.words, indexed.size)).astype(np.float32)
@@ -117,11 +134,21 @@ def best(store: SqliteStore, words: Floats) -> list[int]:
 
 
 def time_command(folder: Path) -> float:
-    """Seconds from the start of a process to its answer; what the disk's cache holds of the index is dropped before."""
+    """Seconds from the start of a process to its answer; what the disk's cache holds of the index
+    is dropped before."""
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    command = [sys.executable, "-m", "regiontalk", "search", "a dog on a beach", "--index", str(folder), "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "regiontalk",
+        "search",
+        "a dog on a beach",
+        "--index",
+        str(folder),
+        "-q",
+    ]
     began = time.perf_counter()
     subprocess.run([*command, "--threshold", "0"], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
@@ -131,7 +158,8 @@ def extrapolate(points: Sequence[dict[str, Any]]) -> dict[str, float]:
     """What a line through the points says of `FAR` photos."""
     counts = [point["photos"] for point in points]
     lines = {
-        name: np.polyfit(counts, [point[name] for point in points], 1) for name in ("query_ms", "search_command_s")
+        name: np.polyfit(counts, [point[name] for point in points], 1)
+        for name in ("query_ms", "search_command_s")
     }
     found = {name: round(float(np.polyval(line, FAR)), 1) for name, line in lines.items()}
     return found | {"gigabytes": round(points[-1]["kilobytes_a_photo"] * FAR / 1e6, 1)}
@@ -148,10 +176,20 @@ def fill(folder: Path, indexed: IndexedModel, files: Iterator[PhotoFile]) -> Non
     """An index of photos that nobody has looked at."""
     store, kept = SqliteStore(folder, indexed), list(files)
     regions = tuple(
-        Region((10.5, 20.25, 300.5, 400.75), 0.5, f"a thing of kind {row}") for row in range(indexed.regions)
+        Region((10.5, 20.25, 300.5, 400.75), 0.5, f"a thing of kind {row}")
+        for row in range(indexed.regions)
     )
-    captions, state = tuple(region.caption for region in regions), np.ones(indexed.state, np.float32)
-    photo = ("2021-05-30T18:05:12", (640, 480), regions, tuple(region.score for region in regions), captions)
+    captions, state = (
+        tuple(region.caption for region in regions),
+        np.ones(indexed.state, np.float32),
+    )
+    photo = (
+        "2021-05-30T18:05:12",
+        (640, 480),
+        regions,
+        tuple(region.score for region in regions),
+        captions,
+    )
     for first in range(0, len(kept), TOGETHER):
         vectors = made_up(first, (len(kept), indexed.regions, indexed.size))
         here = zip(kept[first : first + TOGETHER], vectors, strict=True)
@@ -187,9 +225,14 @@ def measure_indexing(model: regiontalk.Model, photos: Path) -> dict[str, Any]:
             for _ in attempts(model, find_photos([str(folder)]).paths, 1):
                 pass
             between = time.perf_counter()
-            regiontalk.Index.open(folder, place=Path(place) / f"index-{first}", model=model).update()
+            regiontalk.Index.open(
+                folder, place=Path(place) / f"index-{first}", model=model
+            ).update()
             if first:  # the first ones open the graphs
-                captioning, indexing = captioning + between - began, indexing + time.perf_counter() - between
+                captioning, indexing = (
+                    captioning + between - began,
+                    indexing + time.perf_counter() - between,
+                )
     counted = max(len(paths) - CHUNK, 0)
     return {
         "indexed_photos": counted,
@@ -199,7 +242,8 @@ def measure_indexing(model: regiontalk.Model, photos: Path) -> dict[str, Any]:
 
 
 def measure_kills(photos: Path, kills: int) -> dict[str, Any]:
-    """How often `index` was killed before it had finished, and whether what came of it is as it should be."""
+    """How often `index` was killed before it had finished, and whether what came of it is as it
+    should be."""
     with tempfile.TemporaryDirectory() as place:
         clean, killed = Path(place) / "clean", Path(place) / "killed"
         command = [sys.executable, "-m", "regiontalk", "index", str(photos), "-q", "--index"]

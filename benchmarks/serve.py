@@ -1,10 +1,11 @@
 """The server: one photo against the model alone, and many uploads at once.
 
-Peer of the first: `model(photo)` in this process, in turns with an upload of the same 12-megapixel photo to a server
-that has nothing else to do; the ratio is `slower_than_caption`. Then --clients upload that photo for --seconds, all at
-once and again as soon as they may (`Retry-After`); one in ten breaks off. Elsewhere they would be on other machines, so
-here they run at a low priority. Meanwhile health is asked for, and the memory of all of the server's processes is added
-up. Status 0 is a client that broke off.
+Peer of the first: `model(photo)` in this process, in turns with an upload of the same 12-megapixel
+photo to a server that has nothing else to do; the ratio is `slower_than_caption`. Then --clients
+upload that photo for --seconds, all at once and again as soon as they may (`Retry-After`); one in
+ten breaks off. Elsewhere they would be on other machines, so here they run at a low priority.
+Meanwhile health is asked for, and the memory of all of the server's processes is added up. Status 0
+is a client that broke off.
 
 python benchmarks/serve.py --json
 """
@@ -45,12 +46,24 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     body = to_form(large_photo())
-    command = [sys.executable, "-m", "regiontalk", "serve", "--no-open", "--port", "0", "-j", str(arguments.workers)]
+    command = [
+        sys.executable,
+        "-m",
+        "regiontalk",
+        "serve",
+        "--no-open",
+        "--port",
+        "0",
+        "-j",
+        str(arguments.workers),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         port = int(server.stderr.readline().split()[0].rstrip("/").rpartition(":")[2])
         try:
-            out = measure_one(port, body, arguments.repeats) | measure_many(port, server.pid, body, arguments)
+            out = measure_one(port, body, arguments.repeats) | measure_many(
+                port, server.pid, body, arguments
+            )
         finally:
             began = time.perf_counter()
             server.terminate()
@@ -89,7 +102,9 @@ def upload(port: int, body: bytes, break_off: bool = False) -> tuple[int, float]
     """The status, and the seconds after which to come again."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
-        connection.request("POST", "/api/caption", body, {"Content-Type": "multipart/form-data; boundary=x"})
+        connection.request(
+            "POST", "/api/caption", body, {"Content-Type": "multipart/form-data; boundary=x"}
+        )
         if break_off:
             return 0, 1
         response = connection.getresponse()
@@ -103,7 +118,9 @@ def measure_many(port: int, pid: int, body: bytes, arguments: argparse.Namespace
     """The clients are another process, so that they do not keep this one from asking for health."""
     context = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[dict[int, int]] = context.Queue()
-    load = context.Process(target=run_clients, args=(port, body, arguments.clients, arguments.seconds, results))
+    load = context.Process(
+        target=run_clients, args=(port, body, arguments.clients, arguments.seconds, results)
+    )
     load.start()
     health, memory = [], []
     while load.is_alive() and results.empty():
@@ -127,7 +144,11 @@ def measure_many(port: int, pid: int, body: bytes, arguments: argparse.Namespace
 
 
 def run_clients(
-    port: int, body: bytes, clients: int, seconds: float, results: multiprocessing.Queue[dict[int, int]]
+    port: int,
+    body: bytes,
+    clients: int,
+    seconds: float,
+    results: multiprocessing.Queue[dict[int, int]],
 ) -> None:
     os.nice(10)
     statuses: Counter[int] = Counter()
@@ -160,7 +181,11 @@ def get_health(port: int) -> int:
 
 def memory_of(pid: int) -> float:
     """Megabytes of a process and those that it started."""
-    children = [int(one) for file in Path(f"/proc/{pid}/task").glob("*/children") for one in file.read_text().split()]
+    children = [
+        int(one)
+        for file in Path(f"/proc/{pid}/task").glob("*/children")
+        for one in file.read_text().split()
+    ]
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return (int(found[1]) / 1000 if found else 0.0) + sum(memory_of(child) for child in children)
 

@@ -1,9 +1,11 @@
-"""A learned suppression (DenseCap's future work) against the best threshold of NMS and against the ranking that ships.
+"""A learned suppression (DenseCap's future work) against the best threshold of NMS and against the
+ranking that ships.
 
-NMS drops a region that overlaps a better one. Here a loose NMS keeps more of them, and a net scores each by itself and
-by what better regions there are: how much they overlap, and whether they say the same. What it should score is what the
-evaluation would give for it (`lab.fitting.ranking`). It is asked twice: the second time, better regions are those that
-it preferred the first time. Figures are cross-validated; peers see the same photos.
+NMS drops a region that overlaps a better one. Here a loose NMS keeps more of them, and a net scores
+each by itself and by what better regions there are: how much they overlap, and whether they say the
+same. What it should score is what the evaluation would give for it (`lab.fitting.ranking`). It is
+asked twice: the second time, better regions are those that it preferred the first time. Figures are
+cross-validated; peers see the same photos.
 
 python benchmarks/suppression.py data/flickr8k_entities --photos 300
 """
@@ -30,7 +32,14 @@ from regiontalk.lab.evaluation.language import Pair, SentenceScorer
 from regiontalk.lab.evaluation.scoring_pool import open_meteor
 from regiontalk.lab.fitting.cross_validation import cross_validated
 from regiontalk.lab.fitting.photos import SeenPhoto, look_at
-from regiontalk.lab.fitting.ranking import RankedPhoto, fit_layers, fit_photos, judge, targets, to_ranked
+from regiontalk.lab.fitting.ranking import (
+    RankedPhoto,
+    fit_layers,
+    fit_photos,
+    judge,
+    targets,
+    to_ranked,
+)
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.model import Model
 from regiontalk.models.settings import UNCHANGED, PredictionConfig
@@ -58,11 +67,14 @@ class Remembering:
 
 
 def rivals(evidence: Evidence) -> Floats:
-    """What better regions there are (R, 4): overlap, overlap with the same words, how many near, how many at all."""
+    """What better regions there are (R, 4): overlap, overlap with the same words, how many near,
+    how many at all."""
     overlap = geometry.iou(evidence.boxes_xyxy, evidence.boxes_xyxy)
     better = evidence.scores[None, :] > evidence.scores[:, None]
     said = [set(caption.tokens) for caption in evidence.captions]
-    common = np.array([[len(a & b) / max(len(a | b), 1) for b in said] for a in said]).reshape(overlap.shape)
+    common = np.array([[len(a & b) / max(len(a | b), 1) for b in said] for a in said]).reshape(
+        overlap.shape
+    )
     columns = [
         (overlap * better).max(axis=1, initial=0.0),
         (np.sqrt(overlap * common) * better).max(axis=1, initial=0.0),
@@ -75,7 +87,10 @@ def rivals(evidence: Evidence) -> Floats:
 def suppress(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> list[RankedPhoto]:
     """The photos with the scores that nets give, each fitted on other photos."""
     for _ in range(ROUNDS):
-        values = [np.hstack([ranking_features(photo.evidence), rivals(photo.evidence)]) for photo in photos]
+        values = [
+            np.hstack([ranking_features(photo.evidence), rivals(photo.evidence)])
+            for photo in photos
+        ]
         nets = cross_validated(list(zip(values, wanted, strict=True)), _fit)
         scores = [_ask(net, own) for net, own in zip(nets, values, strict=True)]
         photos = [_scored(photo, own) for photo, own in zip(photos, scores, strict=True)]
@@ -111,12 +126,16 @@ def compare(
     def survivors(threshold: float) -> list[RankedPhoto]:
         return [to_ranked(photo, replace(settings, final_nms=threshold), words) for photo in seen]
 
-    def figures(photos: Sequence[RankedPhoto], rankings: Sequence[Any] | None = None) -> dict[str, float]:
+    def figures(
+        photos: Sequence[RankedPhoto], rankings: Sequence[Any] | None = None
+    ) -> dict[str, float]:
         found = judge(photos, rankings or [None] * len(photos), settings, words, scorer)
         regions = sum(len(photo.captions) for photo in photos) / len(photos)
-        return {"map": found.map, "map_strict": found.map_strict, "detection_map": found.detection_map} | {
-            "regions_per_photo": regions
-        }
+        return {
+            "map": found.map,
+            "map_strict": found.map_strict,
+            "detection_map": found.detection_map,
+        } | {"regions_per_photo": regions}
 
     rows = {f"nms-{threshold}": figures(survivors(threshold)) for threshold in THRESHOLDS}
     photos = survivors(settings.final_nms)
@@ -136,7 +155,9 @@ def main() -> None:
     options = parser.parse_args()
     model = regiontalk.load(options.model)
     fitted = model.runtime.info.prediction
-    settings = replace(fitted, ranking=None, calibration=UNCHANGED, confidence=None, caption_weight=0.0)
+    settings = replace(
+        fitted, ranking=None, calibration=UNCHANGED, confidence=None, caption_weight=0.0
+    )
     seen = look(model, options.data, options.photos, settings)
     with open_meteor(workers=os.cpu_count() or 1, notify=partial(print, flush=True)) as scorer:
         rows = compare(seen, settings, model.runtime.words, Remembering(scorer))

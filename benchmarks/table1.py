@@ -1,9 +1,10 @@
-"""The runtimes of DenseCap's table 1: proposals, CNN + recognition, RNN and all of it, at 300 and at 100 proposals.
+"""The runtimes of DenseCap's table 1: proposals, CNN + recognition, RNN and all of it, at 300 and
+at 100 proposals.
 
-The systems are those of recipes/table1-*.toml, with the same backbone, on one photo and one device, in turns; medians.
-Region RNN's crops go through the CNN one by one, as in the paper, and in batches as well. Weights are at random unless
---runs names the folder of trained runs; captions are then as long as they may be. Without OpenCV boxes are made up, and
-EdgeBoxes' time is not counted.
+The systems are those of recipes/table1-*.toml, with the same backbone, on one photo and one device,
+in turns; medians. Region RNN's crops go through the CNN one by one, as in the paper, and in batches
+as well. Weights are at random unless --runs names the folder of trained runs; captions are then as
+long as they may be. Without OpenCV boxes are made up, and EdgeBoxes' time is not counted.
 
 python benchmarks/table1.py --json
 """
@@ -41,7 +42,8 @@ RECIPES = Path(__file__).parents[1] / "recipes"
 SYSTEMS = {"full-image": 1, "region-rnn": 1, "region-rnn-batched": 100, "edgeboxes": 1, "fcln": 1}
 """System -> crops that go through the CNN at a time."""
 PARTS = ("proposals", "cnn_recognition", "rnn")
-ALL_SURVIVE = 0.99  # IoU of an NMS that leaves the given boxes alone, so that as many are recognised as are asked for
+# IoU of an NMS that leaves the given boxes alone, so that as many are recognised as are asked for
+ALL_SURVIVE = 0.99
 
 
 @dataclass
@@ -66,7 +68,9 @@ class System:
     def _add(self, began: float) -> None:
         self.backbone_seconds += self._now() - began
 
-    def run(self, photo: Image.Image, find: Callable[[int], ScoredBoxes], count: int) -> dict[str, float]:
+    def run(
+        self, photo: Image.Image, find: Callable[[int], ScoredBoxes], count: int
+    ) -> dict[str, float]:
         """Milliseconds of each part for one photo."""
         fcln.CROPS_AT_ONCE, self.backbone_seconds = self.crops_at_once, 0.0
         timed = Timed(self.model.runtime)
@@ -107,14 +111,22 @@ def boxes_of(photo: Image.Image) -> tuple[str, Callable[[int], ScoredBoxes]]:
     with suppress(ImportError, MissingExtra):
         from regiontalk.lab.data.edge_boxes import EdgeBoxes
 
-        return EdgeBoxes().name, lambda count: ScoredBoxes(*(part[:count] for part in EdgeBoxes(count).find(photo)))
+        return EdgeBoxes().name, lambda count: ScoredBoxes(
+            *(part[:count] for part in EdgeBoxes(count).find(photo))
+        )
     random = np.random.default_rng(0)
     corners = np.sort(random.uniform(0, 1, (300, 2, 2)), axis=1) * photo.size + [[0, 0], [1, 1]]
-    made_up = ScoredBoxes(corners.reshape(-1, 4).clip(0, [*photo.size] * 2), random.uniform(0, 1, 300))
-    return "made-up boxes, whose time is not counted", lambda count: ScoredBoxes(*(part[:count] for part in made_up))
+    made_up = ScoredBoxes(
+        corners.reshape(-1, 4).clip(0, [*photo.size] * 2), random.uniform(0, 1, 300)
+    )
+    return "made-up boxes, whose time is not counted", lambda count: ScoredBoxes(
+        *(part[:count] for part in made_up)
+    )
 
 
-def measure(systems: dict[str, System], photo: Image.Image, counts: tuple[int, ...], repeats: int) -> dict[str, Any]:
+def measure(
+    systems: dict[str, System], photo: Image.Image, counts: tuple[int, ...], repeats: int
+) -> dict[str, Any]:
     _, find = boxes_of(photo)
     turns: dict[str, list[dict[str, float]]] = {}
     for turn in range(repeats + 1):
@@ -135,7 +147,13 @@ def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument("--runs", type=Path, help="a folder with trained runs table1-…")
     parser.add_argument("--proposals", type=int, nargs="+", default=[300, 100])
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), help="fcln must be among them")
+    parser.add_argument(
+        "--systems",
+        nargs="+",
+        choices=SYSTEMS,
+        default=list(SYSTEMS),
+        help="fcln must be among them",
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()

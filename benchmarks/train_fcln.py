@@ -1,4 +1,5 @@
-"""Training speed of a recipe's network on made-up photos; the peer is the bare backbone, forward and backward.
+"""Training speed of a recipe's network on made-up photos; the peer is the bare backbone, forward
+and backward.
 
 python benchmarks/train_fcln.py recipes/compact.toml --batch 32 --json
 """
@@ -56,11 +57,18 @@ def made_up_batch(count: int, width: int, height: int, tokens: int) -> Batch:
     )
     images = torch.randint(0, 255, (count, 3, height, width), dtype=torch.uint8)
     sizes = torch.tensor([[width, height]] * count, dtype=torch.float32)
-    return Batch(images, sizes, truths, tuple(range(count)), names=tuple(f"made-up-{n}" for n in range(count)))
+    return Batch(
+        images,
+        sizes,
+        truths,
+        tuple(range(count)),
+        names=tuple(f"made-up-{n}" for n in range(count)),
+    )
 
 
 def seconds_per_call(function: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Mean over `repeats` calls after some to warm up: a GPU that was idle takes a while to its full clock."""
+    """Mean over `repeats` calls after some to warm up: a GPU that was idle takes a while to its
+    full clock."""
     for _ in range(WARM_UPS):
         function()
     _wait_for(device)
@@ -89,7 +97,9 @@ def measure(recipe: FCLNRecipe, device: torch.device, repeats: int) -> dict[str,
         engine.train_step([batch])
 
     def backbone_alone() -> None:
-        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.run.precision == "bfloat16"):
+        with torch.autocast(
+            device.type, torch.bfloat16, enabled=recipe.run.precision == "bfloat16"
+        ):
             features = net.backbone(batch.images.float(), batch.sizes)[0]
         features.float().mean().backward()
 
@@ -123,7 +133,12 @@ def main() -> None:
     )
     result = measure(recipe, device, options.repeats)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
-    result_with_place = {"recipe": str(options.recipe), "device": name, "batch": recipe.run.batch, **result}
+    result_with_place = {
+        "recipe": str(options.recipe),
+        "device": name,
+        "batch": recipe.run.batch,
+        **result,
+    }
     report(result_with_place, options.json)
 
 

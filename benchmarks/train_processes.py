@@ -1,7 +1,8 @@
-"""A step of training by several processes: gradients averaged in one message, against DistributedDataParallel.
+"""A step of training by several processes: gradients averaged in one message, against
+DistributedDataParallel.
 
-The same net and data, in turns, on the CPU with gloo; times are the first process's. `alone_ms` is a process with the
-whole batch.
+The same net and data, in turns, on the CPU with gloo; times are the first process's. `alone_ms` is
+a process with the whole batch.
 
 torchrun --nproc-per-node 2 benchmarks/train_processes.py --recipe recipes/tiny.toml --json
 """
@@ -80,7 +81,10 @@ def main() -> None:
             engines[name].train_step(parts)
             dist.barrier()
 
-        works = {name: (lambda name=name: step(name, [whole if name == "alone" else share])) for name in engines}
+        works = {
+            name: (lambda name=name: step(name, [whole if name == "alone" else share]))
+            for name in engines
+        }
         times = take_turns(works, arguments.repeats)  # type: ignore[arg-type]
         if processes.is_first:
             out = {

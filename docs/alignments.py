@@ -1,4 +1,5 @@
-"""Draws docs/alignments.jpg: sentences that people might write, laid over four of the example photos.
+"""Draws docs/alignments.jpg: sentences that people might write, laid over four of the example
+photos.
 
 python docs/alignments.py
 """
@@ -28,7 +29,12 @@ WIDTH = 1100
 def main() -> None:
     model = regiontalk.load()
     rows = [
-        beside([model.align(ROOT / f"examples/photos/{name}.jpg", sentence).draw() for name, sentence in row.items()])
+        beside(
+            [
+                model.align(ROOT / f"examples/photos/{name}.jpg", sentence).draw()
+                for name, sentence in row.items()
+            ]
+        )
         for row in ROWS
     ]
     sheet = Image.new("RGB", (WIDTH, sum(row.height for row in rows)))

@@ -1,4 +1,5 @@
-"""The parts of the tables of docs/results.md: columns of figures, and sections for runs of one kind."""
+"""The parts of the tables of docs/results.md: columns of figures, and sections for runs of one
+kind."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ RANKS = ("r1", "r5", "r10", "median_rank")
 class Column:
     """A heading, the keys of the figure in a run (outermost first), and how it is printed.
 
-    Our figures are multiplied by `scale`; published ones are printed as they are. `digits` None: four significant
-    digits.
+    Our figures are multiplied by `scale`; published ones are printed as they are. `digits` None:
+    four significant digits.
     """
 
     heading: str
@@ -59,7 +60,8 @@ class Section:
     intro: str
     columns: tuple[Column, ...]
     published: str | None = None
-    """The key of the published rows in docs/published.toml; `published_columns` are theirs if they differ from ours."""
+    """The key of the published rows in docs/published.toml; `published_columns` are theirs if they
+    differ from ours."""
     published_columns: tuple[Column, ...] = ()
     true_boxes: bool = False
     """Only runs on true boxes, or only runs on other boxes."""
@@ -77,7 +79,9 @@ class Section:
         if densecap_table.is_cell(run) or _series(run) != self.series:
             return False
         is_true_boxes = run.get("settings", {}).get("boxes") == "true"
-        return bool(run["kind"] == self.kind and (self.kind != "dense" or is_true_boxes == self.true_boxes))
+        return bool(
+            run["kind"] == self.kind and (self.kind != "dense" or is_true_boxes == self.true_boxes)
+        )
 
 
 def _series(run: Run) -> str:

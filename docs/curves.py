@@ -1,4 +1,5 @@
-"""A run's curves as an SVG picture, drawn from its `log.jsonl`: one small chart for each loss and dev figure."""
+"""A run's curves as an SVG picture, drawn from its `log.jsonl`: one small chart for each loss and
+dev figure."""
 
 from __future__ import annotations
 
@@ -52,8 +53,12 @@ def draw_curves(curves: dict[str, Curve]) -> str:
 def thinned(curve: Curve) -> Curve:
     """At most `POINTS` points, each the mean of a stretch: single batches are noise."""
     stretch = -(-len(curve) // POINTS)
-    parts = [curve[start : start + stretch] for start in range(0, len(curve), stretch)] if curve else []
-    return [(_mean([step for step, _ in part]), _mean([value for _, value in part])) for part in parts]
+    parts = (
+        [curve[start : start + stretch] for start in range(0, len(curve), stretch)] if curve else []
+    )
+    return [
+        (_mean([step for step, _ in part]), _mean([value for _, value in part])) for part in parts
+    ]
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -64,7 +69,9 @@ def _chart(name: str, curve: Curve) -> str:
     last = max(step for step, _ in curve)
     low, high = min(value for _, value in curve), max(value for _, value in curve)
     span = high - low or 1.0
-    points = [(WIDTH * step / last, HEIGHT - HEIGHT * (value - low) / span) for step, value in curve]
+    points = [
+        (WIDTH * step / last, HEIGHT - HEIGHT * (value - low) / span) for step, value in curve
+    ]
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dotted = points if len(points) <= FEW else []  # a line through one point would not be seen
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2" fill="#c33"/>' for x, y in dotted)

@@ -17,7 +17,12 @@ SYSTEMS = {
     "edgeboxes": "FCLN on EdgeBoxes",
     "fcln": "FCLN",
 }
-SOURCES = {"edgeboxes": "EdgeBoxes", "rpn": "separate RPN", "own": "own proposals", "truth": "true boxes"}
+SOURCES = {
+    "edgeboxes": "EdgeBoxes",
+    "rpn": "separate RPN",
+    "own": "own proposals",
+    "truth": "true boxes",
+}
 PUBLISHED = {"edgeboxes": "_edge_boxes", "rpn": "", "own": "", "truth": "_true_boxes"}
 """Source -> the ending of its keys in docs/published.toml."""
 FIGURES = (("METEOR", "meteor", 1, 3), ("mAP", "map", 100, 2))
@@ -36,7 +41,11 @@ def is_cell(run: Run) -> bool:
 
 
 def headings() -> list[str]:
-    return ["system", "", *(f"{figure}, {source}" for figure, *_ in FIGURES for source in SOURCES.values())]
+    return [
+        "system",
+        "",
+        *(f"{figure}, {source}" for figure, *_ in FIGURES for source in SOURCES.values()),
+    ]
 
 
 def rows(runs: Sequence[Run], published: Sequence[Run]) -> Iterator[list[str]]:
@@ -49,13 +58,21 @@ def rows(runs: Sequence[Run], published: Sequence[Run]) -> Iterator[list[str]]:
         yield [
             f"**{title}**",
             "ours",
-            *(_show(own[source], key, scale, digits) for _, key, scale, digits in FIGURES for source in SOURCES),
+            *(
+                _show(own[source], key, scale, digits)
+                for _, key, scale, digits in FIGURES
+                for source in SOURCES
+            ),
         ]
         theirs = next(row for row in published if row.get("table1") == system)
         yield [
             title,
             "paper",
-            *(_theirs(theirs, key, digits, source) for _, key, _, digits in FIGURES for source in SOURCES),
+            *(
+                _theirs(theirs, key, digits, source)
+                for _, key, _, digits in FIGURES
+                for source in SOURCES
+            ),
         ]
 
 

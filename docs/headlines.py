@@ -1,4 +1,5 @@
-"""The overview table of docs/results.md: the main figures, the published ones, and what they mean."""
+"""The overview table of docs/results.md: the main figures, the published ones, and what they
+mean."""
 
 from __future__ import annotations
 
@@ -62,7 +63,12 @@ HEADLINES = (
         MAP,
         "captions alone, the boxes are given. On these photos the best single caption for all regions gets {}, one "
         "person's phrases scored against the others' {}",
-        published=("dense", "FCLN (DenseCap table 1)", Column("", ("map_true_boxes",)), "FCLN, other photos"),
+        published=(
+            "dense",
+            "FCLN (DenseCap table 1)",
+            Column("", ("map_true_boxes",)),
+            "FCLN, other photos",
+        ),
         also=(
             percent("reference_scores", "constant", "map"),
             percent("reference_scores", "human", "map"),

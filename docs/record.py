@@ -1,6 +1,7 @@
 """Runs a benchmark and keeps what it prints as a run for docs/results.py.
 
-python docs/record.py docs/runs/speed-caption-1 speed-caption "a photo of 640×480" benchmarks/caption.py
+python docs/record.py docs/runs/speed-caption-1 speed-caption "a photo of 640×480"
+benchmarks/caption.py
 
 With --each KEY the benchmark prints several rows under that key, and each is a run: FOLDER-row.
 """
@@ -17,7 +18,9 @@ from regiontalk.lab.runs import RunRecord, keep_metrics
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="where metrics.json goes")
     parser.add_argument("kind", help="which table it belongs to (docs/tables.py)")
     parser.add_argument("data", help="what it is measured on, in words")
@@ -32,7 +35,11 @@ def main() -> None:
     device = figures.pop("device", None)
     if isinstance(device, str):
         record.values["device"] = device
-    rows = {f"-{name}": row for name, row in figures[options.each].items()} if options.each else {"": figures}
+    rows = (
+        {f"-{name}": row for name, row in figures[options.each].items()}
+        if options.each
+        else {"": figures}
+    )
     for ending, row in rows.items():
         folder = options.folder.with_name(options.folder.name + ending)
         keep_metrics(folder, options.kind, row, record, data=options.data)

@@ -1,11 +1,12 @@
-"""Writes docs/results.md from the recorded runs: docs/runs/NAME/metrics.json, test-looks.jsonl and log.jsonl.
+"""Writes docs/results.md from the recorded runs: docs/runs/NAME/metrics.json, test-looks.jsonl and
+log.jsonl.
 
 python docs/results.py             write the page and the training curves
 python docs/results.py --check     write nothing; fail if a file is out of date
 
-`regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark. Published figures
-are in docs/published.toml, the overview is in docs/headlines.py, the tables are in docs/tables.py (made of the parts
-in docs/columns.py) and docs/densecap_table.py.
+`regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark.
+Published figures are in docs/published.toml, the overview is in docs/headlines.py, the tables are
+in docs/tables.py (made of the parts in docs/columns.py) and docs/densecap_table.py.
 """
 
 from __future__ import annotations
@@ -49,8 +50,12 @@ the metrics, what to watch for when comparing them, and how a run is recorded.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if a file is out of date"
+    )
     update(DOCS, parser.parse_args().check)
 
 
@@ -71,7 +76,8 @@ def pages(docs: Path) -> dict[Path, str]:
     return found
 
 
-# -- reading -------------------------------------------------------------------------------------------------
+# -- reading
+# -------------------------------------------------------------------------------------------------
 
 
 def read_runs(folder: Path) -> list[Run]:
@@ -101,7 +107,11 @@ def _steps(run: Run, log: Path) -> int | None:
     """Steps of training: from the recipe, or the last step in the log."""
     for recipe in recipes(run):
         return int(recipe["as_used"]["run"]["steps"])
-    return int(json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["step"]) if log.is_file() else None
+    return (
+        int(json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["step"])
+        if log.is_file()
+        else None
+    )
 
 
 def recipes(run: Run) -> Iterator[dict[str, Any]]:
@@ -112,13 +122,16 @@ def recipes(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _check(run: Run, path: Path) -> None:
-    """Rejects a run that does not say how it was recorded, or whose recipe does not match its SHA-256."""
+    """Rejects a run that does not say how it was recorded, or whose recipe does not match its
+    SHA-256."""
     if "record" in run:
         for recipe in recipes(run):
             if "as_used" not in recipe:
                 raise SystemExit(f"{path}: the record lacks the recipe as used")
             if recipe_fingerprint(recipe["as_used"]) != recipe["sha256"]:
-                raise SystemExit(f"{path}: the recipe in the record was changed afterwards (its SHA-256 differs)")
+                raise SystemExit(
+                    f"{path}: the recipe in the record was changed afterwards (its SHA-256 differs)"
+                )
         return
     if run.get("recorded") != BY_HAND:
         raise SystemExit(f"{path}: neither a record nor marked as recorded {BY_HAND}")
@@ -128,8 +141,8 @@ def _check(run: Run, path: Path) -> None:
 
 
 def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
-    """Where the recipe as used differs from the file that it names; None if that file is not (or no longer) in
-    recipes/."""
+    """Where the recipe as used differs from the file that it names; None if that file is not (or no
+    longer) in recipes/."""
     file = DOCS.parent / recipe["file"]
     if file.parent.name != "recipes" or not file.is_file():
         return None
@@ -137,10 +150,15 @@ def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
 
     now, then = flatten(to_dict(load_recipe(file))), flatten(recipe["as_used"])
     # Keys that were added later are not compared.
-    return [f"{key} = {value} (now {now.get(key, 'gone')})" for key, value in then.items() if now.get(key) != value]
+    return [
+        f"{key} = {value} (now {now.get(key, 'gone')})"
+        for key, value in then.items()
+        if now.get(key) != value
+    ]
 
 
-# -- the page ------------------------------------------------------------------------------------------------
+# -- the page
+# ------------------------------------------------------------------------------------------------
 
 
 def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
@@ -170,9 +188,19 @@ def _table1(runs: Sequence[Run], published: Sequence[Run]) -> str:
 
 def _more_sections(runs: Sequence[Run]) -> Iterator[Section]:
     """Sections for kinds of runs that `SECTIONS` does not have: all their numbers, unconverted."""
-    left = [run for run in runs if not (densecap_table.is_cell(run) or any(one.takes(run) for one in SECTIONS))]
+    left = [
+        run
+        for run in runs
+        if not (densecap_table.is_cell(run) or any(one.takes(run) for one in SECTIONS))
+    ]
     for kind in sorted({run["kind"] for run in left}):
-        numbers = [key for run in left if run["kind"] == kind for key, value in run.items() if _is_number(value)]
+        numbers = [
+            key
+            for run in left
+            if run["kind"] == kind
+            for key, value in run.items()
+            if _is_number(value)
+        ]
         keys = [key for key in dict.fromkeys(numbers) if key not in ("seconds", "steps", "curves")]
         columns = tuple(Column(key.replace("_", " "), (key,), 1, None) for key in keys)
         yield Section(kind, "Others", kind.capitalize(), "", columns, hides_dev=False)
@@ -182,7 +210,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def glance(headlines: Sequence[Headline], runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
+def glance(
+    headlines: Sequence[Headline], runs: Sequence[Run], published: dict[str, list[Run]]
+) -> str:
     """The overview table."""
     by_name = {run["name"]: run for run in runs}
     rows = []
@@ -190,7 +220,14 @@ def glance(headlines: Sequence[Headline], runs: Sequence[Run], published: dict[s
         run = by_name.get(one.run)
         if run is not None:
             theirs = _published_figure(one, published)
-            rows.append([f"**{one.what}**", f"**{one.column.cell(run)}**{one.unit}", theirs, one.explain(run)])
+            rows.append(
+                [
+                    f"**{one.what}**",
+                    f"**{one.column.cell(run)}**{one.unit}",
+                    theirs,
+                    one.explain(run),
+                ]
+            )
     table = markdown_table(["", "ours", "published", "what it means"], rows, text_columns=(0, 3))
     return f"## At a glance\n\n{table}\n\n{OTHER_PHOTOS}" if rows else ""
 
@@ -205,11 +242,16 @@ def _published_figure(one: Headline, published: dict[str, list[Run]]) -> str:
 
 
 def section_text(section: Section, own: Sequence[Run], published: dict[str, list[Run]]) -> str:
-    """A heading, a table of runs and published rows on the same photos, then runs on dev, then other published rows."""
+    """A heading, a table of runs and published rows on the same photos, then runs on dev, then
+    other published rows."""
     if not own:
         return ""
     rows = published.get(section.published or "", [])
-    same = [row for row in rows if any(_plain(row.get("data", "Visual Genome")) in _plain(run["data"]) for run in own)]
+    same = [
+        row
+        for row in rows
+        if any(_plain(row.get("data", "Visual Genome")) in _plain(run["data"]) for run in own)
+    ]
     others = [row for row in rows if row not in same]
     dev = [run for run in own if ", dev" in run["data"] and section.hides_dev]
     shown = [run for run in own if run not in dev]
@@ -221,7 +263,9 @@ def section_text(section: Section, own: Sequence[Run], published: dict[str, list
         cells = [[_name(row), *(column.printed(row) for column in columns)] for row in others]
         where = " and ".join(dict.fromkeys(row.get("data", "Visual Genome") for row in others))
         table = markdown_table(["system", *(column.heading for column in columns)], cells)
-        parts.append(f"Published on {where}: other photos, not comparable with the rows above.\n\n{table}")
+        parts.append(
+            f"Published on {where}: other photos, not comparable with the rows above.\n\n{table}"
+        )
     return "\n\n".join(part for part in parts if part)
 
 
@@ -230,7 +274,12 @@ def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) 
     if not own:
         return ""
     tested = any(_is_test(run) for run in own)
-    headings = ["run", "data", *["steps"] * section.steps, *(column.heading for column in section.columns)]
+    headings = [
+        "run",
+        "data",
+        *["steps"] * section.steps,
+        *(column.heading for column in section.columns),
+    ]
     headings += ["evaluations on test"] * tested + ["recorded"]
     notes = list(dict.fromkeys(run["note"] for run in own if run.get("note")))
     rows = []
@@ -239,14 +288,30 @@ def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) 
         cells = [f"**{run['name']}**{mark}", _data(run)]
         cells += [f"{run['steps']:,}" if run["steps"] else "–"] * section.steps
         rows.append(
-            [*cells, *(column.cell(run) for column in section.columns), *[_looks(run)] * tested, _recorded(run)]
+            [
+                *cells,
+                *(column.cell(run) for column in section.columns),
+                *[_looks(run)] * tested,
+                _recorded(run),
+            ]
         )
     if section.references:
         rows += _reference_rows(own, len(headings))
     for row in published:
         figures = [column.printed(row) for column in section.columns]
-        rows.append([_name(row), row["data"], *["–"] * section.steps, *figures, *["–"] * tested, "published"])
-    remarks = "".join(f"\n{number}. {_sentence(note)}" for number, note in enumerate(notes, start=1))
+        rows.append(
+            [
+                _name(row),
+                row["data"],
+                *["–"] * section.steps,
+                *figures,
+                *["–"] * tested,
+                "published",
+            ]
+        )
+    remarks = "".join(
+        f"\n{number}. {_sentence(note)}" for number, note in enumerate(notes, start=1)
+    )
     return markdown_table(headings, rows) + (f"\n{remarks}" if remarks else "")
 
 
@@ -261,14 +326,18 @@ def _reference_rows(own: Sequence[Run], width: int) -> list[list[str]]:
     return list(rows.values())
 
 
-# -- one run -------------------------------------------------------------------------------------------------
+# -- one run
+# -------------------------------------------------------------------------------------------------
 
 
 def about_run(run: Run) -> str:
     """The details of a run, folded away."""
     facts = _record_facts(run) if "record" in run else _hand_facts(run)
     lines = [f"- {name}: {value}" for name, value in facts if value not in (None, "", [])]
-    looks = [f"{look['date'][:10]} at {look.get('commit') or 'an unknown commit'}" for look in run["looks"]]
+    looks = [
+        f"{look['date'][:10]} at {look.get('commit') or 'an unknown commit'}"
+        for look in run["looks"]
+    ]
     if looks:
         lines.append(f"- evaluations on test: {'; '.join(looks)}")
     if run["curves"]:
@@ -277,7 +346,10 @@ def about_run(run: Run) -> str:
 
 
 def _hand_facts(run: Run) -> list[tuple[str, Any]]:
-    about = [(key, run.get(key)) for key in ("recipe", "commit", "device", "seconds", "settings", "notes")]
+    about = [
+        (key, run.get(key))
+        for key in ("recipe", "commit", "device", "seconds", "settings", "notes")
+    ]
     return [("recorded", "by hand"), *about]
 
 
@@ -286,9 +358,20 @@ def _record_facts(run: Run) -> list[tuple[str, Any]]:
     for record in reversed(list(chain(run["record"]))):
         program = record["program"]
         changed = "" if program.get("clean", True) else " with uncommitted changes"
-        commit = f"{program['commit']}{changed}" if program.get("commit") else f"version {program['version']}"
-        facts.append((record["verb"], f"`{record['command']}` ({commit}, {record['device']}, {record['seconds']} s)"))
-        facts += [("data", f"{data_text(data)}, SHA-256 {data['sha256'][:12]}") for data in record["data"]]
+        commit = (
+            f"{program['commit']}{changed}"
+            if program.get("commit")
+            else f"version {program['version']}"
+        )
+        facts.append(
+            (
+                record["verb"],
+                f"`{record['command']}` ({commit}, {record['device']}, {record['seconds']} s)",
+            )
+        )
+        facts += [
+            ("data", f"{data_text(data)}, SHA-256 {data['sha256'][:12]}") for data in record["data"]
+        ]
         for one in record["inputs"]:
             named = f" ({one['name']})" if "name" in one else ""
             facts.append((one["role"], f"{one['path']}{named}, SHA-256 {one['sha256'][:12]}"))
@@ -303,7 +386,9 @@ def _recipe_text(recipe: dict[str, Any]) -> str:
         return f"{recipe['file']} (not in recipes/; the record has the full text)"
     if not differences:
         return str(recipe["file"])
-    named = "; ".join(differences[:MOST_DIFFERENCES]) + ("; …" if len(differences) > MOST_DIFFERENCES else "")
+    named = "; ".join(differences[:MOST_DIFFERENCES]) + (
+        "; …" if len(differences) > MOST_DIFFERENCES else ""
+    )
     return f"{recipe['file']}, but {named}"
 
 
@@ -322,7 +407,8 @@ def _recorded(run: Run) -> str:
     return BY_HAND if "record" not in run else "by the program"
 
 
-# -- Markdown ------------------------------------------------------------------------------------------------
+# -- Markdown
+# ------------------------------------------------------------------------------------------------
 
 
 def _plain(data: object) -> str:
@@ -346,7 +432,9 @@ def _folded(summary: str, text: str) -> str:
     return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
-def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Collection[int] = (0,)) -> str:
+def markdown_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Collection[int] = (0,)
+) -> str:
     """A Markdown table; columns of figures are aligned to the right."""
     rules = ["---" if place in text_columns else "---:" for place in range(len(headings))]
     lines = [headings, rules, *rows]

@@ -1,5 +1,5 @@
-"""Takes the pictures of the HTML page in docs/page and of the page of `serve` in docs/serve, in Chromium:
-python docs/screenshots.py [page|serve]
+"""Takes the pictures of the HTML page in docs/page and of the page of `serve` in docs/serve, in
+Chromium: python docs/screenshots.py [page|serve]
 
 Only photos without any conditions (CC0 or public domain) are shown.
 """
@@ -30,7 +30,10 @@ from served import drop, serving  # noqa: E402
 PHONE = {"width": 390, "height": 844, "touch": True}
 LAPTOP = {"width": 1366, "height": 768}
 WIDE = {"width": 2560, "height": 1300}
-ALIGNED = ("docs/gallery/photos/camera.jpg", "a man in a black coat looks through a camera on a tripod")
+ALIGNED = (
+    "docs/gallery/photos/camera.jpg",
+    "a man in a black coat looks through a camera on a tripod",
+)
 PAINTED = """(async () => {
   await Promise.all([...document.images].filter((one) => one.checkVisibility()).map((one) => one.decode()));
   await Promise.all(document.getAnimations().map((one) => one.finished));
@@ -59,7 +62,9 @@ def free_photos() -> list[str]:
 
 
 def taking(browser: Browser, base: str, out: str) -> Take:
-    def take(name: str, address: str, window: dict[str, Any], then: Callable[[], object] = lambda: None) -> None:
+    def take(
+        name: str, address: str, window: dict[str, Any], then: Callable[[], object] = lambda: None
+    ) -> None:
         browser.open(f"{base}/{address}", **window)
         then()
         browser.ask(PAINTED)

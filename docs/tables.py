@@ -238,7 +238,10 @@ SECTIONS = (
             Column("sum of recalls", ("recall_sum",), 1, 1),
             *(
                 Column(f"{arrow} R@{cut}", (f"{key}_r{cut}",), 1, 1)
-                for key, arrow in (("image_to_text", "image → sentence"), ("text_to_image", "sentence → image"))
+                for key, arrow in (
+                    ("image_to_text", "image → sentence"),
+                    ("text_to_image", "sentence → image"),
+                )
                 for cut in (1, 5, 10)
             ),
         ),
@@ -271,7 +274,10 @@ SECTIONS = (
         "boxes of the FCLN than after training: its RNN takes longer here than that of a trained FCLN.",
         (
             *milliseconds(
-                proposals_ms="proposals", cnn_recognition_ms="CNN + recognition", rnn_ms="RNN", total_ms="total"
+                proposals_ms="proposals",
+                cnn_recognition_ms="CNN + recognition",
+                rnn_ms="RNN",
+                total_ms="total",
             ),
             Column("relative to the FCLN", ("times_fcln",), 1, 1),
         ),
@@ -289,7 +295,11 @@ SECTIONS = (
         SPEED,
         "Aligning a sentence on two CPU cores",
         "`benchmarks/align.py`, milliseconds per photo and sentence.",
-        milliseconds(caption_ms="caption", align_ms="align", align_long_ms="align, sentence of several windows"),
+        milliseconds(
+            caption_ms="caption",
+            align_ms="align",
+            align_long_ms="align, sentence of several windows",
+        ),
     ),
     Section(
         "large-photos",
@@ -301,13 +311,20 @@ SECTIONS = (
         "changed”: the same share after changing one value of one pixel by one, which shows how stable the boxes of "
         "an 8-bit model are.",
         (
-            *milliseconds(small_ms="640×480", large_ms="12 megapixels", progressive_ms="progressive"),
+            *milliseconds(
+                small_ms="640×480", large_ms="12 megapixels", progressive_ms="progressive"
+            ),
             Column("12 MP / small", ("large_over_small",), 1, 2),
             Column("boxes within 1 %", ("reduced_boxes_within_1_percent",), digits=0),
             Column("one value changed", ("one_value_changed_boxes_within_1_percent",), digits=0),
             *(
                 Column(f"MB, {heading}", (f"memory_50_megapixels_{name}_j2_mb",), 1, 0)
-                for name, heading in (("jpg", "JPEG"), ("png", "PNG"), ("webp", "WebP"), ("mixed", "mixed"))
+                for name, heading in (
+                    ("jpg", "JPEG"),
+                    ("png", "PNG"),
+                    ("webp", "WebP"),
+                    ("mixed", "mixed"),
+                )
             ),
         ),
     ),

@@ -12,7 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -71,7 +73,14 @@ class Browser:
         message: dict[str, Any] = json.loads(one)
         return message
 
-    def open(self, address: str, width: int = 1366, height: int = 768, touch: bool = False, dark: bool = False) -> None:
+    def open(
+        self,
+        address: str,
+        width: int = 1366,
+        height: int = 768,
+        touch: bool = False,
+        dark: bool = False,
+    ) -> None:
         """A new tab of this size in place of the one before, once the page in it is complete."""
         self._session, before = {}, self._tab
         self._tab = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -81,20 +90,31 @@ class Browser:
             self.call(f"{domain}.enable")
         scale = 2 if touch else 1
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=touch
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=touch,
         )
         self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
         scheme = "dark" if dark else "light"
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
         self.call("Page.navigate", url=address)
         self.wait_for("location.protocol !== 'about:' && document.readyState === 'complete'")
-        if before:  # only now: of a page that is closed and opened again at once, Chromium may forget what it stored
+        # only now: of a page that is closed and opened again at once, Chromium may forget what it
+        # stored
+        if before:
             session, self._session = self._session, {}
             self.call("Target.closeTarget", targetId=before)
             self._session = session
 
     def ask(self, expression: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -119,7 +139,9 @@ class Browser:
     def click(self, selector: str, x: float = 0.5, y: float = 0.5) -> None:
         left, top = self._place(selector, x, y)
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=left, y=top, button="left", clickCount=1)
+            self.call(
+                "Input.dispatchMouseEvent", type=kind, x=left, y=top, button="left", clickCount=1
+            )
 
     def tap(self, selector: str) -> None:
         self.swipe(selector, 0.5, 0.5)

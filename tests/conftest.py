@@ -19,7 +19,8 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo
 from regiontalk.results import AltText, ImageRegions, Region
 
-# Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by more threads.
+# Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by
+# more threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # How long an example takes says more about the machine than about the program.
@@ -71,7 +72,8 @@ def examples() -> Path:
 
 @pytest.fixture(scope="session")
 def untrained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with drawn scenes (`data`) and the run of a tiny net that has learned nothing (`run`)."""
+    """A folder with drawn scenes (`data`) and the run of a tiny net that has learned nothing
+    (`run`)."""
     import torch
 
     from regiontalk.lab.data.drawn import write_scenes
@@ -85,7 +87,9 @@ def untrained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("untrained")
     write_scenes(folder / "data", train=6, dev=4)
-    recipe = load_recipe(Path(__file__).parents[1] / "recipes" / "tiny.toml", (f"data.0.path={folder / 'data'}",))
+    recipe = load_recipe(
+        Path(__file__).parents[1] / "recipes" / "tiny.toml", (f"data.0.path={folder / 'data'}",)
+    )
     Engine(FCLNTask.begin(recipe), folder / "run", torch.device("cpu"), Nobody()).save()
     return folder
 
@@ -100,7 +104,8 @@ def desk_with_run(untrained_run: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture(scope="session")
 def shaken_checkpoint(untrained_run: Path) -> Path:
-    """The checkpoint of `untrained_run` with weights at random, so that boxes, scores and words differ."""
+    """The checkpoint of `untrained_run` with weights at random, so that boxes, scores and words
+    differ."""
     import torch
 
     from regiontalk.lab.training.checkpoints import latest_checkpoint, load_fcln, save_checkpoint
@@ -112,8 +117,13 @@ def shaken_checkpoint(untrained_run: Path) -> Path:
     generator = torch.Generator().manual_seed(3)
     for name, weight in net.state_dict().items():
         if not name.startswith("backbone."):
-            weight.add_(torch.randn(weight.shape, generator=generator) * (0.02 if "transform" in name else 0.2))
-    state = {key: value for key, value in trained.state.items() if key not in ("format", "step", "best")}
+            weight.add_(
+                torch.randn(weight.shape, generator=generator)
+                * (0.02 if "transform" in name else 0.2)
+            )
+    state = {
+        key: value for key, value in trained.state.items() if key not in ("format", "step", "best")
+    }
     return save_checkpoint(untrained_run / "shaken", 7, {"model": net.state_dict()}, state)
 
 
@@ -129,7 +139,8 @@ def tiny_model(shaken_checkpoint: Path) -> Path:
 
 @dataclass(frozen=True)
 class StandIn:
-    """Opens a photo as the model does, then finds the same in each: the left half, and a third of it."""
+    """Opens a photo as the model does, then finds the same in each: the left half, and a third of
+    it."""
 
     limits: Limits = field(default_factory=Limits)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -143,16 +154,31 @@ class StandIn:
         self.asked.append({"photo": photo, **options})
         boxes = options.get("boxes", [(0, 0, width / 2, height), (0, 0, width / 3, height / 3)])
         found = [
-            Region((float(x0), float(y0), float(x1), float(y1)), 0.9 - 0.25 * number, f"thing {number}", -1.5)
+            Region(
+                (float(x0), float(y0), float(x1), float(y1)),
+                0.9 - 0.25 * number,
+                f"thing {number}",
+                -1.5,
+            )
             for number, (x0, y0, x1, y1) in enumerate(boxes)
         ]
         path = photo if isinstance(photo, str) else ""
-        return ImageRegions(path, width, height, "stand-in", tuple(found[: options.get("top")]), photo=opened)
+        return ImageRegions(
+            path, width, height, "stand-in", tuple(found[: options.get("top")]), photo=opened
+        )
 
     def alt_text(self, photo: str, **options: Any) -> AltText:
         found = self(photo, **options)
         said = " and ".join(region.caption for region in found.regions)
-        return AltText(found.path, found.width, found.height, found.model, said, found.regions, photo=found.photo)
+        return AltText(
+            found.path,
+            found.width,
+            found.height,
+            found.model,
+            said,
+            found.regions,
+            photo=found.photo,
+        )
 
 
 @pytest.fixture
@@ -166,17 +192,33 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
 RECIPES = Path(__file__).parents[1] / "recipes"
 # What makes recipes/tiny.toml a matter of milliseconds a step, and of a few steps.
 QUICK = (
-    *("run.steps=6", "run.batch=2", "run.log_every=1", "run.checkpoint_every=2", "run.evaluate_every=100"),
+    *(
+        "run.steps=6",
+        "run.batch=2",
+        "run.log_every=1",
+        "run.checkpoint_every=2",
+        "run.evaluate_every=100",
+    ),
     *("run.evaluate_photos=2", "run.pictures=0", "net.input_size=64", "net.channels=8"),
-    *("net.localization.anchors=[[16,16],[28,28]]", "net.localization.filters=8", "net.recognition.cells=3"),
-    *("net.recognition.hidden=16", "net.recognition.code=16", "net.language.embedding=8", "net.language.hidden=8"),
+    *(
+        "net.localization.anchors=[[16,16],[28,28]]",
+        "net.localization.filters=8",
+        "net.recognition.cells=3",
+    ),
+    *(
+        "net.recognition.hidden=16",
+        "net.recognition.code=16",
+        "net.language.embedding=8",
+        "net.language.hidden=8",
+    ),
     *("sampler.regions=16", "prediction.proposals=10"),
 )
 
 
 @pytest.fixture(scope="session")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight drawn scenes to train on and four to look at, of different shapes; not to be changed."""
+    """Eight drawn scenes to train on and four to look at, of different shapes; not to be
+    changed."""
     from regiontalk.lab.data.drawn import write_scenes
 
     folder = tmp_path_factory.mktemp("scenes") / "drawn"
@@ -202,9 +244,12 @@ def quick_recipe(quick_changes: tuple[str, ...]) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path, tiny_model: Path) -> Path:
-    """A folder with the codes (`codes.npz`, `truths.npz`) that `tiny_model` gives of the scenes of `untrained_run`,
-    and the `run` of a small multimodal RNN that has learned a little from them; not to be changed."""
+def sentences_run(
+    tmp_path_factory: pytest.TempPathFactory, untrained_run: Path, tiny_model: Path
+) -> Path:
+    """A folder with the codes (`codes.npz`, `truths.npz`) that `tiny_model` gives of the scenes of
+    `untrained_run`, and the `run` of a small multimodal RNN that has learned a little from them;
+    not to be changed."""
     import torch
 
     from regiontalk.lab.codes.build import Origin, compute_codes
@@ -230,7 +275,9 @@ def sentences_run(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path,
         "vocabulary = { smallest_count = 1 }\n"
         'optimizer = { kind = "adamw", rate = 1e-2 }\n'
     )
-    Engine(SentencesTask.begin(load_recipe(recipe)), folder / "run", torch.device("cpu"), Nobody()).train()
+    Engine(
+        SentencesTask.begin(load_recipe(recipe)), folder / "run", torch.device("cpu"), Nobody()
+    ).train()
     return folder
 
 
@@ -246,7 +293,9 @@ def speaking_model(sentences_run: Path, tiny_model: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def alignment_recipe(tmp_path_factory: pytest.TempPathFactory, untrained_run: Path, sentences_run: Path) -> Path:
+def alignment_recipe(
+    tmp_path_factory: pytest.TempPathFactory, untrained_run: Path, sentences_run: Path
+) -> Path:
     """A recipe of a small alignment net on the scenes and codes of `sentences_run`."""
     path = tmp_path_factory.mktemp("alignment") / "align.toml"
     path.write_text(

@@ -38,8 +38,19 @@ class Answer(NamedTuple):
 
 class RunningServer:
     def __init__(self, *arguments: str | Path) -> None:
-        command = [sys.executable, "-m", "regiontalk", "serve", *map(str, arguments), "--port", "0", "--no-open"]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            "-m",
+            "regiontalk",
+            "serve",
+            *map(str, arguments),
+            "--port",
+            "0",
+            "--no-open",
+        ]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         assert self.process.stderr is not None
         self.said = ""
         while not (address := re.search(r"http://127\.0\.0\.1:(\d+)/", self.said)):
@@ -53,7 +64,9 @@ class RunningServer:
     def connect(self, seconds: float = 60) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
 
-    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         connection = self.connect()
         try:
             connection.request(method, path, body, dict(headers or {}))
@@ -66,11 +79,15 @@ class RunningServer:
     def get(self, path: str, **headers: str) -> Answer:
         return self.ask("GET", path, headers=headers)
 
-    def post(self, path: str, photo: bytes | None = None, name: str = "photo.jpg", **fields: str) -> Answer:
+    def post(
+        self, path: str, photo: bytes | None = None, name: str = "photo.jpg", **fields: str
+    ) -> Answer:
         return self.ask("POST", path, multipart(photo, name, **fields), {"Content-Type": FORM})
 
     def put(self, path: str, value: Any, **headers: str) -> Answer:
-        return self.ask("PUT", path, json.dumps(value).encode(), {"Content-Type": "application/json", **headers})
+        return self.ask(
+            "PUT", path, json.dumps(value).encode(), {"Content-Type": "application/json", **headers}
+        )
 
     def wait_for_index(self) -> Any:
         """The health once the folder was looked at."""

@@ -16,7 +16,8 @@ import pytest
 
 
 class Server:
-    """Started at once; `kill` and `start` it at will. Its folder is not pytest's: as root, it runs as another user."""
+    """Started at once; `kill` and `start` it at will. Its folder is not pytest's: as root, it runs
+    as another user."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="regiontalk-postgres-"))
@@ -25,7 +26,9 @@ class Server:
     def start(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # where it keeps its own notes
-            pgserver: Any = pytest.importorskip("pgserver", reason="no PostgreSQL: pip install pgserver")
+            pgserver: Any = pytest.importorskip(
+                "pgserver", reason="no PostgreSQL: pip install pgserver"
+            )
             while True:
                 with suppress(subprocess.TimeoutExpired):  # it only waits ten seconds
                     self._server = pgserver.PostgresServer(self.folder, cleanup_mode="stop")
@@ -41,7 +44,9 @@ class Server:
                 os.kill(one, signal.SIGKILL)
         *_, port, socket = (self.folder / "postmaster.pid").read_text().splitlines()[:5]
         (self.folder / "postmaster.pid").unlink()
-        Path(socket, f".s.PGSQL.{port}.lock").unlink()  # the process that it names may stay on as a zombie
+        Path(
+            socket, f".s.PGSQL.{port}.lock"
+        ).unlink()  # the process that it names may stay on as a zombie
 
     def stop(self) -> None:
         self._server._cleanup()

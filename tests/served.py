@@ -17,7 +17,18 @@ from chromium import Browser
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
     """The address of a server; its index is complete."""
-    command = [sys.executable, "-m", "regiontalk", "serve", *arguments, "--port", "0", "--no-open", "-j", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "regiontalk",
+        "serve",
+        *arguments,
+        "--port",
+        "0",
+        "--no-open",
+        "-j",
+        "1",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None

@@ -1,4 +1,5 @@
-"""What tests of the page of `regiontalk serve` share: a real Chromium, the real server, the package's own model."""
+"""What tests of the page of `regiontalk serve` share: a real Chromium, the real server, the
+package's own model."""
 
 from __future__ import annotations
 
@@ -24,12 +25,18 @@ Browse = Callable[..., Browser]
 MARKS = [
     pytest.mark.timeout(120),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium"),
-    pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="the extra serve is not installed"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("uvicorn") is None, reason="the extra serve is not installed"
+    ),
 ]
 
 
 def complaints(browser: Browser) -> list[dict[str, Any]]:
-    return [event for event in browser.events if event["method"] in ("Log.entryAdded", "Runtime.exceptionThrown")]
+    return [
+        event
+        for event in browser.events
+        if event["method"] in ("Log.entryAdded", "Runtime.exceptionThrown")
+    ]
 
 
 CARDS = "[...document.querySelectorAll('#cards small')].map(s => s.firstChild.textContent)"
@@ -43,7 +50,9 @@ STATUS = "document.getElementById('status').textContent"
 
 def open_photo(browser: Browser, name: str) -> None:
     browser.wait_for(f"({CARDS}).includes({name!r})")
-    browser.ask(f"[...document.querySelectorAll('#cards a')].find(a => a.innerText.includes({name!r})).click()")
+    browser.ask(
+        f"[...document.querySelectorAll('#cards a')].find(a => a.innerText.includes({name!r})).click()"
+    )
     browser.wait_for(f"{NAME} === {name!r} && ({CAPTIONS}).length > 0")
 
 
@@ -63,7 +72,9 @@ def open_again(browser: Browser, condition: str) -> None:
 
 def drag(browser: Browser, start: tuple[float, float], end: tuple[float, float]) -> None:
     """On the photo, between two shares of its width and height."""
-    left, top, width, height = browser.ask("(r => [r.x, r.y, r.width, r.height])(stage.getBoundingClientRect())")
+    left, top, width, height = browser.ask(
+        "(r => [r.x, r.y, r.width, r.height])(stage.getBoundingClientRect())"
+    )
     middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
     for kind, (x, y) in (
         ("mousePressed", start),
@@ -72,4 +83,6 @@ def drag(browser: Browser, start: tuple[float, float], end: tuple[float, float])
         ("mouseReleased", end),
     ):
         place = {"x": left + x * width, "y": top + y * height}
-        browser.call("Input.dispatchMouseEvent", type=kind, **place, button="left", buttons=1, clickCount=1)
+        browser.call(
+            "Input.dispatchMouseEvent", type=kind, **place, button="left", buttons=1, clickCount=1
+        )

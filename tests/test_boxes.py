@@ -15,13 +15,19 @@ coordinates = st.floats(-500, 500, width=32)
 
 def arrays_of_boxes(most: int = 12) -> st.SearchStrategy[np.ndarray]:
     """Boxes (N, 4) as left, top, right, bottom, none turned inside out; some without area."""
-    corners = hnp.arrays(np.float64, st.tuples(st.integers(0, most), st.just(2), st.just(2)), elements=coordinates)
+    corners = hnp.arrays(
+        np.float64, st.tuples(st.integers(0, most), st.just(2), st.just(2)), elements=coordinates
+    )
     return corners.map(lambda pairs: np.sort(pairs, axis=1).reshape(-1, 4))
 
 
 def whole_boxes(most: int = 25) -> st.SearchStrategy[np.ndarray]:
     """Boxes on a small grid, so that many overlap and many overlaps are equal."""
-    corners = hnp.arrays(np.int64, st.tuples(st.integers(0, most), st.just(2), st.just(2)), elements=st.integers(0, 8))
+    corners = hnp.arrays(
+        np.int64,
+        st.tuples(st.integers(0, most), st.just(2), st.just(2)),
+        elements=st.integers(0, 8),
+    )
     return corners.map(lambda pairs: np.sort(pairs, axis=1).reshape(-1, 4).astype(float))
 
 
@@ -33,7 +39,9 @@ def plain_iou(a: np.ndarray, b: np.ndarray) -> float:
     return overlap / union if union > 0 else 0.0
 
 
-def plain_nms(boxes_xyxy: np.ndarray, scores: np.ndarray, threshold: float, limit: int | None) -> list[int]:
+def plain_nms(
+    boxes_xyxy: np.ndarray, scores: np.ndarray, threshold: float, limit: int | None
+) -> list[int]:
     kept: list[int] = []
     for number in sorted(range(len(scores)), key=lambda n: (-scores[n], n)):
         if all(plain_iou(boxes_xyxy[number], boxes_xyxy[other]) <= threshold for other in kept):
@@ -43,7 +51,9 @@ def plain_nms(boxes_xyxy: np.ndarray, scores: np.ndarray, threshold: float, limi
 
 @given(arrays_of_boxes())
 def test_conversions_go_there_and_back(boxes_xyxy: np.ndarray) -> None:
-    np.testing.assert_allclose(boxes.cxcywh_to_xyxy(boxes.xyxy_to_cxcywh(boxes_xyxy)), boxes_xyxy, atol=1e-9)
+    np.testing.assert_allclose(
+        boxes.cxcywh_to_xyxy(boxes.xyxy_to_cxcywh(boxes_xyxy)), boxes_xyxy, atol=1e-9
+    )
 
 
 def test_conversions_by_hand() -> None:
@@ -73,7 +83,9 @@ def test_iou_is_symmetric_and_between_zero_and_one(a: np.ndarray, b: np.ndarray)
 
 @given(arrays_of_boxes(6), arrays_of_boxes(6))
 def test_iou_equals_the_plain_formula(a: np.ndarray, b: np.ndarray) -> None:
-    expected = np.array([[plain_iou(first, second) for second in b] for first in a]).reshape(len(a), len(b))
+    expected = np.array([[plain_iou(first, second) for second in b] for first in a]).reshape(
+        len(a), len(b)
+    )
     np.testing.assert_allclose(boxes.iou(a, b), expected, atol=1e-12)
 
 
@@ -85,20 +97,26 @@ def test_a_box_is_all_of_itself(boxes_xyxy: np.ndarray) -> None:
 
 def test_iou_by_hand() -> None:
     assert boxes.iou([[0, 0, 10, 10]], [[5, 0, 15, 10]])[0, 0] == pytest.approx(50 / 150)
-    assert boxes.iou([[0, 0, 9, 9]], [[5, 0, 14, 9]], plus_one=True)[0, 0] == pytest.approx(50 / 150)
+    assert boxes.iou([[0, 0, 9, 9]], [[5, 0, 14, 9]], plus_one=True)[0, 0] == pytest.approx(
+        50 / 150
+    )
     assert boxes.iou([[0, 0, 10, 10]], [[10, 0, 20, 10]])[0, 0] == 0  # touching is not overlapping
     assert boxes.iou([[5, 5, 1, 1]], [[0, 0, 10, 10]])[0, 0] == 0  # turned inside out
 
 
 def test_area_by_hand() -> None:
-    np.testing.assert_array_equal(boxes.area([[0, 0, 4, 5], [4, 5, 0, 0], [2, 2, 2, 9]]), [20, 0, 0])
+    np.testing.assert_array_equal(
+        boxes.area([[0, 0, 4, 5], [4, 5, 0, 0], [2, 2, 2, 9]]), [20, 0, 0]
+    )
     np.testing.assert_array_equal(boxes.area([[0, 0, 4, 5]], plus_one=True), [30])
 
 
 @given(whole_boxes(), st.data())
 def test_nms_equals_the_plain_one(boxes_xyxy: np.ndarray, data: st.DataObject) -> None:
     count = len(boxes_xyxy)
-    scores = np.array(data.draw(st.lists(st.integers(0, 5), min_size=count, max_size=count)), dtype=float)
+    scores = np.array(
+        data.draw(st.lists(st.integers(0, 5), min_size=count, max_size=count)), dtype=float
+    )
     threshold = data.draw(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]))
     limit = data.draw(st.none() | st.integers(0, 30))
     kept = boxes.nms(boxes_xyxy, scores, threshold, limit)
@@ -109,13 +127,19 @@ def test_nms_equals_the_plain_one(boxes_xyxy: np.ndarray, data: st.DataObject) -
 @pytest.mark.parametrize("limit", [None, 40])
 def test_nms_over_several_chunks_equals_the_plain_one(threshold: float, limit: int | None) -> None:
     dice = np.random.default_rng(5)
-    crowd = boxes.cxcywh_to_xyxy(np.concatenate([dice.random((900, 2)) * 200, 20 + dice.random((900, 2)) * 60], 1))
+    crowd = boxes.cxcywh_to_xyxy(
+        np.concatenate([dice.random((900, 2)) * 200, 20 + dice.random((900, 2)) * 60], 1)
+    )
     scores = dice.random(900).round(2)
-    assert boxes.nms(crowd, scores, threshold, limit).tolist() == plain_nms(crowd, scores, threshold, limit)
+    assert boxes.nms(crowd, scores, threshold, limit).tolist() == plain_nms(
+        crowd, scores, threshold, limit
+    )
 
 
 @given(arrays_of_boxes(30), st.floats(0, 1), st.randoms(use_true_random=False))
-def test_nms_keeps_boxes_apart_and_covers_the_rest(boxes_xyxy: np.ndarray, threshold: float, dice: object) -> None:
+def test_nms_keeps_boxes_apart_and_covers_the_rest(
+    boxes_xyxy: np.ndarray, threshold: float, dice: object
+) -> None:
     scores = np.array([dice.random() for _ in boxes_xyxy])  # type: ignore[attr-defined]
     kept = boxes.nms(boxes_xyxy, scores, threshold)
     assert (np.diff(scores[kept]) <= 0).all()
@@ -147,17 +171,23 @@ def test_clipped_boxes_lie_in_the_image(boxes_xyxy: np.ndarray, width: int, heig
     assert (clipped >= 0).all()
     assert (clipped[:, 0::2] <= width).all()
     assert (clipped[:, 1::2] <= height).all()
-    inside = (boxes_xyxy >= 0).all(axis=1) & (boxes_xyxy <= [width, height, width, height]).all(axis=1)
+    inside = (boxes_xyxy >= 0).all(axis=1) & (boxes_xyxy <= [width, height, width, height]).all(
+        axis=1
+    )
     np.testing.assert_array_equal(clipped[inside], boxes_xyxy[inside])
     np.testing.assert_array_equal(boxes.clip(clipped, width, height), clipped)
 
 
 @given(arrays_of_boxes(), st.floats(0.01, 100), st.floats(0.01, 100))
-def test_scaling_goes_there_and_back(boxes_xyxy: np.ndarray, factor_x: float, factor_y: float) -> None:
+def test_scaling_goes_there_and_back(
+    boxes_xyxy: np.ndarray, factor_x: float, factor_y: float
+) -> None:
     scaled = boxes.scale(boxes_xyxy, factor_x, factor_y)
     np.testing.assert_allclose(scaled[:, 0], boxes_xyxy[:, 0] * factor_x)
     np.testing.assert_allclose(scaled[:, 3], boxes_xyxy[:, 3] * factor_y)
-    np.testing.assert_allclose(boxes.scale(scaled, 1 / factor_x, 1 / factor_y), boxes_xyxy, atol=1e-9)
+    np.testing.assert_allclose(
+        boxes.scale(scaled, 1 / factor_x, 1 / factor_y), boxes_xyxy, atol=1e-9
+    )
 
 
 @given(arrays_of_boxes(), st.integers(1, 500))
@@ -173,7 +203,9 @@ def test_flip_by_hand() -> None:
 
 
 @given(whole_boxes(), st.sampled_from([0.25, 0.5, 0.75]), st.booleans())
-def test_merging_puts_every_box_in_one_group(boxes_xyxy: np.ndarray, threshold: float, plus_one: bool) -> None:
+def test_merging_puts_every_box_in_one_group(
+    boxes_xyxy: np.ndarray, threshold: float, plus_one: bool
+) -> None:
     groups = boxes.merge_groups(boxes_xyxy, threshold, plus_one)
     assert sorted(member for group in groups for member in group) == list(range(len(boxes_xyxy)))
     overlaps = boxes.iou(boxes_xyxy, boxes_xyxy, plus_one)
@@ -218,8 +250,13 @@ def test_impossible_boxes_are_refused(given_by_user: object) -> None:
 
 
 def test_boxes_within_0_and_1_are_fractions_of_the_photo() -> None:
-    assert given_boxes([[0.1, 0.25, 0.5, 0.5], [0, 0, 1, 1]], (100, 40)).tolist() == [[10, 10, 50, 20], [0, 0, 100, 40]]
+    assert given_boxes([[0.1, 0.25, 0.5, 0.5], [0, 0, 1, 1]], (100, 40)).tolist() == [
+        [10, 10, 50, 20],
+        [0, 0, 100, 40],
+    ]
     assert given_boxes([[-50, -50, 9000, 9000]], (100, 40)).tolist() == [[0, 0, 100, 40]]
     assert given_boxes([], (100, 40)).shape == (0, 4)
-    with pytest.raises(UsageError, match=r"box 0, .*: fractions of the photo among boxes in pixels"):
+    with pytest.raises(
+        UsageError, match=r"box 0, .*: fractions of the photo among boxes in pixels"
+    ):
         given_boxes([[0.1, 0.1, 0.5, 0.5], [10, 10, 40, 40]], (100, 40))

@@ -1,8 +1,9 @@
-"""The layers of the package: a module imports its own layer and those below it, imports inside functions included.
+"""The layers of the package: a module imports its own layer and those below it, imports inside
+functions included.
 
-A test of our own and not import-linter's contracts: those look for cycles between whole packages, and here two rooms of
-a layer may use each other's modules as long as no module imports itself in a circle (`lab.export` reads a checkpoint,
-and `lab.training` reads a model folder).
+A test of our own and not import-linter's contracts: those look for cycles between whole packages,
+and here two rooms of a layer may use each other's modules as long as no module imports itself in a
+circle (`lab.export` reads a checkpoint, and `lab.training` reads a model folder).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ SOURCE = Path(__file__).parents[1] / "src"
 TESTS = Path(__file__).parent
 PACKAGE = "regiontalk"
 
-# From the ground up. A module belongs to the longest name that it starts with; "" is the package's own `__init__`.
+# From the ground up. A module belongs to the longest name that it starts with; "" is the package's
+# own `__init__`.
 LAYERS = (
     ("errors", "boxes", "io", "language"),
     ("images", "results", "show"),  # a result draws itself
@@ -30,14 +32,15 @@ LAYERS = (
     ("serve",),
     ("cli", "__main__"),
 )
-# What loads a model needs what it loads: `load` the class that it returns, the torch runtime the nets that it runs.
+# What loads a model needs what it loads: `load` the class that it returns, the torch runtime the
+# nets that it runs.
 UPWARDS = {
     "models.loading": ("model",),
     "models.torch_runtime": ("lab.nets",),
     "models.torch_loading": ("lab.nets", "lab.training", "lab.export"),
 }
-# Rooms that need torch, and the verbs that may import them; all other verbs run without torch. `cli.options` is shared
-# by both: it imports torch once a run or CUDA is asked for.
+# Rooms that need torch, and the verbs that may import them; all other verbs run without torch.
+# `cli.options` is shared by both: it imports torch once a run or CUDA is asked for.
 TORCH = ("lab.nets", "lab.training", "lab.export", "models.torch_runtime", "models.torch_loading")
 WITH_TORCH = (
     *(*TORCH, "lab.baselines", "cli.train", "cli.export", "cli.predict", "cli.baseline"),
@@ -77,8 +80,8 @@ FILES = module_files()
 
 
 def imports(path: Path) -> set[str]:
-    """What a file imports, anywhere in it: our modules without the package's name, others' packages by theirs, nothing
-    of the standard library."""
+    """What a file imports, anywhere in it: our modules without the package's name, others' packages
+    by theirs, nothing of the standard library."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -86,7 +89,9 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: write imports out"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {_module(name) for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
+    return {
+        _module(name) for name in names if name.partition(".")[0] not in sys.stdlib_module_names
+    }
 
 
 def _module(name: str) -> str:
@@ -126,11 +131,18 @@ def test_imports_go_down() -> None:
 def test_every_room_is_in_a_layer() -> None:
     rooms = {module.split(".")[0] for module in FILES}
     assert rooms == {name.split(".")[0] for layer in LAYERS for name in layer}
-    assert all(name in FILES for name in (*(name for layer in LAYERS for name in layer), *UPWARDS, *WITH_TORCH))
+    assert all(
+        name in FILES
+        for name in (*(name for layer in LAYERS for name in layer), *UPWARDS, *WITH_TORCH)
+    )
 
 
 def test_people_with_photos_need_no_torch() -> None:
-    assert not {f"{module} -> {name}" for module, name in OURS if is_in(name, TORCH) and not is_in(module, WITH_TORCH)}
+    assert not {
+        f"{module} -> {name}"
+        for module, name in OURS
+        if is_in(name, TORCH) and not is_in(module, WITH_TORCH)
+    }
 
 
 def test_people_with_photos_need_no_lab(examples: Path, tmp_path: Path) -> None:
@@ -163,13 +175,18 @@ def test_every_library_has_its_rooms() -> None:
 
 
 def test_inference_is_numpy_without_files() -> None:
-    imported = {name for module, names in IMPORTS.items() if is_in(module, ("inference",)) for name in names}
+    imported = {
+        name for module, names in IMPORTS.items() if is_in(module, ("inference",)) for name in names
+    }
     assert imported - set(FILES) == {"numpy"}
     assert not imported & {"io.files", "images.photo"}
 
 
 def test_no_import_is_circular() -> None:
-    graph = {module: {name for name in names if name in FILES} - {module} for module, names in IMPORTS.items()}
+    graph = {
+        module: {name for name in names if name in FILES} - {module}
+        for module, names in IMPORTS.items()
+    }
     graphlib.TopologicalSorter(graph).prepare()
 
 
@@ -177,6 +194,10 @@ def test_the_tests_mirror_the_modules() -> None:
     """The test of `lab/data/records.py` is `tests/lab/data/test_records.py`."""
     for path in TESTS.rglob("test_*.py"):
         room = path.parent.relative_to(TESTS).parts
-        if (room and room[0] in ELSEWHERE) or path.stem in ABOUT_MORE or path.stem.endswith("_in_chromium"):
+        if (
+            (room and room[0] in ELSEWHERE)
+            or path.stem in ABOUT_MORE
+            or path.stem.endswith("_in_chromium")
+        ):
             continue
         assert ".".join((*room, path.stem.removeprefix("test_"))) in FILES, path

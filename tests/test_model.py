@@ -28,14 +28,30 @@ from regiontalk.inference.rank import SAME_PLACE
 from regiontalk.model import Model
 from regiontalk.models.name_table import NameTable
 from regiontalk.models.onnx_runtime import OnnxRuntime
-from regiontalk.models.settings import CONFIDENCE_FEATURES, RANKING_FEATURES, Confidence, PredictionConfig, Ranking
+from regiontalk.models.settings import (
+    CONFIDENCE_FEATURES,
+    RANKING_FEATURES,
+    Confidence,
+    PredictionConfig,
+    Ranking,
+)
 
 SETTINGS = PredictionConfig(
-    proposals=40, candidates=200, proposal_nms=0.7, final_nms=0.5, longest=6, score="product", caption_weight=0.0
+    proposals=40,
+    candidates=200,
+    proposal_nms=0.7,
+    final_nms=0.5,
+    longest=6,
+    score="product",
+    caption_weight=0.0,
 )
 # A region's score is σ(its lower edge as a share of the photo).
 LOW_FIRST = Ranking(
-    RANKING_FEATURES, (tuple(float(name == "bottom") for name in RANKING_FEATURES),), (0.0,), (1.0,), 0.0
+    RANKING_FEATURES,
+    (tuple(float(name == "bottom") for name in RANKING_FEATURES),),
+    (0.0,),
+    (1.0,),
+    0.0,
 )
 
 
@@ -63,7 +79,9 @@ def with_lengths(runtime: OnnxRuntime, **changes: object) -> OnnxRuntime:
     other.words, start = replace(runtime.words, lengths=4), runtime.words.start()
 
     def run(graph: str, *inputs: Any) -> Sequence[Any]:
-        return runtime.run(graph, *(np.minimum(one, start) if one.dtype == np.int64 else one for one in inputs))
+        return runtime.run(
+            graph, *(np.minimum(one, start) if one.dtype == np.int64 else one for one in inputs)
+        )
 
     other.run = run  # type: ignore[method-assign]
     return other
@@ -93,7 +111,12 @@ def test_every_kind_of_photo_gives_the_same(model: Model, scene_path: Path) -> N
     expected = model(scene_path)
     assert expected.path == str(scene_path)
     assert expected.photo == Photo(scene_path)
-    sources = [str(scene_path), scene_path.read_bytes(), Image.open(scene_path), np.asarray(Image.open(scene_path))]
+    sources = [
+        str(scene_path),
+        scene_path.read_bytes(),
+        Image.open(scene_path),
+        np.asarray(Image.open(scene_path)),
+    ]
     assert all(found.regions == expected.regions for found in model(sources))
 
 
@@ -103,48 +126,70 @@ def test_top_and_threshold_cut_the_list(model: Model, examples: Path) -> None:
     assert model(photo, top=2).regions == every[:2]
     cut = every[2].score
     few = model(photo, threshold=cut).regions
-    assert [region.caption for region in few] == [region.caption for region in every if region.score >= cut]
+    assert [region.caption for region in few] == [
+        region.caption for region in every if region.score >= cut
+    ]
     assert model(photo, threshold=1.0).regions == ()
 
 
 class TestWords:
-    def test_captions_are_no_longer_than_asked_and_the_places_stay(self, runtime: OnnxRuntime, examples: Path) -> None:
+    def test_captions_are_no_longer_than_asked_and_the_places_stay(
+        self, runtime: OnnxRuntime, examples: Path
+    ) -> None:
         model, photo = Model(with_lengths(runtime)), examples / "photos" / "coffee.jpg"
         own = model(photo).regions
         assert max(len(region.caption.split()) for region in own) > 2
         for words in (1, 2):
             short = model(photo, words=words).regions
             assert {len(region.caption.split()) for region in short} <= set(range(1, words + 1))
-            assert {(region.xyxy, region.score) for region in short} <= {(region.xyxy, region.score) for region in own}
+            assert {(region.xyxy, region.score) for region in short} <= {
+                (region.xyxy, region.score) for region in own
+            }
         boxes = [[5, 5, 100, 80], [200, 60, 320, 300]]
         given = model(photo, boxes=boxes, words=2).regions
         assert [list(region.xyxy) for region in given] == boxes
         assert max(len(region.caption.split()) for region in given) <= 2
 
-    def test_a_model_that_has_not_learned_lengths_says_so(self, model: Model, scene: Image.Image) -> None:
-        with pytest.raises(ModelError, match="'tiny' was not trained for captions of a given length"):
+    def test_a_model_that_has_not_learned_lengths_says_so(
+        self, model: Model, scene: Image.Image
+    ) -> None:
+        with pytest.raises(
+            ModelError, match="'tiny' was not trained for captions of a given length"
+        ):
             model(scene, words=3)
 
 
 class TestConfidence:
     # Sure of short captions.
     fitted = Confidence(
-        CONFIDENCE_FEATURES, tuple(-1.0 * (name == "words") for name in CONFIDENCE_FEATURES), 3.5, likely=0.5
+        CONFIDENCE_FEATURES,
+        tuple(-1.0 * (name == "words") for name in CONFIDENCE_FEATURES),
+        3.5,
+        likely=0.5,
     )
 
-    def test_unsure_captions_are_left_out_where_it_is_asked_for(self, runtime: OnnxRuntime, examples: Path) -> None:
-        model, photo = Model(with_settings(runtime, confidence=self.fitted)), examples / "photos" / "astronaut.jpg"
+    def test_unsure_captions_are_left_out_where_it_is_asked_for(
+        self, runtime: OnnxRuntime, examples: Path
+    ) -> None:
+        model, photo = (
+            Model(with_settings(runtime, confidence=self.fitted)),
+            examples / "photos" / "astronaut.jpg",
+        )
         found = model(photo)
         plain = Model(runtime)(photo).regions
         assert [replace(region, confidence=None) for region in found.regions] == list(plain)
         for region in found.regions:
-            assert region.confidence == pytest.approx(sigmoid(np.array(3.5 - len(region.caption.split()))))
+            assert region.confidence == pytest.approx(
+                sigmoid(np.array(3.5 - len(region.caption.split())))
+            )
         sure = [region for region in found.regions if region.confidence >= 0.5]  # type: ignore[operator]
         assert 0 < len(sure) < len(found.regions)
         assert list(model(photo, confidence=0.5).regions) == sure
         assert found.shown.confidence == 0.5
         assert model(photo, confidence=0.0).shown.confidence == 0.0
-        assert model(photo, confidence=0.5, top=1).regions == tuple(sure[:1]), "the best of those that are left"
+        assert model(photo, confidence=0.5, top=1).regions == tuple(sure[:1]), (
+            "the best of those that are left"
+        )
 
     def test_given_boxes_are_all_there(self, runtime: OnnxRuntime, scene: Image.Image) -> None:
         model = Model(with_settings(runtime, confidence=replace(self.fitted, likely=1.0)))
@@ -156,7 +201,10 @@ class TestConfidence:
         self, runtime: OnnxRuntime, examples: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(captions, "SHORTEST", 1)  # this model stammers from the second word on
-        model, photo = Model(with_lengths(runtime, confidence=self.fitted)), examples / "photos" / "coffee.jpg"
+        model, photo = (
+            Model(with_lengths(runtime, confidence=self.fitted)),
+            examples / "photos" / "coffee.jpg",
+        )
         assert max(len(region.caption.split()) for region in Model(runtime)(photo).regions) > 3
         assert max(len(region.caption.split()) for region in model(photo).regions) <= 3
 
@@ -175,8 +223,13 @@ def test_so_many_proposals_are_recognised(runtime: OnnxRuntime, examples: Path) 
 
 
 def test_a_beam_finds_captions_at_least_as_likely(model: Model, examples: Path) -> None:
-    boxes = geometry.xywh_to_xyxy([[x, y, 120, 90] for x in range(0, 300, 60) for y in range(0, 200, 50)])
-    plain, beam = (model(examples / "photos" / "chelsea.jpg", boxes=boxes, beam=width).regions for width in (1, 8))
+    boxes = geometry.xywh_to_xyxy(
+        [[x, y, 120, 90] for x in range(0, 300, 60) for y in range(0, 200, 50)]
+    )
+    plain, beam = (
+        model(examples / "photos" / "chelsea.jpg", boxes=boxes, beam=width).regions
+        for width in (1, 8)
+    )
     gain = [b.logprob - a.logprob for a, b in zip(plain, beam, strict=True)]  # type: ignore[operator]
     assert sum(gain) > 0.1
 
@@ -193,7 +246,9 @@ def test_given_boxes_are_all_captioned_in_their_order(
     monkeypatch.setattr(captions, "ROWS_AT_ONCE", 3)
     monkeypatch.setattr(detect, "ROWS_AT_ONCE", 3)
     again = model(photo, boxes=np.array(boxes))
-    assert [region.caption for region in again.regions] == [region.caption for region in found.regions]
+    assert [region.caption for region in again.regions] == [
+        region.caption for region in found.regions
+    ]
     assert model(photo, boxes=[]).regions == ()
 
 
@@ -210,13 +265,20 @@ def test_given_boxes_are_all_captioned_in_their_order(
         *({"confidence": value} for value in (-0.1, 1.1, float("nan"))),
     ],
 )
-def test_impossible_options_are_refused(model: Model, scene: Image.Image, options: dict[str, float]) -> None:
+def test_impossible_options_are_refused(
+    model: Model, scene: Image.Image, options: dict[str, float]
+) -> None:
     with pytest.raises(UsageError):
         model(scene, **options)  # type: ignore[call-overload]
 
 
-def test_unlikely_captions_lower_the_score_but_not_the_choice(runtime: OnnxRuntime, examples: Path) -> None:
-    photo, weighing = examples / "photos" / "coffee.jpg", Model(with_settings(runtime, caption_weight=0.5))
+def test_unlikely_captions_lower_the_score_but_not_the_choice(
+    runtime: OnnxRuntime, examples: Path
+) -> None:
+    photo, weighing = (
+        examples / "photos" / "coffee.jpg",
+        Model(with_settings(runtime, caption_weight=0.5)),
+    )
     plain, weighed = Model(runtime).look(photo), weighing.look(photo)
     assert np.array_equal(plain.rows, weighed.rows)
     raw = dict(zip(map(tuple, plain.boxes_xyxy.tolist()), plain.scores.tolist(), strict=True))
@@ -243,7 +305,9 @@ def test_nothing_is_said_twice_in_one_place(runtime: OnnxRuntime, examples: Path
         assert geometry.area([region.xyxy])[0] > 0
 
 
-def test_calibration_changes_scores_alone_and_not_those_of_given_boxes(runtime: OnnxRuntime, examples: Path) -> None:
+def test_calibration_changes_scores_alone_and_not_those_of_given_boxes(
+    runtime: OnnxRuntime, examples: Path
+) -> None:
     photo, numbers = examples / "photos" / "coffee.jpg", (0.5, 3.0, -1.0)
     raw, fitted = Model(runtime), Model(with_settings(runtime, calibration=numbers))
     plain, judged = raw(photo).regions, fitted(photo).regions
@@ -255,7 +319,9 @@ def test_calibration_changes_scores_alone_and_not_those_of_given_boxes(runtime: 
     assert fitted(photo, boxes=boxes).regions == raw(photo, boxes=boxes).regions
 
 
-def test_a_ranking_scores_and_sorts_what_survives_and_not_given_boxes(runtime: OnnxRuntime, examples: Path) -> None:
+def test_a_ranking_scores_and_sorts_what_survives_and_not_given_boxes(
+    runtime: OnnxRuntime, examples: Path
+) -> None:
     photo = examples / "photos" / "coffee.jpg"
     ranking = Model(with_settings(runtime, caption_weight=0.5, ranking=LOW_FIRST))
     ranked = ranking(photo).regions
@@ -263,7 +329,9 @@ def test_a_ranking_scores_and_sorts_what_survives_and_not_given_boxes(runtime: O
     assert bottoms == sorted(bottoms, reverse=True)
     assert len(set(bottoms)) > 1
     height = open_photo(photo).height
-    np.testing.assert_allclose([region.score for region in ranked], [1 / (1 + np.exp(-y / height)) for y in bottoms])
+    np.testing.assert_allclose(
+        [region.score for region in ranked], [1 / (1 + np.exp(-y / height)) for y in bottoms]
+    )
     boxes = [[5, 5, 100, 80]]
     given = Model(with_settings(runtime, caption_weight=0.5))(photo, boxes=boxes)
     assert ranking(photo, boxes=boxes).regions == given.regions
@@ -277,17 +345,25 @@ def test_a_threshold_is_one_of_the_rankings_scores(runtime: OnnxRuntime, example
     raw = Model(with_settings(runtime, ranking=LOW_FIRST))(photo).regions
     assert [region.xyxy for region in every] == [region.xyxy for region in raw]
     np.testing.assert_allclose(
-        [region.score for region in every], calibrated(np.array([region.score for region in raw]), numbers)
+        [region.score for region in every],
+        calibrated(np.array([region.score for region in raw]), numbers),
     )
     cut = every[len(every) // 2].score
-    assert ranking(photo, threshold=cut).regions == tuple(region for region in every if region.score >= cut)
+    assert ranking(photo, threshold=cut).regions == tuple(
+        region for region in every if region.score >= cut
+    )
 
 
 def test_more_proposals_are_no_more_votes(runtime: OnnxRuntime, examples: Path) -> None:
-    by_votes = replace(LOW_FIRST, weights=(tuple(float(name == "votes") for name in RANKING_FEATURES),))
+    by_votes = replace(
+        LOW_FIRST, weights=(tuple(float(name == "votes") for name in RANKING_FEATURES),)
+    )
     ranking = Model(with_settings(runtime, ranking=by_votes, proposals=20, final_nms=0.5))
     photo = examples / "photos" / "coffee.jpg"
-    usual, more = ({one.xyxy: one.score for one in ranking(photo, proposals=count).regions} for count in (20, 60))
+    usual, more = (
+        {one.xyxy: one.score for one in ranking(photo, proposals=count).regions}
+        for count in (20, 60)
+    )
     shared = usual.keys() & more.keys()
     assert len({usual[box] for box in shared}) > 1
     assert {box: usual[box] for box in shared} == {box: more[box] for box in shared}
@@ -321,7 +397,9 @@ def test_finding_b6_an_open_file_is_one_photo(model: Model, scene_path: Path) ->
         assert [found.regions for found in model([one, other])] == [expected.regions] * 2
 
 
-def test_finding_b6_what_is_no_file_of_bytes_is_said(model: Model, scene_path: Path, runtime: OnnxRuntime) -> None:
+def test_finding_b6_what_is_no_file_of_bytes_is_said(
+    model: Model, scene_path: Path, runtime: OnnxRuntime
+) -> None:
     with scene_path.open() as text, pytest.raises(UsageError, match="opened as text") as caught:
         model(text)  # type: ignore[call-overload]
     assert caught.value.hint == 'open(path, "rb")'
@@ -335,13 +413,21 @@ def test_finding_b6_what_is_no_file_of_bytes_is_said(model: Model, scene_path: P
         Model(runtime, limits=Limits(megabytes=0.0001))(file)
 
 
-def test_finding_b14_lists_everywhere(speaking_model: Path, aligning_model: Path, scene: Image.Image) -> None:
-    """Each photo is looked at when its answer is asked for; sentences are one for all or each photo's own."""
+def test_finding_b14_lists_everywhere(
+    speaking_model: Path, aligning_model: Path, scene: Image.Image
+) -> None:
+    """Each photo is looked at when its answer is asked for; sentences are one for all or each
+    photo's own."""
     speaking, aligning = regiontalk.load(speaking_model), regiontalk.load(aligning_model)
     small = scene.resize((60, 40))
-    assert list(speaking.describe([scene, small])) == [speaking.describe(scene), speaking.describe(small)]
+    assert list(speaking.describe([scene, small])) == [
+        speaking.describe(scene),
+        speaking.describe(small),
+    ]
     first, second = "a red square", "a blue circle"
-    assert list(aligning.align((scene, small), first)) == [aligning.align(one, first) for one in (scene, small)]
+    assert list(aligning.align((scene, small), first)) == [
+        aligning.align(one, first) for one in (scene, small)
+    ]
     own = aligning.align(iter([scene, small]), [first, second])
     assert list(own) == [aligning.align(scene, first), aligning.align(small, second)]
     with pytest.raises(UsageError, match="needs a list of photos"):
@@ -366,7 +452,9 @@ def test_finding_b15_boxes_within_0_and_1_are_fractions(model: Model, scene: Ima
     assert whole == model(scene, boxes=[[0, 0, *scene.size]]).regions
 
 
-def test_bad_photos_and_limits_are_the_readers_errors(runtime: OnnxRuntime, model: Model, tmp_path: Path) -> None:
+def test_bad_photos_and_limits_are_the_readers_errors(
+    runtime: OnnxRuntime, model: Model, tmp_path: Path
+) -> None:
     (tmp_path / "note.jpg").write_text("not a photo")
     with pytest.raises(ImageError, match=r"note\.jpg"):
         model(tmp_path / "note.jpg")
@@ -409,10 +497,14 @@ class TestNames:
         runtime = OnnxRuntime(tiny_model, threads=1)
         size = Model(runtime).codes(Model(runtime).look(Image.new("RGB", (64, 48)))).codes.shape[1]
         weights = np.random.default_rng(0).normal(size=(3, size)).astype(np.float32)
-        runtime.names = NameTable("detector", self.NAMES, self.COARSE, weights, np.zeros(3, dtype=np.float32))
+        runtime.names = NameTable(
+            "detector", self.NAMES, self.COARSE, weights, np.zeros(3, dtype=np.float32)
+        )
         return Model(runtime)
 
-    def test_boxes_are_named_most_likely_first(self, naming_model: Model, scene: Image.Image) -> None:
+    def test_boxes_are_named_most_likely_first(
+        self, naming_model: Model, scene: Image.Image
+    ) -> None:
         boxes = [[0, 0, 20, 20], [5, 5, 60, 40]]
         named = naming_model.name(scene, boxes=boxes)
         assert [list(region.xyxy) for region in named.regions] == boxes
@@ -435,7 +527,9 @@ class TestNames:
         with pytest.raises(UsageError, match="zebra"):
             naming_model.name(scene, names=["zebra"])
 
-    def test_captioned_regions_have_the_name_of_their_box(self, naming_model: Model, scene: Image.Image) -> None:
+    def test_captioned_regions_have_the_name_of_their_box(
+        self, naming_model: Model, scene: Image.Image
+    ) -> None:
         box = [5.0, 5.0, 60.0, 40.0]
         (region,) = naming_model(scene, boxes=[box]).regions
         (named,) = naming_model.name(scene, boxes=[box], top=3).regions
@@ -444,7 +538,10 @@ class TestNames:
             everyday[dict(zip(self.NAMES, self.COARSE, strict=True))[name.name]] += name.probability
         best = named.names[0]
         if best.probability >= 0.5:
-            assert (region.name, region.name_confidence) == (best.name, pytest.approx(best.probability))
+            assert (region.name, region.name_confidence) == (
+                best.name,
+                pytest.approx(best.probability),
+            )
         else:
             word = max(everyday, key=lambda word: everyday[word])
             assert (region.name, region.name_confidence) == (word, pytest.approx(everyday[word]))

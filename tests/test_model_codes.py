@@ -18,14 +18,19 @@ def model(tiny_model: Path) -> Model:
     return Model(OnnxRuntime(tiny_model, threads=1))
 
 
-def test_the_whole_photo_comes_first_then_the_best_regions(model: Model, scene: Image.Image) -> None:
+def test_the_whole_photo_comes_first_then_the_best_regions(
+    model: Model, scene: Image.Image
+) -> None:
     look = model.look(scene)
     found = model.codes(look)
     assert found.boxes_xyxy[0].tolist() == [0, 0, *scene.size]
     assert np.array_equal(found.boxes_xyxy[1:], look.boxes_xyxy[:BEST_REGIONS])
     assert np.array_equal(found.scores[1:], look.scores[:BEST_REGIONS])
     assert (np.diff(found.scores[1:]) <= 0).all()
-    assert found.codes.shape == (1 + min(BEST_REGIONS, len(look.rows)), 128 + 64)  # code and appearance
+    assert found.codes.shape == (
+        1 + min(BEST_REGIONS, len(look.rows)),
+        128 + 64,
+    )  # code and appearance
     assert found.surroundings is None
 
 
@@ -72,7 +77,11 @@ def test_of_given_boxes(model: Model, scene: Image.Image) -> None:
     width, height = scene.size
     look = model.look(scene, boxes=[[1, 2, 30, 40], [5, 5, width, height]])
     found = model.codes(look, surroundings=True)
-    assert found.boxes_xyxy.tolist() == [[0, 0, width, height], [1, 2, 30, 40], [5, 5, width, height]]
+    assert found.boxes_xyxy.tolist() == [
+        [0, 0, width, height],
+        [1, 2, 30, 40],
+        [5, 5, width, height],
+    ]
     assert found.surroundings is not None
     assert np.abs(found.codes[1] - found.surroundings[1]).max() > 1e-3
     np.testing.assert_allclose(found.codes[0], model.codes(model.look(scene)).codes[0], atol=1e-4)

@@ -18,7 +18,11 @@ from regiontalk.errors import MissingExtra
 from regiontalk.lab.evaluation.scoring_pool import open_meteor
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TRAINING = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
@@ -29,7 +33,9 @@ def section(text: str, heading: str) -> str:
     rank, rest = heading.split(" ", 1)
     lines = text.split("\n")
     start = lines.index(f"{rank} {rest}") + 1
-    ends = (n for n, line in enumerate(lines) if n >= start and re.match(rf"#{{1,{len(rank)}}} ", line))
+    ends = (
+        n for n, line in enumerate(lines) if n >= start and re.match(rf"#{{1,{len(rank)}}} ", line)
+    )
     return "\n".join(lines[start : next(ends, len(lines))])
 
 
@@ -40,7 +46,9 @@ def blocks(text: str) -> list[str]:
 
 def commands(text: str) -> list[list[str]]:
     """The words of every `regiontalk` command in the shell blocks."""
-    lines = [shlex.split(line, comments=True) for block in blocks(text) for line in block.split("\n")]
+    lines = [
+        shlex.split(line, comments=True) for block in blocks(text) for line in block.split("\n")
+    ]
     return [words[1:] for words in lines if words and words[0] == "regiontalk"]
 
 
@@ -64,7 +72,8 @@ def parse(arguments: list[str]) -> dict[str, Any]:
     return command.make_context(arguments[0], words).params
 
 
-# -- set-up ------------------------------------------------------------------------------------------------
+# -- set-up
+# ------------------------------------------------------------------------------------------------
 
 
 def test_there_are_two_set_up_commands() -> None:
@@ -74,7 +83,10 @@ def test_there_are_two_set_up_commands() -> None:
         assert command.startswith("python3 -m venv .venv && . .venv/bin/activate && pip install ")
         assert "://" not in command, "no registry is named"
     assert use.endswith("&& regiontalk doctor && regiontalk caption examples/photos -o page.html")
-    assert "pip install -c constraints.txt -e '.[train,evaluate,heif,serve,postgres,cluster,dev]'" in develop
+    assert (
+        "pip install -c constraints.txt -e '.[train,evaluate,heif,serve,postgres,cluster,dev]'"
+        in develop
+    )
     assert develop.endswith("&& ruff check && ruff format --check && mypy && pytest")
 
 
@@ -100,22 +112,34 @@ def test_ci_runs_the_second_one(tmp_path: Path) -> None:
 
     _, develop = blocks(section(README, "## Set-up"))
     harmless = README.replace(develop, "echo first\nfalse && echo not reached || echo second")
-    assert outcome(harmless) == (0, "echo first\nfalse && echo not reached || echo second\nfirst\nsecond\n")
+    assert outcome(harmless) == (
+        0,
+        "echo first\nfalse && echo not reached || echo second\nfirst\nsecond\n",
+    )
     assert outcome(README.replace(develop, "false\necho not reached"))[0] == 1
     assert outcome(README.replace("<!-- test command -->", ""))[0] == 1
 
 
 def test_the_examples_are_those_of_the_galleries() -> None:
-    captioned, described = ((ROOT / "docs" / f"gallery{name}.md").read_text("utf-8") for name in ("", "-sentences"))
-    rows = re.findall(r"^\| `(\w+)\.jpg`.*? \| (.*?) \| (.*?) \|$", section(README, "## What it says"), re.MULTILINE)
-    assert sorted(name for name, _, _ in rows) == sorted(path.stem for path in (ROOT / "examples/photos").glob("*.jpg"))
+    captioned, described = (
+        (ROOT / "docs" / f"gallery{name}.md").read_text("utf-8") for name in ("", "-sentences")
+    )
+    rows = re.findall(
+        r"^\| `(\w+)\.jpg`.*? \| (.*?) \| (.*?) \|$",
+        section(README, "## What it says"),
+        re.MULTILINE,
+    )
+    assert sorted(name for name, _, _ in rows) == sorted(
+        path.stem for path in (ROOT / "examples/photos").glob("*.jpg")
+    )
     for name, captions, sentence in rows:
         shown = re.findall(r"^- \*\*(.+)\*\*", section(captioned, f"## {name}"), re.MULTILINE)
         assert captions.replace("*", "").split(", ") == shown, name
         assert f"**{sentence.replace('*', '')}**" in section(described, f"## {name}"), name
 
 
-# -- commands ----------------------------------------------------------------------------------------------
+# -- commands
+# ----------------------------------------------------------------------------------------------
 
 
 def test_every_verb_is_listed_and_no_other() -> None:
@@ -135,7 +159,15 @@ def test_the_commands_of_a_first_try_work(desk: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(settings, "CAPTION_WEIGHTS", (0.0,))
     few_steps = ["--set", "run.steps=2", "--set", "run.evaluate_every=2"]
     tried = commands(section(README, "## Try it"))
-    assert [words[0] for words in tried] == ["data", "train", "export", "fit", "predict", "evaluate", "caption"]
+    assert [words[0] for words in tried] == [
+        "data",
+        "train",
+        "export",
+        "fit",
+        "predict",
+        "evaluate",
+        "caption",
+    ]
     for words in tried:
         assert run([*words, *few_steps] if words[0] == "train" else words) == 0, words
 
@@ -160,9 +192,13 @@ def test_headline_figures_are_those_of_the_results_page() -> None:
     results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     measured = {
         name.lower(): float(value)
-        for name, value in re.findall(r"^\| \*\*(.+?)\*\* \| \*\*([\d.]+)\*\*", results, re.MULTILINE)
+        for name, value in re.findall(
+            r"^\| \*\*(.+?)\*\* \| \*\*([\d.]+)\*\*", results, re.MULTILINE
+        )
     }
-    headlines = re.findall(r"^\| (.+?) \| ([\d.]+)(?: %| ms)? \|", section(README, "## Results"), re.MULTILINE)
+    headlines = re.findall(
+        r"^\| (.+?) \| ([\d.]+)(?: %| ms)? \|", section(README, "## Results"), re.MULTILINE
+    )
     assert len(headlines) == 5
     for name, shown in headlines:
         assert float(shown) == pytest.approx(measured[name.lower()], abs=0.051), name
@@ -172,21 +208,31 @@ def test_every_exit_code_is_listed() -> None:
     from regiontalk import errors
 
     listed = {
-        int(code) for code in re.findall(r"^\| (\d+) \|", section(README, "## Extras and exit codes"), re.MULTILINE)
+        int(code)
+        for code in re.findall(
+            r"^\| (\d+) \|", section(README, "## Extras and exit codes"), re.MULTILINE
+        )
     }
-    raised = {kind.exit_code for kind in vars(errors).values() if getattr(kind, "exit_code", None) is not None}
+    raised = {
+        kind.exit_code
+        for kind in vars(errors).values()
+        if getattr(kind, "exit_code", None) is not None
+    }
     assert listed == raised | {0, 130}
 
 
 def test_the_example_of_the_examples_runs(desk: Path) -> None:
     (code,) = re.findall(
-        r"```python\n(.*?)```", (ROOT / "examples" / "README.md").read_text(encoding="utf-8"), re.DOTALL
+        r"```python\n(.*?)```",
+        (ROOT / "examples" / "README.md").read_text(encoding="utf-8"),
+        re.DOTALL,
     )
     exec(code, {})
     assert (desk / "regions.png").is_file()
 
 
-# -- docs/training.md --------------------------------------------------------------------------------------
+# -- docs/training.md
+# --------------------------------------------------------------------------------------
 
 
 def recipe_tables() -> dict[str, type]:
@@ -230,9 +276,15 @@ def read_default(cell: str) -> Any:
 
 def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
     for heading, config in recipe_tables().items():
-        rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(TRAINING, heading), re.MULTILINE)
+        rows = re.findall(
+            r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(TRAINING, heading), re.MULTILINE
+        )
         explained = {name: read_default(default) for name, default, _ in rows}
-        fields = [item for item in dataclasses.fields(config) if not dataclasses.is_dataclass(item.default_factory)]
+        fields = [
+            item
+            for item in dataclasses.fields(config)
+            if not dataclasses.is_dataclass(item.default_factory)
+        ]
         assert explained == {item.name: written_default(item) for item in fields}, heading
 
 
@@ -286,11 +338,14 @@ def test_every_recipe_is_described() -> None:
     from regiontalk.lab.training.recipe import load_recipe
 
     described = re.findall(r"^\| `(recipes/\S+\.toml)` \|", TRAINING, re.MULTILINE)
-    assert sorted(described) == sorted(str(path.relative_to(ROOT)) for path in (ROOT / "recipes").glob("*.toml"))
+    assert sorted(described) == sorted(
+        str(path.relative_to(ROOT)) for path in (ROOT / "recipes").glob("*.toml")
+    )
     assert all(load_recipe(ROOT / path).run.steps > 0 for path in described)
 
 
-# -- docs/how-it-works.md ----------------------------------------------------------------------------------
+# -- docs/how-it-works.md
+# ----------------------------------------------------------------------------------
 
 
 def test_the_tour_points_at_code_that_is_there() -> None:
@@ -301,7 +356,9 @@ def test_the_tour_points_at_code_that_is_there() -> None:
         assert source.is_file(), path
         if name:
             text = source.read_text(encoding="utf-8")
-            assert re.search(rf"^(def|class) {name}\b|^{name}\b.* = ", text, re.MULTILINE), f"{path}:{name}"
+            assert re.search(rf"^(def|class) {name}\b|^{name}\b.* = ", text, re.MULTILINE), (
+                f"{path}:{name}"
+            )
 
 
 def test_the_tour_names_every_module() -> None:

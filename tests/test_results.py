@@ -15,7 +15,16 @@ from PIL import Image
 import regiontalk
 from regiontalk.errors import MissingExtra
 from regiontalk.images.photo import Photo
-from regiontalk.results import Alignment, Description, Hit, ImageRegions, Region, Segment, Shown, WordMatch
+from regiontalk.results import (
+    Alignment,
+    Description,
+    Hit,
+    ImageRegions,
+    Region,
+    Segment,
+    Shown,
+    WordMatch,
+)
 from regiontalk.show import drawing
 
 numbers = st.floats(-1e6, 1e6)
@@ -167,13 +176,19 @@ def test_finding_b14_a_photo_that_is_gone_is_no_error_in_a_notebook() -> None:
 
 
 def test_finding_b14_large_pictures_are_shown_small() -> None:
-    png = ImageRegions("", 3000, 1500, "m", (), photo=Photo(Image.new("RGB", (3000, 1500))))._repr_png_()
+    png = ImageRegions(
+        "", 3000, 1500, "m", (), photo=Photo(Image.new("RGB", (3000, 1500)))
+    )._repr_png_()
     assert png is not None
     assert Image.open(io.BytesIO(png)).size == (1024, 512)
 
 
 PHOTO = ImageRegions(
-    "a.jpg", 96, 64, "m", (Region((1, 2, 30, 40), 0.9, "a mug", -1.5), Region((0, 0, 9, 9), 0.5, "a lid", -2.5))
+    "a.jpg",
+    96,
+    64,
+    "m",
+    (Region((1, 2, 30, 40), 0.9, "a mug", -1.5), Region((0, 0, 9, 9), 0.5, "a lid", -2.5)),
 )
 
 
@@ -201,7 +216,9 @@ def test_finding_b14_to_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("package", ["pandas", "supervision"])
-def test_finding_b14_a_package_that_is_missing_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finding_b14_a_package_that_is_missing_is_named(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=f"needs {package}, which is not installed") as caught:
         getattr(PHOTO, f"to_{package}")()

@@ -1,10 +1,10 @@
-"""Writes docs/gallery.md and docs/gallery-sentences.md: what the model in the package says of freely licensed photos,
-right or wrong, region by region and in one sentence.
+"""Writes docs/gallery.md and docs/gallery-sentences.md: what the model in the package says of
+freely licensed photos, right or wrong, region by region and in one sentence.
 
 python docs/gallery/make.py [MODEL]
 
-`sources.json` has the photos and where they are from. Its verdicts were given by eye for the model that it
-names under `judged`; they are left out for any other.
+`sources.json` has the photos and where they are from. Its verdicts were given by eye for the model
+that it names under `judged`; they are left out for any other.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def main() -> None:
     for photo in sources["photos"]:
         found = model(ROOT / photo["file"], top=SHOWN)
         parts.append(entry(photo, found, judged))
-    rows = (f"| {name(one)} | {one['by']} | {one['licence']} | {one['from']} |\n" for one in sources["photos"])
+    rows = (
+        f"| {name(one)} | {one['by']} | {one['licence']} | {one['from']} |\n"
+        for one in sources["photos"]
+    )
     PAGE.write_text("".join([*parts, SOURCES, *rows]), encoding="utf-8")
     said = [sentence_entry(photo, model, judged) for photo in sources["photos"]]
     SENTENCES.write_text("".join([SENTENCES_HEAD.format(**about), *said]), encoding="utf-8")

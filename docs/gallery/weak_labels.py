@@ -1,5 +1,5 @@
-"""Writes docs/gallery-weak-labels.md: what a region RNN that never saw a box with its phrase says of the regions that
-the gallery shows, beside what the model in the package says.
+"""Writes docs/gallery-weak-labels.md: what a region RNN that never saw a box with its phrase says
+of the regions that the gallery shows, beside what the model in the package says.
 
 python docs/gallery/weak_labels.py RUN     (of recipes/sentences-regions.toml, on codes of the package's model)
 """
@@ -45,16 +45,23 @@ def main() -> None:
     trained = load_sentence_net(find_checkpoint(Path(sys.argv[1])))
     detector = detector_fingerprint(read_model_folder(regiontalk.EMBEDDED).graphs)
     if trained.state["detector"] != detector:
-        raise SystemExit(f"{sys.argv[1]}: trained on the codes of another detector than the package's")
+        raise SystemExit(
+            f"{sys.argv[1]}: trained on the codes of another detector than the package's"
+        )
     parts = [HEAD.format(count=len(sources["photos"]), model=model.runtime.info.name)]
     for photo in sources["photos"]:
         captions, coded = look(model, photo, detector)
-        describer = Describer(trained.net, trained.words, coded, torch.device("cpu"), trained.recipe.prediction)
+        describer = Describer(
+            trained.net, trained.words, coded, torch.device("cpu"), trained.recipe.prediction
+        )
         said = describer([CaptionTarget(0, 1 + row) for row in range(len(captions))])
         rows = "".join(
-            f"| {ours} | {trained.words.decode(one.tokens)} |\n" for ours, one in zip(captions, said, strict=True)
+            f"| {ours} | {trained.words.decode(one.tokens)} |\n"
+            for ours, one in zip(captions, said, strict=True)
         )
-        parts.append(f"## {name(photo)}\n\n| from phrases on boxes | from snippets of sentences |\n|---|---|\n{rows}\n")
+        parts.append(
+            f"## {name(photo)}\n\n| from phrases on boxes | from snippets of sentences |\n|---|---|\n{rows}\n"
+        )
     PAGE.write_text("".join(parts).rstrip() + "\n", encoding="utf-8")
 
 

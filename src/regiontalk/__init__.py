@@ -1,4 +1,5 @@
-"""RegionTalk: finds and captions the regions of photos, aligns sentences with them, and searches photos."""
+"""RegionTalk: finds and captions the regions of photos, aligns sentences with them, and searches
+photos."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ keep_old_imports()
 
 
 def __getattr__(name: str) -> Any:
-    """`Model` and `Index` are imported when they are first used: numpy and Pillow would slow `--help` down."""
+    """`Model` and `Index` are imported when they are first used: numpy and Pillow would slow
+    `--help` down."""
     modules = {"Model": "regiontalk.model", "Index": "regiontalk.search.index"}
     if name in modules:
         return getattr(importlib.import_module(modules[name]), name)

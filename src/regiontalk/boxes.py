@@ -1,7 +1,7 @@
 """Box geometry in numpy: conversions, IoU, suppression, clipping, scaling.
 
-Boxes are float arrays (N, 4). `xyxy` is left, top, right, bottom; `xywh` is left, top, width, height;
-`cxcywh` is centre and size. There is no +1 pixel anywhere, except with `plus_one` of `iou`.
+Boxes are float arrays (N, 4). `xyxy` is left, top, right, bottom; `xywh` is left, top, width,
+height; `cxcywh` is centre and size. There is no +1 pixel anywhere, except with `plus_one` of `iou`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def area(boxes_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
 
 
 def iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
-    """Intersection over union of every pair, (N, M). `plus_one` counts the last pixel in (DenseCap code)."""
+    """Intersection over union of every pair, (N, M). `plus_one` counts the last pixel in (DenseCap
+    code)."""
     a, b = _as_boxes(a_xyxy), _as_boxes(b_xyxy)
     width = np.minimum(a[:, None, 2], b[None, :, 2]) - np.maximum(a[:, None, 0], b[None, :, 0])
     height = np.minimum(a[:, None, 3], b[None, :, 3]) - np.maximum(a[:, None, 1], b[None, :, 1])
@@ -51,10 +52,14 @@ def iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
     return ratio
 
 
-def nms(boxes_xyxy: ArrayLike, scores: ArrayLike, threshold: float, limit: int | None = None) -> Integers:
-    """Greedy non-maximum suppression: the kept indices, best score first (equal scores: lower index first).
+def nms(
+    boxes_xyxy: ArrayLike, scores: ArrayLike, threshold: float, limit: int | None = None
+) -> Integers:
+    """Greedy non-maximum suppression: the kept indices, best score first (equal scores: lower index
+    first).
 
-    A box is dropped if its IoU with a kept, better box is above `threshold`. Stops at `limit` kept boxes.
+    A box is dropped if its IoU with a kept, better box is above `threshold`. Stops at `limit` kept
+    boxes.
     """
     boxes = _as_boxes(boxes_xyxy)
     ranked = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
@@ -102,22 +107,29 @@ PLACE = 5  # numbers that describe the place of a box; all zero for padding
 
 
 def places(boxes_xyxy: Floats, sizes: ArrayLike) -> Floats:
-    """Boxes (…, N, 4) of photos of sizes (…, 2) -> left, top, right, bottom and area as shares of them, (…, N, 5)."""
+    """Boxes (…, N, 4) of photos of sizes (…, 2) -> left, top, right, bottom and area as shares of
+    them, (…, N, 5)."""
     corners = boxes_xyxy / np.tile(np.asarray(sizes), 2)[..., None, :]
     sides = corners[..., 2:] - corners[..., :2]
     return np.concatenate([corners, sides[..., :1] * sides[..., 1:]], axis=-1)
 
 
-def merge_groups(boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool = False) -> list[list[int]]:
+def merge_groups(
+    boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool = False
+) -> list[list[int]]:
     """DenseCap section 4: groups of heavily overlapping boxes, each a list of indices.
 
-    Greedy: the box with the most overlapping boxes (IoU >= threshold) forms a group with them, and so on with the rest;
-    of equal ones the first.
+    Greedy: the box with the most overlapping boxes (IoU >= threshold) forms a group with them, and
+    so on with the rest; of equal ones the first.
     """
     boxes = _as_boxes(boxes_xyxy)
     close = np.empty((len(boxes), len(boxes)), dtype=bool)
-    for start in range(0, len(boxes), _CHUNK):  # a byte for each pair is enough: IoUs would take a hundred
-        close[start : start + _CHUNK] = iou(boxes[start : start + _CHUNK], boxes, plus_one) >= threshold
+    for start in range(
+        0, len(boxes), _CHUNK
+    ):  # a byte for each pair is enough: IoUs would take a hundred
+        close[start : start + _CHUNK] = (
+            iou(boxes[start : start + _CHUNK], boxes, plus_one) >= threshold
+        )
     np.fill_diagonal(close, True)
     free = np.ones(len(close), dtype=bool)
     counts = close.sum(axis=1)
@@ -131,7 +143,8 @@ def merge_groups(boxes_xyxy: ArrayLike, threshold: float = 0.7, plus_one: bool =
 
 
 def given_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.float64]:
-    """The user's boxes in pixels, clipped to the photo. If all numbers are from 0 to 1, they are fractions of it."""
+    """The user's boxes in pixels, clipped to the photo. If all numbers are from 0 to 1, they are
+    fractions of it."""
     try:
         values = np.asarray(boxes, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -139,9 +152,13 @@ def given_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.flo
     if values.size == 0:
         return np.zeros((0, 4))
     if values.ndim != 2 or values.shape[1] != 4:
-        raise UsageError(f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}")
+        raise UsageError(
+            f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}"
+        )
     fractions = bool(((values >= 0) & (values <= 1)).all())
-    clipped = clip(values * (photo_size * 2) if fractions else values, *photo_size).astype(np.float64)
+    clipped = clip(values * (photo_size * 2) if fractions else values, *photo_size).astype(
+        np.float64
+    )
     for number, box in enumerate(clipped):
         if not (box[2] > box[0] and box[3] > box[1]):  # written so that NaN fails too
             raise UsageError(

@@ -1,4 +1,5 @@
-"""The errors of the package. Each class has an exit code and an HTTP status; an error may have a hint how to fix it.
+"""The errors of the package. Each class has an exit code and an HTTP status; an error may have a
+hint how to fix it.
 
 The library raises these; only `cli/` and `serve/` translate them.
 """
@@ -34,7 +35,11 @@ def check_range(least: float, most: float = math.inf, **values: float | None) ->
     """Raises `UsageError` if a value is not a number from `least` to `most`; None is skipped."""
     for name, value in values.items():
         if value is not None and not (math.isfinite(value) and least <= value <= most):
-            allowed = f"it must be {least} or more" if most == math.inf else f"it must be from {least} to {most}"
+            allowed = (
+                f"it must be {least} or more"
+                if most == math.inf
+                else f"it must be from {least} to {most}"
+            )
             raise UsageError(f"{name} is {value}; {allowed}")
 
 
@@ -112,6 +117,7 @@ class MissingExtra(RegionTalkError):
     http_status = 501
 
     def __init__(self, message: str, *, extra: str = "", package: str = "") -> None:
-        """`extra`: one of the package's extras. `package`: an optional package that is not installed."""
+        """`extra`: one of the package's extras. `package`: an optional package that is not
+        installed."""
         super().__init__(message, hint="pip install " + (package or f"'regiontalk[{extra}]'"))
         self.extra = extra

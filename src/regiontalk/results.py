@@ -1,4 +1,5 @@
-"""The results of a model and of a search, as frozen dataclasses; their `to_dict()` is the JSON schema."""
+"""The results of a model and of a search, as frozen dataclasses; their `to_dict()` is the JSON
+schema."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Region:
     caption: str
     logprob: float | None = None
     confidence: float | None = None
-    """How likely the caption names the region correctly; None if the model has no fitted confidences."""
+    """How likely the caption names the region correctly; None if the model has no fitted
+    confidences."""
     name: str | None = None
     """What the thing is called, as finely as the model is sure; None if the model has no names."""
     name_confidence: float | None = None
@@ -64,19 +66,24 @@ class Region:
 
 @dataclass(frozen=True)
 class Shown:
-    """Which regions are shown: at most `top` with at least the score `threshold` and this `confidence`."""
+    """Which regions are shown: at most `top` with at least the score `threshold` and this
+    `confidence`."""
 
     threshold: float = 0.3
     top: int | None = 12
     confidence: float = 0.0
 
     def choose(self, regions: Sequence[Region]) -> list[Region]:
-        likely = (one for one in regions if one.confidence is None or one.confidence >= self.confidence)
+        likely = (
+            one for one in regions if one.confidence is None or one.confidence >= self.confidence
+        )
         return [region for region in likely if region.score >= self.threshold][: self.top]
 
     def at_first(self, regions: Sequence[Region]) -> list[Region]:
         """The regions that are shown by default; if none is likely enough, the likeliest one."""
-        by_likelihood = sorted(regions, key=lambda one: -one.score * (1 if one.confidence is None else one.confidence))
+        by_likelihood = sorted(
+            regions, key=lambda one: -one.score * (1 if one.confidence is None else one.confidence)
+        )
         return self.choose(regions) or by_likelihood[:1]
 
 
@@ -87,7 +94,8 @@ def _figures(region: Region) -> str:
 
 @dataclass(frozen=True)
 class Picture(ABC):
-    """A result for a photo. Notebooks display it as a picture, or as text if the photo cannot be opened."""
+    """A result for a photo. Notebooks display it as a picture, or as text if the photo cannot be
+    opened."""
 
     path: str
     photo: Photo | None = field(default=None, repr=False, compare=False, kw_only=True)
@@ -176,10 +184,10 @@ class ImageRegions(Answer):
         confidence: float | None = None,
         scores: bool = False,
     ) -> Image.Image:
-        """The photo with its regions and captions drawn on it: the `top` best (default 12) with at least the score
-        `threshold` (default 0.3) and this `confidence` (default: the model's). The defaults are those of the call if it
-        had these options. If no region is left, the likeliest one is drawn, unless `threshold` or `confidence` is
-        given. `scores`: also draw the scores.
+        """The photo with its regions and captions drawn on it: the `top` best (default 12) with at
+        least the score `threshold` (default 0.3) and this `confidence` (default: the model's). The
+        defaults are those of the call if it had these options. If no region is left, the likeliest
+        one is drawn, unless `threshold` or `confidence` is given. `scores`: also draw the scores.
         """
         shown = Shown(
             self.shown.threshold if threshold is None else threshold,
@@ -192,7 +200,9 @@ class ImageRegions(Answer):
         return self._draw_regions(chosen, labels)
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(region.caption, f"{region.score:.2f}") for region in self.shown.at_first(self.regions)]
+        return [
+            (region.caption, f"{region.score:.2f}") for region in self.shown.at_first(self.regions)
+        ]
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each region."""
@@ -203,10 +213,13 @@ class ImageRegions(Answer):
             plain = region.to_dict(number)
             box = dict(zip(sides, plain.pop("xyxy"), strict=True))
             rows.append({"path": self.path, "id": plain.pop("id"), **box, **plain})
-        return pandas.DataFrame(rows, columns=None if rows else ["path", "id", *sides, "score", "caption"])
+        return pandas.DataFrame(
+            rows, columns=None if rows else ["path", "id", *sides, "score", "caption"]
+        )
 
     def to_supervision(self) -> Any:
-        """`supervision.Detections`: boxes, scores as `confidence`, captions as `data["class_name"]`, which labels show.
+        """`supervision.Detections`: boxes, scores as `confidence`, captions as
+        `data["class_name"]`, which labels show.
 
         Every region has another `class_id`, so that each gets another colour.
         """
@@ -214,10 +227,14 @@ class ImageRegions(Answer):
         import numpy as np
 
         return supervision.Detections(
-            xyxy=np.array([region.xyxy for region in self.regions], dtype=np.float32).reshape(-1, 4),
+            xyxy=np.array([region.xyxy for region in self.regions], dtype=np.float32).reshape(
+                -1, 4
+            ),
             confidence=np.array([region.score for region in self.regions], dtype=np.float32),
             class_id=np.arange(len(self.regions)),
-            data={"class_name": np.array([region.caption for region in self.regions], dtype=object)},
+            data={
+                "class_name": np.array([region.caption for region in self.regions], dtype=object)
+            },
         )
 
 
@@ -290,8 +307,8 @@ class Description(Answer):
 
 @dataclass(frozen=True)
 class Finding(Answer):
-    """Where in a photo a phrase was found. The score of a region is the probability that it shows what the phrase says.
-    Its caption is the model's caption of the region."""
+    """Where in a photo a phrase was found. The score of a region is the probability that it shows
+    what the phrase says. Its caption is the model's caption of the region."""
 
     phrase: str
     here: bool
@@ -314,10 +331,14 @@ class Finding(Answer):
 
     def draw(self) -> Image.Image:
         """The photo with the regions that were found, and the phrase."""
-        return self._draw_regions(self.regions, [f"{self.phrase} {region.score:.2f}" for region in self.regions])
+        return self._draw_regions(
+            self.regions, [f"{self.phrase} {region.score:.2f}" for region in self.regions]
+        )
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [("not found", "")]
+        return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [
+            ("not found", "")
+        ]
 
 
 @dataclass(frozen=True)
@@ -342,7 +363,9 @@ def _import(package: str, purpose: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise MissingExtra(f"{purpose} needs {package}, which is not installed", package=package) from error
+        raise MissingExtra(
+            f"{purpose} needs {package}, which is not installed", package=package
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -384,13 +407,17 @@ class Alignment(Picture):
         }
 
     def draw(self) -> Image.Image:
-        """The photo with coloured boxes, and below it the words on the same colours, weak ones darker (fig. 5)."""
+        """The photo with coloured boxes, and below it the words on the same colours, weak ones
+        darker (fig. 5)."""
         from regiontalk.show import drawing
 
         return drawing.draw_alignment(
             self._open(),
             [segment.xyxy for segment in self.segments],
-            [list(zip(segment.text.split(), segment.word_scores, strict=True)) for segment in self.segments],
+            [
+                list(zip(segment.text.split(), segment.word_scores, strict=True))
+                for segment in self.segments
+            ],
         )
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -412,8 +439,8 @@ class IndexedPhoto(ImageRegions):
 
 @dataclass(frozen=True)
 class WordMatch:
-    """A word of a query, its best region as a number in `Hit.regions`, and how well it fits that region. Words that the
-    model does not know have no region."""
+    """A word of a query, its best region as a number in `Hit.regions`, and how well it fits that
+    region. Words that the model does not know have no region."""
 
     word: str
     score: float
@@ -452,7 +479,10 @@ class Hit(Picture):
 
     def labels(self) -> list[str]:
         """For each region the words that match it, or its caption if there are none."""
-        words = [" ".join(one.word for one in self.words if one.region == row) for row in range(len(self.regions))]
+        words = [
+            " ".join(one.word for one in self.words if one.region == row)
+            for row in range(len(self.regions))
+        ]
         return [found or region.caption for found, region in zip(words, self.regions, strict=True)]
 
     def draw(self) -> Image.Image:
@@ -460,7 +490,10 @@ class Hit(Picture):
         return self._draw_regions(self.regions, self.labels())
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(label, region.caption) for label, region in zip(self.labels(), self.regions, strict=True)]
+        return [
+            (label, region.caption)
+            for label, region in zip(self.labels(), self.regions, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

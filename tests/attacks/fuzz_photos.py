@@ -1,7 +1,9 @@
-"""Thousands of broken photos, made by a seeded recipe from the example photos, through `regiontalk caption`.
+"""Thousands of broken photos, made by a seeded recipe from the example photos, through `regiontalk
+caption`.
 
-Every file must be captioned or refused with one line of ours, every good one be captioned, within bounds of memory; and
-each bomb of `photo_bombs`, at the size that hurts, must be opened or refused within bounds of memory and time.
+Every file must be captioned or refused with one line of ours, every good one be captioned, within
+bounds of memory; and each bomb of `photo_bombs`, at the size that hurts, must be opened or refused
+within bounds of memory and time.
 
 python tests/attacks/fuzz_photos.py --files 5000 --json
 """
@@ -44,7 +46,8 @@ print(f"{time.perf_counter() - began:.2f} {int(peak) / 1024:.0f} {said}")
 
 
 def seeds() -> list[bytes]:
-    """The example photos in every format, and in the variants that take other paths through the decoders."""
+    """The example photos in every format, and in the variants that take other paths through the
+    decoders."""
     found = []
     for path in sorted((ROOT / "examples" / "photos").glob("*.jpg")):
         with Image.open(path) as opened:
@@ -56,23 +59,41 @@ def seeds() -> list[bytes]:
                 ("RGB", "TIFF", {"compression": name})
                 for name in ("tiff_lzw", "tiff_adobe_deflate", "jpeg", "packbits")
             ),
-            *(("RGB", "JPEG", {"progressive": True}), ("CMYK", "JPEG", {}), ("L", "JPEG", {"optimize": True})),
-            *(("RGBA", "PNG", {}), ("P", "PNG", {}), ("I;16", "PNG", {}), ("RGBA", "WEBP", {"lossless": True})),
+            *(
+                ("RGB", "JPEG", {"progressive": True}),
+                ("CMYK", "JPEG", {}),
+                ("L", "JPEG", {"optimize": True}),
+            ),
+            *(
+                ("RGBA", "PNG", {}),
+                ("P", "PNG", {}),
+                ("I;16", "PNG", {}),
+                ("RGBA", "WEBP", {"lossless": True}),
+            ),
         ]
         for mode, kind, options in kinds:
             grey = np.asarray(photo.convert("L")).astype(np.uint16) * 257
-            found.append(encode(Image.fromarray(grey) if mode == "I;16" else photo.convert(mode), kind, **options))
+            found.append(
+                encode(
+                    Image.fromarray(grey) if mode == "I;16" else photo.convert(mode),
+                    kind,
+                    **options,
+                )
+            )
     return found
 
 
 def broken(data: bytes, dice: np.random.Generator) -> bytes:
-    """Bits flipped in the header or anywhere; cut off; a piece gone, doubled or replaced; a number made large."""
+    """Bits flipped in the header or anywhere; cut off; a piece gone, doubled or replaced; a number
+    made large."""
     changed = bytearray(data)
     start, stop = sorted(int(place) for place in dice.integers(0, len(data), 2))
     match int(dice.integers(7)):
         case 0 | 1 as where:
             for _ in range(dice.integers(1, 8)):
-                changed[dice.integers(len(data) if where else min(len(data), 300))] ^= 1 << dice.integers(8)
+                changed[dice.integers(len(data) if where else min(len(data), 300))] ^= (
+                    1 << dice.integers(8)
+                )
         case 2:
             del changed[stop:]
         case 3:
@@ -107,7 +128,16 @@ def peak_megabytes(process: subprocess.Popen[bytes]) -> float:
     while process.poll() is None:
         try:
             status = Path(f"/proc/{process.pid}/status").read_text()
-            peak = max([peak, *(int(line.split()[1]) / 1024 for line in status.splitlines() if "VmHWM" in line)])
+            peak = max(
+                [
+                    peak,
+                    *(
+                        int(line.split()[1]) / 1024
+                        for line in status.splitlines()
+                        if "VmHWM" in line
+                    ),
+                ]
+            )
         except OSError:
             break
         time.sleep(0.05)
@@ -118,7 +148,17 @@ def peak_megabytes(process: subprocess.Popen[bytes]) -> float:
 def caption_all(folder: Path, workers: int) -> tuple[float, dict[str, Any]]:
     """Peak megabytes and what came of the files, by the shipping program."""
     out, err = folder.parent / "out.jsonl", folder.parent / "err.txt"
-    command = [sys.executable, "-m", "regiontalk", "caption", str(folder), "--json", "-q", "-j", str(workers)]
+    command = [
+        sys.executable,
+        "-m",
+        "regiontalk",
+        "caption",
+        str(folder),
+        "--json",
+        "-q",
+        "-j",
+        str(workers),
+    ]
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr)
         peak = peak_megabytes(process)
@@ -146,8 +186,12 @@ def open_bombs(folder: Path) -> Iterator[dict[str, Any]]:
     path = folder / "bomb"
     for bomb, count in [*((one, one.most) for one in BOMBS), *((one, one.real) for one in BOMBS)]:
         path.write_bytes(bomb.make(count))
-        done = subprocess.run([sys.executable, "-c", OPEN_ONE, str(path)], capture_output=True, text=True, check=False)
-        seconds, megabytes, said = (done.stdout.strip() or f"inf inf {done.stderr[-200:]}").split(" ", 2)
+        done = subprocess.run(
+            [sys.executable, "-c", OPEN_ONE, str(path)], capture_output=True, text=True, check=False
+        )
+        seconds, megabytes, said = (done.stdout.strip() or f"inf inf {done.stderr[-200:]}").split(
+            " ", 2
+        )
         yield {
             "bomb": bomb.make.__name__,
             "count": count,
@@ -159,7 +203,9 @@ def open_bombs(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--files", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=2015)
     parser.add_argument("--workers", type=int, default=2)
@@ -176,7 +222,11 @@ def main() -> None:
         peak, result = caption_all(folder, options.workers)
         result |= {"seconds": round(time.perf_counter() - began, 1), "peak_mb": round(peak)}
         result["bombs"] = [] if options.no_bombs else list(open_bombs(Path(name)))
-    slow = [one for one in result["bombs"] if one["seconds"] > MOST_BOMB_SECONDS or one["mb"] > MOST_BOMB_MB]
+    slow = [
+        one
+        for one in result["bombs"]
+        if one["seconds"] > MOST_BOMB_SECONDS or one["mb"] > MOST_BOMB_MB
+    ]
     result["bombs_out_of_bounds"] = len(slow)
     if not options.json:
         for key, value in result.items():

@@ -1,4 +1,5 @@
-"""Small files that take much memory or time to open, one for each limit of `regiontalk.images.limits`."""
+"""Small files that take much memory or time to open, one for each limit of
+`regiontalk.images.limits`."""
 
 from __future__ import annotations
 
@@ -116,13 +117,25 @@ def bmp_runs(pixels: int) -> bytes:
     return struct.pack("<2sIHHI", b"BM", 1084, 0, 0, 1078) + header + bytes(1024) + b"\1\0\0\0\0\1"
 
 
-def tiff(tags: list[tuple[int, int, int, int]], data: bytes = b"", order: str = "<", big: bool = False) -> bytes:
-    """A TIFF of one page with tags (number, type, count, value); the value -1 is the place of `data`."""
+def tiff(
+    tags: list[tuple[int, int, int, int]], data: bytes = b"", order: str = "<", big: bool = False
+) -> bytes:
+    """A TIFF of one page with tags (number, type, count, value); the value -1 is the place of
+    `data`."""
     tags = sorted(tags)
     head, entry = ("HHHQQ", "HHQQ") if big else ("HIH", "HHII")
-    place = 2 + struct.calcsize(order + head) + struct.calcsize(order + entry) * len(tags) + (8 if big else 4)
+    place = (
+        2
+        + struct.calcsize(order + head)
+        + struct.calcsize(order + entry) * len(tags)
+        + (8 if big else 4)
+    )
     mark = b"II" if order == "<" else b"MM"
-    start = struct.pack(order + head, 43, 8, 0, 16, len(tags)) if big else struct.pack(order + head, 42, 8, len(tags))
+    start = (
+        struct.pack(order + head, 43, 8, 0, 16, len(tags))
+        if big
+        else struct.pack(order + head, 42, 8, len(tags))
+    )
 
     def packed(tag: int, kind: int, count: int, value: int) -> bytes:
         value = place if value == -1 else value
@@ -141,7 +154,14 @@ def tiff_tile(side: int) -> bytes:
     packer = zlib.compressobj(9)
     row = bytes(side)
     pixels = b"".join(packer.compress(row) for _ in range(side)) + packer.flush()
-    tags = [*GREY, (259, 3, 1, 8), (322, 4, 1, side), (323, 4, 1, side), (324, 4, 1, -1), (325, 4, 1, len(pixels))]
+    tags = [
+        *GREY,
+        (259, 3, 1, 8),
+        (322, 4, 1, side),
+        (323, 4, 1, side),
+        (324, 4, 1, -1),
+        (325, 4, 1, len(pixels)),
+    ]
     return tiff(tags, pixels)
 
 
@@ -158,7 +178,9 @@ def tiff_fractions(count: int) -> bytes:
 
 
 def tiff_tags(count: int) -> bytes:
-    return tiff([*RAW, *((40_000 + number % 20_000, 3, 1, 1) for number in range(count))], bytes(256))
+    return tiff(
+        [*RAW, *((40_000 + number % 20_000, 3, 1, 1) for number in range(count))], bytes(256)
+    )
 
 
 def tiff_text(count: int) -> bytes:
@@ -191,7 +213,10 @@ def avif_items(count: int) -> bytes:
     """The photo's item and so many without content: libavif compares each with all before it."""
     data = encode(flat(16, 16), "AVIF", speed=10)
     meta, table, pixels = data.index(b"meta") - 4, data.index(b"iloc") - 4, data.index(b"mdat") - 4
-    (meta_length,), (table_length,) = struct.unpack_from(">I", data, meta), struct.unpack_from(">I", data, table)
+    (meta_length,), (table_length,) = (
+        struct.unpack_from(">I", data, meta),
+        struct.unpack_from(">I", data, table),
+    )
     more = b"".join(struct.pack(">IHHH", 1000 + number, 0, 0, 0) for number in range(count))
     grown = 36 + len(more) - table_length
     (start, length) = struct.unpack_from(">II", data, table + 22)

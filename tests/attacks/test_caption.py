@@ -1,4 +1,5 @@
-"""Hostile and broken photos through the command line: a result, or one line that says why; nothing hangs.
+"""Hostile and broken photos through the command line: a result, or one line that says why; nothing
+hangs.
 
 The decoders themselves are attacked in `test_images`.
 """
@@ -78,19 +79,40 @@ def refused(answer: tuple[int, list[dict[str, Any]], list[str]], name: str) -> s
     [
         ("empty.jpg", b"", "empty"),
         ("text.jpg", b"this is no photo\n" * 20, "not a photo"),
-        ("drawing.svg", b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>', "not a photo"),
+        (
+            "drawing.svg",
+            b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
+            "not a photo",
+        ),
         ("page.html", b"<!doctype html><title>x</title>", "not a photo"),
         ("nothing.png", png(0, 0), "a broken photo"),
-        ("figure.png", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n", "not a photo"),
-        ("layers.png", b"8BPS\0\1" + bytes(6) + b"\0\3" + struct.pack(">IIHH", 9, 9, 8, 3) + bytes(64), "not a photo"),
+        (
+            "figure.png",
+            b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n",
+            "not a photo",
+        ),
+        (
+            "layers.png",
+            b"8BPS\0\1" + bytes(6) + b"\0\3" + struct.pack(">IIHH", 9, 9, 8, 3) + bytes(64),
+            "not a photo",
+        ),
         ("document.png", b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\n%%EOF\n", "not a photo"),
         ("wide.png", png(20_000, 20_000), "pixels"),
         ("large.png", png(10_000, 10_000), "megapixels"),
-        ("text-bomb.png", png(9, 9, png_chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(10**8)))), "a broken photo"),
+        (
+            "text-bomb.png",
+            png(9, 9, png_chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(10**8)))),
+            "a broken photo",
+        ),
     ],
 )
 def test_what_is_no_photo_is_refused_in_one_line(
-    desk: Path, caption: Ask, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, reason: str
+    desk: Path,
+    caption: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    content: bytes,
+    reason: str,
 ) -> None:
     def no_process(*_: object, **__: object) -> None:
         pytest.fail("a photo must not start a process")
@@ -105,24 +127,38 @@ def test_what_is_no_file_is_refused_at_once(desk: Path, caption: Ask) -> None:
     (desk / "loop.jpg").symlink_to("loop.jpg")
     (desk / "dangling.jpg").symlink_to("gone.jpg")
     (desk / "folder.jpg").mkdir()
-    for name in ("pipe.jpg", "loop.jpg", "dangling.jpg", "folder.jpg", "/dev/zero", "gone.jpg", "x" * 300):
+    for name in (
+        "pipe.jpg",
+        "loop.jpg",
+        "dangling.jpg",
+        "folder.jpg",
+        "/dev/zero",
+        "gone.jpg",
+        "x" * 300,
+    ):
         refused(caption(name), name)
     code, _, (line,) = caption("")
     assert (code, line) == (4, "regiontalk: : No such file or directory")
 
 
-def test_a_gif_of_fifty_thousand_frames_and_a_tiff_that_goes_round(desk: Path, caption: Ask) -> None:
+def test_a_gif_of_fifty_thousand_frames_and_a_tiff_that_goes_round(
+    desk: Path, caption: Ask
+) -> None:
     one = encode(Image.new("P", (1, 1)), "GIF")
     start = one.index(b",")
     (desk / "long.gif").write_bytes(one[:start] + one[start:-1] * 50_000 + b";")
     assert "frames" in refused(caption("long.gif"), "long.gif")
     tags = struct.pack("<HHHII", 1, 256, 4, 1, 9)
-    (desk / "round.tif").write_bytes(struct.pack("<2sHI", b"II", 42, 8) + tags + struct.pack("<I", 8))
+    (desk / "round.tif").write_bytes(
+        struct.pack("<2sHI", b"II", 42, 8) + tags + struct.pack("<I", 8)
+    )
     assert "circle" in refused(caption("round.tif"), "round.tif")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "TIFF"])
-def test_sixty_four_truncation_points(desk: Path, caption: Ask, scene: Image.Image, kind: str) -> None:
+def test_sixty_four_truncation_points(
+    desk: Path, caption: Ask, scene: Image.Image, kind: str
+) -> None:
     data = encode(scene, kind)
     (desk / "photos").mkdir()
     for point in np.linspace(0, len(data) - 1, 64).astype(int):
@@ -143,7 +179,9 @@ def test_two_thousand_byte_flipped_photos(desk: Path, caption: Ask, scene: Image
     for number in range(2000):
         data = bytearray(seeds[number % len(seeds)])
         for _ in range(dice.integers(1, 6)):
-            data[dice.integers(len(data) if number % 2 else min(len(data), 200))] ^= 1 << dice.integers(8)
+            data[dice.integers(len(data) if number % 2 else min(len(data), 200))] ^= (
+                1 << dice.integers(8)
+            )
         (desk / "photos" / f"{number:04}.jpg").write_bytes(data)
     before = memory_in_use()
     code, results, messages = caption("photos", "-j", "2", "--strict")
@@ -157,11 +195,16 @@ def test_two_thousand_byte_flipped_photos(desk: Path, caption: Ask, scene: Image
 def memory_in_use() -> float:
     """Resident bytes; 0 where the system has no /proc."""
     status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0.0
+    return (
+        int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0.0
+    )
 
 
 def test_extreme_shapes_with_the_real_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tiny_model: Path
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_model: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sizes = [(1, 60_000), (60_000, 1), (1, 1), (2, 2), (15, 15)]
@@ -216,7 +259,10 @@ def test_every_mode_and_orientation(
         stored.save(f"turned-{orientation}.png", exif=exif)
         same.append(f"turned-{orientation}.png")
     assert run(["caption", ".", "--model", str(tiny_model), "--json", "-q"]) == 0
-    found = {Path(photo["path"]).name: photo for photo in map(json.loads, capsys.readouterr().out.splitlines())}
+    found = {
+        Path(photo["path"]).name: photo
+        for photo in map(json.loads, capsys.readouterr().out.splitlines())
+    }
     assert len(found) == 1 + 8 + 8
     assert {(photo["width"], photo["height"]) for photo in found.values()} == {scene.size}
     for name in same:
@@ -225,7 +271,9 @@ def test_every_mode_and_orientation(
         assert found[name]["regions"] == found["L.png"]["regions"], name
 
 
-def test_a_tree_with_everything_wrong(desk: Path, caption: Ask, scene: Image.Image, stand_in: Any) -> None:
+def test_a_tree_with_everything_wrong(
+    desk: Path, caption: Ask, scene: Image.Image, stand_in: Any
+) -> None:
     tree = desk / "tree"
     for number in range(45):
         folder = tree / f"year {number % 5}"
@@ -249,7 +297,11 @@ def test_a_tree_with_everything_wrong(desk: Path, caption: Ask, scene: Image.Ima
     (tree / "loop.jpg").symlink_to("loop.jpg")
     (tree / "year 1" / "up").symlink_to(tree)
     os.mkfifo(tree / "pipe.jpg")
-    bad = {f"tree/broken {number}.jpg" for number in range(5)} | {"tree/dangling.jpg", "tree/loop.jpg", "tree/pipe.jpg"}
+    bad = {f"tree/broken {number}.jpg" for number in range(5)} | {
+        "tree/dangling.jpg",
+        "tree/loop.jpg",
+        "tree/pipe.jpg",
+    }
     if os.geteuid() != 0:  # root reads everything
         (tree / "year 2" / "2.jpg").chmod(0)
         bad.add("tree/year 2/2.jpg")
@@ -259,6 +311,8 @@ def test_a_tree_with_everything_wrong(desk: Path, caption: Ask, scene: Image.Ima
         assert len(results) == 45 + len(odd) + 8 - len(bad)
         assert {photo["path"] for photo in results} >= {f"tree/{name}" for name in odd}
         skipped = [line for line in messages if line.startswith("regiontalk: skipped ")]
-        assert {line.removeprefix("regiontalk: skipped ").partition(": ")[0] for line in skipped} == bad
+        assert {
+            line.removeprefix("regiontalk: skipped ").partition(": ")[0] for line in skipped
+        } == bad
         assert "regiontalk: left out tree/._1.jpg: a hidden file" in messages
         assert len(messages) == len(bad) + 1 + len(strict)

@@ -27,7 +27,14 @@ pytestmark = pytest.mark.timeout(60)
 def truth(tmp_path: Path) -> Path:
     path = tmp_path / "t.jsonl"
     regions = [{"xyxy": BOX, "phrase": "cup", "type": "object"}]
-    record = {"image": "a.png", "width": 100, "height": 80, "split": "dev", "sentences": ["A cup."], "regions": regions}
+    record = {
+        "image": "a.png",
+        "width": 100,
+        "height": 80,
+        "split": "dev",
+        "sentences": ["A cup."],
+        "regions": regions,
+    }
     path.write_text(json.dumps(record) + "\n")
     return path
 
@@ -69,25 +76,42 @@ def test_scores_that_are_a_pipe(suffix: str, tmp_path: Path) -> None:
     assert run(["evaluate", "ranking", str(tmp_path / f"s{suffix}")]) == 4
 
 
-def test_scores_that_unpack_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_scores_that_unpack_to_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.setattr(ranking, "LARGEST_ARRAYS", 1 << 20)
     np.savez_compressed(tmp_path / "s.npz", scores=np.zeros((1000, 1000)))
     assert run(["evaluate", "ranking", str(tmp_path / "s.npz")]) == 4
     assert "unpacked" in capsys.readouterr().err
     with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
-        archive.writestr("scores.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'shape': (1000000000, 1000000), }")
+        archive.writestr(
+            "scores.npy",
+            b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'shape': (1000000000, 1000000), }",
+        )
     assert run(["evaluate", "ranking", str(tmp_path / "t.npz")]) == 4
 
 
 LINES: dict[str, Callable[[], str]] = {
     "deep": lambda: '{"path": "a.png", "regions": ' + "[" * 100_000 + "]" * 100_000 + "}",
-    "many digits": lambda: json.dumps({"path": "a.png", "sentence": "x", "regions": [REGION | {"score": 10**400}]}),
-    "too many digits": lambda: '{"path": "a.png", "sentence": "x", "regions": [{"score": ' + "9" * 5000 + "}]}",
-    "wide": lambda: json.dumps({"path": "a.png", "width": 10**400, "height": -1, "regions": [REGION]}),
-    "NaN": lambda: '{"path": "a.png", "sentence": "x", "scores": [NaN], "regions": [{"score": NaN}]}',
+    "many digits": lambda: json.dumps(
+        {"path": "a.png", "sentence": "x", "regions": [REGION | {"score": 10**400}]}
+    ),
+    "too many digits": lambda: (
+        '{"path": "a.png", "sentence": "x", "regions": [{"score": ' + "9" * 5000 + "}]}"
+    ),
+    "wide": lambda: json.dumps(
+        {"path": "a.png", "width": 10**400, "height": -1, "regions": [REGION]}
+    ),
+    "NaN": lambda: (
+        '{"path": "a.png", "sentence": "x", "scores": [NaN], "regions": [{"score": NaN}]}'
+    ),
     "too large": lambda: '{"path": "a.png", "sentence": "x", "regions": [{"score": 1e999}]}',
-    "huge boxes": lambda: json.dumps({"path": "a.png", "regions": [REGION | {"xyxy": [-1e308, -1e308, 1e308, 1e308]}]}),
-    "other types": lambda: '{"path": 5, "sentence": [], "query": {}, "scores": {"a": []}, "regions": {"a": 1}}',
+    "huge boxes": lambda: json.dumps(
+        {"path": "a.png", "regions": [REGION | {"xyxy": [-1e308, -1e308, 1e308, 1e308]}]}
+    ),
+    "other types": lambda: (
+        '{"path": 5, "sentence": [], "query": {}, "scores": {"a": []}, "regions": {"a": 1}}'
+    ),
     "no path": lambda: '{"path": "", "regions": [], "query": "0", "scores": {}}',
     "NUL": lambda: '{"path": "a\\u0000.png", "regions": [], "query": "0", "ranking": ["\\ud800"]}',
 }
@@ -101,7 +125,9 @@ def test_lines_that_nobody_writes(verb: str, kind: str, truth: Path, tmp_path: P
     assert run(["evaluate", verb, *verbs(truth, path)[verb]]) in (0, 4)
 
 
-@pytest.mark.parametrize("text", ['{"judge": ' + "[" * 99_999, "[1e999]", '{"items": [{"xyxy": [NaN]}]}', "\x00", ""])
+@pytest.mark.parametrize(
+    "text", ['{"judge": ' + "[" * 99_999, "[1e999]", '{"items": [{"xyxy": [NaN]}]}', "\x00", ""]
+)
 def test_judgings_that_nobody_writes(text: str, tmp_path: Path) -> None:
     (tmp_path / "j.json").write_text(text)
     assert run(["evaluate", "judge", "--judged", str(tmp_path / "j.json")]) == 4
@@ -112,7 +138,9 @@ def test_judgings_that_are_a_pipe(tmp_path: Path) -> None:
     assert run(["evaluate", "judge", "--judged", str(tmp_path / "j.json")]) == 4
 
 
-def test_a_report_is_written_whole_or_not_at_all(truth: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_is_written_whole_or_not_at_all(
+    truth: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text(json.dumps({"path": "a.png", "regions": [REGION]}) + "\n")
     report = tmp_path / "report.html"
@@ -126,6 +154,11 @@ def test_a_report_is_written_whole_or_not_at_all(truth: Path, tmp_path: Path, mo
         patched.setattr(Path, "write_text", fail)
         assert run(options) == 5
     assert report.read_text() == "old"
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["p.jsonl", "queries.json", "report.html", "t.jsonl"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "p.jsonl",
+        "queries.json",
+        "report.html",
+        "t.jsonl",
+    ]
     assert run(options) == 0
     assert report.read_text().startswith("<!doctype html>")

@@ -1,4 +1,5 @@
-"""Hostile files in the place of data and models: our own error, in one line, without waiting or filling the memory.
+"""Hostile files in the place of data and models: our own error, in one line, without waiting or
+filling the memory.
 
 Tests are named after the findings that they hold (C6 to C11). Photos are attacked in `test_images`.
 """
@@ -28,7 +29,9 @@ from regiontalk.lab.evaluation.ranking import load_scores
 from regiontalk.models.folder import SUMS, read_model_folder
 
 pytestmark = pytest.mark.timeout(60)
-RECORD = b'{"image":"a.jpg","width":9,"height":9,"split":"dev","sentences":["a dog"],"regions":[]}\n'
+RECORD = (
+    b'{"image":"a.jpg","width":9,"height":9,"split":"dev","sentences":["a dog"],"regions":[]}\n'
+)
 DEEP = b"[" * 100_000
 HALF_DEEP = b'{"a":' * 500 + b"1" + b"}" * 500
 
@@ -101,7 +104,12 @@ class TestC6:
     ) -> None:
         (tmp_path / "truth.jsonl").write_bytes(RECORD)
         make(tmp_path / "p.jsonl")
-        paths = ["--truth", str(tmp_path / "truth.jsonl"), "--predictions", str(tmp_path / "p.jsonl")]
+        paths = [
+            "--truth",
+            str(tmp_path / "truth.jsonl"),
+            "--predictions",
+            str(tmp_path / "p.jsonl"),
+        ]
         assert run(["evaluate", "captions", *paths]) == 4
         assert "p.jsonl" in capsys.readouterr().err
 
@@ -128,7 +136,9 @@ class TestC7:
     """Every reader has limits."""
 
     @pytest.mark.parametrize("data", [b"{}\n" * 100_000, b"\n" * 300_000])
-    def test_a_bomb_of_short_lines(self, data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_bomb_of_short_lines(
+        self, data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(files, "LARGEST_FILE", 1 << 17)
         (tmp_path / "x.gz").write_bytes(gzip.compress(data))
         with pytest.raises(DataError, match="unpacks to more than 300 times its size"):
@@ -173,7 +183,9 @@ class TestC10:
     """No foreign exception."""
 
     @pytest.mark.parametrize("name", ["model.json", "vocabulary.json", "sentence_vocabulary.json"])
-    @pytest.mark.parametrize("data", [DEEP, HALF_DEEP, b'{"format":' + b"9" * 400 + b"}", b"9" * 5000])
+    @pytest.mark.parametrize(
+        "data", [DEEP, HALF_DEEP, b'{"format":' + b"9" * 400 + b"}", b"9" * 5000]
+    )
     def test_in_a_model_folder(self, model: Path, name: str, data: bytes) -> None:
         put(model, name, data)
         assert name in refusal(model)
@@ -185,7 +197,9 @@ class TestC10:
         with pytest.raises(DataError, match=r"^here: wrong JSON"):
             parse_json(data, "here")
 
-    @pytest.mark.parametrize("data", [b"1e-999", b"123456789012345678901", b"1e99", b'"1e999"', b"[" * 99 + b"]" * 99])
+    @pytest.mark.parametrize(
+        "data", [b"1e-999", b"123456789012345678901", b"1e99", b'"1e999"', b"[" * 99 + b"]" * 99]
+    )
     def test_other_json_is_read(self, data: bytes) -> None:
         assert parse_json(data, "here") == json.loads(data)
 
@@ -202,9 +216,19 @@ class TestC10:
         """What is wrong is left out, the rest is measured."""
         (tmp_path / "truth.jsonl").write_bytes(RECORD)
         good = json_line({"path": "a.jpg", "sentence": "a dog"})
-        bad = [DEEP, HALF_DEEP, b'{"path":"a.jpg","sentence":' + b"9" * 400 + b"}", b'{"path":' + b'"a' * 70 + b'"}']
+        bad = [
+            DEEP,
+            HALF_DEEP,
+            b'{"path":"a.jpg","sentence":' + b"9" * 400 + b"}",
+            b'{"path":' + b'"a' * 70 + b'"}',
+        ]
         (tmp_path / "p.jsonl").write_bytes(b"\n".join(bad) + b"\n" + good)
-        paths = ["--truth", str(tmp_path / "truth.jsonl"), "--predictions", str(tmp_path / "p.jsonl")]
+        paths = [
+            "--truth",
+            str(tmp_path / "truth.jsonl"),
+            "--predictions",
+            str(tmp_path / "p.jsonl"),
+        ]
         assert run(["evaluate", "captions", *paths, "--without", "meteor"]) == 0
         assert capsys.readouterr().err.count("p.jsonl, line ") == len(bad)
 
@@ -222,7 +246,10 @@ class TestC11:
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
     def test_a_full_disk_exits_with_5(self, number: int, tmp_path: Path) -> None:
-        with pytest.raises(DiskFull, match="x: cannot be written") as caught, replacing(tmp_path / "x"):
+        with (
+            pytest.raises(DiskFull, match="x: cannot be written") as caught,
+            replacing(tmp_path / "x"),
+        ):
             raise OSError(number, os.strerror(number))
         assert caught.value.exit_code == 5
         assert not list(tmp_path.iterdir())
@@ -241,7 +268,9 @@ class TestC11:
                 check=False,
             )
         assert done.returncode == 5
-        assert done.stderr.splitlines() == ["regiontalk: standard output: cannot be written: No space left on device"]
+        assert done.stderr.splitlines() == [
+            "regiontalk: standard output: cannot be written: No space left on device"
+        ]
 
     def test_so_does_every_verb(self, tmp_path: Path, scene_path: Path) -> None:
         """A limit on file size takes the place of a full disk."""
@@ -253,13 +282,17 @@ class TestC11:
             (two / name).write_bytes(scene_path.read_bytes())
         commands = [
             *(f"caption {scene_path} -o {out}/x{end}" for end in (".jsonl", ".html", ".png", "")),
-            *(f"caption {two} -o {out}/y{end}" for end in (".jsonl", ".html", ".json", "")),  # with a journal
+            *(
+                f"caption {two} -o {out}/y{end}" for end in (".jsonl", ".html", ".json", "")
+            ),  # with a journal
             f"index {two} --index {tmp_path}/index",
             f"data draw {out}/drawn --train 2 --dev 0",
             f"data prepare jsonl {tmp_path}/data/annotations.jsonl {out}/prepared --images {scene_path.parent}",
             f"data merge {tmp_path}/data {out}/merged",
         ]
         command = [sys.executable, "-c", FULL_DISK]
-        done = subprocess.run(command, input="\n".join(commands), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, input="\n".join(commands), capture_output=True, text=True, check=False
+        )
         assert done.stdout == f"{[5] * len(commands)}\n", done.stderr
         assert not [path for path in out.rglob("*") if path.is_file()]

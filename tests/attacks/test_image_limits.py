@@ -1,4 +1,5 @@
-"""Files that are small and cost much: refused before a pixel is decoded, and only where they cost much.
+"""Files that are small and cost much: refused before a pixel is decoded, and only where they cost
+much.
 
 `fuzz_photos.py` opens them at the sizes that hurt.
 """
@@ -9,14 +10,29 @@ import struct
 
 import pytest
 from hostile_files import encode
-from photo_bombs import BOMBS, RAW, Bomb, bmp_runs, flat, is_sound, jpeg_scans, tiff, tiff_fractions, tiff_tile
+from photo_bombs import (
+    BOMBS,
+    RAW,
+    Bomb,
+    bmp_runs,
+    flat,
+    is_sound,
+    jpeg_scans,
+    tiff,
+    tiff_fractions,
+    tiff_tile,
+)
 from PIL import Image
 
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage
 from regiontalk.images import limits as image_limits
 from regiontalk.images import photo as images
 
-COUNTED = [bomb for bomb in BOMBS if bomb.limit not in ("MOST_TILE_PIXELS", "MOST_EXIF_BYTES", "MOST_BOX_BYTES")]
+COUNTED = [
+    bomb
+    for bomb in BOMBS
+    if bomb.limit not in ("MOST_TILE_PIXELS", "MOST_EXIF_BYTES", "MOST_BOX_BYTES")
+]
 
 
 def name_of(bomb: Bomb) -> str:
@@ -36,7 +52,9 @@ def test_findings_c1_and_c2_what_is_counted_is_refused_above_its_limit(
         images.open_photo(ordinary)
 
 
-@pytest.mark.parametrize("bomb", [bomb for bomb in BOMBS if bomb.limit == "MOST_EXIF_BYTES"], ids=name_of)
+@pytest.mark.parametrize(
+    "bomb", [bomb for bomb in BOMBS if bomb.limit == "MOST_EXIF_BYTES"], ids=name_of
+)
 def test_metadata_of_many_fractions_is_refused(bomb: Bomb, monkeypatch: pytest.MonkeyPatch) -> None:
     assert images.open_photo(bomb.make(200)).size == (16, 16)
     monkeypatch.setattr(image_limits, "MOST_EXIF_BYTES", 1000)
@@ -63,7 +81,10 @@ def test_every_kind_of_tiff_is_read_as_it_is_stored(order: str, big: bool) -> No
     pixels = bytes(range(256))
     data = tiff(RAW, pixels, order, big)
     assert images.open_photo(data).convert("L").tobytes() == pixels
-    wide = [(*tag[:3], 50_000 if tag[0] in (322, 323) else tag[3]) for tag in [*RAW, (322, 3, 1, 0), (323, 4, 1, 0)]]
+    wide = [
+        (*tag[:3], 50_000 if tag[0] in (322, 323) else tag[3])
+        for tag in [*RAW, (322, 3, 1, 0), (323, 4, 1, 0)]
+    ]
     with pytest.raises(ImageTooLarge, match="tile"):
         images.open_photo(tiff(wide, pixels, order, big))
 
@@ -76,14 +97,23 @@ def test_a_tiff_that_pillow_would_read_otherwise_than_we_is_refused() -> None:
 def test_directories_that_lead_to_each_other_end() -> None:
     data = tiff_fractions(2)
     place = data.index(struct.pack("<HHI", 34665, 4, 1)) + 8
-    assert images.open_photo(data[:place] + struct.pack("<I", 8) + data[place + 4 :]).size == (16, 16)
+    assert images.open_photo(data[:place] + struct.pack("<I", 8) + data[place + 4 :]).size == (
+        16,
+        16,
+    )
 
 
 def test_ordinary_progressive_photos_of_every_kind_open(scene: Image.Image) -> None:
-    for options in ({"progressive": True}, {"progressive": True, "restart_marker_rows": 1}, {"optimize": True}):
+    for options in (
+        {"progressive": True},
+        {"progressive": True, "restart_marker_rows": 1},
+        {"optimize": True},
+    ):
         assert images.open_photo(encode(scene, "JPEG", **options)).size == scene.size
     assert images.open_photo(jpeg_scans(80)).size == (16, 16)
-    film = encode(scene, "JPEG", progressive=True) + b"\xff\xda" * 500  # as phones put one behind a photo
+    film = (
+        encode(scene, "JPEG", progressive=True) + b"\xff\xda" * 500
+    )  # as phones put one behind a photo
     assert images.open_photo(film).size == scene.size
 
 
@@ -91,7 +121,9 @@ def test_a_picture_of_runs_may_be_as_large_as_a_screen() -> None:
     assert images.open_photo(bmp_runs(100_000)).size == (100_000, 1)
 
 
-def test_libtiff_says_nothing_by_itself(scene: Image.Image, capfd: pytest.CaptureFixture[str]) -> None:
+def test_libtiff_says_nothing_by_itself(
+    scene: Image.Image, capfd: pytest.CaptureFixture[str]
+) -> None:
     data = bytearray(encode(scene, "TIFF", compression="tiff_lzw"))
     data[8:600] = bytes(592)
     with pytest.raises(ImageError):
@@ -101,11 +133,22 @@ def test_libtiff_says_nothing_by_itself(scene: Image.Image, capfd: pytest.Captur
 
 def test_a_format_is_known_by_its_first_bytes() -> None:
     for kind in image_limits.FORMATS:
-        assert image_limits.format_of(encode(flat(16, 16), kind)[: image_limits.HEADER_BYTES]) == kind
-    for text in (b"", b"BM is no picture, it is a word", b"RIFF....WAVE", b"....ftypisom", b"II", b"photos/a.jpg"):
+        assert (
+            image_limits.format_of(encode(flat(16, 16), kind)[: image_limits.HEADER_BYTES]) == kind
+        )
+    for text in (
+        b"",
+        b"BM is no picture, it is a word",
+        b"RIFF....WAVE",
+        b"....ftypisom",
+        b"II",
+        b"photos/a.jpg",
+    ):
         assert image_limits.format_of(text) is None
 
 
 @pytest.mark.parametrize("options", [{}, {"lossless": True}, {"exif": Image.Exif().tobytes()}])
-def test_the_size_of_a_webp_is_read_from_its_header(scene: Image.Image, options: dict[str, object]) -> None:
+def test_the_size_of_a_webp_is_read_from_its_header(
+    scene: Image.Image, options: dict[str, object]
+) -> None:
     assert image_limits.webp_size(encode(scene, "WEBP", **options)[:32]) == scene.size

@@ -1,4 +1,5 @@
-"""Hostile and broken photos: each is opened, or refused with one line that says why; nothing hangs."""
+"""Hostile and broken photos: each is opened, or refused with one line that says why; nothing
+hangs."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def opens_or_says_why(data: bytes) -> bool:
 def no_pixels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collects the kinds of photos whose pixels were asked for."""
     loaded: list[str] = []
-    monkeypatch.setattr(images, "_upright_srgb", lambda image, *_, **__: loaded.append(image.format))
+    monkeypatch.setattr(
+        images, "_upright_srgb", lambda image, *_, **__: loaded.append(image.format)
+    )
     return loaded
 
 
@@ -66,7 +69,9 @@ def no_pixels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("one-byte.gif", b"G"),
     ],
 )
-def test_what_is_no_photo_is_named_with_its_reason(tmp_path: Path, name: str, content: bytes) -> None:
+def test_what_is_no_photo_is_named_with_its_reason(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ImageError) as caught:
@@ -76,7 +81,9 @@ def test_what_is_no_photo_is_named_with_its_reason(tmp_path: Path, name: str, co
     assert caught.value.exit_code == 4
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_file_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # a socket's path may have no more than about 100 characters
     os.mkfifo(tmp_path / "pipe.jpg")
     (tmp_path / "loop.jpg").symlink_to(tmp_path / "loop.jpg")
@@ -147,7 +154,9 @@ def test_two_thousand_byte_flipped_images(scene: Image.Image) -> None:
     for number in range(FLIPPED_IMAGES):
         data = bytearray(seeds[number % len(seeds)])
         for _ in range(dice.integers(1, 6)):
-            data[dice.integers(len(data) if number % 2 else min(len(data), 200))] ^= 1 << dice.integers(8)
+            data[dice.integers(len(data) if number % 2 else min(len(data), 200))] ^= (
+                1 << dice.integers(8)
+            )
         opened += opens_or_says_why(bytes(data))
     assert memory_in_use() - before < 200e6
     assert 0 < opened < FLIPPED_IMAGES
@@ -156,7 +165,9 @@ def test_two_thousand_byte_flipped_images(scene: Image.Image) -> None:
 def memory_in_use() -> float:
     """Resident bytes; 0 where the system has no /proc."""
     status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0.0
+    return (
+        int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0.0
+    )
 
 
 def webp_header(width: int, height: int) -> bytes:
@@ -188,7 +199,9 @@ def tiff_header(width: int, height: int) -> bytes:
     return struct.pack("<2sHIH", b"II", 42, 8, len(tags)) + entries + struct.pack("<I", 0)
 
 
-@pytest.mark.parametrize("header", [png, webp_header, gif_header, jpeg_header, bmp_header, tiff_header])
+@pytest.mark.parametrize(
+    "header", [png, webp_header, gif_header, jpeg_header, bmp_header, tiff_header]
+)
 @pytest.mark.parametrize("side", [7072, 10_000, 16_383])
 def test_too_many_pixels_are_refused_by_the_header(
     no_pixels: list[str], header: Callable[[int, int], bytes], side: int
@@ -317,7 +330,9 @@ def test_other_formats_named_png_start_no_program(
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1/a.jpg", "https://x/a.jpg", "file:///etc/passwd", "ftp://x/a.png"]
 )
-def test_addresses_are_refused_and_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_addresses_are_refused_and_nothing_is_fetched(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
     opened: list[object] = []
     monkeypatch.setattr(socket, "socket", lambda *given, **_: opened.append(given))
     for source in (address, Path(address)):
@@ -326,7 +341,9 @@ def test_addresses_are_refused_and_nothing_is_fetched(monkeypatch: pytest.Monkey
     assert opened == []
 
 
-def test_broken_photos_leave_stderr_clean(scene: Image.Image, capfd: pytest.CaptureFixture[str]) -> None:
+def test_broken_photos_leave_stderr_clean(
+    scene: Image.Image, capfd: pytest.CaptureFixture[str]
+) -> None:
     """C libraries must not print past us."""
     dice = np.random.default_rng(7)
     for kind in FORMATS:
@@ -338,7 +355,9 @@ def test_broken_photos_leave_stderr_clean(scene: Image.Image, capfd: pytest.Capt
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_a_fresh_process_opens_every_format_with_warnings_as_errors(scene: Image.Image, tmp_path: Path) -> None:
+def test_a_fresh_process_opens_every_format_with_warnings_as_errors(
+    scene: Image.Image, tmp_path: Path
+) -> None:
     """Plugins are registered on first use; no test before this one may be what makes it work."""
     for kind in FORMATS:
         scene.save(tmp_path / f"scene.{kind.lower()}", kind)

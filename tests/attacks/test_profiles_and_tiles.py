@@ -1,4 +1,5 @@
-"""Two bombs: an ICC profile of many stages, and TIFF sizes in types that a classic TIFF cannot hold."""
+"""Two bombs: an ICC profile of many stages, and TIFF sizes in types that a classic TIFF cannot
+hold."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def with_tag(profile: bytes, name: bytes, content: bytes) -> bytes:
     start = 132 + 12 * (count + 1) + len(body)
     entry = name + struct.pack(">II", start, len(content))
     length = struct.pack(">I", start + len(content))
-    return b"".join((length, profile[4:128], struct.pack(">I", count + 1), table, entry, body, content))
+    return b"".join(
+        (length, profile[4:128], struct.pack(">I", count + 1), table, entry, body, content)
+    )
 
 
 def stages(count: int) -> bytes:
@@ -42,7 +45,11 @@ def stages(count: int) -> bytes:
 @pytest.mark.timeout(10)
 def test_a_profile_of_many_stages_is_not_applied() -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    bomb = with_tag(profile.replace("sRGB".encode("utf-16-be"), "wide".encode("utf-16-be")), b"D2B0", stages(100_000))
+    bomb = with_tag(
+        profile.replace("sRGB".encode("utf-16-be"), "wide".encode("utf-16-be")),
+        b"D2B0",
+        stages(100_000),
+    )
     image = Image.new("RGB", (640, 480), (200, 100, 50))
     image.info["icc_profile"] = bomb
     assert colours._has_stages(bomb)

@@ -45,7 +45,11 @@ def test_json_is_the_schema(align, capsys) -> None:
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert set(found) == {"path", "sentence", "segments", "unknown"}
-    assert (found["path"], found["sentence"], found["unknown"]) == ("scene.png", "a red zebra", ["zebra"])
+    assert (found["path"], found["sentence"], found["unknown"]) == (
+        "scene.png",
+        "a red zebra",
+        ["zebra"],
+    )
     (segment,) = found["segments"]
     assert (segment["text"], segment["words"]) == ("a red zebra", [0, 3])
     assert "unknown words: zebra" in err

@@ -30,9 +30,14 @@ def evaluated(kind: str, data: str, capsys: pytest.CaptureFixture[str]) -> dict[
     return result
 
 
-def test_sentences_of_neighbours(data: str, sentences_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sentences_of_neighbours(
+    data: str, sentences_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     codes = str(sentences_run / "codes.npz")
-    assert run(["baseline", "nearest-neighbour", data, codes, "-o", "out.jsonl", "--split", "dev"]) == 0
+    assert (
+        run(["baseline", "nearest-neighbour", data, codes, "-o", "out.jsonl", "--split", "dev"])
+        == 0
+    )
     assert capsys.readouterr().err == "out.jsonl: 4 photos\n"
     known = {sentence for record in Dataset(data, "train") for sentence in record.sentences}
     assert all(line["sentence"] in known for line in lines("out.jsonl"))
@@ -43,7 +48,18 @@ def test_pieces_for_true_boxes(
     data: str, sentences_run: Path, alignment_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     codes, truths = str(sentences_run / "codes.npz"), str(sentences_run / "truths.npz")
-    asked = ["baseline", "region-ranking", data, codes, "-o", "out.jsonl", "--split", "dev", "--truths", truths]
+    asked = [
+        "baseline",
+        "region-ranking",
+        data,
+        codes,
+        "-o",
+        "out.jsonl",
+        "--split",
+        "dev",
+        "--truths",
+        truths,
+    ]
     assert run([*asked, "--alignment", str(alignment_run), "--beta", "0.2", "-q"]) == 0
     assert evaluated("regions", data, capsys)["missing"] == 0
 
@@ -51,7 +67,15 @@ def test_pieces_for_true_boxes(
 def test_snippets_of_a_data_set(
     data: str, sentences_run: Path, alignment_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["data", "snippets", data, str(sentences_run / "codes.npz"), "out.jsonl", "--beta", "0.1"]
+    asked = [
+        "data",
+        "snippets",
+        data,
+        str(sentences_run / "codes.npz"),
+        "out.jsonl",
+        "--beta",
+        "0.1",
+    ]
     assert run([*asked, "--alignment", str(alignment_run), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     photos = lines("out.jsonl")
@@ -64,13 +88,17 @@ def test_snippets_of_a_data_set(
     assert run([*asked, "--alignment", "nowhere"]) == 6
 
 
-def test_predicted_sentences(data: str, sentences_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predicted_sentences(
+    data: str, sentences_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = ["predict", str(sentences_run / "run"), data, "-o", "out.jsonl", "--split", "dev"]
     assert run([*asked, "--codes", str(sentences_run / "codes.npz"), "--beam", "3"]) == 0
     names = [record.image for record in Dataset(data, "dev")]
     assert [line["path"] for line in lines("out.jsonl")] == sorted(names)
     assert evaluated("captions", data, capsys)["sentences"] == 4
-    assert run([*asked, "--codes", str(sentences_run / "truths.npz"), "--regions", "truth", "-q"]) == 0
+    assert (
+        run([*asked, "--codes", str(sentences_run / "truths.npz"), "--regions", "truth", "-q"]) == 0
+    )
     assert evaluated("regions", data, capsys)["missing"] == 0
 
 
@@ -80,6 +108,17 @@ def test_what_predicting_sentences_needs(
     asked = [data, "-o", "out.jsonl", "--split", "dev"]
     assert run(["predict", str(sentences_run / "run"), *asked]) == 2
     assert "a run of this kind needs codes" in capsys.readouterr().err
-    assert run(["predict", str(untrained_run / "run"), *asked, "--codes", str(sentences_run / "codes.npz")]) == 2
+    assert (
+        run(
+            [
+                "predict",
+                str(untrained_run / "run"),
+                *asked,
+                "--codes",
+                str(sentences_run / "codes.npz"),
+            ]
+        )
+        == 2
+    )
     assert "runs of kind sentences" in capsys.readouterr().err
     assert run(["predict", str(sentences_run / "run"), *asked, "--codes", "gone.npz"]) == 4

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from regiontalk.cli.boxes_option import read_boxes
 from regiontalk.errors import InputError, UsageError
 
-SIDES = st.tuples(*[st.floats(0, 1e4).map(lambda side: round(side, 3))] * 2, *[st.floats(1.0, 1e4)] * 2)
+SIDES = st.tuples(
+    *[st.floats(0, 1e4).map(lambda side: round(side, 3))] * 2, *[st.floats(1.0, 1e4)] * 2
+)
 
 
 @given(st.lists(SIDES, min_size=1, max_size=5))
@@ -72,7 +74,9 @@ def test_one_list_of_boxes_is_for_one_photo() -> None:
         ("\udce9", "wrong JSON"),
     ],
 )
-def test_what_is_wrong_with_a_file_of_boxes_is_said(tmp_path: Path, content: str, message: str) -> None:
+def test_what_is_wrong_with_a_file_of_boxes_is_said(
+    tmp_path: Path, content: str, message: str
+) -> None:
     path = tmp_path / "boxes.json"
     path.write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(InputError) as caught:
@@ -82,7 +86,9 @@ def test_what_is_wrong_with_a_file_of_boxes_is_said(tmp_path: Path, content: str
     assert len(caught.value.message) < 300
 
 
-@pytest.mark.parametrize("given_boxes", ["", ";", "1,2,3", "a,b,c,d", "9,9,1,1", "0,0,nan,1", "0,0,inf,1", "gone.json"])
+@pytest.mark.parametrize(
+    "given_boxes", ["", ";", "1,2,3", "a,b,c,d", "9,9,1,1", "0,0,nan,1", "0,0,inf,1", "gone.json"]
+)
 def test_what_is_wrong_with_boxes_on_the_command_line_is_said(given_boxes: str) -> None:
     with pytest.raises(UsageError, match="neither a file nor x0,y0,x1,y1"):
         read_boxes(given_boxes)

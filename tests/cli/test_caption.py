@@ -37,7 +37,9 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_json_lines_follow_the_schema(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_follow_the_schema(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["caption", "a.jpg", "deep", "--json"]) == 0
     first, second = lines(capsys)
     assert first == {
@@ -47,8 +49,20 @@ def test_json_lines_follow_the_schema(desk: Path, stand_in: Any, capsys: pytest.
         "height": 64,
         "model": "stand-in",
         "regions": [
-            {"id": 0, "xyxy": [0.0, 0.0, 48.0, 64.0], "score": 0.9, "caption": "thing 0", "logprob": -1.5},
-            {"id": 1, "xyxy": [0.0, 0.0, 32.0, 21.33], "score": 0.65, "caption": "thing 1", "logprob": -1.5},
+            {
+                "id": 0,
+                "xyxy": [0.0, 0.0, 48.0, 64.0],
+                "score": 0.9,
+                "caption": "thing 0",
+                "logprob": -1.5,
+            },
+            {
+                "id": 1,
+                "xyxy": [0.0, 0.0, 32.0, 21.33],
+                "score": 0.65,
+                "caption": "thing 1",
+                "logprob": -1.5,
+            },
         ],
     }
     assert (second["path"], second["width"], second["height"]) == ("deep/b.png", 60, 40)
@@ -67,7 +81,18 @@ def test_a_table_for_people(
 
 
 def test_options_reach_the_model(desk: Path, stand_in: Any) -> None:
-    options = ["--top", "7", "--threshold", "0.3", "--proposals", "50", "--size", "320", "--beam", "4"]
+    options = [
+        "--top",
+        "7",
+        "--threshold",
+        "0.3",
+        "--proposals",
+        "50",
+        "--size",
+        "320",
+        "--beam",
+        "4",
+    ]
     assert run(["caption", "a.jpg", "--json", *options]) == 0
     assert stand_in.asked == [
         {"photo": "a.jpg", "top": 7, "threshold": 0.3, "proposals": 50, "size": 320, "beam": 4},
@@ -93,7 +118,9 @@ def test_people_get_twelve_regions_and_programs_all(
     assert stand_in.asked == [{"photo": "a.jpg", **expected}]
 
 
-def test_the_model_folder_is_asked_for(desk: Path, monkeypatch: pytest.MonkeyPatch, stand_in: Any) -> None:
+def test_the_model_folder_is_asked_for(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, stand_in: Any
+) -> None:
     asked = []
     monkeypatch.setattr(regiontalk, "load", lambda folder, **_: asked.append(folder) or stand_in)
     assert run(["caption", "a.jpg", "-q"]) == 0
@@ -109,16 +136,23 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
     for strict, code in [([], 0), (["--strict"], 3)]:
         assert run([*arguments, *strict]) == code
         out, err = capsys.readouterr()
-        assert [json.loads(line)["path"] for line in out.splitlines()] == ["./a.jpg", "./deep/b.png"]
+        assert [json.loads(line)["path"] for line in out.splitlines()] == [
+            "./a.jpg",
+            "./deep/b.png",
+        ]
         assert err.splitlines()[:2] == [
             "regiontalk: skipped ./broken/c.jpg: not a photo of a supported type"
             "  (known: JPEG, PNG, WEBP, GIF, BMP, TIFF, AVIF)",
             "regiontalk: skipped gone.jpg: No such file or directory",
         ]
-        assert err.splitlines()[2:] == ["regiontalk: 2 skipped, and --strict was given"] * bool(strict)
+        assert err.splitlines()[2:] == ["regiontalk: 2 skipped, and --strict was given"] * bool(
+            strict
+        )
 
 
-def test_hidden_files_are_named_but_do_not_count(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hidden_files_are_named_but_do_not_count(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     (desk / "deep" / "._b.png").write_bytes(b"Mac OS X")
     assert run(["caption", "deep", "--json", "--strict"]) == 0
     assert capsys.readouterr().err == "regiontalk: left out deep/._b.png: a hidden file\n"
@@ -144,7 +178,11 @@ def test_hidden_files_are_named_but_do_not_count(desk: Path, stand_in: Any, caps
         (["a.jpg", "--threshold", "nan"], 2, "nan is not a valid number"),
         (["a.jpg", "--confidence", "1.5"], 2, "1.5 is not in the range"),
         (["a.jpg", "--confidence", "nan"], 2, "nan is not a valid number"),
-        (["a.jpg", "--boxes", "0,0,9,9", "--confidence", "0"], 2, "--confidence cannot be used with --boxes"),
+        (
+            ["a.jpg", "--boxes", "0,0,9,9", "--confidence", "0"],
+            2,
+            "--confidence cannot be used with --boxes",
+        ),
         (["a.jpg", "--proposals", "0"], 2, "not in the range"),
         (["a.jpg", "--size", "8"], 2, "not in the range"),
         (["a.jpg", "--size", "1000000"], 2, "not in the range"),
@@ -153,12 +191,20 @@ def test_hidden_files_are_named_but_do_not_count(desk: Path, stand_in: Any, caps
         (["a.jpg", "--max-megapixels", "0"], 2, "not in the range"),
         (["a.jpg", "--max-megapixels", "inf"], 2, "inf is not in the range"),
         (["a.jpg", "--max-megapixels", "nan"], 2, "nan is not a valid number"),
-        (["a.jpg", "--max-megapixels", "0.001"], 4, "a.jpg: 96×64 is 0.0 megapixels, more than 0.001"),
+        (
+            ["a.jpg", "--max-megapixels", "0.001"],
+            4,
+            "a.jpg: 96×64 is 0.0 megapixels, more than 0.001",
+        ),
         (["a.jpg", "--format", "xml"], 2, "'xml' is not one of"),
         (["a.jpg", "--json", "--format", "coco"], 2, "--json cannot be used with --format"),
         (["a.jpg", "--boxes", "1,2,3"], 2, "neither a file nor"),
         (["a.jpg", "--boxes", "0,0,9,9", "--top", "3"], 2, "--top cannot be used with --boxes"),
-        (["a.jpg", "--boxes", "0,0,9,9", "--threshold", "0"], 2, "--threshold cannot be used with --boxes"),
+        (
+            ["a.jpg", "--boxes", "0,0,9,9", "--threshold", "0"],
+            2,
+            "--threshold cannot be used with --boxes",
+        ),
         (["a.jpg", "deep", "--boxes", "0,0,9,9"], 2, "one list of boxes for 2 photos"),
         (["a.jpg", "-o", "out.pdf"], 2, "out.pdf: cannot be written in this format"),
         (["a.jpg", "deep", "-o", "out.png"], 2, "out.png: one picture for 2 photos"),
@@ -167,7 +213,12 @@ def test_hidden_files_are_named_but_do_not_count(desk: Path, stand_in: Any, caps
     ],
 )
 def test_a_failure_is_one_line_an_exit_code_and_nothing_written(
-    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+    desk: Path,
+    stand_in: Any,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
 ) -> None:
     (desk / "empty").mkdir()
     before = {path: path.stat().st_mtime_ns for path in desk.rglob("*")}
@@ -178,9 +229,14 @@ def test_a_failure_is_one_line_an_exit_code_and_nothing_written(
     assert {path: path.stat().st_mtime_ns for path in desk.rglob("*")} == before
 
 
-def test_nothing_but_broken_photos(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_but_broken_photos(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["caption", "broken", "gone.jpg", "-o", "page.html"]) == 4
-    assert capsys.readouterr().err.splitlines()[-1] == "regiontalk: none of 2 photos could be captioned"
+    assert (
+        capsys.readouterr().err.splitlines()[-1]
+        == "regiontalk: none of 2 photos could be captioned"
+    )
     assert not Path("page.html").exists()
 
 
@@ -198,7 +254,12 @@ def test_a_huge_top_is_honest(desk: Path, stand_in: Any) -> None:
     ],
 )
 def test_what_a_model_cannot_be_asked_for_is_said_once(
-    desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+    desk: Path,
+    tiny_model: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
 ) -> None:
     assert run(["caption", "a.jpg", "./a.jpg", "--model", str(tiny_model), *arguments]) == code
     captured = capsys.readouterr()
@@ -217,7 +278,9 @@ def test_paths_on_stdin(
     assert run(["caption", "-", "--json"]) == 4
 
 
-def test_given_boxes_are_captioned(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_given_boxes_are_captioned(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["caption", "a.jpg", "--json", "--boxes", "0,0,10,10;5,5,90,60.5"]) == 0
     (line,) = lines(capsys)
     assert [region["xyxy"] for region in line["regions"]] == [[0, 0, 10, 10], [5, 5, 90, 60.5]]
@@ -262,7 +325,9 @@ def test_without_a_model_this_is_said(
     assert run(["caption", "a.jpg", "--model", "deep"]) == 6
 
 
-def test_from_end_to_end(desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str], scene: Image.Image) -> None:
+def test_from_end_to_end(
+    desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str], scene: Image.Image
+) -> None:
     arguments = ["caption", ".", "--model", str(tiny_model), "--json"]
     assert run(arguments) == 0
     first = capsys.readouterr().out
@@ -275,16 +340,32 @@ def test_from_end_to_end(desk: Path, tiny_model: Path, capsys: pytest.CaptureFix
         assert photo["regions"]
     assert run([*arguments[:-1], "--boxes", "1,2,30,40", "--json"]) == 2, "two photos, one list"
     capsys.readouterr()
-    assert run(["caption", "a.jpg", "--model", str(tiny_model), "--boxes", "1,2,30,40;500,500,600,600"]) == 2
-    assert "a.jpg: box 1, [500.0, 500.0, 600.0, 600.0]: nothing of it lies in the photo" in capsys.readouterr().err
+    assert (
+        run(
+            ["caption", "a.jpg", "--model", str(tiny_model), "--boxes", "1,2,30,40;500,500,600,600"]
+        )
+        == 2
+    )
+    assert (
+        "a.jpg: box 1, [500.0, 500.0, 600.0, 600.0]: nothing of it lies in the photo"
+        in capsys.readouterr().err
+    )
     assert run(["caption", ".", "--model", str(tiny_model), "-o", "page.html", "-q"]) == 0
     assert Path("page.html").stat().st_size > 1000
 
 
 def test_a_closed_pipe_and_a_terminal(desk: Path, tiny_model: Path) -> None:
-    program = [sys.executable, "-c", "from regiontalk.cli.main import main; main()", "caption", "--model"]
+    program = [
+        sys.executable,
+        "-c",
+        "from regiontalk.cli.main import main; main()",
+        "caption",
+        "--model",
+    ]
     many = [str(tiny_model), *["./" * number + "a.jpg" for number in range(30)]]
-    closed = subprocess.Popen([*program, *many, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    closed = subprocess.Popen(
+        [*program, *many, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert closed.stdout is not None
     assert closed.stderr is not None
     closed.stdout.readline()
@@ -335,11 +416,22 @@ def test_alt_texts(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]
     assert run(["caption", "a.jpg", "--alt", "--json", "--top", "1", "--threshold", "0.2"]) == 0
     (line,) = lines(capsys)
     assert line == {
-        **{"schema": "regiontalk/1", "path": "a.jpg", "width": 96, "height": 64, "model": "stand-in"},
+        **{
+            "schema": "regiontalk/1",
+            "path": "a.jpg",
+            "width": 96,
+            "height": 64,
+            "model": "stand-in",
+        },
         "alt": "thing 0",
     }
     assert stand_in.asked[-1] == {"photo": "a.jpg", "top": 1, "threshold": 0.2}
-    for more in (["--format", "coco"], ["--boxes", "0,0,9,9"], ["--proposals", "9"], ["--words", "3"]):
+    for more in (
+        ["--format", "coco"],
+        ["--boxes", "0,0,9,9"],
+        ["--proposals", "9"],
+        ["--words", "3"],
+    ):
         assert run(["caption", "a.jpg", "--alt", *more]) == 2
 
 
@@ -365,22 +457,34 @@ def test_finding_b8_a_photo_on_stdin(
 def test_finding_b8_other_bytes_on_stdin_are_one_line(
     desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for data in (b"%PDF-1.7\n" + bytes(range(256)) * 50, b"one\ntwo\nthree\n", b"\xff\xd8\xff broken"):
+    for data in (
+        b"%PDF-1.7\n" + bytes(range(256)) * 50,
+        b"one\ntwo\nthree\n",
+        b"\xff\xd8\xff broken",
+    ):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         assert run(["caption", "-"]) == 4
         assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_finding_b8_a_file_whose_name_looks_like_a_photo_is_a_path(
-    desk: Path, stand_in: Any, scene: Image.Image, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    desk: Path,
+    stand_in: Any,
+    scene: Image.Image,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scene.save("GIF89a.gif")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"GIF89a.gif\na.jpg\ngone.jpg\n")))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"GIF89a.gif\na.jpg\ngone.jpg\n"))
+    )
     assert run(["caption", "-", "--json"]) == 0
     assert [line["path"] for line in lines(capsys)] == ["GIF89a.gif", "a.jpg"]
 
 
-def test_finding_b17_one_photo_is_not_photos(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finding_b17_one_photo_is_not_photos(
+    desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["caption", "a.jpg", "-o", "x.json"]) == 0
     assert capsys.readouterr().err == "x.json: 1 photo\n"
 
@@ -389,7 +493,11 @@ HOSTILE = "x\x1b]0;title\x07\u009b31m\u202ereversed[/b][bold]\x7f.jpg"
 
 
 def test_finding_c12_names_cannot_steer_a_terminal(
-    desk: Path, stand_in: Any, scene: Image.Image, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    desk: Path,
+    stand_in: Any,
+    scene: Image.Image,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in (HOSTILE, "broken" + HOSTILE):  # "[/b]" is a folder and a name
         Path(name).parent.mkdir()

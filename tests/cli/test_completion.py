@@ -17,7 +17,9 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash he
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_finding_b13_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finding_b13_a_script_for_each_shell(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert f"{COMPLETE}={shell}_complete" in script
@@ -29,7 +31,8 @@ def test_finding_b13_other_shells_are_refused(capsys: pytest.CaptureFixture[str]
 
 
 def completed_by_bash(words: list[str], folder: Path) -> list[str]:
-    """What bash offers after the words, the last one being typed, from the very script that we print."""
+    """What bash offers after the words, the last one being typed, from the very script that we
+    print."""
     program = folder / "bin" / "regiontalk"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m regiontalk "$@"\n')
@@ -43,7 +46,9 @@ $(complete -p regiontalk | sed 's/.*-F \\([^ ]*\\).*/\\1/') regiontalk "{words[-
 printf '%s\\n' "${{COMPREPLY[@]}}"
 '''
     environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
     return [*done.stdout.split(), *done.stderr.splitlines()]
 
 
@@ -60,7 +65,11 @@ def test_finding_b13_verbs_are_completed_without_importing_them() -> None:
     code = "import sys\nfrom regiontalk.cli.main import run\nrun()\nprint(*sys.modules, file=sys.stderr)"
     asked = {COMPLETE: "bash_complete", "COMP_WORDS": "regiontalk ", "COMP_CWORD": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **asked}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **asked},
     )
     assert [line.partition(",")[2] for line in done.stdout.splitlines()] == list(main.VERBS)
     assert "regiontalk.cli.caption" not in done.stderr.split()

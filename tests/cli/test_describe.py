@@ -15,8 +15,11 @@ from regiontalk.cli.main import run
 
 
 @pytest.fixture
-def desk(tmp_path: Path, scene: Image.Image, monkeypatch: pytest.MonkeyPatch, speaking_model: Path) -> Path:
-    """A folder with two photos, a broken one in a folder of its own, and a model as the package's own."""
+def desk(
+    tmp_path: Path, scene: Image.Image, monkeypatch: pytest.MonkeyPatch, speaking_model: Path
+) -> Path:
+    """A folder with two photos, a broken one in a folder of its own, and a model as the package's
+    own."""
     scene.save(tmp_path / "a.jpg")
     (tmp_path / "deep").mkdir()
     scene.resize((60, 40)).save(tmp_path / "deep" / "b.png")
@@ -34,14 +37,30 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_json_lines_follow_the_schema(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["describe", "a.jpg", "deep", "--json", "--alternatives", "2"]) == 0
     first, second = lines(capsys)
-    assert list(first) == ["schema", "path", "width", "height", "model", "sentence", "logprob", "alternatives"]
-    assert (first["path"], first["width"], first["height"], first["model"]) == ("a.jpg", 96, 64, "speaking")
+    assert list(first) == [
+        "schema",
+        "path",
+        "width",
+        "height",
+        "model",
+        "sentence",
+        "logprob",
+        "alternatives",
+    ]
+    assert (first["path"], first["width"], first["height"], first["model"]) == (
+        "a.jpg",
+        96,
+        64,
+        "speaking",
+    )
     assert second["path"] == "deep/b.png"
     assert [list(other) for other in first["alternatives"]] == [["sentence", "logprob"]] * 2
     assert first == regiontalk.load().describe("a.jpg", alternatives=2).to_dict()
 
 
-def test_a_table_for_people(desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_for_people(
+    desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")
     assert run(["describe", "a.jpg", "--alternatives", "1"]) == 0
@@ -60,7 +79,9 @@ def test_finding_b12_a_pipe_gets_lines_that_do_not_wrap(
     assert run(["describe", "a.jpg", "deep", "--alternatives", "1"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     said = regiontalk.load().describe("a.jpg", alternatives=1)
-    assert rows[:2] == [["a.jpg", f"{one.logprob:.2f}", one.sentence] for one in (said, said.alternatives[0])]
+    assert rows[:2] == [
+        ["a.jpg", f"{one.logprob:.2f}", one.sentence] for one in (said, said.alternatives[0])
+    ]
     assert len(rows) == 4
 
 
@@ -71,7 +92,10 @@ def test_options_reach_the_model(desk: Path, capsys: pytest.CaptureFixture[str])
         (["--beam", "3", "--alternatives", "5"], {"beam": 3, "alternatives": 5}),
         (["--sample", "--seed", "3"], {"sample": True, "seed": 3}),
         (["--sample"], {"sample": True}),
-        (["--sample", "--temperature", "2", "--top-p", "1"], {"sample": True, "temperature": 2.0, "top_p": 1.0}),
+        (
+            ["--sample", "--temperature", "2", "--top-p", "1"],
+            {"sample": True, "temperature": 2.0, "top_p": 1.0},
+        ),
         (["--size", "64"], {"size": 64}),
     ):
         assert run(["describe", "a.jpg", "--json", *arguments]) == 0
@@ -86,7 +110,10 @@ def test_a_broken_photo_among_others_is_named_and_skipped(
     for strict, code in [([], 0), (["--strict"], 3)]:
         assert run([*arguments, *strict]) == code
         out, err = capsys.readouterr()
-        assert [json.loads(line)["path"] for line in out.splitlines()] == ["./a.jpg", "./deep/b.png"]
+        assert [json.loads(line)["path"] for line in out.splitlines()] == [
+            "./a.jpg",
+            "./deep/b.png",
+        ]
         assert err.startswith("regiontalk: skipped ./broken/c.jpg: not a photo of a supported type")
 
 
@@ -122,7 +149,9 @@ def test_bad_input(
     assert out == ""
 
 
-def test_a_model_without_the_head(desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_without_the_head(
+    desk: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["describe", "a.jpg", "deep", "--model", str(tiny_model)]) == 6
     assert "has no head 'sentence'" in capsys.readouterr().err
 

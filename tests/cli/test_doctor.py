@@ -43,7 +43,9 @@ def test_json_names_versions_and_machine() -> None:
 
 
 def test_every_extra_is_named_with_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     parts = [f"{part}; extra == '{extra}'" for extra, parts in extras.items() for part in parts]
     monkeypatch.setattr(importlib.metadata, "requires", lambda _: parts)
     named = {finding.purpose.partition(":")[0] for finding in doctor.examine()}

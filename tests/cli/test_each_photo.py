@@ -31,7 +31,9 @@ def test_finding_c13_photos_that_cannot_be_opened_need_no_model(
     Path("text.jpg").write_text("no photo")
     for verb in ("caption", "describe"):
         assert run([verb, "text.jpg"]) == 4
-        assert capsys.readouterr().err.startswith("regiontalk: text.jpg: not a photo of a supported type")
+        assert capsys.readouterr().err.startswith(
+            "regiontalk: text.jpg: not a photo of a supported type"
+        )
         assert run([verb, "text.jpg", "gone.jpg"]) == 4
         *skipped, last = capsys.readouterr().err.splitlines()
         assert [line.partition(": ")[2].partition(":")[0] for line in skipped] == [

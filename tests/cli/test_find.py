@@ -19,7 +19,9 @@ Find = Callable[..., int]
 
 
 @pytest.fixture
-def find(aligning_model: Path, scene_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Find:
+def find(
+    aligning_model: Path, scene_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Find:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     shutil.copy(scene_path, "photos/a.png")
@@ -39,19 +41,25 @@ def test_lines_for_a_pipe(find: Find, capsys: pytest.CaptureFixture[str]) -> Non
     assert all(len(box.split(",")) == 4 for *_, box in lines)
 
 
-def test_a_table(find: Find, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table(
+    find: Find, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")
     assert find("a red square", "scene.png") == 0
     assert "phrase" in capsys.readouterr().out
 
 
-def test_json_has_a_line_for_each_photo_and_phrase_best_first(find: Find, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_a_line_for_each_photo_and_phrase_best_first(
+    find: Find, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert find("a red square; a blue zebra", "photos", "--json") == 0
     out, err = capsys.readouterr()
     found = [json.loads(line) for line in out.splitlines()]
     assert sorted((one["path"], one["phrase"]) for one in found) == [
-        (f"photos/{name}.png", phrase) for name in "ab" for phrase in ("a blue zebra", "a red square")
+        (f"photos/{name}.png", phrase)
+        for name in "ab"
+        for phrase in ("a blue zebra", "a red square")
     ]
     best = [max(one["closest"] for one in found[start : start + 2]) for start in (0, 2)]
     assert best == sorted(best, reverse=True)
@@ -66,17 +74,28 @@ def test_nothing_found_is_said(find: Find, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_photos_of_an_index_are_not_looked_at_again(
-    find: Find, aligning_model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    find: Find,
+    aligning_model: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert run(["index", "photos", "--model", str(aligning_model), "-q"]) == 0
     Image.new("RGB", (40, 30), "red").save("photos/new.png")
     looked: list[str] = []
     look = Model.look
-    monkeypatch.setattr(Model, "look", lambda self, source, **more: looked.append(source) or look(self, source, **more))
+    monkeypatch.setattr(
+        Model,
+        "look",
+        lambda self, source, **more: looked.append(source) or look(self, source, **more),
+    )
     assert find("a red square; a green square", "photos", "--json") == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert looked == ["photos/new.png"]
-    assert sorted({one["path"] for one in found}) == ["photos/a.png", "photos/b.png", "photos/new.png"]
+    assert sorted({one["path"] for one in found}) == [
+        "photos/a.png",
+        "photos/b.png",
+        "photos/new.png",
+    ]
     assert all(one["regions"] for one in found)
     assert find("a red square", "photos", "--look-again", "-q") == 0
     assert len(looked) == 4
@@ -96,7 +115,9 @@ def test_an_index_of_another_model_is_left_aside(
     assert "without the index: made with another model" in err
 
 
-@pytest.mark.parametrize("output", ["out.html", "drawn", "one.png", "out.jsonl", "out.json", "out.csv"])
+@pytest.mark.parametrize(
+    "output", ["out.html", "drawn", "one.png", "out.jsonl", "out.json", "out.csv"]
+)
 def test_pages_pictures_and_data(find: Find, output: str) -> None:
     assert find("a red square", "scene.png", "-o", output) == 0
     if output == "drawn":
@@ -137,7 +158,9 @@ def test_exit_codes(
     assert said in capsys.readouterr().err
 
 
-def test_a_broken_photo_is_named_and_skipped(find: Find, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_photo_is_named_and_skipped(
+    find: Find, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("photos/c.jpg").write_text("no photo")
     assert find("a red square", "photos", "--json") == 0
     assert "skipped photos/c.jpg" in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""`regiontalk fit`: settings, ranking, calibration and confidence fitted, reported, written into a new folder."""
+"""`regiontalk fit`: settings, ranking, calibration and confidence fitted, reported, written into a
+new folder."""
 
 from __future__ import annotations
 
@@ -30,17 +31,23 @@ from regiontalk.results import Region
 
 
 def plant(
-    scenes: Path, model: Path, folder: Path, true: Callable[[int, tuple[Region, ...]], tuple[Region, ...]]
+    scenes: Path,
+    model: Path,
+    folder: Path,
+    true: Callable[[int, tuple[Region, ...]], tuple[Region, ...]],
 ) -> Path:
-    """Drawn scenes whose true regions are some of those that the model finds, with the words it says, but where it says
-    many: there is a zebra."""
+    """Drawn scenes whose true regions are some of those that the model finds, with the words it
+    says, but where it says many: there is a zebra."""
     shutil.copytree(scenes, folder)
     asked = DatasetModel(regiontalk.load(model), Dataset(folder))
     lines = []
     for number, record in enumerate(asked.dataset):
         chosen = true(number, asked.regions(record).regions)
         regions = [
-            {"xyxy": list(one.xyxy), "phrase": one.caption if len(one.caption.split()) < 4 else "a zebra"}
+            {
+                "xyxy": list(one.xyxy),
+                "phrase": one.caption if len(one.caption.split()) < 4 else "a zebra",
+            }
             for one in chosen
         ]
         lines.append(json.dumps(record.to_dict() | {"regions": regions}) + "\n")
@@ -66,7 +73,9 @@ def data(scenes: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactor
 def well_scored(scenes: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model's best region is true, and in every second photo its last one as well."""
     folder = tmp_path_factory.mktemp("judged") / "data"
-    return plant(scenes, tiny_model, folder, lambda n, found: (found[0], found[-1]) if n % 2 else found[:1])
+    return plant(
+        scenes, tiny_model, folder, lambda n, found: (found[0], found[-1]) if n % 2 else found[:1]
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -89,16 +98,28 @@ def fit(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str,
 
 
 @pytest.mark.usefixtures("quick_language")
-def test_all_of_it_in_one_go(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_of_it_in_one_go(
+    tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out, picture = tmp_path / "fitted", tmp_path / "reliability.svg"
     found = fit(capsys, tiny_model, data, "-o", out, "--diagram", picture)
-    assert list(found) == ["model", "fitted_on", "photos", "settings", "ranking", "calibration", "confidence", "find"]
+    assert list(found) == [
+        "model",
+        "fitted_on",
+        "photos",
+        "settings",
+        "ranking",
+        "calibration",
+        "confidence",
+        "find",
+    ]
     assert (found["model"], found["fitted_on"], found["photos"]) == ("tiny", "dev", 12)
     old, new = read_model_folder(tiny_model), read_model_folder(out)
     settings, best = new.info.prediction, found["settings"]["tried"][0]
-    assert {name: getattr(settings, name) for name in ("score", "final_nms", "proposals", "caption_weight")} == {
-        name: best[name] for name in ("score", "final_nms", "proposals", "caption_weight")
-    }
+    assert {
+        name: getattr(settings, name)
+        for name in ("score", "final_nms", "proposals", "caption_weight")
+    } == {name: best[name] for name in ("score", "final_nms", "proposals", "caption_weight")}
     assert settings.ranking is not None
     assert list(settings.calibration) == found["calibration"]["calibration"]
     assert settings.confidence is not None
@@ -129,7 +150,10 @@ class TestSettings:
         self, tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         rows = fit(capsys, tiny_model, data, "--only", "settings")["settings"]["tried"]
-        tried = {tuple(row[key] for key in ("score", "final_nms", "proposals", "caption_weight")) for row in rows}
+        tried = {
+            tuple(row[key] for key in ("score", "final_nms", "proposals", "caption_weight"))
+            for row in rows
+        }
         assert len(tried) == len(rows) == 16
         maps = [row["map"] for row in rows]
         assert maps == sorted(maps, reverse=True)
@@ -142,7 +166,11 @@ class TestSettings:
         fit(capsys, tiny_model, data, "-o", tmp_path / "fitted")
         fit(capsys, tmp_path / "fitted", data, "--only", "settings", "-o", tmp_path / "again")
         settings = read_model_folder(tmp_path / "again").info.prediction
-        assert (settings.ranking, settings.calibration, settings.confidence) == (None, UNCHANGED, None)
+        assert (settings.ranking, settings.calibration, settings.confidence) == (
+            None,
+            UNCHANGED,
+            None,
+        )
 
 
 class TestRanking:
@@ -151,7 +179,9 @@ class TestRanking:
         self, tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         out = tmp_path / "ranking"
-        found = fit(capsys, tiny_model, data, "--only", "ranking", "--split", "train", "-o", out)["ranking"]
+        found = fit(capsys, tiny_model, data, "--only", "ranking", "--split", "train", "-o", out)[
+            "ranking"
+        ]
         assert found["after"]["map"] > found["before"]["map"]
         old, new = read_model_folder(tiny_model), read_model_folder(out)
         assert new.info.prediction.ranking is not None
@@ -162,26 +192,40 @@ class TestRanking:
         assert after[0].xyxy in [region.xyxy for region in before[len(before) // 2 :]]
 
     @pytest.mark.usefixtures("quick_language")
-    def test_one_photo_is_too_few(self, tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert run(["fit", str(tiny_model), str(data), "--only", "ranking", "--photos", "1", "-q"]) == 4
+    def test_one_photo_is_too_few(
+        self, tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert (
+            run(["fit", str(tiny_model), str(data), "--only", "ranking", "--photos", "1", "-q"])
+            == 4
+        )
         assert "1 photo: cross-validation needs at least 2" in capsys.readouterr().err
 
 
 class TestCalibration:
     def test_the_new_folder_gives_probabilities_in_the_old_order(
-        self, tiny_model: Path, well_scored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self,
+        tiny_model: Path,
+        well_scored: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         out = tmp_path / "calibrated"
         part = ("--only", "calibration", "--split", "train")
         found = fit(capsys, tiny_model, well_scored, *part, "-o", out)["calibration"]
-        assert found["after"]["expected_calibration_error"] < found["before"]["expected_calibration_error"]
+        assert (
+            found["after"]["expected_calibration_error"]
+            < found["before"]["expected_calibration_error"]
+        )
         dataset = Dataset(well_scored, "dev")
         photo = dataset.read_photo(dataset[0])
         before, after = (regiontalk.load(folder)(photo).regions for folder in (tiny_model, out))
         assert [region.xyxy for region in after] == [region.xyxy for region in before]
         assert [region.score for region in after] != [region.score for region in before]
         assert regiontalk.load(out)(photo, threshold=after[0].score).regions == after[:1]
-        assert fit(capsys, out, well_scored, *part)["calibration"] == found, "fitted on raw scores every time"
+        assert fit(capsys, out, well_scored, *part)["calibration"] == found, (
+            "fitted on raw scores every time"
+        )
 
 
 class TestConfidence:
@@ -193,8 +237,12 @@ class TestConfidence:
         assert 0 < found["all_right"] < 1
         dataset = Dataset(data, "dev")
         photo = dataset.read_photo(dataset[0])
-        before, after = (regiontalk.load(folder)(photo).regions for folder in (tiny_model, tmp_path / "sure"))
-        assert [replace(region, confidence=None) for region in after] == list(before), "the rest stays"
+        before, after = (
+            regiontalk.load(folder)(photo).regions for folder in (tiny_model, tmp_path / "sure")
+        )
+        assert [replace(region, confidence=None) for region in after] == list(before), (
+            "the rest stays"
+        )
         sure = {True: [0.0], False: [0.0]}
         for region in after:
             assert region.confidence is not None
@@ -207,7 +255,12 @@ class TestConfidence:
         found = fit(capsys, tiny_model, data, well_scored, "--only", "confidence")
         figures = found["confidence"]
         assert list(figures["data"]) == [str(data), str(well_scored)]
-        assert found["photos"] == figures["photos"] == sum(one["photos"] for one in figures["data"].values()) == 24
+        assert (
+            found["photos"]
+            == figures["photos"]
+            == sum(one["photos"] for one in figures["data"].values())
+            == 24
+        )
         assert figures["captions"] == sum(one["captions"] for one in figures["data"].values())
 
 
@@ -219,19 +272,30 @@ class TestAlignment:
         shutil.copytree(scenes, folder)
         lines = []
         for record in Dataset(folder):
-            regions = [one | {"sentences": [0], "type": "shape"} for one in record.to_dict()["regions"]]
-            own = record.to_dict() | {"regions": regions, "entity_sentences": list(record.sentences)}
+            regions = [
+                one | {"sentences": [0], "type": "shape"} for one in record.to_dict()["regions"]
+            ]
+            own = record.to_dict() | {
+                "regions": regions,
+                "entity_sentences": list(record.sentences),
+            }
             lines.append(json.dumps(own) + "\n")
         (folder / "annotations.jsonl").write_text("".join(lines))
         return folder
 
     def test_the_new_folder_aligns_with_what_was_fitted(
-        self, aligning_model: Path, phrased: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self,
+        aligning_model: Path,
+        phrased: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         out = tmp_path / "fitted"
         found = fit(capsys, aligning_model, phrased, "--only", "alignment", "-o", out)["alignment"]
         old, new = (read_model_folder(folder) for folder in (aligning_model, out))
-        assert new.heads["words"].info.settings == old.heads["words"].info.settings | found["fitted"]
+        assert (
+            new.heads["words"].info.settings == old.heads["words"].info.settings | found["fitted"]
+        )
         assert (new.info.prediction, new.graphs) == (old.info.prediction, old.graphs)
         truth = ["--truth", str(phrased), "--split", "dev", "--json"]
         assert run(["evaluate", "grounding", str(aligning_model), *truth]) == 0
@@ -248,8 +312,12 @@ class TestAlignment:
 
 
 @pytest.mark.usefixtures("quick_language")
-def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fit", str(tiny_model), str(data), "--photos", "10", "-o", str(tmp_path / "x")]) == 0
+def test_the_tables(
+    tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run(["fit", str(tiny_model), str(data), "--photos", "10", "-o", str(tmp_path / "x")]) == 0
+    )
     said = capsys.readouterr()
     wanted = (
         "settings, best first: tiny, 10 dev photos",
@@ -274,7 +342,12 @@ def test_the_tables(tiny_model: Path, data: Path, tmp_path: Path, capsys: pytest
     ],
 )
 def test_a_failure_is_one_line_and_an_exit_code(
-    tiny_model: Path, data: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+    tiny_model: Path,
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
 ) -> None:
     assert run(["fit", str(tiny_model), str(data), "-q", *arguments]) == code
     captured = capsys.readouterr()
@@ -284,7 +357,10 @@ def test_a_failure_is_one_line_and_an_exit_code(
 
 
 def test_the_judge_is_meteor(
-    tiny_model: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tiny_model: Path,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def missing(**_: object) -> None:
         raise MissingExtra("METEOR needs its tables", extra="evaluate")
@@ -294,13 +370,20 @@ def test_the_judge_is_meteor(
     assert "pip install 'regiontalk[evaluate]'" in capsys.readouterr().err
 
 
-def test_neither_torch_nor_meteor_is_needed_to_calibrate(tiny_model: Path, well_scored: Path) -> None:
+def test_neither_torch_nor_meteor_is_needed_to_calibrate(
+    tiny_model: Path, well_scored: Path
+) -> None:
     code = (
         "import sys; sys.modules['torch'] = sys.modules['regiontalk.lab.evaluation.scoring_pool'] = None;"
         "from regiontalk.cli.main import run; sys.exit(run(sys.argv[1:]))"
     )
     arguments = ["fit", str(tiny_model), str(well_scored), "--only", "calibration", "-q"]
-    assert subprocess.run([sys.executable, "-c", code, *arguments], check=False, capture_output=True).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code, *arguments], check=False, capture_output=True
+        ).returncode
+        == 0
+    )
 
 
 def test_names_are_fitted_on_request_and_kept_by_later_fits(
@@ -318,9 +401,22 @@ def test_names_are_fitted_on_request_and_kept_by_later_fits(
     for record in records:
         for region in record["regions"]:
             region |= {"type": "object", "phrase": region["phrase"].split()[-1], "coarse": "shape"}
-    (folder / "annotations.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (folder / "annotations.jsonl").write_text(
+        "".join(json.dumps(record) + "\n" for record in records)
+    )
     named = tmp_path / "named"
-    command = ["fit", str(tiny_model), str(folder), "--only", "names", "--split", "train", "-o", str(named), "--json"]
+    command = [
+        "fit",
+        str(tiny_model),
+        str(folder),
+        "--only",
+        "names",
+        "--split",
+        "train",
+        "-o",
+        str(named),
+        "--json",
+    ]
     assert run(command) == 0
     report = json.loads(capsys.readouterr().out)["names"]
     assert report["photos"] == 12
@@ -329,6 +425,16 @@ def test_names_are_fitted_on_request_and_kept_by_later_fits(
     (region,) = model.name(Dataset(folder).read_photo(Dataset(folder)[0])).regions
     assert region.names[0].name in model.names
     again = tmp_path / "again"
-    calibrate = ["fit", str(named), str(well_scored), "--only", "calibration", "--split", "train", "-o", str(again)]
+    calibrate = [
+        "fit",
+        str(named),
+        str(well_scored),
+        "--only",
+        "calibration",
+        "--split",
+        "train",
+        "-o",
+        str(again),
+    ]
     assert run([*calibrate, "-q"]) == 0
     assert regiontalk.load(again, threads=1).names == model.names

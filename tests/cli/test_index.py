@@ -21,7 +21,9 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_says_what_it_did(photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_what_it_did(
+    photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (photos / "broken.jpg").write_bytes(b"\xff\xd8\xff")
     arguments = ["index", str(photos), "--model", str(aligning_model), "-j", "2"]
     assert run([*arguments, "--json"]) == 0
@@ -31,7 +33,12 @@ def test_it_says_what_it_did(photos: Path, aligning_model: Path, capsys: pytest.
     assert "broken.jpg" in err
     assert "2 photos in the index (2 added, 1 skipped)" in err
     assert run([*arguments, "--strict"]) == 3
-    assert sorted(path.name for path in photos.iterdir()) == [".regiontalk", "a.png", "b.png", "broken.jpg"]
+    assert sorted(path.name for path in photos.iterdir()) == [
+        ".regiontalk",
+        "a.png",
+        "b.png",
+        "broken.jpg",
+    ]
 
 
 def test_the_index_may_be_elsewhere(
@@ -47,7 +54,8 @@ def test_the_index_may_be_elsewhere(
 
 
 @pytest.mark.parametrize(
-    ("what", "code"), [("nothing: no such folder", 4), ("empty", 4), ("broken", 4), ("file: not a folder", 4)]
+    ("what", "code"),
+    [("nothing: no such folder", 4), ("empty", 4), ("broken", 4), ("file: not a folder", 4)],
 )
 def test_without_photos_there_is_no_index(
     tmp_path: Path, aligning_model: Path, what: str, code: int, capsys: pytest.CaptureFixture[str]
@@ -74,7 +82,9 @@ def test_photos_that_are_gone_need_prune(
     assert "--prune" in capsys.readouterr().err
 
 
-def test_a_second_writer_is_told_before_a_model_is_loaded(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_writer_is_told_before_a_model_is_loaded(
+    photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = photos / database.FOLDER
     place.mkdir()
     with closing(database.take_lock(place)):

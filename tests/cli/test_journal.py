@@ -21,7 +21,9 @@ from regiontalk.cli.journal import keeping
 from regiontalk.cli.main import run
 from regiontalk.results import AltText, Description, ImageRegions, Region, Sentence, Shown
 
-REGIONS = ImageRegions("a.jpg", 9, 8, "m", (Region((0.1, 1 / 3, 5, 6), 0.123456789, "a \ud800 mug", -1.5),))
+REGIONS = ImageRegions(
+    "a.jpg", 9, 8, "m", (Region((0.1, 1 / 3, 5, 6), 0.123456789, "a \ud800 mug", -1.5),)
+)
 RESULTS = [
     REGIONS,
     Description("a.jpg", 9, 8, "m", "a dog", -2.5, (Sentence("a cat", -3.25),)),
@@ -31,7 +33,10 @@ RESULTS = [
 
 @pytest.fixture
 def desk(
-    tmp_path: Path, make_scene: Callable[..., Image.Image], monkeypatch: pytest.MonkeyPatch, stand_in: Any
+    tmp_path: Path,
+    make_scene: Callable[..., Image.Image],
+    monkeypatch: pytest.MonkeyPatch,
+    stand_in: Any,
 ) -> Path:
     (tmp_path / "in").mkdir()
     for number in range(6):
@@ -69,11 +74,15 @@ def test_results_come_back_as_they_were(result: Any, desk: Path) -> None:
         raise KeyError
     with keeping(desk / "x.json", {}, quiet=True) as journal:
         assert journal.finished == {"in/0.jpg": result}
-        assert getattr(journal.finished["in/0.jpg"], "shown", Shown()) == getattr(result, "shown", Shown())
+        assert getattr(journal.finished["in/0.jpg"], "shown", Shown()) == getattr(
+            result, "shown", Shown()
+        )
     assert not list(desk.glob("*.partial"))
 
 
-@pytest.mark.parametrize("output", ["x.jsonl", "x.json", "x.csv", "page.html", "pictures", "deep/x.jsonl"])
+@pytest.mark.parametrize(
+    "output", ["x.jsonl", "x.json", "x.csv", "page.html", "pictures", "deep/x.jsonl"]
+)
 def test_finding_b17_the_same_command_continues(
     output: str, desk: Path, stop_after: Any, stand_in: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,7 +91,10 @@ def test_finding_b17_the_same_command_continues(
     stop_after(4)
     assert run(["caption", "in", "-o", output]) == 130
     place = f"{output}.partial" if Path(output).suffix else f"{output}/regiontalk.partial"
-    assert f"finished photos kept in {place}: the same command continues there" in capsys.readouterr().err
+    assert (
+        f"finished photos kept in {place}: the same command continues there"
+        in capsys.readouterr().err
+    )
     kept = len(Path(place).read_text().splitlines()) - 1
     assert kept in (2, 3, 4), "one or two were on their way"
     assert not Path(output).is_file()
@@ -102,7 +114,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_finding_b17_changed_photos_and_other_questions_are_asked_again(
-    desk: Path, stop_after: Any, stand_in: Any, scene: Image.Image, capsys: pytest.CaptureFixture[str]
+    desk: Path,
+    stop_after: Any,
+    stand_in: Any,
+    scene: Image.Image,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     stop_after(5)
     assert run(["caption", "in", "-o", "x.jsonl"]) == 130
@@ -117,7 +133,10 @@ def test_finding_b17_changed_photos_and_other_questions_are_asked_again(
     stop_after(0)
     assert run(["caption", "in", "-o", "x.jsonl", "--top", "1"]) == 0
     assert len(stand_in.asked) == 6
-    assert "x.jsonl.partial: of another command, model or version; starting again" in capsys.readouterr().err
+    assert (
+        "x.jsonl.partial: of another command, model or version; starting again"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_torn_line_costs_one_photo(desk: Path, stop_after: Any, stand_in: Any) -> None:
@@ -135,11 +154,16 @@ def test_a_torn_line_costs_one_photo(desk: Path, stop_after: Any, stand_in: Any)
     ]
 
 
-def test_a_file_of_that_name_which_is_not_ours(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_that_name_which_is_not_ours(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for content in ("mine\n", "", '{"a": 1}\n'):
         Path("x.jsonl.partial").write_text(content)
         assert run(["caption", "in", "-o", "x.jsonl"]) == 2
-        assert "x.jsonl.partial: already exists and was not written by regiontalk" in capsys.readouterr().err
+        assert (
+            "x.jsonl.partial: already exists and was not written by regiontalk"
+            in capsys.readouterr().err
+        )
         assert Path("x.jsonl.partial").read_text() == content
 
 
@@ -154,7 +178,9 @@ def test_stdin_is_another_photo_the_next_time(
     desk: Path, stop_after: Any, stand_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for photos, code in ((4, 130), (0, 0)):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("in/3.jpg").read_bytes())))
+        monkeypatch.setattr(
+            sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("in/3.jpg").read_bytes()))
+        )
         stop_after(photos)
         assert run(["caption", "-", "in", "-o", "x.jsonl"]) == code
     assert isinstance(stand_in.asked[0]["photo"], bytes)
@@ -164,10 +190,21 @@ def test_stdin_is_another_photo_the_next_time(
 def test_finding_b17_kill_9_keeps_what_is_finished(desk: Path, tiny_model: Path) -> None:
     for number in range(60):
         os.link("in/0.jpg", f"in/more-{number}.jpg")
-    command = [sys.executable, "-m", "regiontalk", "caption", "in", "--model", str(tiny_model), "-o"]
+    command = [
+        sys.executable,
+        "-m",
+        "regiontalk",
+        "caption",
+        "in",
+        "--model",
+        str(tiny_model),
+        "-o",
+    ]
     process = subprocess.Popen([*command, "x.jsonl"], stderr=subprocess.DEVNULL)
     partial = Path("x.jsonl.partial")
-    while process.poll() is None and (not partial.exists() or partial.read_bytes().count(b"\n") < 5):
+    while process.poll() is None and (
+        not partial.exists() or partial.read_bytes().count(b"\n") < 5
+    ):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -40,7 +40,9 @@ def raiser(error: BaseException) -> Callable[[], None]:
 
 
 def in_fresh_python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.stderr == ""
     return done.stdout
 
@@ -58,7 +60,10 @@ def start_with_probe(body: str) -> subprocess.Popen[str]:
         "sys.exit(main.run(['probe']))\n"
     )
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-W", "error", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -78,7 +83,9 @@ def test_no_verb_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["--nonsense"], ["doctor", "--nonsense"]])
-def test_a_usage_error_is_one_line_on_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_usage_error_is_one_line_on_stderr(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main.run(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -120,9 +127,14 @@ def test_every_failure_is_one_line_and_an_exit_code(
 def test_a_hint_follows_the_message(
     add_verb: Callable[[Callable[[], Any]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add_verb(raiser(errors.DataError("a.jsonl, line 3: [bold]broken", hint="regiontalk data check a")))
+    add_verb(
+        raiser(errors.DataError("a.jsonl, line 3: [bold]broken", hint="regiontalk data check a"))
+    )
     main.run(["probe"])
-    assert capsys.readouterr().err == "regiontalk: a.jsonl, line 3: [bold]broken  (regiontalk data check a)\n"
+    assert (
+        capsys.readouterr().err
+        == "regiontalk: a.jsonl, line 3: [bold]broken  (regiontalk data check a)\n"
+    )
 
 
 def test_a_traceback_shows_on_request(
@@ -233,7 +245,9 @@ def test_messages_carry_no_colour_codes_when_piped() -> None:
     assert b"\x1b" not in done.stderr
 
 
-def test_finding_c12_tables_take_no_markup_and_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+def test_finding_c12_tables_take_no_markup_and_no_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     hostile = "a\x1b[31m\u009b\u202e[bold]b[/b]"
     console.print_table(hostile, [hostile, hostile], [[hostile, hostile]])
     console.message(hostile)
@@ -244,11 +258,14 @@ def test_finding_c12_tables_take_no_markup_and_no_control_characters(capsys: pyt
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["caption", "--help"], ["completion", "fish"], ["doctor"]]
+    "arguments",
+    [["--help"], ["--version"], ["caption", "--help"], ["completion", "fish"], ["doctor"]],
 )
 def test_finding_c11_a_full_disk_is_one_line_and_one_exit_code(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)
     assert "No space left on device" in done.stderr
     with Path("/dev/full").open("wb") as full:
@@ -256,7 +273,12 @@ def test_finding_c11_a_full_disk_is_one_line_and_one_exit_code(arguments: list[s
 
 
 def test_finding_b13_python_m_regiontalk() -> None:
-    done = subprocess.run([sys.executable, "-m", "regiontalk", "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "regiontalk", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert regiontalk.__version__ in done.stdout
 
 
@@ -285,9 +307,15 @@ def test_finding_b13_help_needs_no_extra(
     assert "Usage" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("folder", "problem"), [("holiday", "not a model folder"), ("gone", "no such model folder")])
+@pytest.mark.parametrize(
+    ("folder", "problem"), [("holiday", "not a model folder"), ("gone", "no such model folder")]
+)
 def test_finding_b17_a_folder_that_is_no_model(
-    folder: str, problem: str, scene_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: str,
+    problem: str,
+    scene_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(scene_path.parent)
     (scene_path.parent / "holiday").mkdir()

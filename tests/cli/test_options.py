@@ -28,7 +28,9 @@ def cpu_for_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "pick_device", lambda _: torch.device("cpu"))
 
 
-def test_a_run_a_checkpoint_and_what_is_neither(untrained_run: Path, shaken_checkpoint: Path, tiny_model: Path) -> None:
+def test_a_run_a_checkpoint_and_what_is_neither(
+    untrained_run: Path, shaken_checkpoint: Path, tiny_model: Path
+) -> None:
     assert is_run(untrained_run / "run")
     assert is_run(untrained_run / "run" / "checkpoints")
     assert is_run(shaken_checkpoint)
@@ -36,7 +38,9 @@ def test_a_run_a_checkpoint_and_what_is_neither(untrained_run: Path, shaken_chec
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_a_model_folder_runs_without_torch_and_a_run_in_it(tiny_model: Path, untrained_run: Path) -> None:
+def test_a_model_folder_runs_without_torch_and_a_run_in_it(
+    tiny_model: Path, untrained_run: Path
+) -> None:
     for device in ("auto", "cpu"):
         assert isinstance(load_model(tiny_model, device).runtime, OnnxRuntime)
         assert isinstance(load_model(untrained_run / "run", device).runtime, TorchRuntime)
@@ -57,13 +61,18 @@ def test_heads_answer_on_another_device(
     ours, theirs = answers("describe", str(scene_path), "--model", str(speaking_model))
     assert ours["sentence"] == theirs["sentence"]
     ours, theirs = answers("align", str(scene_path), "a red square", "--model", str(aligning_model))
-    assert [one["words"] for one in ours["segments"]] == [one["words"] for one in theirs["segments"]]
+    assert [one["words"] for one in ours["segments"]] == [
+        one["words"] for one in theirs["segments"]
+    ]
 
 
 @pytest.mark.parametrize("verb", [["caption"], ["describe"], ["align"]])
 @pytest.mark.usefixtures("no_gpu")
 def test_no_gpu_and_no_torch_are_said(
-    verb: list[str], scene_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    verb: list[str],
+    scene_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = [*verb, str(scene_path), *(["red"] if verb == ["align"] else []), "--device", "cuda"]
     assert run(asked) == 2
@@ -84,9 +93,26 @@ def test_heads_of_runs_answer_beside_a_run(
 ) -> None:
     place, heads = str(shaken_checkpoint), [str(sentences_run / "run"), str(alignment_run)]
     said = []
-    for arguments in (["--model", place, "--head", heads[0], "--head", heads[1]], ["--model", str(speaking_model)]):
+    for arguments in (
+        ["--model", place, "--head", heads[0], "--head", heads[1]],
+        ["--model", str(speaking_model)],
+    ):
         assert run(["describe", str(scene_path), *arguments, "--json"]) == 0
         said.append(json.loads(capsys.readouterr().out)["sentence"])
     assert said[0] == said[1]
-    assert run(["align", str(scene_path), "a red square", "--model", place, "--head", heads[1], "--json"]) == 0
+    assert (
+        run(
+            [
+                "align",
+                str(scene_path),
+                "a red square",
+                "--model",
+                place,
+                "--head",
+                heads[1],
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["segments"]

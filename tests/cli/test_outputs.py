@@ -23,9 +23,14 @@ from regiontalk.lab.data.formats.sources import Source
 
 @pytest.fixture
 def desk(
-    tmp_path: Path, make_scene: Callable[..., Image.Image], monkeypatch: pytest.MonkeyPatch, stand_in: Any
+    tmp_path: Path,
+    make_scene: Callable[..., Image.Image],
+    monkeypatch: pytest.MonkeyPatch,
+    stand_in: Any,
 ) -> Path:
-    for number, name in enumerate(["one/x.jpg", "two/x.jpg", "two/X.JPG", "two/y.tiff", "two/z.png"]):
+    for number, name in enumerate(
+        ["one/x.jpg", "two/x.jpg", "two/X.JPG", "two/y.tiff", "two/z.png"]
+    ):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         make_scene((90 + number, 60)).save(path)
@@ -34,10 +39,16 @@ def desk(
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
-def test_annotated_pictures_have_their_photos_names(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_annotated_pictures_have_their_photos_names(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     originals = files(desk)
     assert run(["caption", "one", "two", "-o", "out/new"]) == 0
     out, err = capsys.readouterr()
@@ -50,20 +61,27 @@ def test_annotated_pictures_have_their_photos_names(desk: Path, capsys: pytest.C
         "y.tiff.jpg": (93, 60),
         "z.png": (94, 60),
     }
-    photo, drawn = (np.asarray(open_photo(path)).astype(int) for path in ("two/z.png", "out/new/z.png"))
+    photo, drawn = (
+        np.asarray(open_photo(path)).astype(int) for path in ("two/z.png", "out/new/z.png")
+    )
     assert (np.abs(photo - drawn).max(axis=2) > 0).mean() > 0.02, "something was drawn"
-    assert {name: content for name, content in files(desk).items() if not name.startswith("out")} == originals
+    assert {
+        name: content for name, content in files(desk).items() if not name.startswith("out")
+    } == originals
 
 
 def test_again_into_the_same_folder(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Our own pictures are replaced, and are no photos to caption when they lie below the photos."""
+    """Our own pictures are replaced, and are no photos to caption when they lie below the
+    photos."""
     assert run(["caption", ".", "-o", "out", "-q"]) == 0
     before = files(desk)
     assert run(["caption", ".", "-o", "out", "-q"]) == 0
     assert files(desk) == before
 
 
-@pytest.mark.parametrize("output", ["one/x.jpg", "one", "./two/../one/x.jpg", "linked.jpg", "hard.jpg", "other.png"])
+@pytest.mark.parametrize(
+    "output", ["one/x.jpg", "one", "./two/../one/x.jpg", "linked.jpg", "hard.jpg", "other.png"]
+)
 def test_originals_are_never_written_over(
     desk: Path, capsys: pytest.CaptureFixture[str], output: str, scene: Image.Image
 ) -> None:
@@ -152,7 +170,10 @@ def test_what_cannot_be_written_is_said(
     monkeypatch.setattr(Image.Image, "save", fail)
     before = files(desk)
     assert run(["caption", "one", "-o", "out"]) == 5
-    assert capsys.readouterr().err == "regiontalk: out/x.jpg: cannot be written: No space left on device\n"
+    assert (
+        capsys.readouterr().err
+        == "regiontalk: out/x.jpg: cannot be written: No space left on device\n"
+    )
     assert run(["caption", "one", "-o", "page.html"]) == 5
     assert files(desk) == before
 
@@ -167,7 +188,11 @@ def test_the_mark_is_read_from_every_kind_of_picture(desk: Path) -> None:
 def test_finding_b17_files_of_others_are_replaced_by_force_alone(
     name: str, desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    contents = {".html": "<!doctype html><title>My site</title>", ".json": '{"name": "my-app"}', ".png": "x"}
+    contents = {
+        ".html": "<!doctype html><title>My site</title>",
+        ".json": '{"name": "my-app"}',
+        ".png": "x",
+    }
     theirs = contents.get(Path(name).suffix, "mine\n")
     Path(name).write_text(theirs)
     assert run(["caption", "one/x.jpg", "-o", name]) == 2
@@ -179,7 +204,9 @@ def test_finding_b17_files_of_others_are_replaced_by_force_alone(
     assert run(["caption", "one/x.jpg", "-o", "one/x.jpg", "--force"]) == 2, "an original never"
 
 
-def test_finding_c5_one_photo_does_not_end_the_run(desk: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_finding_c5_one_photo_does_not_end_the_run(
+    desk: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Larger than JPEG or WebP can be, and names as long as they may be."""
     (desk / "odd").mkdir()
     Image.new("RGB", (70_000, 3)).save("odd/wide.png")
@@ -198,13 +225,19 @@ def test_finding_c5_one_photo_does_not_end_the_run(desk: Path, capfd: pytest.Cap
         "out: 3 photos",
     ]
     names = sorted(path.name for path in Path("out").iterdir())
-    assert [(name[:3], Path(name).suffix) for name in names] == [("x.j", ".jpg"), ("xxx", ".jpg"), ("yyy", ".jpg")]
+    assert [(name[:3], Path(name).suffix) for name in names] == [
+        ("x.j", ".jpg"),
+        ("xxx", ".jpg"),
+        ("yyy", ".jpg"),
+    ]
     assert run(["caption", "odd/wide.jpg", "-o", "out"]) == 4, "alone it is an error"
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("output", ["pipe.jpg", "pipe.html", "pipe.json", "pipe", "folder"])
-def test_finding_c6_no_pipe_is_opened(output: str, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finding_c6_no_pipe_is_opened(
+    output: str, desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (desk / "folder").mkdir()
     os.mkfifo(desk / "folder" / "x.jpg")
     if output != "folder":
@@ -222,17 +255,26 @@ def test_finding_c9_many_photos_of_one_name(desk: Path) -> None:
 
 
 def test_finding_c5_a_picture_of_align_may_be_too_large(
-    aligning_model: Path, desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    aligning_model: Path,
+    desk: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.undo()
     monkeypatch.chdir(desk)
     Image.new("RGB", (20_000, 1)).save("long.png")
     assert run(["align", "long.png", "red", "--model", str(aligning_model), "-o", "long.webp"]) == 2
-    assert "long.webp: .webp allows at most 16,383 pixels per side  (PNG allows more)" in capsys.readouterr().err
+    assert (
+        "long.webp: .webp allows at most 16,383 pixels per side  (PNG allows more)"
+        in capsys.readouterr().err
+    )
 
 
 def test_finding_c6_a_device_is_no_place_for_align(
-    aligning_model: Path, desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    aligning_model: Path,
+    desk: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.undo()
     monkeypatch.chdir(desk)
@@ -250,9 +292,14 @@ class TestSidecars:
     def test_beside_the_photos(self, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["caption", "one", "two/z.png", "--format", "xmp"]) == 0
         assert capsys.readouterr().err == "next to the photos: 2 photos\n"
-        first, second = (item.record for folder in ("one", "two") for item in xmp.read(Source(desk / folder)))
+        first, second = (
+            item.record for folder in ("one", "two") for item in xmp.read(Source(desk / folder))
+        )
         assert first.sentences == ("thing 0 and thing 1",)
-        assert (first.regions[0].phrase, first.regions[0].xyxy) == ("thing 0", (0.0, 0.0, 45.0, 60.0))
+        assert (first.regions[0].phrase, first.regions[0].xyxy) == (
+            "thing 0",
+            (0.0, 0.0, 45.0, 60.0),
+        )
         assert second.image == str(desk / "two" / "z.png")
         before = files(desk)
         assert run(["caption", "one", "two/z.png", "--format", "xmp"]) == 0
@@ -281,7 +328,9 @@ class TestSidecars:
         assert "skipped two/z.png.xmp: a pipe, not a file" in err
         assert Path("one/x.jpg.xmp").read_text() == "not XML"
 
-    @pytest.mark.parametrize("more", [["-o", "x.json"], ["--boxes", "0,0,9,9"], ["--json"], ["--beam", "3"]])
+    @pytest.mark.parametrize(
+        "more", [["-o", "x.json"], ["--boxes", "0,0,9,9"], ["--json"], ["--beam", "3"]]
+    )
     def test_what_does_not_go_together(self, more: list[str], desk: Path) -> None:
         assert run(["caption", "one/x.jpg", "--format", "xmp", *more]) == 2
 

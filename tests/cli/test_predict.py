@@ -55,13 +55,17 @@ def test_every_photo_of_the_split_has_a_line(desk_with_run: Path) -> None:
     assert all(scores == sorted(scores, reverse=True) for scores in scores_of(photos))
 
 
-def test_the_evaluator_takes_the_output(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_evaluator_takes_the_output(
+    desk_with_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     photos = predicted()
     files = ["--truth", "data", "--split", "dev", "--predictions", "out.jsonl"]
     assert run(["evaluate", "dense", *files, "--without", "meteor", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["images"] == 4
-    assert result["detections"] == sum(len(photo["regions"]) for photo in photos), "none was refused"
+    assert result["detections"] == sum(len(photo["regions"]) for photo in photos), (
+        "none was refused"
+    )
 
 
 def test_workers_change_nothing_but_speed(desk_with_run: Path) -> None:
@@ -75,7 +79,12 @@ def test_a_model_folder_and_its_checkpoint_give_the_same(
         photos = []
         for place in (shaken_checkpoint, tiny_model):
             assert run(["predict", str(place), *ON_DEV[2:], "-q", *options]) == 0
-            photos.append([json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()])
+            photos.append(
+                [
+                    json.loads(line)
+                    for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()
+                ]
+            )
         for ours, theirs in zip(*photos, strict=True):
             found = [[region["caption"] for region in photo["regions"]] for photo in (ours, theirs)]
             assert found[0] == found[1]
@@ -85,8 +94,13 @@ def test_a_model_folder_and_its_checkpoint_give_the_same(
 
 
 def test_sentences_are_those_of_describe(desk_with_run: Path, speaking_model: Path) -> None:
-    assert run(["predict", str(speaking_model), *ON_DEV[2:], "-q", "--sentences", "--beam", "2"]) == 0
-    found = {line["path"]: line for line in map(json.loads, Path("out.jsonl").read_text(encoding="utf-8").splitlines())}
+    assert (
+        run(["predict", str(speaking_model), *ON_DEV[2:], "-q", "--sentences", "--beam", "2"]) == 0
+    )
+    found = {
+        line["path"]: line
+        for line in map(json.loads, Path("out.jsonl").read_text(encoding="utf-8").splitlines())
+    }
     dataset, model = Dataset("data", "dev"), regiontalk.load(speaking_model)
     assert set(found) == {record.image for record in dataset}
     for record in dataset:
@@ -129,14 +143,34 @@ def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> No
         (["run", "data", "-o", "out.jsonl"], 4, "data: no image in split test"),
         (["run", "data"], 2, "Missing option '-o'"),
         (["run", "data", "-o", "data"], 2, "is a directory"),
-        (["run", "data", "--split", "dev", "-o", "data/annotations.jsonl/x"], 2, "cannot be written"),
-        (["run", "data", "--split", "dev", "-o", "out.jsonl", "--codes", "x.npz"], 2, "--codes is for runs of kind"),
-        (["run", "data", "-o", "out.jsonl", "--regions", "truth", "--sentences"], 2, "cannot be used with --sentences"),
-        (["run", "data", "--split", "dev", "-o", "out.jsonl", "--sentences"], 4, "no head 'sentence'"),
+        (
+            ["run", "data", "--split", "dev", "-o", "data/annotations.jsonl/x"],
+            2,
+            "cannot be written",
+        ),
+        (
+            ["run", "data", "--split", "dev", "-o", "out.jsonl", "--codes", "x.npz"],
+            2,
+            "--codes is for runs of kind",
+        ),
+        (
+            ["run", "data", "-o", "out.jsonl", "--regions", "truth", "--sentences"],
+            2,
+            "cannot be used with --sentences",
+        ),
+        (
+            ["run", "data", "--split", "dev", "-o", "out.jsonl", "--sentences"],
+            4,
+            "no head 'sentence'",
+        ),
     ],
 )
 def test_a_failure_is_one_line_an_exit_code_and_nothing_written(
-    desk_with_run: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+    desk_with_run: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
 ) -> None:
     before = sorted(desk_with_run.rglob("*"))
     assert run(["predict", *arguments, "-q"]) == code
@@ -149,7 +183,10 @@ def test_a_failure_is_one_line_an_exit_code_and_nothing_written(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda state: state["recipe"]["net"].update(channels=32), "weights of another architecture"),
+        (
+            lambda state: state["recipe"]["net"].update(channels=32),
+            "weights of another architecture",
+        ),
         (lambda state: state.update(kind="alignment"), "a checkpoint of kind 'alignment'"),
         (lambda state: state.update(format=99), "a checkpoint of format 99"),
     ],
@@ -165,7 +202,9 @@ def test_another_net_is_refused(
     assert message in capsys.readouterr().err
 
 
-def test_a_run_that_fails_leaves_the_old_output_alone(desk_with_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_fails_leaves_the_old_output_alone(
+    desk_with_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("out.jsonl").write_text("old")
     annotations = Path("data", "annotations.jsonl")
     annotations.write_text(annotations.read_text().replace("scene-00009", "scene-99999"))
@@ -189,7 +228,14 @@ def write_regions(**changes: Any) -> None:
     lines = []
     for record in reversed(list(Dataset("data", "dev"))):
         regions = [{"xyxy": list(region.xyxy), "score": 0.5} for region in record.regions]
-        lines.append({"path": record.image, "width": record.width, "height": record.height, "regions": regions})
+        lines.append(
+            {
+                "path": record.image,
+                "width": record.width,
+                "height": record.height,
+                "regions": regions,
+            }
+        )
     lines[0] |= changes
     Path("regions.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
 
@@ -198,7 +244,9 @@ def test_regions_of_a_file_take_the_place_of_proposals(desk_with_run: Path) -> N
     write_regions()
     own, given = predicted(), predicted("--regions", "regions.jsonl")
     counts = [len(record.regions) for record in Dataset("data", "dev")]
-    assert all(0 < len(photo["regions"]) <= count for photo, count in zip(given, counts, strict=True))
+    assert all(
+        0 < len(photo["regions"]) <= count for photo, count in zip(given, counts, strict=True)
+    )
     assert given != own
     record = json.loads(Path("out.run.json").read_text())
     assert record["settings"]["boxes"] == "regions.jsonl"
@@ -213,7 +261,11 @@ def test_regions_of_a_file_take_the_place_of_proposals(desk_with_run: Path) -> N
     ],
 )
 def test_wrong_files_of_regions(
-    desk_with_run: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], code: int, said: str
+    desk_with_run: Path,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any],
+    code: int,
+    said: str,
 ) -> None:
     write_regions(**changes)
     assert run([*ON_DEV, "--regions", "regions.jsonl"]) == code
@@ -229,6 +281,8 @@ def test_edge_boxes_need_their_extra(
     desk_with_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cv2" else found(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "cv2" else found(name)
+    )
     assert run([*ON_DEV, "--regions", "edgeboxes"]) == 7
     assert "regiontalk[edgeboxes]" in capsys.readouterr().err

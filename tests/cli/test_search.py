@@ -62,10 +62,20 @@ def hit(path: str, likely: bool) -> Hit:
 
 @pytest.mark.parametrize(
     ("options", "shown"),
-    [((), 5), (("--top", "7"), 7), (("--top", "2"), 2), (("--all",), 12), (("--threshold", "0.05"), 10)],
+    [
+        ((), 5),
+        (("--top", "7"), 7),
+        (("--top", "2"), 2),
+        (("--all",), 12),
+        (("--threshold", "0.05"), 10),
+    ],
 )
 def test_less_likely_photos_come_after_a_line(
-    photos: Path, search: Search, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], shown: int
+    photos: Path,
+    search: Search,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    shown: int,
 ) -> None:
     every = tuple(hit(f"{number}.jpg", likely=number < 3) for number in range(12))
 
@@ -79,7 +89,9 @@ def test_less_likely_photos_come_after_a_line(
     assert cells == ["likely"] * min(shown, 3) + ["less likely"] * (shown - 3)
     assert ("less likely:" in err) == (shown > 3)
     out, _ = search("red circle", str(photos), *options, "--json")
-    assert [json.loads(line)["likely"] for line in out.splitlines()] == [cell == "likely" for cell in cells]
+    assert [json.loads(line)["likely"] for line in out.splitlines()] == [
+        cell == "likely" for cell in cells
+    ]
 
 
 def test_pages_and_pictures(photos: Path, tmp_path: Path, search: Search) -> None:
@@ -91,8 +103,12 @@ def test_pages_and_pictures(photos: Path, tmp_path: Path, search: Search) -> Non
 
 
 def test_photos_like_a_part_of_one(photos: Path, search: Search) -> None:
-    out, _ = search("--like", str(photos / "a.png"), "--box", "0.1,0.1,0.5,0.5", str(photos), "--json")
-    assert [json.loads(line)["path"] for line in out.splitlines()] == [str(photos / "trip" / "b.png")]
+    out, _ = search(
+        "--like", str(photos / "a.png"), "--box", "0.1,0.1,0.5,0.5", str(photos), "--json"
+    )
+    assert [json.loads(line)["path"] for line in out.splitlines()] == [
+        str(photos / "trip" / "b.png")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +130,12 @@ def test_photos_like_a_part_of_one(photos: Path, search: Search) -> None:
     ],
 )
 def test_exit_codes(
-    photos: Path, search: Search, arguments: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path,
+    search: Search,
+    arguments: list[str],
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(photos)
     places = {"FOLDER": str(photos), "NOWHERE": str(tmp_path)}
@@ -132,7 +153,9 @@ def test_a_shared_index_answers_as_the_one_in_the_folder(
     assert run(["index", str(photos), *store, *model]) == 0
 
     def hits(*arguments: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in search("red circle", *arguments, "--json")[0].splitlines()]
+        return [
+            json.loads(line) for line in search("red circle", *arguments, "--json")[0].splitlines()
+        ]
 
     assert len(hits(*store)) == 3
     shared, own = hits(str(photos), *store), hits(str(photos))
@@ -142,11 +165,15 @@ def test_a_shared_index_answers_as_the_one_in_the_folder(
             [word.pop("score") for word in other["words"]], abs=1e-3
         )
     assert shared == own
-    assert [hit["path"] for hit in hits(str(photos / "trip"), *store)] == [str(photos / "trip" / "b.png")]
+    assert [hit["path"] for hit in hits(str(photos / "trip"), *store)] == [
+        str(photos / "trip" / "b.png")
+    ]
 
 
 def test_a_wrong_store_is_said(search: Search, aligning_model: Path, tmp_path: Path) -> None:
-    _, err = search("red circle", "--store", "postgresql://me:secret@127.0.0.1:1/photos", expected=5)
+    _, err = search(
+        "red circle", "--store", "postgresql://me:secret@127.0.0.1:1/photos", expected=5
+    )
     assert "no connection" in err
     assert "secret" not in err
     assert err.count("\n") == 1

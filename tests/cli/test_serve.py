@@ -16,7 +16,9 @@ from regiontalk.search.index import Index
 SERVE = ("serve", "--no-open", "--port", "0", "--workers", "1")
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     find = importlib.util.find_spec
 
     def without(name: str, package: str | None = None) -> ModuleSpec | None:
@@ -32,14 +34,18 @@ def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "no such folder" in capsys.readouterr().err
 
 
-def test_a_broken_model(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_model(
+    tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(tiny_model, tmp_path / "model")
     (tmp_path / "model" / "propose.onnx").write_bytes(b"nothing")
     assert run([*SERVE, "--model", str(tmp_path / "model")]) == 6
     assert "propose.onnx" in capsys.readouterr().err
 
 
-def test_a_damaged_index(aligning_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_index(
+    aligning_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     draw_scene().save(tmp_path / "a.png")
     place = Index.open(tmp_path).place
     place.mkdir()

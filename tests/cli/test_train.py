@@ -1,4 +1,5 @@
-"""`regiontalk train`: one line and the right exit code for all that can be wrong, before any work is done."""
+"""`regiontalk train`: one line and the right exit code for all that can be wrong, before any work
+is done."""
 
 from __future__ import annotations
 
@@ -76,7 +77,12 @@ def test_a_run_is_not_overwritten(train):
 
 def test_a_run_goes_on_with_its_own_recipe(train):
     train("-q", "-o", "run", "--minutes", "0")
-    refused(train("-q", "-o", "run", "--resume", "--set", "optimizer.rate=0.1"), 2, "optimizer.rate", "0.1")
+    refused(
+        train("-q", "-o", "run", "--resume", "--set", "optimizer.rate=0.1"),
+        2,
+        "optimizer.rate",
+        "0.1",
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,7 +113,8 @@ def test_a_folder_that_is_no_data_set(train, tmp_path):
 
 
 def test_a_photo_that_cannot_be_read(train, scenes, tmp_path):
-    """It is named once, another takes its place, and the record counts it; with --strict it ends the run."""
+    """It is named once, another takes its place, and the record counts it; with --strict it ends
+    the run."""
     data = Path(shutil.copytree(scenes, tmp_path / "data"))
     tar = data / "images-00.tar"
     tar.write_bytes(tar.read_bytes().replace(b"\x89PNG", b"oops", 1))  # the first photo
@@ -131,7 +138,9 @@ def break_checkpoint(folder: Path, file: str, content: bytes) -> None:
     (checkpoint / file).write_bytes(content)
 
 
-@pytest.mark.parametrize("file", ["state.json", "model.safetensors", "optimizer.safetensors", "ema.safetensors"])
+@pytest.mark.parametrize(
+    "file", ["state.json", "model.safetensors", "optimizer.safetensors", "ema.safetensors"]
+)
 def test_a_corrupt_checkpoint(train, file, tmp_path):
     train("-q", "-o", "run", "--minutes", "0")
     break_checkpoint(tmp_path / "run", file, b"rubbish")
@@ -142,7 +151,9 @@ def test_a_checkpoint_of_another_architecture(train, tmp_path):
     train("-q", "-o", "run", "--minutes", "0")
     train("-q", "-o", "other", "--minutes", "0", "--set", "net.language.hidden=9")
     (other,) = (tmp_path / "other" / "checkpoints").iterdir()
-    break_checkpoint(tmp_path / "run", "model.safetensors", (other / "model.safetensors").read_bytes())
+    break_checkpoint(
+        tmp_path / "run", "model.safetensors", (other / "model.safetensors").read_bytes()
+    )
     refused(train("-q", "-o", "run", "--resume"), 6, "another architecture")
 
 
@@ -172,5 +183,9 @@ def test_a_checkpoint_that_cannot_be_written(train, tmp_path, monkeypatch):
 
 def test_without_torch(train, monkeypatch):
     original = console.importlib.util.find_spec
-    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None if name == "torch" else original(name))
+    monkeypatch.setattr(
+        console.importlib.util,
+        "find_spec",
+        lambda name: None if name == "torch" else original(name),
+    )
     refused(train(), 7, "torch", "pip install 'regiontalk[train]'")

@@ -8,15 +8,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def without_code(page: Path) -> str:
-    return re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(
+        r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def anchors(page: Path) -> set[str]:
-    """The names that GitHub gives the headings of a page; a heading that comes again gets a number."""
+    """The names that GitHub gives the headings of a page; a heading that comes again gets a
+    number."""
     found: dict[str, int] = {}
     names = set()
     for heading in re.findall(r"^#+ (.+)$", without_code(page), re.MULTILINE):

@@ -1,4 +1,5 @@
-"""The pages for users name every option of the verbs that they explain, and every call of the HTTP API."""
+"""The pages for users name every option of the verbs that they explain, and every call of the HTTP
+API."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize(("page", "verb"), [(page, verb) for page, verbs in PAGES.items() for verb in verbs])
+@pytest.mark.parametrize(
+    ("page", "verb"), [(page, verb) for page, verbs in PAGES.items() for verb in verbs]
+)
 def test_every_option_is_named(page: str, verb: str) -> None:
     named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", (DOCS / page).read_text(encoding="utf-8")))
     command: click.Command = importlib.import_module(f"regiontalk.cli.{verb}").command
@@ -29,6 +32,10 @@ def test_every_option_is_named(page: str, verb: str) -> None:
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
 def test_every_call_is_listed_with_its_values(call: Call) -> None:
     row = f"| `{call.method} {call.path.replace('{id}', 'ID')}` |"
-    (line,) = [line for line in (DOCS / "serve.md").read_text(encoding="utf-8").split("\n") if line.startswith(row)]
+    (line,) = [
+        line
+        for line in (DOCS / "serve.md").read_text(encoding="utf-8").split("\n")
+        if line.startswith(row)
+    ]
     values = re.findall(r"`([a-z]+)`", line.split(" | ")[-1])
     assert sorted(values) == sorted({**call.query, **(call.form or {})})

@@ -1,4 +1,5 @@
-"""docs/python-api.md has every public name of the package, with the signatures and defaults that the code has."""
+"""docs/python-api.md has every public name of the package, with the signatures and defaults that
+the code has."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from regiontalk.model import Codes, Look, Model
 from regiontalk.search.index import Index
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python-api.md").read_text(encoding="utf-8")
-RESULTS = [kind for kind in map(vars(regiontalk).get, regiontalk.__all__) if dataclasses.is_dataclass(kind)]
+RESULTS = [
+    kind for kind in map(vars(regiontalk).get, regiontalk.__all__) if dataclasses.is_dataclass(kind)
+]
 
 
 class SomeFunction:
@@ -44,7 +47,8 @@ def signature(function: Callable[..., Any]) -> str:
 
 
 def members(kind: type, value: str) -> list[str]:
-    """Public methods with signatures, and properties; `value` is what the page calls an object of the class."""
+    """Public methods with signatures, and properties; `value` is what the page calls an object of
+    the class."""
     out = []
     for name in public_names(kind):
         member = inspect.getattr_static(kind, name)
@@ -71,7 +75,9 @@ def options(heading: str) -> list[str]:
 
 
 def test_every_public_name_is_there() -> None:
-    assert [name for name in regiontalk.__all__ if not name.startswith("_") and name not in PAGE] == []
+    assert [
+        name for name in regiontalk.__all__ if not name.startswith("_") and name not in PAGE
+    ] == []
 
 
 def test_a_call_of_load_and_of_a_model_has_its_signature() -> None:
@@ -95,7 +101,9 @@ def test_every_method_has_its_signature(kind: type, value: str) -> None:
         ("index.search(", Index.search, {"query"}),
     ],
 )
-def test_every_option_has_a_row(heading: str, function: Callable[..., Any], told_in_the_text: set[str]) -> None:
+def test_every_option_has_a_row(
+    heading: str, function: Callable[..., Any], told_in_the_text: set[str]
+) -> None:
     taken = set(inspect.signature(function).parameters) - {"self"} - told_in_the_text
     assert sorted(options(heading)) == sorted(taken)
 
@@ -121,9 +129,17 @@ def test_every_field_and_method_of_a_result_is_listed(kind: type) -> None:
 
 def test_every_error_has_its_exit_code() -> None:
     listed = dict(re.findall(r"^\| `(\w+)` \| (\d) \|", PAGE, re.MULTILINE))
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, RegionTalkError)]
-    assert listed == {kind.__name__: str(kind.exit_code) for kind in kinds if kind is not RegionTalkError}
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, RegionTalkError)
+    ]
+    assert listed == {
+        kind.__name__: str(kind.exit_code) for kind in kinds if kind is not RegionTalkError
+    }
     for kind in kinds:
         (parent,) = kind.__bases__
         if parent not in (Exception, RegionTalkError):
-            assert re.search(rf"^\| `{kind.__name__}` .*; an? `{parent.__name__}` \|$", PAGE, re.MULTILINE), kind
+            assert re.search(
+                rf"^\| `{kind.__name__}` .*; an? `{parent.__name__}` \|$", PAGE, re.MULTILINE
+            ), kind

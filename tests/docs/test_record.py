@@ -37,11 +37,19 @@ def commands() -> list[list[str]]:
     text = (ROOT / "docs" / "record.sh").read_text(encoding="utf-8").replace("$work/", "")
     for name, place in PLACES.items():
         text = text.replace(name, place)
-    return [shlex.split(line)[1:] for line in map(str.strip, text.splitlines()) if line.startswith("regiontalk ")]
+    return [
+        shlex.split(line)[1:]
+        for line in map(str.strip, text.splitlines())
+        if line.startswith("regiontalk ")
+    ]
 
 
-@pytest.mark.parametrize("words", [one for one in commands() if one[0] != "predict"], ids=lambda words: words[1])
-def test_every_verb_and_option_is_there(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "words", [one for one in commands() if one[0] != "predict"], ids=lambda words: words[1]
+)
+def test_every_verb_and_option_is_there(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for word in words:
         if word.endswith((".jsonl", ".npz")):
@@ -55,18 +63,36 @@ def test_every_verb_and_option_is_there(words: list[str], tmp_path: Path, monkey
 
 
 def test_every_prediction_is_evaluated_and_recorded() -> None:
-    made = [words[words.index("-o") + 1] for words in commands() if words[0] in ("predict", "baseline")]
-    read = [words[words.index("--predictions") + 1] for words in commands() if "--predictions" in words]
+    made = [
+        words[words.index("-o") + 1] for words in commands() if words[0] in ("predict", "baseline")
+    ]
+    read = [
+        words[words.index("--predictions") + 1] for words in commands() if "--predictions" in words
+    ]
     assert made == [one for one, _ in itertools.groupby(read)]
     assert all("--record" in words for words in commands() if words[0] == "evaluate")
 
 
 def test_an_unknown_part_is_an_error() -> None:
-    done = subprocess.run(["bash", str(ROOT / "docs" / "record.sh"), "everything"], check=False, capture_output=True)
+    done = subprocess.run(
+        ["bash", str(ROOT / "docs" / "record.sh"), "everything"], check=False, capture_output=True
+    )
     assert done.returncode == 127
-    parts = re.findall(r"^record_(\w+)\(\)", (ROOT / "docs" / "record.sh").read_text(), re.MULTILINE)
+    parts = re.findall(
+        r"^record_(\w+)\(\)", (ROOT / "docs" / "record.sh").read_text(), re.MULTILINE
+    )
     assert set(parts) == {
-        *("package", "everyday", "names", "fast", "find", "nearest_neighbour", "weak", "coco", "precisions"),
+        *(
+            "package",
+            "everyday",
+            "names",
+            "fast",
+            "find",
+            "nearest_neighbour",
+            "weak",
+            "coco",
+            "precisions",
+        ),
         *("suppression", "speed", "scale", "table1", "table2"),
     }
 
@@ -74,16 +100,35 @@ def test_an_unknown_part_is_an_error() -> None:
 def test_a_benchmark_with_several_rows_becomes_several_runs(tmp_path: Path) -> None:
     benchmark = tmp_path / "mine.py"
     benchmark.write_text('print(\'{"rows": {"int8": {"mb": 1}, "float32": {"mb": 4}}}\')')
-    asked = ["--each", "rows", str(tmp_path / "runs" / "precision"), "precision", "photos", str(benchmark)]
+    asked = [
+        "--each",
+        "rows",
+        str(tmp_path / "runs" / "precision"),
+        "precision",
+        "photos",
+        str(benchmark),
+    ]
     subprocess.run([sys.executable, str(ROOT / "docs" / "record.py"), *asked], check=True)
-    stored = {name: tmp_path / "runs" / f"precision-{name}" / "metrics.json" for name in ("int8", "float32")}
+    stored = {
+        name: tmp_path / "runs" / f"precision-{name}" / "metrics.json"
+        for name in ("int8", "float32")
+    }
     assert [json.loads(path.read_text())["mb"] for path in stored.values()] == [1, 4]
 
 
 def test_a_benchmark_becomes_a_run(tmp_path: Path) -> None:
     benchmark = tmp_path / "mine.py"
-    benchmark.write_text('import sys; print("warming up"); print(\'{"ms": 4.5, "json": "%s"}\' % sys.argv[1:])')
-    asked = [str(tmp_path / "runs" / "mine"), "speed-caption", "a photo", str(benchmark), "--repeats", "3"]
+    benchmark.write_text(
+        'import sys; print("warming up"); print(\'{"ms": 4.5, "json": "%s"}\' % sys.argv[1:])'
+    )
+    asked = [
+        str(tmp_path / "runs" / "mine"),
+        "speed-caption",
+        "a photo",
+        str(benchmark),
+        "--repeats",
+        "3",
+    ]
     subprocess.run([sys.executable, str(ROOT / "docs" / "record.py"), *asked], check=True)
     stored = json.loads((tmp_path / "runs" / "mine" / "metrics.json").read_text())
     assert (stored["kind"], stored["data"], stored["ms"]) == ("speed-caption", "a photo", 4.5)

@@ -60,7 +60,8 @@ def page(tmp_path: Path, **found: Any) -> str:
 
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of runs with one that the program recorded on test, by a net of recipes/tiny.toml with a change."""
+    """The folder of runs with one that the program recorded on test, by a net of recipes/tiny.toml
+    with a change."""
     monkeypatch.chdir(ROOT)
     data = tmp_path / "toy.jsonl"
     data.write_text("{}\n")
@@ -68,7 +69,9 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     trained.uses_recipe(TINY, ["run.steps=7"], to_dict(load_recipe(TINY, ("run.steps=7",))))
     record = RunRecord("evaluate dense")
     record.uses_data(data, "test", 9)
-    record.values["inputs"].append({"role": "model", "path": "m", "sha256": "0" * 64, "record": trained.finish()})
+    record.values["inputs"].append(
+        {"role": "model", "path": "m", "sha256": "0" * 64, "record": trained.finish()}
+    )
     folder = tmp_path / "runs" / "mine"
     figures = {"map": 0.125, "map_strict": 0.1}
     keep_metrics(folder, "dense", figures, record, "a remark")
@@ -90,7 +93,9 @@ def test_the_check_notices_an_old_page_and_old_curves(tmp_path: Path) -> None:
     (tmp_path / "runs" / "mine" / "log.jsonl").write_text('{"step": 3, "loss": 2.0}\n')
     update(tmp_path)
     assert "(runs/mine/curves.svg)" in (tmp_path / "results.md").read_text()
-    (tmp_path / "runs" / "mine" / "log.jsonl").write_text('{"step": 3, "loss": 1.0}\n{"step": 3, "loss": 9.0}\n')
+    (tmp_path / "runs" / "mine" / "log.jsonl").write_text(
+        '{"step": 3, "loss": 1.0}\n{"step": 3, "loss": 9.0}\n'
+    )
     with pytest.raises(SystemExit, match=r"curves\.svg is out of date"):
         update(tmp_path, check=True)
 
@@ -132,7 +137,9 @@ def change(recorded: Path, **values: Any) -> None:
 
 def test_a_recipe_that_was_changed_afterwards_is_refused(recorded: Path) -> None:
     change(recorded, as_used={"run": {"steps": 9}})
-    with pytest.raises(SystemExit, match=r"mine/metrics\.json: the recipe in the record was changed"):
+    with pytest.raises(
+        SystemExit, match=r"mine/metrics\.json: the recipe in the record was changed"
+    ):
         read_runs(recorded)
 
 
@@ -150,7 +157,9 @@ def test_a_record_without_its_recipe_as_used_is_refused(recorded: Path) -> None:
         ({"recipe": "recipes/none.toml"}, "there is no recipes/none"),
     ],
 )
-def test_a_run_that_says_too_little_is_refused(tmp_path: Path, changed: dict[str, Any], problem: str) -> None:
+def test_a_run_that_says_too_little_is_refused(
+    tmp_path: Path, changed: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(SystemExit, match=problem):
         page(tmp_path, bad=DENSE | changed)
 
@@ -206,13 +215,22 @@ def test_the_first_screen_sets_ours_beside_the_published_figure(tmp_path: Path) 
 
 def test_dev_runs_are_folded_away(tmp_path: Path) -> None:
     text = page(tmp_path, mine=DENSE, tried=DENSE | {"data": "flickr8k_entities, dev (9 photos)"})
-    folded = text.split("<details><summary>On dev photos: 1 runs</summary>")[1].split("</details>")[0]
+    folded = text.split("<details><summary>On dev photos: 1 runs</summary>")[1].split("</details>")[
+        0
+    ]
     assert rows(folded, "**tried**")[0][-1] == "by hand"
 
 
 def test_a_kind_that_nobody_knows_shows_its_numbers(tmp_path: Path) -> None:
-    text = page(tmp_path, fast={"kind": "juggling", "recorded": "by hand", "balls": 4.4321, "seconds": 60})
-    assert rows(text.split("### Juggling")[1], "**fast**")[0] == ["**fast**", "–", "4.432", "by hand"]
+    text = page(
+        tmp_path, fast={"kind": "juggling", "recorded": "by hand", "balls": 4.4321, "seconds": 60}
+    )
+    assert rows(text.split("### Juggling")[1], "**fast**")[0] == [
+        "**fast**",
+        "–",
+        "4.432",
+        "by hand",
+    ]
 
 
 def test_no_runs_make_an_empty_page(tmp_path: Path) -> None:
@@ -221,13 +239,18 @@ def test_no_runs_make_an_empty_page(tmp_path: Path) -> None:
 
 
 def test_markdown_cells_stay_in_their_cells() -> None:
-    assert markdown_table(["a", "b"], [["x|y", "1\n2"]]) == "| a | b |\n| --- | ---: |\n| x\\|y | 1 2 |"
+    assert (
+        markdown_table(["a", "b"], [["x|y", "1\n2"]])
+        == "| a | b |\n| --- | ---: |\n| x\\|y | 1 2 |"
+    )
 
 
 def test_table_1_has_a_row_for_each_system_and_a_column_for_each_source(tmp_path):
     own, truth = {**DENSE, "map": 0.123, "meteor": 0.2}, {**DENSE, "map": 0.31, "meteor": 0.3}
     text = page(tmp_path, **{"table1-fcln-own": own, "table1-fcln-truth": truth, "compact": DENSE})
-    assert rows(text, "**FCLN**") == [["**FCLN**", "ours", "–", "–", "0.200", "0.300", "–", "–", "12.30", "31.00"]]
+    assert rows(text, "**FCLN**") == [
+        ["**FCLN**", "ours", "–", "–", "0.200", "0.300", "–", "–", "12.30", "31.00"]
+    ]
     assert rows(text, "FCLN | paper") == [
         ["FCLN", "paper", "0.264", "–", "0.273", "0.305", "5.24", "–", "5.39", "27.03"]
     ]

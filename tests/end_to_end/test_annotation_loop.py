@@ -1,4 +1,5 @@
-"""An annotator's whole loop: the model's captions, corrected in Label Studio, teach the model (issue 14)."""
+"""An annotator's whole loop: the model's captions, corrected in Label Studio, teach the model
+(issue 14)."""
 
 from __future__ import annotations
 
@@ -19,14 +20,22 @@ WORDS = ("a lighthouse", "a lighthouse in fog", "a lighthouse keeper")
 
 
 def correct(task: dict[str, Any], number: int) -> dict[str, Any]:
-    """What Label Studio exports after somebody kept two regions, moved one of them and wrote new captions."""
-    kept = [part | {"origin": "prediction-changed"} for part in task["predictions"][0]["result"][:4]]
+    """What Label Studio exports after somebody kept two regions, moved one of them and wrote new
+    captions."""
+    kept = [
+        part | {"origin": "prediction-changed"} for part in task["predictions"][0]["result"][:4]
+    ]
     for part in kept:
         if part["type"] == "textarea":
             part["value"]["text"] = [WORDS[number % len(WORDS)]]
     for part in kept[:2]:
         part["value"] |= {"x": 10.0, "y": 12.5, "width": 50.0, "height": 60.0}
-    annotation = {"id": number, "was_cancelled": False, "updated_at": "2024-05-01T10:00:00Z", "result": kept}
+    annotation = {
+        "id": number,
+        "was_cancelled": False,
+        "updated_at": "2024-05-01T10:00:00Z",
+        "result": kept,
+    }
     return {**task, "id": number, "annotations": [annotation], "drafts": [], "file_upload": ""}
 
 
@@ -41,13 +50,34 @@ def test_captions_are_corrected_and_learnt(
     monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path / "weights")
     assert run(["caption", "photos", "--format", "labelstudio", "-o", "tasks.json", "-q"]) == 0
     tasks = json.loads(Path("tasks.json").read_text())
-    Path("project.json").write_text(json.dumps([correct(task, number) for number, task in enumerate(tasks)]))
+    Path("project.json").write_text(
+        json.dumps([correct(task, number) for number, task in enumerate(tasks)])
+    )
     assert run(["data", "prepare", "labelstudio", "project.json", "mine", "--strict", "-q"]) == 0
     assert run(["data", "check", "mine", "-q"]) == 0
-    assert [{region.phrase for region in record.regions} for record in Dataset("mine")] == [{word} for word in WORDS]
-    changes = ("data=[{path='mine'}]", "run.steps=2", "run.batch=2", "run.evaluate_every=100", "run.pictures=0")
+    assert [{region.phrase for region in record.regions} for record in Dataset("mine")] == [
+        {word} for word in WORDS
+    ]
+    changes = (
+        "data=[{path='mine'}]",
+        "run.steps=2",
+        "run.batch=2",
+        "run.evaluate_every=100",
+        "run.pictures=0",
+    )
     sets = [word for change in changes for word in ("--set", change)]
-    train = ["train", str(RECIPE), "--from", "embedded", "-o", "tuned", "--device", "cpu", "-q", *sets]
+    train = [
+        "train",
+        str(RECIPE),
+        "--from",
+        "embedded",
+        "-o",
+        "tuned",
+        "--device",
+        "cpu",
+        "-q",
+        *sets,
+    ]
     assert run(train) == 0
     checkpoint = latest_checkpoint(Path("tuned/checkpoints"))
     assert checkpoint is not None

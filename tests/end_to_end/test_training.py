@@ -1,4 +1,5 @@
-"""Training as people do it: in processes of its own, killed, told to stop, shared, and to the end of a recipe."""
+"""Training as people do it: in processes of its own, killed, told to stop, shared, and to the end
+of a recipe."""
 
 from __future__ import annotations
 
@@ -48,9 +49,12 @@ def logged_steps(folder: Path) -> list[int]:
 
 
 def stop_at(folder: Path, changes: Sequence[str], step: int, number: int, delay: float) -> int:
-    """Starts or resumes a run, and sends it (and its workers) a signal some time after a step; the exit code."""
+    """Starts or resumes a run, and sends it (and its workers) a signal some time after a step; the
+    exit code."""
     process = subprocess.Popen(
-        [PROGRAM, *arguments(folder, changes, "--resume", "-q")], start_new_session=True, stderr=subprocess.DEVNULL
+        [PROGRAM, *arguments(folder, changes, "--resume", "-q")],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
     )
     try:
         deadline = time.monotonic() + 120
@@ -71,16 +75,25 @@ def weights_of(checkpoint: Path) -> dict[str, bytes]:
 
 @POSIX
 def test_killed_again_and_again_a_run_ends_in_the_same_weights(quick_changes, tmp_path):
-    """SIGKILL at random moments, SIGTERM and Ctrl-C between: bit for bit the run that was never stopped."""
+    """SIGKILL at random moments, SIGTERM and Ctrl-C between: bit for bit the run that was never
+    stopped."""
     changes = (
         *quick_changes,
-        *("run.steps=150", "run.checkpoint_every=3", "run.evaluate_every=1000", "run.workers=1", "run.keep=1"),
+        *(
+            "run.steps=150",
+            "run.checkpoint_every=3",
+            "run.evaluate_every=1000",
+            "run.workers=1",
+            "run.keep=1",
+        ),
         *("net.recognition.dropout=0.5", "augmentation.flip=0.5", "augmentation.zoom=1.2"),
     )
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     run_to_the_end([PROGRAM, *arguments(whole, changes, "-q")])
     dice = random.Random(7)
-    for round_number, number in enumerate((signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)):
+    for round_number, number in enumerate(
+        (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
+    ):
         at = 12 * (round_number + 1) + dice.randrange(8)
         code = stop_at(stopped, changes, at, number, delay=dice.uniform(0, 0.02))
         newest = latest_checkpoint(stopped / "checkpoints")
@@ -108,32 +121,57 @@ def write_squares(folder: Path) -> None:
     for number in range(8):
         picture, regions = draw_scene(generator, 64, 64, 3)
         picture.save(folder / f"{number}.png")
-        record = {"image": f"{number}.png", "width": 64, "height": 64, "regions": [r.to_dict() for r in regions]}
+        record = {
+            "image": f"{number}.png",
+            "width": 64,
+            "height": 64,
+            "regions": [r.to_dict() for r in regions],
+        }
         lines.append(json.dumps(record) + "\n")
     (folder / "annotations.jsonl").write_text("".join(lines))
 
 
 def test_two_processes_learn_what_one_learns(quick_changes, quick_recipe, tmp_path):
-    """`torchrun` with gloo; stopped after a step and resumed by one process, which works through two parts; and after
-    another step by two again; against one process with whole batches."""
+    """`torchrun` with gloo; stopped after a step and resumed by one process, which works through
+    two parts; and after another step by two again; against one process with whole batches."""
     write_squares(tmp_path / "squares")
     changes = (
         *quick_changes,
-        *(f"data.0.path={tmp_path / 'squares'}", "run.batch=4", "run.steps=3", "run.checkpoint_every=1"),
+        *(
+            f"data.0.path={tmp_path / 'squares'}",
+            "run.batch=4",
+            "run.steps=3",
+            "run.checkpoint_every=1",
+        ),
         # plain descent, the gradient as it is: Adam's first steps would be its signs
-        *("optimizer.kind=sgd", "backbone_optimizer.kind=sgd", "optimizer.rate=0.05", "backbone_optimizer.rate=0.05"),
+        *(
+            "optimizer.kind=sgd",
+            "backbone_optimizer.kind=sgd",
+            "optimizer.rate=0.05",
+            "backbone_optimizer.rate=0.05",
+        ),
         "schedule.clip_norm=1000.0",
     )
     shared, alone = tmp_path / "shared", tmp_path / "alone"
     run_to_the_end([PROGRAM, *arguments(alone, changes, "-q")])
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "--no-python",
+    ]
     run_to_the_end([*torchrun, PROGRAM, *arguments(shared, changes, "-q", "--minutes", "0")])
     assert latest_checkpoint(shared / "checkpoints") == shared / "checkpoints" / "step-00000001"
     parts = (*changes, "run.accumulate=2")
     run_to_the_end([PROGRAM, *arguments(shared, parts, "-q", "--resume", "--minutes", "0")])
     assert latest_checkpoint(shared / "checkpoints") == shared / "checkpoints" / "step-00000002"
     run_to_the_end([*torchrun, PROGRAM, *arguments(shared, parts, "-q", "--resume")])
-    found, expected = (read_tensors(run / "checkpoints" / "step-00000003", "model") for run in (shared, alone))
+    found, expected = (
+        read_tensors(run / "checkpoints" / "step-00000003", "model") for run in (shared, alone)
+    )
     first = FCLNTask.begin(quick_recipe(*changes)).net.state_dict()
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-6)
@@ -151,7 +189,9 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert [command[0] for command in commands] == ["data", "train"]
     for command in commands:
         words = [str(TINY) if word == "recipes/tiny.toml" else word for word in command]
-        done = subprocess.run([PROGRAM, *words], cwd=desk, capture_output=True, text=True, check=False, timeout=280)
+        done = subprocess.run(
+            [PROGRAM, *words], cwd=desk, capture_output=True, text=True, check=False, timeout=280
+        )
         assert done.returncode == 0, done.stderr
     return desk
 
@@ -166,7 +206,9 @@ def test_tiny_learns_its_scenes_by_heart(learned):
     assert len(dataset) == len(found) == 8
     for record in dataset:
         best = found[record.image].regions[: len(record.regions)]
-        overlap = boxes.iou([truth.xyxy for truth in record.regions], [region.xyxy for region in best])
+        overlap = boxes.iou(
+            [truth.xyxy for truth in record.regions], [region.xyxy for region in best]
+        )
         partners = overlap.argmax(axis=1)
         assert sorted(partners) == list(range(len(best))), record.image
         for truth, partner in zip(record.regions, partners, strict=True):

@@ -1,4 +1,5 @@
-"""The wheel: the model is in it, it is small enough, and it captions photos where nothing else is."""
+"""The wheel: the model is in it, it is small enough, and it captions photos where nothing else
+is."""
 
 from __future__ import annotations
 
@@ -35,10 +36,19 @@ def test_the_models_are_in_the_wheel(wheel: Path) -> None:
     models = loading.own_models().values()
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {f"regiontalk/models/{model.name}/{file.name}" for model in models for file in model.iterdir()} <= names
+    assert {
+        f"regiontalk/models/{model.name}/{file.name}"
+        for model in models
+        for file in model.iterdir()
+    } <= names
     pages = {f"regiontalk/show/page.{kind}" for kind in ("html", "css", "js")}
     shared = {"regiontalk/show/shared/regions.js", "regiontalk/show/shared/base.css"}
-    assert {*pages, *shared, "regiontalk/language/object_names.toml", "regiontalk/py.typed"} <= names
+    assert {
+        *pages,
+        *shared,
+        "regiontalk/language/object_names.toml",
+        "regiontalk/py.typed",
+    } <= names
     assert wheel.stat().st_size <= LARGEST
 
 
@@ -49,8 +59,18 @@ def test_it_captions_photos_alike_every_time(wheel: Path, examples: Path, tmp_pa
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
 
     def caption(*options: str) -> bytes:
-        command = [sys.executable, "-c", CAPTION, "caption", str(examples / "photos"), "--json", *options]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=120)
+        command = [
+            sys.executable,
+            "-c",
+            CAPTION,
+            "caption",
+            str(examples / "photos"),
+            "--json",
+            *options,
+        ]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=120
+        )
         return done.stdout
 
     found = caption()

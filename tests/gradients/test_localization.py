@@ -1,4 +1,5 @@
-"""Gradients of the sampler and of box decoding, in double precision, and where each loss sends its gradient."""
+"""Gradients of the sampler and of box decoding, in double precision, and where each loss sends its
+gradient."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ from torch.autograd import gradcheck
 
 from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
 from regiontalk.lab.nets.language import LanguageConfig
-from regiontalk.lab.nets.localization import LocalizationConfig, decode_boxes, encode_boxes, sample_regions
+from regiontalk.lab.nets.localization import (
+    LocalizationConfig,
+    decode_boxes,
+    encode_boxes,
+    sample_regions,
+)
 from regiontalk.lab.nets.recognition import RecognitionConfig
 from regiontalk.lab.training.detector.batches import Batch
 from regiontalk.lab.training.detector.targets import Truths
@@ -28,11 +34,15 @@ CELLS = 3
 
 
 def boxes_off_the_kinks(cells: int) -> torch.Tensor:
-    """Boxes (1, 3, 4) none of whose sampling points lies near the middle of a feature cell, where eq. 3 bends."""
+    """Boxes (1, 3, 4) none of whose sampling points lies near the middle of a feature cell, where
+    eq. 3 bends."""
     generator = torch.Generator().manual_seed(0)
     while True:
         low = torch.rand(1, 3, 2, generator=generator, dtype=torch.float64) * 30
-        boxes = torch.cat([low, low + 10 + torch.rand(1, 3, 2, generator=generator, dtype=torch.float64) * 30], dim=2)
+        boxes = torch.cat(
+            [low, low + 10 + torch.rand(1, 3, 2, generator=generator, dtype=torch.float64) * 30],
+            dim=2,
+        )
         ratio = torch.linspace(0, 1, cells, dtype=torch.float64)
         points = boxes[..., :2, None] + (boxes[..., 2:, None] - boxes[..., :2, None]) * ratio
         if ((points / 16 - 0.5) - (points / 16 - 0.5).round()).abs().min() > 1e-2:
@@ -41,7 +51,9 @@ def boxes_off_the_kinks(cells: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("samples_per_cell", [1, 2])
 def test_sampling_reaches_features_and_box_coordinates(samples_per_cell):
-    features = torch.randn(1, 2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    features = torch.randn(
+        1, 2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    )
     boxes = boxes_off_the_kinks(CELLS * samples_per_cell)
     assert gradcheck(
         lambda f, b: sample_regions(f, b, CELLS, samples_per_cell),
@@ -51,9 +63,15 @@ def test_sampling_reaches_features_and_box_coordinates(samples_per_cell):
 
 
 def test_sampling_outside_the_photo_has_its_gradient_too():
-    features = torch.randn(1, 2, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    features = torch.randn(
+        1, 2, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2)
+    )
     box = torch.tensor([[[-7.3, -3.1, 59.7, 61.3]]], dtype=torch.float64)
-    assert gradcheck(lambda f, b: sample_regions(f, b, 4), (features.requires_grad_(), box.requires_grad_()), eps=1e-6)
+    assert gradcheck(
+        lambda f, b: sample_regions(f, b, 4),
+        (features.requires_grad_(), box.requires_grad_()),
+        eps=1e-6,
+    )
 
 
 @pytest.mark.parametrize("samples_per_cell", [1, 2])
@@ -80,7 +98,9 @@ def test_decoding_and_encoding():
     assert gradcheck(encode_boxes, (anchors, boxes.requires_grad_()))
 
 
-def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None, affine: bool = False) -> FCLNTask:
+def make_task(
+    sampler: ProposalSamplerConfig, losses: LossConfig | None = None, affine: bool = False
+) -> FCLNTask:
     """A tiny net whose boxes have moved a little off their anchors; no data."""
     config = FCLNConfig(
         backbone="tiny",
@@ -92,7 +112,11 @@ def make_task(sampler: ProposalSamplerConfig, losses: LossConfig | None = None, 
         language=LanguageConfig(embedding=8, hidden=8),
     )
     recipe = FCLNRecipe(
-        FCLNRunConfig(1), (DataConfig("nowhere"),), net=config, sampler=sampler, losses=losses or LossConfig()
+        FCLNRunConfig(1),
+        (DataConfig("nowhere"),),
+        net=config,
+        sampler=sampler,
+        losses=losses or LossConfig(),
     )
     torch.manual_seed(0)
     net = FCLN(config, tokens=6, starts=1)
@@ -113,7 +137,13 @@ def make_batch() -> Batch:
     return Batch(images, torch.tensor([[64.0, 64.0]]), truths, (7,), names=("scene",))
 
 
-PARTS = ("localization.scores", "localization.transforms", "recognition.score", "recognition.transform", "language")
+PARTS = (
+    "localization.scores",
+    "localization.transforms",
+    "recognition.score",
+    "recognition.transform",
+    "language",
+)
 
 
 def moved_by(task: FCLNTask, loss: str) -> dict[str, bool]:
@@ -172,10 +202,26 @@ def test_the_gradient_to_the_boxes_can_be_cut():
 @pytest.mark.parametrize(
     ("loss", "own", "strangers"),
     [
-        ("proposal_score", "localization.scores", {"localization.transforms", "recognition.score", "language"}),
-        ("proposal_box", "localization.transforms", {"localization.scores", "recognition.transform", "language"}),
-        ("final_score", "recognition.score", {"localization.scores", "recognition.transform", "language"}),
-        ("final_box", "recognition.transform", {"localization.scores", "recognition.score", "language"}),
+        (
+            "proposal_score",
+            "localization.scores",
+            {"localization.transforms", "recognition.score", "language"},
+        ),
+        (
+            "proposal_box",
+            "localization.transforms",
+            {"localization.scores", "recognition.transform", "language"},
+        ),
+        (
+            "final_score",
+            "recognition.score",
+            {"localization.scores", "recognition.transform", "language"},
+        ),
+        (
+            "final_box",
+            "recognition.transform",
+            {"localization.scores", "recognition.score", "language"},
+        ),
     ],
 )
 def test_detection_losses_move_their_own_heads(loss, own, strangers):
@@ -205,7 +251,9 @@ def test_a_score_is_pushed_up_for_positives_and_down_for_negatives():
     task.losses(make_batch())["proposal_score"].backward()
     (proposals,) = outputs
     gradient = proposals.logits.grad[0]
-    overlap = torch.from_numpy(_iou(proposals.boxes_xyxy[0].detach(), make_batch().truths.boxes_xyxy[0])).amax(dim=1)
+    overlap = torch.from_numpy(
+        _iou(proposals.boxes_xyxy[0].detach(), make_batch().truths.boxes_xyxy[0])
+    ).amax(dim=1)
     assert (gradient[overlap >= 0.7] <= 0).all()
     assert (gradient[overlap < 0.05] >= 0).all()
     ignored = (overlap >= 0.3) & (overlap < 0.7)
@@ -219,9 +267,12 @@ def _iou(a, b):
 
 
 def test_weights_of_losses_scale_their_gradients():
-    """The engine multiplies each loss with the recipe's weight (DenseCap 3.2: 0.1 four times, 1.0 for captions)."""
+    """The engine multiplies each loss with the recipe's weight (DenseCap 3.2: 0.1 four times, 1.0
+    for captions)."""
     task = make_task(ProposalSamplerConfig())
-    assert [task.weight(name) for name in ("proposal_score", "proposal_box", "final_score", "final_box")] == [0.1] * 4
+    assert [
+        task.weight(name) for name in ("proposal_score", "proposal_box", "final_score", "final_box")
+    ] == [0.1] * 4
     assert task.weight("caption") == 1.0
     heavier = replace(task.recipe, losses=replace(task.recipe.losses, caption=3.0))
     assert FCLNTask(heavier, task.words, task.net, []).weight("caption") == 3.0

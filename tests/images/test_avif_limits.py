@@ -68,7 +68,9 @@ def test_parts_that_overlap_are_refused() -> None:
 ONE = encode((64, 48), exif=b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0")
 
 
-@given(st.lists(st.tuples(st.integers(0, len(ONE) - 1), st.integers(0, 255)), min_size=1, max_size=8))
+@given(
+    st.lists(st.tuples(st.integers(0, len(ONE) - 1), st.integers(0, 255)), min_size=1, max_size=8)
+)
 def test_flipped_bytes_are_our_own_errors_at_most(flips: list[tuple[int, int]]) -> None:
     data = bytearray(ONE)
     for place, value in flips:
@@ -81,7 +83,8 @@ def test_flipped_bytes_are_our_own_errors_at_most(flips: list[tuple[int, int]]) 
 
 
 def test_a_printers_colour_profile_is_no_bomb() -> None:
-    """Half a megabyte of colours is common; as much of anything else that describes a photo is refused."""
+    """Half a megabyte of colours is common; as much of anything else that describes a photo is
+    refused."""
     profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     profile += bytes(600_000)
     profile[:4] = struct.pack(">I", len(profile))

@@ -29,7 +29,9 @@ def test_a_reduced_image_is_what_the_whole_one_gives(
     assert (whole.mode, whole.size) == ("RGB", scene.size)
     reduced = to_srgb(image, (5, 3))
     assert (reduced.mode, reduced.size) == ("RGB", (20, 22))
-    np.testing.assert_allclose(np.asarray(reduced).astype(int), np.asarray(whole.reduce((5, 3))), atol=2)
+    np.testing.assert_allclose(
+        np.asarray(reduced).astype(int), np.asarray(whole.reduce((5, 3))), atol=2
+    )
 
 
 def test_the_range_of_floats_is_that_of_all_strips(monkeypatch: pytest.MonkeyPatch) -> None:

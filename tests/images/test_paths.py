@@ -57,7 +57,9 @@ def test_paths_on_stdin(tree: Path, monkeypatch: pytest.MonkeyPatch, separator: 
     ]
 
 
-def test_nul_separated_names_may_have_line_breaks(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nul_separated_names_may_have_line_breaks(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     give_stdin(monkeypatch, b"two\nlines.jpg\0b.jpg")
     assert find_photos(["-"]).paths == ["two\nlines.jpg", "b.jpg"]
 

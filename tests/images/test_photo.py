@@ -56,7 +56,9 @@ def swapped_profile() -> bytes:
     return profile
 
 
-def test_path_bytes_image_and_array_give_the_same_pixels(scene: Image.Image, scene_path: Path) -> None:
+def test_path_bytes_image_and_array_give_the_same_pixels(
+    scene: Image.Image, scene_path: Path
+) -> None:
     expected = np.asarray(scene)
     data = scene_path.read_bytes()
     buffers = (data, bytearray(data), memoryview(data))
@@ -94,7 +96,9 @@ def test_every_grey_mode_gives_the_same_pixels(scene: Image.Image, mode: str) ->
         expected = np.asarray(grey.convert("RGB"))
     converted = grey.convert("LA").convert("La") if mode == "La" else grey.convert(mode)
     if mode in ("I;16", "I;16B"):
-        sixteen = (np.asarray(grey).astype(np.uint16) * 257).astype("<u2" if mode == "I;16" else ">u2")
+        sixteen = (np.asarray(grey).astype(np.uint16) * 257).astype(
+            "<u2" if mode == "I;16" else ">u2"
+        )
         converted = Image.frombytes(mode, grey.size, sixteen.tobytes())
     np.testing.assert_array_equal(pixels(converted), expected)
 
@@ -114,7 +118,9 @@ def test_every_colour_mode_gives_nearly_the_same_pixels(scene: Image.Image, mode
         converted = scene.convert(mode)
     assert converted.mode == mode
     # 8-bit CIELAB has few steps for a strong yellow
-    np.testing.assert_allclose(pixels(converted), np.asarray(scene), atol=20 if mode == "LAB" else 6)
+    np.testing.assert_allclose(
+        pixels(converted), np.asarray(scene), atol=20 if mode == "LAB" else 6
+    )
 
 
 def test_sixteen_bit_png_is_scaled_not_cut_off(scene: Image.Image) -> None:
@@ -152,7 +158,9 @@ def test_a_transparent_colour_of_a_palette_is_white(scene: Image.Image) -> None:
     palette = scene.convert("P", palette=Image.Palette.ADAPTIVE, colors=8)
     index = palette.getpixel((20, 18))
     data = encode(palette, "GIF", transparency=index)
-    expected = np.where((np.asarray(scene) == sun).all(axis=-1, keepdims=True), 255, np.asarray(scene))
+    expected = np.where(
+        (np.asarray(scene) == sun).all(axis=-1, keepdims=True), 255, np.asarray(scene)
+    )
     np.testing.assert_allclose(pixels(data), expected, atol=2)
 
 
@@ -164,8 +172,12 @@ def test_an_icc_profile_is_applied(scene: Image.Image) -> None:
 
 
 @pytest.mark.parametrize("profile", [b"no profile at all", swapped_profile()[:200], b""])
-def test_a_broken_profile_falls_back_to_plain_conversion(scene: Image.Image, profile: bytes) -> None:
-    np.testing.assert_array_equal(pixels(encode(scene, "PNG", icc_profile=profile)), np.asarray(scene))
+def test_a_broken_profile_falls_back_to_plain_conversion(
+    scene: Image.Image, profile: bytes
+) -> None:
+    np.testing.assert_array_equal(
+        pixels(encode(scene, "PNG", icc_profile=profile)), np.asarray(scene)
+    )
 
 
 def test_a_profile_of_another_colour_space_is_not_applied(scene: Image.Image) -> None:
@@ -176,7 +188,9 @@ def test_a_profile_of_another_colour_space_is_not_applied(scene: Image.Image) ->
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP", "JPEG", "AVIF", "HEIF"])
-def test_every_orientation_is_turned_upright(scene: Image.Image, kind: str, orientation: int) -> None:
+def test_every_orientation_is_turned_upright(
+    scene: Image.Image, kind: str, orientation: int
+) -> None:
     if kind == "HEIF":
         pytest.importorskip("pillow_heif").register_heif_opener()
     exif = Image.Exif()
@@ -185,7 +199,9 @@ def test_every_orientation_is_turned_upright(scene: Image.Image, kind: str, orie
     photo = pixels(encode(STORED[orientation](scene), kind, exif=exif.tobytes(), **options))
     assert photo.shape == (64, 96, 3)
     difference = np.abs(photo - np.asarray(scene))
-    assert difference.mean() <= (8 if kind in ("JPEG", "AVIF", "HEIF") else 0)  # wrong turns differ by 50
+    assert difference.mean() <= (
+        8 if kind in ("JPEG", "AVIF", "HEIF") else 0
+    )  # wrong turns differ by 50
 
 
 @pytest.mark.parametrize("orientation", [0, 9, 65535])
@@ -196,7 +212,9 @@ def test_a_senseless_orientation_is_ignored(scene: Image.Image, orientation: int
 
 
 @pytest.mark.parametrize("profile", [None, swapped_profile()])
-def test_a_result_opened_again_is_not_turned_again(scene: Image.Image, profile: bytes | None) -> None:
+def test_a_result_opened_again_is_not_turned_again(
+    scene: Image.Image, profile: bytes | None
+) -> None:
     exif = Image.Exif()
     exif[ORIENTATION] = 6
     once = images.open_photo(encode(STORED[6](scene), "PNG", exif=exif, icc_profile=profile))
@@ -304,25 +322,39 @@ def test_pillows_guard_and_warning_filters_stay_as_they_were(scene_path: Path) -
     assert filters == list(warnings.filters)
 
 
-def test_a_photo_over_pillows_own_guard_is_too_large(scene_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_photo_over_pillows_own_guard_is_too_large(
+    scene_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
     with pytest.raises(ImageTooLarge, match="6144 pixels"):
         images.open_photo(scene_path)
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(16, 300))
-def test_resize_gives_the_long_side_and_true_scales(width: int, height: int, long_side: int) -> None:
+def test_resize_gives_the_long_side_and_true_scales(
+    width: int, height: int, long_side: int
+) -> None:
     resized = images.resize(Image.new("RGB", (width, height), (10, 20, 30)), long_side)
     new_height, new_width, channels = resized.pixels.shape
     assert resized.pixels.dtype == np.uint8
     assert channels == 3
     assert max(new_width, new_height) == long_side
     assert min(new_width, new_height) >= 16
-    assert (resized.scales[0] * width, resized.scales[1] * height) == pytest.approx((new_width, new_height))
+    assert (resized.scales[0] * width, resized.scales[1] * height) == pytest.approx(
+        (new_width, new_height)
+    )
     assert (resized.pixels == (10, 20, 30)).all()
 
 
-LARGE = [("JPEG", "RGB"), ("JPEG", "L"), ("JPEG", "CMYK"), ("PNG", "RGB"), ("PNG", "RGBA"), ("PNG", "P"), ("TIFF", "F")]
+LARGE = [
+    ("JPEG", "RGB"),
+    ("JPEG", "L"),
+    ("JPEG", "CMYK"),
+    ("PNG", "RGB"),
+    ("PNG", "RGBA"),
+    ("PNG", "P"),
+    ("TIFF", "F"),
+]
 
 
 @pytest.mark.parametrize("orientation", [1, 6, 8])
@@ -340,7 +372,11 @@ def test_finding_c3_a_large_photo_that_is_decoded_smaller_looks_the_same(
     large = make_scene((1003, 669)).convert(mode)  # no multiple of 2, 4 or 8
     data = encode(large, kind, exif=exif)
     whole, reduced = images.resize(images.open_photo(data), 96), images.Photo(data).resized(96)
-    assert reduced.photo_size == whole.photo_size == (large.size if orientation == 1 else large.size[::-1])
+    assert (
+        reduced.photo_size
+        == whole.photo_size
+        == (large.size if orientation == 1 else large.size[::-1])
+    )
     assert reduced.scales == whole.scales
     difference = np.abs(reduced.pixels.astype(int) - whole.pixels)
     assert difference.mean() < 1
@@ -375,7 +411,9 @@ def test_finding_b7_a_photo_holds_what_was_given(scene: Image.Image, scene_path:
     assert photo.open().tobytes() == scene.tobytes()
 
 
-def test_a_callers_image_is_not_decoded_smaller(make_scene: Callable[[tuple[int, int]], Image.Image]) -> None:
+def test_a_callers_image_is_not_decoded_smaller(
+    make_scene: Callable[[tuple[int, int]], Image.Image],
+) -> None:
     opened = Image.open(io.BytesIO(encode(make_scene((800, 600)), "JPEG")))
     assert images.Photo(opened).resized(64).photo_size == (800, 600)
     assert opened.size == (800, 600)

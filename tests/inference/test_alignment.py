@@ -1,4 +1,5 @@
-"""A sentence laid over a photo: pieces, unknown words, windows, segments; the same as the net itself."""
+"""A sentence laid over a photo: pieces, unknown words, windows, segments; the same as the net
+itself."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def weighing(model: Model, **weights: float) -> Model:
 
 
 class TestEvidence:
-    """ "a dog on the grass": two regions that fit alike, of which the language model calls one "dog", one "grass"."""
+    """ "a dog on the grass": two regions that fit alike, of which the language model calls one
+    "dog", one "grass"."""
 
     evidence = Evidence(
         fits=np.array([[0, 1.0], [0, 0], [9, 0], [9, 0], [0, 0]]),
@@ -73,7 +75,9 @@ class TestEvidence:
 
     def test_words_hold_together_inside_phrases(self) -> None:
         assert self.evidence.betas(self.weighed).tolist() == [0.4, 0, 0.4, 0.4]
-        assert self.evidence.betas(self.weighed, 7.0).tolist() == [7.0] * 4, "what is asked for is the paper's"
+        assert self.evidence.betas(self.weighed, 7.0).tolist() == [7.0] * 4, (
+            "what is asked for is the paper's"
+        )
 
     def test_function_words_go_with_the_word_after_them(self) -> None:
         evidence = self.evidence._replace(known=np.ones(5, dtype=bool))
@@ -89,7 +93,9 @@ class TestReading:
         assert read.tokens == (2, 3, 1, 4)
         assert read.unknown == ("zebra",)
 
-    @pytest.mark.parametrize("sentence", ["", "  \n\t", "!!! ... 🐈", "zebra", "der Hund läuft", "犬 が 走る"])
+    @pytest.mark.parametrize(
+        "sentence", ["", "  \n\t", "!!! ... 🐈", "zebra", "der Hund läuft", "犬 が 走る"]
+    )
     def test_nothing_to_align(self, sentence: str) -> None:
         with pytest.raises(UsageError) as caught:
             read_sentence(sentence, WORDS)
@@ -128,7 +134,9 @@ def test_a_long_sentence_is_read_in_windows(length: int, model: Model) -> None:
     found = word_vectors(model.runtime, tokens)
     assert len(found) == length
     starts = range(0, length - LONGEST // 2, LONGEST // 2)
-    windows = {start: word_vectors(model.runtime, tokens[start : start + LONGEST]) for start in starts}
+    windows = {
+        start: word_vectors(model.runtime, tokens[start : start + LONGEST]) for start in starts
+    }
     assert found[0] == pytest.approx(windows[0][0])
     assert found[-1] == pytest.approx(windows[starts[-1]][-1])
     for place in range(length):
@@ -156,13 +164,16 @@ class TestAlign:
         codes = model.codes(model.look(scene))
         words = model.runtime.head("words").words
         read = read_sentence("a red square", words)
-        fits = word_vectors(model.runtime, read.tokens) @ region_vectors(model.runtime, codes.codes).T
+        fits = (
+            word_vectors(model.runtime, read.tokens) @ region_vectors(model.runtime, codes.codes).T
+        )
         for beta in (0.0, 0.5, 100.0):
             chosen = maxsim.align_words(fits, beta)
             segments = model.align(scene, "a red square", beta=beta).segments
             assert [segment.words for segment in segments] == maxsim.segments(chosen)
             assert [segment.xyxy for segment in segments] == [
-                pytest.approx(codes.boxes_xyxy[chosen[start]]) for start, _ in maxsim.segments(chosen)
+                pytest.approx(codes.boxes_xyxy[chosen[start]])
+                for start, _ in maxsim.segments(chosen)
             ]
         assert len(model.align(scene, "a red square", beta=100.0).segments) == 1
 
@@ -175,7 +186,9 @@ class TestAlign:
         found = head.segments(head.read("a red square"), seen._replace(scores=scores), 0.0)
         assert [segment.xyxy for segment in found] == [pytest.approx(seen.boxes_xyxy[2])]
         prior = head.place_prior(np.array([0.99, 0.5, 0.25]))
-        assert prior.tolist() == pytest.approx([1000 * np.log(0.5), 1000 * np.log(0.5), 1000 * np.log(0.25)])
+        assert prior.tolist() == pytest.approx(
+            [1000 * np.log(0.5), 1000 * np.log(0.5), 1000 * np.log(0.25)]
+        )
 
     def test_unknown_words_and_signs_have_no_say(self, model: Model, scene: Image.Image) -> None:
         head, seen = AlignmentHead(model.runtime), model.candidates(model.look(scene), BEST_REGIONS)
@@ -183,22 +196,29 @@ class TestAlign:
         assert unary[0].any()
         assert not unary[1:].any()
 
-    def test_what_the_language_model_calls_a_region_counts(self, model: Model, scene: Image.Image) -> None:
-        """With a large weight, a word goes to the region that it names the likeliest, at a place that people mark."""
+    def test_what_the_language_model_calls_a_region_counts(
+        self, model: Model, scene: Image.Image
+    ) -> None:
+        """With a large weight, a word goes to the region that it names the likeliest, at a place
+        that people mark."""
         seen = model.candidates(model.look(scene), BEST_REGIONS)
         named = word_log_probabilities(model.runtime, seen.state, ["square"])[0]
         places = AlignmentHead(weighing(model, place_weight=1.0).runtime).place_prior(seen.scores)
         (found,) = weighing(model, likelihood_weight=1e4).align(scene, "square").segments
         assert found.xyxy == pytest.approx(seen.boxes_xyxy[(named + places).argmax()])
         (before,) = model.align(scene, "square").segments
-        assert found.score <= before.score, "a segment's score is how well its words fit, whatever was weighed"
+        assert found.score <= before.score, (
+            "a segment's score is how well its words fit, whatever was weighed"
+        )
 
     @pytest.mark.parametrize("beta", [-1.0, float("nan"), float("inf")])
     def test_impossible_beta(self, beta: float, model: Model, scene: Image.Image) -> None:
         with pytest.raises(UsageError, match="beta"):
             model.align(scene, "red", beta=beta)
 
-    def test_a_model_without_the_head_says_what_to_do(self, tiny_model: Path, scene: Image.Image) -> None:
+    def test_a_model_without_the_head_says_what_to_do(
+        self, tiny_model: Path, scene: Image.Image
+    ) -> None:
         with pytest.raises(ModelError, match="no head 'words'") as caught:
             regiontalk.load(tiny_model).align(scene, "red")
         assert "--add" in str(caught.value.hint)

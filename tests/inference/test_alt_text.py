@@ -45,7 +45,9 @@ def test_the_probability_of_a_word_is_a_geometric_mean() -> None:
     assert word_probability(SURE) == pytest.approx(0.9048, abs=1e-4)
 
 
-def test_from_a_model_with_and_without_sentences(speaking_model: Path, tiny_model: Path, scene: Image.Image) -> None:
+def test_from_a_model_with_and_without_sentences(
+    speaking_model: Path, tiny_model: Path, scene: Image.Image
+) -> None:
     for folder in (speaking_model, tiny_model):
         model = regiontalk.load(folder)
         found = model.alt_text(scene, threshold=0.0, top=3)
@@ -54,5 +56,7 @@ def test_from_a_model_with_and_without_sentences(speaking_model: Path, tiny_mode
         spoken = None if sentence is None else Sentence(sentence.sentence, sentence.logprob)
         assert found.text == alt_text(spoken, found.regions)
         assert found.to_dict()["alt"] == found.text
-        assert [one.text for one in model.alt_text([scene, scene], threshold=0.0, top=3)] == [found.text] * 2
+        assert [one.text for one in model.alt_text([scene, scene], threshold=0.0, top=3)] == [
+            found.text
+        ] * 2
         assert found.draw().width >= scene.width

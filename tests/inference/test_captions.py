@@ -21,14 +21,23 @@ WORDS = Vocabulary(("a", "dog", "cat", "brown", "in", "hat"), "karpathy", length
 
 
 class Teller(Runtime):
-    """Says of every region, after a START token, the words it was given, each with the same probability."""
+    """Says of every region, after a START token, the words it was given, each with the same
+    probability."""
 
-    def __init__(self, said: dict[int | None, tuple[str, float]], fitted: Confidence | None = None) -> None:
-        """`said`: by length that was asked for, None for the model's choice. Of other lengths it knows nothing."""
+    def __init__(
+        self, said: dict[int | None, tuple[str, float]], fitted: Confidence | None = None
+    ) -> None:
+        """`said`: by length that was asked for, None for the model's choice. Of other lengths it
+        knows nothing."""
         settings = PredictionConfig(longest=6, confidence=fitted)
-        self.info, self.words, self.heads = ModelInfo("teller", "fcln", "float32", 64, 16, settings, {}), WORDS, {}
+        self.info, self.words, self.heads = (
+            ModelInfo("teller", "fcln", "float32", 64, 16, settings, {}),
+            WORDS,
+            {},
+        )
         self.said = {
-            WORDS.start() if length is None else WORDS.start_of_length(length): said[length] for length in said
+            WORDS.start() if length is None else WORDS.start_of_length(length): said[length]
+            for length in said
         }
         self.steps: list[int] = []
 
@@ -38,7 +47,9 @@ class Teller(Runtime):
         self.steps.append(len(tokens))
         start = np.where(position == 0, tokens, start)
         logprobs = np.full((len(tokens), len(WORDS)), -20.0)
-        for row, (first, place) in enumerate(zip(start.tolist(), position.astype(int).tolist(), strict=True)):
+        for row, (first, place) in enumerate(
+            zip(start.tolist(), position.astype(int).tolist(), strict=True)
+        ):
             text, probability = self.said.get(first, ("", 0.01))
             following = [*WORDS.encode(text.split()), END, END, END]
             logprobs[row, following[place]] = np.log(probability)
@@ -51,7 +62,9 @@ class Teller(Runtime):
         return tuple(np.zeros(regions, dtype=np.float32) for _ in range(3))
 
     def to_caption(self, regions: int) -> ToCaption:
-        return ToCaption(self.state(regions), np.zeros(regions, dtype=np.float32), np.zeros((regions, 2)))
+        return ToCaption(
+            self.state(regions), np.zeros(regions, dtype=np.float32), np.zeros((regions, 2))
+        )
 
     def say(self, words: int | None = None, regions: int = 1) -> list[str]:
         captions = decode_captions(self, self.state(regions))
@@ -59,10 +72,13 @@ class Teller(Runtime):
         return [WORDS.decode(caption.tokens) for caption in found.captions]
 
 
-# Confidence is the geometric mean of the words' probabilities, as the logit of a logistic regression at a scale of 5.
+# Confidence is the geometric mean of the words' probabilities, as the logit of a logistic
+# regression at a scale of 5.
 BY_WORDS = Confidence(
     CONFIDENCE_FEATURES,
-    tuple(5.0 * (name == "mean_logprob") + 3.0 * (name == "agrees") for name in CONFIDENCE_FEATURES),
+    tuple(
+        5.0 * (name == "mean_logprob") + 3.0 * (name == "agrees") for name in CONFIDENCE_FEATURES
+    ),
     -1.0,
     likely=0.5,
 )
@@ -78,7 +94,12 @@ class TestWords:
     def test_as_many_as_asked_for(self) -> None:
         teller = Teller(LONG)
         assert teller.say() == ["a dog"]
-        assert [teller.say(words) for words in (1, 2, 3, 4)] == [["dog"], ["a dog"], ["a brown dog"], ["a dog in hat"]]
+        assert [teller.say(words) for words in (1, 2, 3, 4)] == [
+            ["dog"],
+            ["a dog"],
+            ["a brown dog"],
+            ["a dog in hat"],
+        ]
 
     def test_never_more(self) -> None:
         chatty = Teller(dict.fromkeys((None, 2, 3, 4), ("a dog in a hat", 0.9)))
@@ -95,7 +116,9 @@ class TestWords:
         padded = LONG | {4: ("a dog in hat", 0.5)}
         assert Teller(padded, sure).say(4) == ["a brown dog"]
         assert Teller(padded, replace(sure, longer=0.4)).say(4) == ["a dog in hat"]
-        assert Teller(padded | {None: ("a dog in hat", 0.5)}, sure).say(4) == ["a dog in hat"], "its own choice"
+        assert Teller(padded | {None: ("a dog in hat", 0.5)}, sure).say(4) == ["a dog in hat"], (
+            "its own choice"
+        )
 
     @pytest.mark.parametrize("padded", ["a dog in a hat", "a dog in a", "a dog in dog"])
     def test_none_that_is_cut_off_or_says_a_name_twice(self, padded: str) -> None:
@@ -125,13 +148,17 @@ class TestWords:
     def test_up_to_two_words_more_where_they_are_likely(self) -> None:
         assert Teller(LONG, BY_WORDS).say() == ["a dog in hat"]
         assert Teller(LONG | {4: ("a dog in hat", 0.5)}, BY_WORDS).say() == ["a brown dog"]
-        assert Teller(LONG | {4: ("a cat in hat", 0.99)}, BY_WORDS).say() == ["a brown dog"], "another thing"
+        assert Teller(LONG | {4: ("a cat in hat", 0.99)}, BY_WORDS).say() == ["a brown dog"], (
+            "another thing"
+        )
         assert Teller(LONG).say() == ["a dog"], "nothing tells what is likely"
 
     def test_but_no_more_where_that_makes_a_sure_caption_unsure(self) -> None:
         strict = replace(BY_WORDS, likely=0.65)
         assert Teller({None: ("a dog", 0.8), 3: ("a brown dog", 0.7)}, strict).say() == ["a dog"]
-        assert Teller({None: ("a dog", 0.7), 3: ("a brown dog", 0.7)}, strict).say() == ["a brown dog"]
+        assert Teller({None: ("a dog", 0.7), 3: ("a brown dog", 0.7)}, strict).say() == [
+            "a brown dog"
+        ]
 
     def test_confidence_is_that_of_what_is_said(self) -> None:
         teller = Teller({None: ("a dog", 0.8), 2: ("a dog", 0.9)}, BY_WORDS)

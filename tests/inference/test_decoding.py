@@ -41,7 +41,8 @@ def repeats(words: Sequence[int]) -> bool:
 
 
 class ToyModel:
-    """The next word depends on region, position and last word; `<UNK>` is likely, so that leaving it out shows."""
+    """The next word depends on region, position and last word; `<UNK>` is likely, so that leaving
+    it out shows."""
 
     def __init__(self, seed: int, regions: int = 3) -> None:
         self.regions = regions
@@ -63,10 +64,14 @@ class ToyModel:
         """Word by word, and END where there is room for it."""
         said = [*words, END][:LONGEST]
         before = [START, *words][: len(said)]
-        return tuple(self.table[region, n, a, b] for n, (a, b) in enumerate(zip(before, said, strict=True)))
+        return tuple(
+            self.table[region, n, a, b] for n, (a, b) in enumerate(zip(before, said, strict=True))
+        )
 
     def all_captions(self, region: int, rules: Rules) -> list[Caption]:
-        every = itertools.chain.from_iterable(itertools.product(WORDS, repeat=n) for n in range(1, LONGEST + 1))
+        every = itertools.chain.from_iterable(
+            itertools.product(WORDS, repeat=n) for n in range(1, LONGEST + 1)
+        )
         allowed = [
             words
             for words in every
@@ -83,7 +88,10 @@ penalties = st.floats(0, 2)
 some_rules = st.builds(
     Rules, st.just(LONGEST), once=st.frozensets(st.sampled_from(WORDS)), length_penalty=penalties
 ) | st.builds(
-    Rules, st.just(LONGEST), never_last=st.frozensets(st.sampled_from(WORDS), max_size=1), length_penalty=penalties
+    Rules,
+    st.just(LONGEST),
+    never_last=st.frozensets(st.sampled_from(WORDS), max_size=1),
+    length_penalty=penalties,
 )
 
 
@@ -101,7 +109,9 @@ def test_greedy_takes_the_likeliest_word_each_time(seed: int) -> None:
         last = START
         for position, token in enumerate([*caption.tokens, END][:LONGEST]):
             choices = toy.table[region, position, last].copy()
-            choices[[UNKNOWN, *repeating_words(caption.tokens[:position]), *([] if position else [END])]] = -np.inf
+            choices[
+                [UNKNOWN, *repeating_words(caption.tokens[:position]), *([] if position else [END])]
+            ] = -np.inf
             assert token == choices.argmax()
             last = token
 
@@ -113,7 +123,9 @@ def test_a_beam_of_everything_finds_the_best_captions_there_are(seed: int, rules
     for region, captions in enumerate(found):
         best = toy.all_captions(region, rules)
         assert [caption.tokens for caption in captions] == [caption.tokens for caption in best]
-        assert [caption.logprob for caption in captions] == pytest.approx([caption.logprob for caption in best])
+        assert [caption.logprob for caption in captions] == pytest.approx(
+            [caption.logprob for caption in best]
+        )
 
 
 @given(seeds, st.integers(1, 6))
@@ -125,7 +137,9 @@ def test_no_narrower_beam_beats_the_full_one(seed: int, width: int) -> None:
 
 
 @given(seeds, st.integers(1, 8), some_rules)
-def test_n_best_are_sorted_different_and_rightly_scored(seed: int, width: int, rules: Rules) -> None:
+def test_n_best_are_sorted_different_and_rightly_scored(
+    seed: int, width: int, rules: Rules
+) -> None:
     toy = ToyModel(seed)
     found = beam_search(toy.step, toy.state, START, rules, width)
     assert len(found) == toy.regions
@@ -142,13 +156,17 @@ def test_n_best_are_sorted_different_and_rightly_scored(seed: int, width: int, r
 def test_drawn_captions_carry_the_models_own_log_probability(seed: int, temperature: float) -> None:
     toy = ToyModel(seed)
     generator = np.random.default_rng(seed)
-    for region, caption in enumerate(sample(toy.step, toy.state, START, RULES, generator, temperature)):
+    for region, caption in enumerate(
+        sample(toy.step, toy.state, START, RULES, generator, temperature)
+    ):
         assert caption.logprob == pytest.approx(sum(toy.logprobs(region, caption.tokens)))
 
 
 def test_a_draw_depends_on_nothing_but_the_seed() -> None:
     toy = ToyModel(1, regions=50)
-    first, again, other = (sample(toy.step, toy.state, START, RULES, np.random.default_rng(seed)) for seed in (7, 7, 8))
+    first, again, other = (
+        sample(toy.step, toy.state, START, RULES, np.random.default_rng(seed)) for seed in (7, 7, 8)
+    )
     assert first == again != other
 
 
@@ -169,12 +187,16 @@ def test_draws_follow_the_models_probabilities() -> None:
     assert counts / regions == pytest.approx(expected / expected.sum(), abs=0.03)
 
 
-@pytest.mark.parametrize(("top_p", "drawn"), [(0.01, {2}), (0.5, {2}), (0.6, {2, 3}), (0.75, {2, 3}), (1.0, {2, 3, 4})])
+@pytest.mark.parametrize(
+    ("top_p", "drawn"), [(0.01, {2}), (0.5, {2}), (0.6, {2, 3}), (0.75, {2, 3}), (1.0, {2, 3, 4})]
+)
 def test_top_p_draws_the_likeliest_words_alone(top_p: float, drawn: set[int]) -> None:
     def step(tokens: Integers, state: State) -> tuple[Floats, State]:
         return np.log([[1e-9, 1e-9, 0.5, 0.3, 0.2]]).repeat(len(tokens), axis=0), state
 
-    captions = sample(step, (np.zeros(500),), START, Rules(1), np.random.default_rng(0), top_p=top_p)
+    captions = sample(
+        step, (np.zeros(500),), START, Rules(1), np.random.default_rng(0), top_p=top_p
+    )
     assert {caption.tokens[0] for caption in captions} == drawn
 
 
@@ -186,7 +208,9 @@ def test_a_caption_ends_where_nothing_else_may_follow() -> None:
 
 
 @given(seeds, st.integers(1, 40), some_rules)
-def test_b3_no_caption_is_empty_or_says_a_word_of_once_again(seed: int, width: int, rules: Rules) -> None:
+def test_b3_no_caption_is_empty_or_says_a_word_of_once_again(
+    seed: int, width: int, rules: Rules
+) -> None:
     toy = ToyModel(seed)
     toy.table[..., END] += 5  # nothing is as likely as silence
     captions = [
@@ -209,7 +233,11 @@ def test_b3_length_is_not_held_against_a_caption() -> None:
         return logprobs, tuple(said)
 
     lengths = [
-        len(beam_search(step, (np.zeros(1),), START, Rules(8, length_penalty=penalty), 5)[0][0].tokens)
+        len(
+            beam_search(step, (np.zeros(1),), START, Rules(8, length_penalty=penalty), 5)[0][
+                0
+            ].tokens
+        )
         for penalty in (0.0, 1.0, 2.0)
     ]
     assert lengths[0] == 1
@@ -243,13 +271,17 @@ def test_repeating_words_are_those_that_would_end_in_a_phrase_said_twice(words: 
     def ends_twice(said: list[int]) -> bool:
         return any(said[-n:] == said[-2 * n : -n] for n in range(1, len(said) // 2 + 1))
 
-    assert set(repeating_words(words)) == {word for word in range(2, 5) if ends_twice([*words, word])}
+    assert set(repeating_words(words)) == {
+        word for word in range(2, 5) if ends_twice([*words, word])
+    }
 
 
 def test_what_has_ended_is_not_stepped_further() -> None:
     toy = ToyModel(4, regions=30)
     captions = greedy(toy.step, toy.state, START, RULES)
-    needed = [sum(len(caption.tokens) >= position for caption in captions) for position in range(LONGEST)]
+    needed = [
+        sum(len(caption.tokens) >= position for caption in captions) for position in range(LONGEST)
+    ]
     assert toy.rows_stepped == [rows for rows in needed if rows]
 
 

@@ -1,4 +1,5 @@
-"""Where a phrase is found: the formulas of the module on made-up numbers, and the path through a model."""
+"""Where a phrase is found: the formulas of the module on made-up numbers, and the path through a
+model."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def test_probabilities_are_those_of_the_formulas() -> None:
 
 
 def test_of_regions_in_one_place_the_best_is_chosen() -> None:
-    boxes = np.array([[0, 0, 10, 10], [0, 0, 10, 9], [20, 20, 30, 30], [50, 50, 60, 60]], dtype=float)
+    boxes = np.array(
+        [[0, 0, 10, 10], [0, 0, 10, 9], [20, 20, 30, 30], [50, 50, 60, 60]], dtype=float
+    )
     likely = np.array([0.5, 0.6, 0.7, 0.1])
     assert finder.choose(likely, boxes, 0.4, None).tolist() == [2, 1]
     assert finder.choose(likely, boxes, 0.0, 1).tolist() == [2]
@@ -50,7 +53,8 @@ class TestReading:
         assert read.unknown == ("zebra",)
 
     @pytest.mark.parametrize(
-        "phrase", ["", "  ", "!!! 🐈", "zebra", "a zebra", "der Hund", "\0", "'; DROP TABLE", "a " * 101]
+        "phrase",
+        ["", "  ", "!!! 🐈", "zebra", "a zebra", "der Hund", "\0", "'; DROP TABLE", "a " * 101],
     )
     def test_nothing_to_look_for(self, model: Model, phrase: str) -> None:
         with pytest.raises(UsageError) as caught:
@@ -76,11 +80,16 @@ def test_the_first_candidate_is_the_whole_photo(model: Model, scene_path: Path) 
     seen = model.candidates(look)
     assert seen.boxes_xyxy[0].tolist() == [0, 0, *look.frame.photo_size]
     assert len(seen.boxes_xyxy) == 1 + min(len(look.rows), finder.REGIONS)
-    assert all(len(part) == len(seen.boxes_xyxy) for part in (seen.scores, seen.logits, seen.vectors, *seen.state))
+    assert all(
+        len(part) == len(seen.boxes_xyxy)
+        for part in (seen.scores, seen.logits, seen.vectors, *seen.state)
+    )
 
 
 class TestFind:
-    def test_regions_by_falling_score_with_the_models_captions(self, model: Model, scene_path: Path) -> None:
+    def test_regions_by_falling_score_with_the_models_captions(
+        self, model: Model, scene_path: Path
+    ) -> None:
         found = model.find(str(scene_path), "a red square", threshold=0)
         scores = [region.score for region in found.regions]
         assert scores == sorted(scores, reverse=True)
@@ -91,9 +100,13 @@ class TestFind:
         assert common
         assert all(region.caption == captions[region.xyxy] for region in common)
 
-    def test_not_here(self, model: Model, scene_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_not_here(
+        self, model: Model, scene_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         info = model.runtime.info
-        fitted = replace(info, prediction=replace(info.prediction, find=FindConfig(bias=-100.0, likely=0.2)))
+        fitted = replace(
+            info, prediction=replace(info.prediction, find=FindConfig(bias=-100.0, likely=0.2))
+        )
         monkeypatch.setattr(model.runtime, "info", fitted)
         found = model.find(scene_path, "a red square")
         assert (found.here, found.regions) == (False, ())
@@ -126,6 +139,17 @@ class TestFind:
         assert found.regions[0].caption in str(found._repr_html_())
         data = found.to_dict()
         assert set(data) == {
-            *("schema", "path", "width", "height", "model", "phrase", "here", "regions", "closest", "unknown")
+            *(
+                "schema",
+                "path",
+                "width",
+                "height",
+                "model",
+                "phrase",
+                "here",
+                "regions",
+                "closest",
+                "unknown",
+            )
         }
         assert {"xyxy", "score", "caption"} <= set(data["regions"][0])

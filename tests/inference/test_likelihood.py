@@ -26,7 +26,9 @@ def made_up_state(runtime: Runtime, regions: int, scale: float = 3.0) -> State:
     hidden, seen = (int(runtime.info.net["language"][name]) for name in ("hidden", "embedding"))
     generator = np.random.default_rng(5)
     sizes = (hidden, hidden, seen)
-    return tuple((scale * generator.normal(size=(regions, size))).astype(np.float32) for size in sizes)
+    return tuple(
+        (scale * generator.normal(size=(regions, size))).astype(np.float32) for size in sizes
+    )
 
 
 def one_by_one(runtime: Runtime, state: State, tokens: tuple[int, ...], row: int) -> float:
@@ -40,7 +42,9 @@ def one_by_one(runtime: Runtime, state: State, tokens: tuple[int, ...], row: int
 
 
 def directly(runtime: Runtime, state: State, phrases: tuple[tuple[int, ...], ...]) -> np.ndarray:
-    return np.array([[one_by_one(runtime, state, one, row) for row in range(len(state[0]))] for one in phrases])
+    return np.array(
+        [[one_by_one(runtime, state, one, row) for row in range(len(state[0]))] for one in phrases]
+    )
 
 
 def test_phrases_that_share_beginnings_are_as_likely_as_each_alone(runtime: Runtime) -> None:
@@ -50,7 +54,10 @@ def test_phrases_that_share_beginnings_are_as_likely_as_each_alone(runtime: Runt
 
 
 def test_per_word_divides_by_the_words_and_end() -> None:
-    assert likelihood.per_word(np.array([[-6.0, -3.0], [-2.0, -4.0]]), [(4, 5), (7,)]).tolist() == [[-2, -1], [-1, -2]]
+    assert likelihood.per_word(np.array([[-6.0, -3.0], [-2.0, -4.0]]), [(4, 5), (7,)]).tolist() == [
+        [-2, -1],
+        [-1, -2],
+    ]
 
 
 def test_words_that_begin_a_caption_alone_or_after_an_article(runtime: Runtime) -> None:
@@ -60,7 +67,9 @@ def test_words_that_begin_a_caption_alone_or_after_an_article(runtime: Runtime) 
     first, after = runtime.step(np.full(5, runtime.words.start()), state)
     second, _ = runtime.step(np.full(5, article), after)
     expected = (np.exp(first[:, tokens]) + np.exp(second[:, tokens])).T / 2
-    assert np.exp(likelihood.word_log_probabilities(runtime, state, words)) == pytest.approx(expected, rel=1e-4)
+    assert np.exp(likelihood.word_log_probabilities(runtime, state, words)) == pytest.approx(
+        expected, rel=1e-4
+    )
 
 
 def test_a_caption_is_as_likely_as_it_was_when_it_was_said(runtime: Runtime) -> None:
@@ -69,22 +78,34 @@ def test_a_caption_is_as_likely_as_it_was_when_it_was_said(runtime: Runtime) -> 
     state = made_up_state(runtime, 5)
     said = decode_captions(runtime, state)
     found = likelihood.log_probabilities(runtime, state, [one.tokens for one in said])
-    whole = [row for row, one in enumerate(said) if len(one.logprobs) > len(one.tokens)]  # not cut off before END
+    whole = [
+        row for row, one in enumerate(said) if len(one.logprobs) > len(one.tokens)
+    ]  # not cut off before END
     assert found[whole, whole] == pytest.approx([said[row].logprob for row in whole], abs=1e-4)
 
 
 def test_many_regions_are_stepped_in_parts(runtime: Runtime) -> None:
     state = made_up_state(runtime, likelihood.ROWS_AT_ONCE + 3)
     found = likelihood.log_probabilities(runtime, state, PHRASES)
-    for row in (0, likelihood.ROWS_AT_ONCE - 1, likelihood.ROWS_AT_ONCE, likelihood.ROWS_AT_ONCE + 2):
-        alone = likelihood.log_probabilities(runtime, tuple(part[row : row + 1] for part in state), PHRASES)
+    for row in (
+        0,
+        likelihood.ROWS_AT_ONCE - 1,
+        likelihood.ROWS_AT_ONCE,
+        likelihood.ROWS_AT_ONCE + 2,
+    ):
+        alone = likelihood.log_probabilities(
+            runtime, tuple(part[row : row + 1] for part in state), PHRASES
+        )
         np.testing.assert_allclose(found[:, row], alone[:, 0], atol=1e-4)
 
 
 def test_the_best_regions_are_those_of_all(runtime: Runtime) -> None:
     generator = np.random.default_rng(0)
     words = len(runtime.words)
-    phrases = [tuple(generator.integers(2, words, size=generator.integers(1, 5)).tolist()) for _ in range(30)]
+    phrases = [
+        tuple(generator.integers(2, words, size=generator.integers(1, 5)).tolist())
+        for _ in range(30)
+    ]
     state = made_up_state(runtime, 40)
     every = likelihood.log_probabilities(runtime, state, phrases)
     best = likelihood.best_regions(runtime, state, phrases)
@@ -103,7 +124,9 @@ def test_a_guess_is_never_too_high_and_is_the_likelihood_of_its_region(
     assert best.logprobs == pytest.approx(every[np.arange(len(PHRASES)), best.rows])
 
 
-def test_fewer_steps_than_for_all_regions(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_steps_than_for_all_regions(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stepped = []
     step = type(runtime).step
 

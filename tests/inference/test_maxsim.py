@@ -33,17 +33,22 @@ def chains(draw: st.DrawFn) -> tuple[np.ndarray, float | np.ndarray]:
 
 @given(chains())
 @settings(max_examples=150, deadline=None)
-def test_the_chain_is_the_best_of_all_chains(given_chain: tuple[np.ndarray, float | np.ndarray]) -> None:
+def test_the_chain_is_the_best_of_all_chains(
+    given_chain: tuple[np.ndarray, float | np.ndarray],
+) -> None:
     fits, beta = given_chain
     best = max(
-        energy(fits, np.array(chosen), beta) for chosen in itertools.product(range(fits.shape[1]), repeat=len(fits))
+        energy(fits, np.array(chosen), beta)
+        for chosen in itertools.product(range(fits.shape[1]), repeat=len(fits))
     )
     assert energy(fits, align_words(fits, beta), beta) == pytest.approx(best, abs=1e-9)
 
 
 @given(chains())
 @settings(max_examples=50, deadline=None)
-def test_without_beta_every_word_goes_to_its_best_region(given_chain: tuple[np.ndarray, float | np.ndarray]) -> None:
+def test_without_beta_every_word_goes_to_its_best_region(
+    given_chain: tuple[np.ndarray, float | np.ndarray],
+) -> None:
     fits, _ = given_chain
     chosen = align_words(fits, 0.0)
     np.testing.assert_allclose(fits[np.arange(len(fits)), chosen], fits.max(axis=1), atol=1e-9)
@@ -71,9 +76,13 @@ def test_scores_are_eq_8_in_numpy_and_torch() -> None:
     used = np.array([[True] * 4, [True, False, False, False], [True, True, True, False]])
     found = word_scores(vectors, words, used)
     for photo, word in itertools.product(range(3), range(6)):
-        expected = max(vectors[photo, region] @ words[word] for region in range(4) if used[photo, region])
+        expected = max(
+            vectors[photo, region] @ words[word] for region in range(4) if used[photo, region]
+        )
         assert found[photo, word] == pytest.approx(expected)
-    in_torch = word_scores(torch.from_numpy(vectors), torch.from_numpy(words), torch.from_numpy(used))
+    in_torch = word_scores(
+        torch.from_numpy(vectors), torch.from_numpy(words), torch.from_numpy(used)
+    )
     assert in_torch.numpy() == pytest.approx(found)
     assert similarities(vectors, words, used)[1, 2, 0] == LOWEST
 

@@ -11,7 +11,9 @@ from regiontalk.models.name_table import NameTable
 
 NAMES = ("schipperke", "pug", "pagoda", "cup")
 COARSE = ("dog", "dog", "building", "cup")
-TABLE = NameTable("detector", NAMES, COARSE, np.eye(4, dtype=np.float32), np.zeros(4, dtype=np.float32))
+TABLE = NameTable(
+    "detector", NAMES, COARSE, np.eye(4, dtype=np.float32), np.zeros(4, dtype=np.float32)
+)
 
 
 def of(*probabilities: float) -> np.ndarray:
@@ -27,7 +29,10 @@ def test_a_fine_name_is_said_only_if_it_is_sure() -> None:
     (sure,) = to_say(of(0.9, 0.05, 0.03, 0.02), TABLE)
     assert (sure.name, round(sure.probability, 4)) == ("schipperke", 0.9)
     (unsure,) = to_say(of(0.3, 0.3, 0.35, 0.05), TABLE)
-    assert (unsure.name, round(unsure.probability, 4)) == ("dog", 0.6)  # not the pagoda, the likeliest single name
+    assert (unsure.name, round(unsure.probability, 4)) == (
+        "dog",
+        0.6,
+    )  # not the pagoda, the likeliest single name
 
 
 def test_the_likeliest_names_come_first() -> None:
@@ -39,11 +44,15 @@ def test_a_list_of_names_limits_the_choice() -> None:
     few = only(TABLE, ["Cup", " pug", "cup", ""])
     assert few.names == ("cup", "pug")
     np.testing.assert_allclose(
-        name_probabilities(np.log(np.array([[0.1, 0.2, 0.3, 0.4]], dtype=np.float32)), few), [[2 / 3, 1 / 3]], rtol=1e-5
+        name_probabilities(np.log(np.array([[0.1, 0.2, 0.3, 0.4]], dtype=np.float32)), few),
+        [[2 / 3, 1 / 3]],
+        rtol=1e-5,
     )
 
 
-@pytest.mark.parametrize(("names", "words"), [([], "empty"), (["  "], "empty"), (["pug", "quokka" * 99], "quokka")])
+@pytest.mark.parametrize(
+    ("names", "words"), [([], "empty"), (["  "], "empty"), (["pug", "quokka" * 99], "quokka")]
+)
 def test_a_list_that_cannot_be_used_is_refused(names: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         only(TABLE, names)

@@ -33,7 +33,10 @@ DOG, CAT = (3, 4), (3, 5)
 
 
 def evidence(
-    boxes: list[list[float]], better: list[float], said: list[tuple[int, ...]], size: tuple[int, int] = (100, 50)
+    boxes: list[list[float]],
+    better: list[float],
+    said: list[tuple[int, ...]],
+    size: tuple[int, int] = (100, 50),
 ) -> Evidence:
     """Regions with so many votes as their number says, counted from 1."""
     count = len(boxes)
@@ -114,7 +117,9 @@ def drawn_evidence(drawn: list[Any], scale: int = 1) -> Evidence:
 @given(regions, st.integers(2, 50))
 def test_scale_does_not_matter(drawn: list[Any], scale: int) -> None:
     np.testing.assert_allclose(
-        ranking_features(drawn_evidence(drawn, scale)), ranking_features(drawn_evidence(drawn)), atol=1e-12
+        ranking_features(drawn_evidence(drawn, scale)),
+        ranking_features(drawn_evidence(drawn)),
+        atol=1e-12,
     )
 
 
@@ -123,16 +128,23 @@ def test_order_does_not_matter(drawn: list[Any], random: Any) -> None:
     known, places = drawn_evidence(drawn), list(range(len(drawn)))
     random.shuffle(places)
     arrays = (known.boxes_xyxy, known.scores, known.logits, known.votes)
-    shuffled = Evidence(known.size, *(array[places] for array in arrays), [known.captions[place] for place in places])
+    shuffled = Evidence(
+        known.size,
+        *(array[places] for array in arrays),
+        [known.captions[place] for place in places],
+    )
     by = ranking_by(said_before=1.0, inside_better=-2.0, final_logit=0.5)
     assert np.array_equal(ranking_features(shuffled), ranking_features(known)[places])
     assert np.array_equal(
-        ranking_scores(ranking_features(shuffled), by), ranking_scores(ranking_features(known), by)[places]
+        ranking_scores(ranking_features(shuffled), by),
+        ranking_scores(ranking_features(known), by)[places],
     )
 
 
 @given(regions)
-def test_whatever_the_boxes_features_are_finite_and_scores_between_0_and_1(drawn: list[Any]) -> None:
+def test_whatever_the_boxes_features_are_finite_and_scores_between_0_and_1(
+    drawn: list[Any],
+) -> None:
     found = ranking_features(drawn_evidence(drawn))
     assert found.shape == (len(drawn), WIDTH)
     assert np.isfinite(found).all()
@@ -141,7 +153,9 @@ def test_whatever_the_boxes_features_are_finite_and_scores_between_0_and_1(drawn
 
 
 def test_votes_count_refined_proposals_in_the_same_place() -> None:
-    refined = np.array([[0, 0, 10, 10], [0, 0, 10, 9], [0, 0, 10, 7], [50, 50, 50, 60]], dtype=np.float32)
+    refined = np.array(
+        [[0, 0, 10, 10], [0, 0, 10, 9], [0, 0, 10, 7], [50, 50, 50, 60]], dtype=np.float32
+    )
     assert votes(refined[[0, 3]], refined).tolist() == [2, 1]
     assert votes(refined[:0], refined).tolist() == []
 
@@ -149,9 +163,17 @@ def test_votes_count_refined_proposals_in_the_same_place() -> None:
 def test_the_score_is_that_of_the_net() -> None:
     values = np.arange(2.0 * WIDTH).reshape(2, WIDTH) / WIDTH
     generator = np.random.default_rng(1)
-    weights, biases, outputs = generator.normal(size=(3, WIDTH)), generator.normal(size=3), generator.normal(size=3)
+    weights, biases, outputs = (
+        generator.normal(size=(3, WIDTH)),
+        generator.normal(size=3),
+        generator.normal(size=3),
+    )
     net = Ranking(
-        RANKING_FEATURES, tuple(map(tuple, weights.tolist())), tuple(biases.tolist()), tuple(outputs.tolist()), -0.5
+        RANKING_FEATURES,
+        tuple(map(tuple, weights.tolist())),
+        tuple(biases.tolist()),
+        tuple(outputs.tolist()),
+        -0.5,
     )
     expected = 1 / (1 + np.exp(-(np.maximum(values @ weights.T + biases, 0) @ outputs - 0.5)))
     np.testing.assert_allclose(ranking_scores(values, net), expected)

@@ -12,7 +12,9 @@ def test_boxes_go_into_the_input_and_back() -> None:
     boxes = np.array([[10.0, 20.0, 50.0, 60.0]])
     assert FRAME.to_input(boxes).tolist() == [[5, 10, 25, 30]]
     assert FRAME.to_photo(FRAME.to_input(boxes)).tolist() == boxes.tolist()
-    assert FRAME.to_photo(np.array([[-1, 0, 120, 51]], dtype=np.float32)).tolist() == [[0, 0, 200, 100]]
+    assert FRAME.to_photo(np.array([[-1, 0, 120, 51]], dtype=np.float32)).tolist() == [
+        [0, 0, 200, 100]
+    ]
     assert FRAME.whole_xyxy.tolist() == [[0, 0, 100, 50]]
 
 

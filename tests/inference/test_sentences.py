@@ -82,7 +82,10 @@ def test_alternatives_are_different_and_sorted(model: Model, photos: list[Image.
     found = model.describe(photos[0], alternatives=4)
     everything = [Sentence(found.sentence, found.logprob), *found.alternatives]
     assert len({one.sentence for one in everything}) == 5
-    scores = [one.logprob / ((6 + len(one.sentence.split())) / 6) ** rules.length_penalty for one in everything]
+    scores = [
+        one.logprob / ((6 + len(one.sentence.split())) / 6) ** rules.length_penalty
+        for one in everything
+    ]
     assert scores == sorted(scores, reverse=True)
     assert not any("<" in one.sentence for one in everything), "no END, no <UNK>"
 
@@ -101,7 +104,9 @@ def test_b3_the_best_sentence_does_not_depend_on_the_alternatives(
 
 
 @pytest.mark.parametrize("beam", [1, 7, 20, 40, 100])
-def test_b3_no_sentence_is_empty_or_repeats_itself(model: Model, photos: list[Image.Image], beam: int) -> None:
+def test_b3_no_sentence_is_empty_or_repeats_itself(
+    model: Model, photos: list[Image.Image], beam: int
+) -> None:
     for photo in photos[:3]:
         found = model.describe(photo, beam=beam, alternatives=beam - 1)
         for sentence in (found.sentence, *(one.sentence for one in found.alternatives)):
@@ -123,7 +128,9 @@ def test_careful_draws_are_the_likeliest_words(model: Model, photos: list[Image.
     likeliest = model.describe(photos[0], beam=1).sentence
     assert model.describe(photos[0], sample=True, temperature=1e-3).sentence == likeliest
     assert model.describe(photos[0], sample=True, top_p=1e-3).sentence == likeliest
-    daring = model.describe(photos[0], sample=True, temperature=3.0, top_p=1.0, alternatives=5).alternatives
+    daring = model.describe(
+        photos[0], sample=True, temperature=3.0, top_p=1.0, alternatives=5
+    ).alternatives
     careful = model.describe(photos[0], sample=True, temperature=0.3, alternatives=5).alternatives
     assert np.mean([one.logprob for one in daring]) < np.mean([one.logprob for one in careful])
 
@@ -131,7 +138,8 @@ def test_careful_draws_are_the_likeliest_words(model: Model, photos: list[Image.
 def test_the_alignment_head_may_choose_among_the_sentences(
     speaking_model: Path, alignment_run: Path, photos: list[Image.Image], tmp_path: Path
 ) -> None:
-    """Off by default; with a weight beyond all scores, the sentence that is found best in the photo is said."""
+    """Off by default; with a weight beyond all scores, the sentence that is found best in the photo
+    is said."""
     heads = load_heads([alignment_run], "float32")
     folder = read_model_folder(speaking_model)
     sentence = folder.heads["sentence"]
@@ -142,18 +150,27 @@ def test_the_alignment_head_may_choose_among_the_sentences(
     for photo in photos[:4]:
         found = plain.describe(photo, alternatives=6)
         sentences = [found.sentence, *(one.sentence for one in found.alternatives)]
-        fits = AlignmentHead(choosing.runtime).fits(sentences, choosing.codes(choosing.look(photo)).codes)
-        assert choosing.describe(photo).sentence == sentences[int(np.argmax(fits))]
-        assert sorted(one.sentence for one in choosing.describe(photo, alternatives=6).alternatives) == sorted(
-            one for one in sentences if one != sentences[int(np.argmax(fits))]
+        fits = AlignmentHead(choosing.runtime).fits(
+            sentences, choosing.codes(choosing.look(photo)).codes
         )
+        assert choosing.describe(photo).sentence == sentences[int(np.argmax(fits))]
+        assert sorted(
+            one.sentence for one in choosing.describe(photo, alternatives=6).alternatives
+        ) == sorted(one for one in sentences if one != sentences[int(np.argmax(fits))])
 
 
 def test_where_it_came_from_and_how_it_is_drawn(model: Model, scene_path: Path) -> None:
     found = model.describe(str(scene_path))
     assert isinstance(found, Description)
-    assert (found.path, found.width, found.height, found.model) == (str(scene_path), 96, 64, "speaking")
-    assert found.draw().crop((0, 0, 96, 64)).tobytes() == open_photo(scene_path).tobytes(), "no frame"
+    assert (found.path, found.width, found.height, found.model) == (
+        str(scene_path),
+        96,
+        64,
+        "speaking",
+    )
+    assert found.draw().crop((0, 0, 96, 64)).tobytes() == open_photo(scene_path).tobytes(), (
+        "no frame"
+    )
     assert found.draw().height > 64, "the sentence is below the photo"
 
 
@@ -164,7 +181,9 @@ def test_where_it_came_from_and_how_it_is_drawn(model: Model, scene_path: Path) 
         *({"temperature": 0.0}, {"temperature": float("nan")}, {"top_p": 0.0}, {"top_p": 1.5}),
     ],
 )
-def test_what_makes_no_sense(model: Model, photos: list[Image.Image], options: dict[str, float]) -> None:
+def test_what_makes_no_sense(
+    model: Model, photos: list[Image.Image], options: dict[str, float]
+) -> None:
     with pytest.raises(UsageError):
         model.describe(photos[0], **options)  # type: ignore[arg-type]
 
@@ -174,8 +193,11 @@ def test_a_model_that_cannot_speak(tiny_model: Path, photos: list[Image.Image]) 
         regiontalk.load(tiny_model).describe(photos[0])
 
 
-def test_likelihoods_are_those_of_words_that_follow_each_other(model: Model, photos: list[Image.Image]) -> None:
-    """Several photos at a time, filled up with regions that are not there, as one photo by itself."""
+def test_likelihoods_are_those_of_words_that_follow_each_other(
+    model: Model, photos: list[Image.Image]
+) -> None:
+    """Several photos at a time, filled up with regions that are not there, as one photo by
+    itself."""
     head, sentence = SentenceHead(model.runtime), model.describe(photos[0]).sentence + " quokka"
     tokens = head.words.encode(head.words.clean(sentence) or [])
     scenes, expected = [], []
@@ -188,13 +210,17 @@ def test_likelihoods_are_those_of_words_that_follow_each_other(model: Model, pho
             total += 0.0 if token == UNKNOWN else float(logprobs[0, token])
         expected.append(total / len(tokens))  # END counts, the unknown word does not
     assert {len(scene) for scene in scenes} == {head.scene_size(25)}
-    np.testing.assert_allclose(head.likelihoods(sentence, np.stack(scenes), 25), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        head.likelihoods(sentence, np.stack(scenes), 25), expected, atol=1e-4
+    )
 
 
 def test_gains_are_over_a_photo_that_shows_nothing(model: Model, photos: list[Image.Image]) -> None:
     head, sentence = SentenceHead(model.runtime), model.describe(photos[0]).sentence
     every = [model.codes(model.look(photo)) for photo in photos[:2]]
     nothing = head.scene(np.zeros_like(every[0].codes[:1]), np.array([[0.0, 0.0, 1.0, 1.0]]), 25)
-    scenes = np.stack([nothing, *(head.scene(codes.codes, codes.boxes_xyxy, 25) for codes in every)])
+    scenes = np.stack(
+        [nothing, *(head.scene(codes.codes, codes.boxes_xyxy, 25) for codes in every)]
+    )
     likely = head.likelihoods(sentence, scenes, 25)
     np.testing.assert_allclose(head.gains(sentence, scenes, 25), likely - likely[0], atol=1e-5)

@@ -85,7 +85,10 @@ class TestFile:
         (tmp_path / "file").touch()
         (tmp_path / "folder").mkdir()
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(OutputError, match=f"{place}: cannot be written"), replacing(tmp_path / place):
+        with (
+            pytest.raises(OutputError, match=f"{place}: cannot be written"),
+            replacing(tmp_path / place),
+        ):
             raise AssertionError
         assert names(tmp_path) == ["file", "folder", "pipe"]
 
@@ -144,7 +147,10 @@ class TestFolder:
 
     def test_so_is_one_that_gets_another_file(self, tmp_path: Path) -> None:
         self.write(tmp_path / "new", "old")
-        with pytest.raises(UsageError, match="in the meantime"), new_folder(tmp_path / "new", replace=True):
+        with (
+            pytest.raises(UsageError, match="in the meantime"),
+            new_folder(tmp_path / "new", replace=True),
+        ):
             (tmp_path / "new" / "theirs").touch()
         assert names(tmp_path / "new") == ["file", "theirs"]
 
@@ -170,7 +176,9 @@ with replacing(Path(sys.argv[1], "file.jpg")) as file, new_folder(Path(sys.argv[
 
 
 def test_what_a_killed_process_leaves_goes_at_the_next_start(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.readline()
     assert len(names(tmp_path)) == 2
@@ -196,7 +204,9 @@ class TestLines:
         assert places == [f"{tmp_path / name}, line 4"]
 
     @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
-    def test_one_without_an_end_is_refused(self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_one_without_an_end_is_refused(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(files, "LONGEST_LINE", 1 << 20)
         data = b"{}\n" + b" " * (1 << 22)
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
@@ -204,7 +214,8 @@ class TestLines:
             list(read_lines(tmp_path / name))
 
     @pytest.mark.parametrize(
-        "data", [gzip.compress(b"{}\n" * 1000)[:-20], b"no gzip", gzip.compress(b"x")[:-4] + b"1234"]
+        "data",
+        [gzip.compress(b"{}\n" * 1000)[:-20], b"no gzip", gzip.compress(b"x")[:-4] + b"1234"],
     )
     def test_a_damaged_file_is_refused(self, data: bytes, tmp_path: Path) -> None:
         (tmp_path / "x.gz").write_bytes(data)
@@ -233,7 +244,17 @@ class TestLines:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[1,]", b"NaN", b"-Infinity", b"\xff", b"[" * 200_000, b"9" * 5000, b'{"a":1}{"a":2}'],
+    [
+        b"",
+        b"{",
+        b"[1,]",
+        b"NaN",
+        b"-Infinity",
+        b"\xff",
+        b"[" * 200_000,
+        b"9" * 5000,
+        b'{"a":1}{"a":2}',
+    ],
 )
 def test_what_is_no_json_is_named_with_its_place(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^here: wrong JSON"):
@@ -246,10 +267,14 @@ def test_what_is_no_json_is_named_with_its_place(data: bytes, tmp_path: Path) ->
 @pytest.mark.parametrize("depth", [102, 5_000, 200_000])
 def test_deep_nesting_is_called_so(depth: int, tmp_path: Path) -> None:
     """And not "maximum recursion depth exceeded", which is about our program."""
-    with pytest.raises(DataError, match=r"^here: wrong JSON: lists and objects are nested more than 100 deep$"):
+    with pytest.raises(
+        DataError, match=r"^here: wrong JSON: lists and objects are nested more than 100 deep$"
+    ):
         parse_json(b"[" * depth + b"]" * depth, "here")
     (tmp_path / "x.toml").write_bytes(b"a = " + b"[" * depth + b"]" * depth)
-    with pytest.raises(DataError, match=r"x\.toml: not TOML: lists and objects are nested more than 100 deep$"):
+    with pytest.raises(
+        DataError, match=r"x\.toml: not TOML: lists and objects are nested more than 100 deep$"
+    ):
         read_toml(tmp_path / "x.toml")
 
 
@@ -260,7 +285,10 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 def test_an_array_with_an_object_a_line_is_read_as_lines(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('[\n{"a": 1},\n{"a": [2]}\n]\n')
-    assert list(read_json_lines(path)) == [(f"{path}, line 2", {"a": 1}), (f"{path}, line 3", {"a": [2]})]
+    assert list(read_json_lines(path)) == [
+        (f"{path}, line 2", {"a": 1}),
+        (f"{path}, line 3", {"a": [2]}),
+    ]
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])

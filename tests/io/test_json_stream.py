@@ -12,7 +12,11 @@ from regiontalk.io import json_stream
 from regiontalk.io.json_stream import stream_array, stream_members
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=12,
 )
@@ -26,9 +30,17 @@ def write(folder: Path, text: str | bytes) -> Path:
 
 
 @same_folder
-@given(items=st.lists(values), chunk=st.integers(1, 40), indent=st.none() | st.integers(0, 2), ascii_only=st.booleans())
+@given(
+    items=st.lists(values),
+    chunk=st.integers(1, 40),
+    indent=st.none() | st.integers(0, 2),
+    ascii_only=st.booleans(),
+)
 def test_an_array_cut_anywhere_gives_the_same_items(tmp_path, items, chunk, indent, ascii_only):
-    path = write(tmp_path, json.dumps(items, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "replace"))
+    path = write(
+        tmp_path,
+        json.dumps(items, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "replace"),
+    )
     expected = json.loads(path.read_text())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "CHUNK_BYTES", chunk)
@@ -40,7 +52,9 @@ def test_an_array_cut_anywhere_gives_the_same_items(tmp_path, items, chunk, inde
 def test_an_object_gives_its_members_and_the_items_of_its_arrays(tmp_path, members, chunk):
     path = write(tmp_path, json.dumps(members))
     expected = [
-        (key, item) for key, value in members.items() for item in (value if isinstance(value, list) else [value])
+        (key, item)
+        for key, value in members.items()
+        for item in (value if isinstance(value, list) else [value])
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "CHUNK_BYTES", chunk)
@@ -48,7 +62,11 @@ def test_an_object_gives_its_members_and_the_items_of_its_arrays(tmp_path, membe
 
 
 @same_folder
-@given(items=st.lists(values, min_size=1), chunk=st.integers(1, 40), share=st.floats(0, 1, exclude_max=True))
+@given(
+    items=st.lists(values, min_size=1),
+    chunk=st.integers(1, 40),
+    share=st.floats(0, 1, exclude_max=True),
+)
 def test_a_file_that_breaks_off_is_never_taken_for_whole(tmp_path, items, chunk, share):
     text = json.dumps(items)
     path = write(tmp_path, text[: int(share * len(text))])
@@ -84,7 +102,9 @@ def test_an_early_mistake_is_found_without_reading_the_whole_file(tmp_path, monk
     path = write(tmp_path, '[{"a": oops}, ' + "1," * 100_000 + "1]")
     reads = []
     original = json_stream._Window._read
-    monkeypatch.setattr(json_stream._Window, "_read", lambda self: reads.append(1) or original(self))
+    monkeypatch.setattr(
+        json_stream._Window, "_read", lambda self: reads.append(1) or original(self)
+    )
     with pytest.raises(DataError, match="character 8"):
         list(stream_array(path))
     assert len(reads) <= 2

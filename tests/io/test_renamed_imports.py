@@ -35,5 +35,8 @@ def test_every_old_name_leads_somewhere(name: str) -> None:
 def test_names_that_never_were_are_still_missing() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"regiontalk\.nothing"):
         importlib.import_module("regiontalk.nothing")
-    with pytest.deprecated_call(), pytest.raises(ModuleNotFoundError, match=r"regiontalk\.lab\.data\.nothing"):
+    with (
+        pytest.deprecated_call(),
+        pytest.raises(ModuleNotFoundError, match=r"regiontalk\.lab\.data\.nothing"),
+    ):
         importlib.import_module("regiontalk.data.nothing")

@@ -40,8 +40,16 @@ class Open(WithMore):
 
 class TestDataclass:
     def test_plain_values_become_typed_ones(self) -> None:
-        data = {"name": "x", "box": [1, 2.5], "inner": {"rate": 1}, "many": [{}, {"size": 4}], "table": {"a": 1}}
-        wanted = Outer("x", (1.0, 2.5), Inner(rate=1.0), (Inner(), Inner(4)), {"a": 1}, [None], True)
+        data = {
+            "name": "x",
+            "box": [1, 2.5],
+            "inner": {"rate": 1},
+            "many": [{}, {"size": 4}],
+            "table": {"a": 1},
+        }
+        wanted = Outer(
+            "x", (1.0, 2.5), Inner(rate=1.0), (Inner(), Inner(4)), {"a": 1}, [None], True
+        )
         assert to_dataclass(Outer, data | {"anything": [None], "switch": True}, "here") == wanted
 
     @pytest.mark.parametrize(
@@ -80,4 +88,6 @@ class TestDataclass:
             to_dataclass(Outer, {}, "here")
 
     def test_unknown_keys_may_have_a_place(self) -> None:
-        assert to_dataclass(Open, {"name": "x", "a": 1, "more": 2}, "") == Open("x", more={"a": 1, "more": 2})
+        assert to_dataclass(Open, {"name": "x", "a": 1, "more": 2}, "") == Open(
+            "x", more={"a": 1, "more": 2}
+        )

@@ -70,7 +70,10 @@ def test_a_record_says_what_was_done(checkpoint: Path) -> None:
     assert record["settings"] == {"boxes": "true"}
     annotations = hashlib.sha256(Path("data/annotations.jsonl").read_bytes()).hexdigest()
     assert record["data"] == [{"name": "data", "split": "test", "images": 1, "sha256": annotations}]
-    assert record["output"] == {"path": "predictions.jsonl", "sha256": runs.fingerprint(Path("predictions.jsonl"))}
+    assert record["output"] == {
+        "path": "predictions.jsonl",
+        "sha256": runs.fingerprint(Path("predictions.jsonl")),
+    }
     assert record["seconds"] >= 0
     assert record["program"]["version"] == regiontalk.__version__
 
@@ -113,7 +116,12 @@ def test_predictions_changed_after_they_were_recorded_are_refused(checkpoint: Pa
 
 @pytest.mark.parametrize(
     ("output", "record"),
-    [("p.jsonl", "p.run.json"), ("p.jsonl.gz", "p.run.json"), ("p", "p.run.json"), ("data", "data/run.json")],
+    [
+        ("p.jsonl", "p.run.json"),
+        ("p.jsonl.gz", "p.run.json"),
+        ("p", "p.run.json"),
+        ("data", "data/run.json"),
+    ],
 )
 def test_where_a_record_is(output: str, record: str) -> None:
     assert runs.record_path(Path(output)) == Path(record)
@@ -144,7 +152,9 @@ def test_a_folder_that_is_no_model_is_named() -> None:
         RunRecord("predict").uses("model", Path("data"))
 
 
-def test_the_model_in_the_package_is_called_embedded(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_in_the_package_is_called_embedded(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tiny_model)
     record = RunRecord("predict")
     record.uses("model", tiny_model)
@@ -165,7 +175,11 @@ def test_every_look_at_test_is_added_to_the_runs_log(checkpoint: Path) -> None:
     assert look(predictions, {"map": 0.5}) == []
     first, second = read_looks(Path("run"))
     assert first["figures"] == {"map": 0.25}
-    assert (second["figures"], second["kind"], second["data"]) == ({"map": 0.5}, "dense", ["data, test (1 photos)"])
+    assert (second["figures"], second["kind"], second["data"]) == (
+        {"map": 0.5},
+        "dense",
+        ["data, test (1 photos)"],
+    )
     assert second["models"] == [runs.fingerprint(checkpoint)]
 
 
@@ -192,7 +206,9 @@ def test_a_resumed_run_remembers_its_sittings() -> None:
         earlier = record.finish()
         record = RunRecord("train")
         record.resumes(earlier)
-    assert [one["command"] for one in record.values["earlier"]] == ["regiontalk predict 'a run' data"] * 2
+    assert [one["command"] for one in record.values["earlier"]] == [
+        "regiontalk predict 'a run' data"
+    ] * 2
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema": "other"}', "[" * 100_000])
@@ -208,7 +224,9 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *own, *arguments], check=True, capture_output=True)
 
 
-def test_commit_and_cleanliness_are_those_of_the_package(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_and_cleanliness_are_those_of_the_package(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = desk / "clone" / "regiontalk"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")

@@ -10,7 +10,9 @@ import pytest
 from regiontalk.language.object_names import ANIMALS, caption_words, object_names, singulars
 
 NAMES = object_names()
-TABLE = tomllib.loads((files("regiontalk.language") / "object_names.toml").read_text(encoding="utf-8"))
+TABLE = tomllib.loads(
+    (files("regiontalk.language") / "object_names.toml").read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,11 @@ def test_the_table_has_cocos_classes_and_only_names_that_do_something():
         assert len({name, *others}) == 1 + len(others), name
     for name in TABLE["other"]["names"]:  # without the entry it would count as something
         *before, last = name.split()
-        shorter = [NAMES.classes.get(" ".join([*before[start:], one])) for start in (1, 2) for one in singulars(last)]
+        shorter = [
+            NAMES.classes.get(" ".join([*before[start:], one]))
+            for start in (1, 2)
+            for one in singulars(last)
+        ]
         assert any(shorter), name
     for name in TABLE["family"]["names"]:
         assert NAMES.classes[name] == ("person",)
@@ -62,7 +68,17 @@ def test_the_table_has_cocos_classes_and_only_names_that_do_something():
 
 def test_only_words_that_people_use_for_several_classes_stand_under_several():
     shared = {name for name, classes in NAMES.classes.items() if len(classes) > 1}
-    assert shared == {"bag", "bike", "board", "computer", "glass", "jar", "pastry", "van", "vehicle"}
+    assert shared == {
+        "bag",
+        "bike",
+        "board",
+        "computer",
+        "glass",
+        "jar",
+        "pastry",
+        "van",
+        "vehicle",
+    }
 
 
 @pytest.mark.parametrize(
@@ -75,6 +91,8 @@ def test_only_words_that_people_use_for_several_classes_stand_under_several():
         ("snow", {"snow"}, {"person"}),
     ],
 )
-def test_words_of_captions_that_a_query_means(word: str, counts: set[str], does_not: set[str]) -> None:
+def test_words_of_captions_that_a_query_means(
+    word: str, counts: set[str], does_not: set[str]
+) -> None:
     assert counts <= caption_words(word)
     assert not does_not & caption_words(word)

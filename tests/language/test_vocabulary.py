@@ -48,7 +48,8 @@ TEXTS = ["a dog", "a red dog", "a cat", "the dog"]
     ],
 )
 def test_densecap_cleaning(phrase, words):
-    """DenseCap section 4; "there is…", "this seems to be a" and the like are stripped from the front alone."""
+    """DenseCap section 4; "there is…", "this seems to be a" and the like are stripped from the
+    front alone."""
     assert clean_densecap(phrase) == words.split()
 
 
@@ -106,7 +107,9 @@ class TestBuild:
     def test_rare_words_are_left_out(self):
         assert Vocabulary.build(TEXTS, smallest_count=2).words == ("a", "dog")
 
-    @pytest.mark.parametrize(("cleaning", "count"), [("densecap", 15), ("densecap-release", 15), ("karpathy", 5)])
+    @pytest.mark.parametrize(
+        ("cleaning", "count"), [("densecap", 15), ("densecap-release", 15), ("karpathy", 5)]
+    )
     def test_the_papers_counts_are_the_default(self, cleaning, count):
         texts = ["often"] * count + ["rare"] * (count - 1)
         assert Vocabulary.build(texts, cleaning).words == ("often",)
@@ -115,7 +118,9 @@ class TestBuild:
         assert Vocabulary.build(["a b c d e f g h i j k", "a"], smallest_count=1).words == ("a",)
 
     def test_the_order_of_texts_does_not_matter(self):
-        assert Vocabulary.build(TEXTS, smallest_count=1) == Vocabulary.build(reversed(TEXTS), smallest_count=1)
+        assert Vocabulary.build(TEXTS, smallest_count=1) == Vocabulary.build(
+            reversed(TEXTS), smallest_count=1
+        )
 
 
 @pytest.fixture
@@ -178,7 +183,13 @@ def test_mirrored_words():
 
 @pytest.mark.parametrize(
     ("name", "phrase"),
-    [("cat", "a cat"), ("orange", "an orange"), ("bus", "a bus"), ("wine glass", "a wine glass"), ("skis", "skis")],
+    [
+        ("cat", "a cat"),
+        ("orange", "an orange"),
+        ("bus", "a bus"),
+        ("wine glass", "a wine glass"),
+        ("skis", "skis"),
+    ],
 )
 def test_bare_names_get_the_article_that_people_write(name, phrase):
     assert " ".join(with_article(name.split())) == phrase

@@ -1,4 +1,5 @@
-"""Model folders: what is written is read again, and whatever is wrong with one is said in one line."""
+"""Model folders: what is written is read again, and whatever is wrong with one is said in one
+line."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def folder(tmp_path: Path) -> Path:
 
 def sign_again(folder: Path) -> None:
     names = sorted(item.name for item in folder.iterdir() if item.name != SUMS)
-    lines = (f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+    lines = (
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names
+    )
     (folder / SUMS).write_text("".join(lines))
 
 
@@ -167,9 +170,13 @@ class TestSharedFiles:
         assert (model.words, model.graphs["step"]) == (other.words, other.graphs["step"])
 
     def test_sha256sum_can_check_it(self, sharing: Path) -> None:
-        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", SUMS], cwd=sharing, check=True)
+        subprocess.run(
+            ["sha256sum", "--check", "--strict", "--quiet", SUMS], cwd=sharing, check=True
+        )
 
-    def test_a_shared_file_that_is_another_by_now_is_named(self, sharing: Path, folder: Path) -> None:
+    def test_a_shared_file_that_is_another_by_now_is_named(
+        self, sharing: Path, folder: Path
+    ) -> None:
         (folder / "step.onnx").write_bytes(b"of a later version")
         assert "model/step.onnx: damaged, or of another model" in refusal(sharing).message
         (folder / "step.onnx").unlink()
@@ -180,7 +187,9 @@ class TestSharedFiles:
             write_model_folder(tmp_path / "deep" / "fast", INFO, VOCABULARY, {}, share=folder)
 
 
-@pytest.mark.parametrize("line", ["", "abc  step.onnx", *("0" * 64 + f"  {place}" for place in PLACES)])
+@pytest.mark.parametrize(
+    "line", ["", "abc  step.onnx", *("0" * 64 + f"  {place}" for place in PLACES)]
+)
 def test_broken_sums_are_refused(folder: Path, line: str) -> None:
     with (folder / SUMS).open("a") as file:
         file.write(line + "\n")
@@ -198,22 +207,39 @@ def test_broken_sums_are_refused(folder: Path, line: str) -> None:
         (lambda info: info["prediction"].update(score="best"), "prediction: score is 'best'"),
         (lambda info: info["prediction"].update(candidates=-5), "prediction: candidates is -5"),
         (lambda info: info["prediction"].update(proposals=-1), "prediction: proposals is -1"),
-        (lambda info: info["prediction"].update(proposals=10**6), "prediction: proposals is 1000000"),
+        (
+            lambda info: info["prediction"].update(proposals=10**6),
+            "prediction: proposals is 1000000",
+        ),
         (lambda info: info["prediction"].update(longest=10**6), "prediction: longest is 1000000"),
         (lambda info: info["prediction"].update(longest=0), "prediction: longest is 0"),
-        (lambda info: info["prediction"].update(proposal_nms=1.5), "prediction: proposal_nms is 1.5"),
+        (
+            lambda info: info["prediction"].update(proposal_nms=1.5),
+            "prediction: proposal_nms is 1.5",
+        ),
         (lambda info: info["prediction"].update(final_nms=float("nan")), "NaN"),
         (lambda info: info["prediction"].update(caption_weight=float("inf")), "Infinity"),
-        (lambda info: info["prediction"].update(calibration=[1.0, -0.5, 0.0]), "calibration is [1.0, -0.5, 0.0]"),
-        (lambda info: info["prediction"].update(calibration=[1.0, 1.0]), "calibration: [1.0, 1.0] is not"),
-        (lambda info: info["prediction"].update(calibration="1 1 0"), "calibration: '1 1 0' is not"),
+        (
+            lambda info: info["prediction"].update(calibration=[1.0, -0.5, 0.0]),
+            "calibration is [1.0, -0.5, 0.0]",
+        ),
+        (
+            lambda info: info["prediction"].update(calibration=[1.0, 1.0]),
+            "calibration: [1.0, 1.0] is not",
+        ),
+        (
+            lambda info: info["prediction"].update(calibration="1 1 0"),
+            "calibration: '1 1 0' is not",
+        ),
         (lambda info: info.update(pad_to=0), "pad_to is 0"),
         (lambda info: info.update(input_size=10**6), "input_size is 1000000"),
         (lambda info: info.update(kind="align"), "kind 'align'"),
         (lambda info: info.update(format=0), "format 0"),
     ],
 )
-def test_a_strange_description_is_refused(folder: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
+def test_a_strange_description_is_refused(
+    folder: Path, change: Callable[[dict[str, Any]], Any], said: str
+) -> None:
     change_info(folder, change)
     assert said in refusal(folder).message
 
@@ -233,24 +259,43 @@ def ranked(tmp_path: Path) -> Path:
 
 def test_a_ranking_is_read_as_it_was_written(ranked: Path, folder: Path) -> None:
     assert read_model_folder(ranked).info.prediction == replace(SETTINGS, ranking=RANKING)
-    assert "ranking" not in json.loads((folder / "model.json").read_text())["prediction"], "for older programs"
+    assert "ranking" not in json.loads((folder / "model.json").read_text())["prediction"], (
+        "for older programs"
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda ranking: ranking["weights"].pop(), "ranking: weights, biases and outputs are not of shapes"),
-        (lambda ranking: ranking["weights"][0].pop(), "ranking: weights, biases and outputs are not of shapes"),
-        (lambda ranking: ranking.update(biases=[0.0, "x"]), "ranking.biases[1]: 'x' is not a finite number"),
-        (lambda ranking: ranking.update(biases=[0.0, None]), "ranking.biases[1]: None is not a finite number"),
+        (
+            lambda ranking: ranking["weights"].pop(),
+            "ranking: weights, biases and outputs are not of shapes",
+        ),
+        (
+            lambda ranking: ranking["weights"][0].pop(),
+            "ranking: weights, biases and outputs are not of shapes",
+        ),
+        (
+            lambda ranking: ranking.update(biases=[0.0, "x"]),
+            "ranking.biases[1]: 'x' is not a finite number",
+        ),
+        (
+            lambda ranking: ranking.update(biases=[0.0, None]),
+            "ranking.biases[1]: None is not a finite number",
+        ),
         (lambda ranking: ranking.update(biases=0.0), "ranking.biases: 0.0 is not a list"),
-        (lambda ranking: ranking.update(output_bias=None), "ranking.output_bias: None is not a finite number"),
+        (
+            lambda ranking: ranking.update(output_bias=None),
+            "ranking.output_bias: None is not a finite number",
+        ),
         (lambda ranking: ranking.update(colour="red"), "ranking: unknown key 'colour'"),
         (lambda ranking: ranking.pop("outputs"), "ranking: 'outputs' is missing"),
         (lambda ranking: ranking["features"].reverse(), "ranking: made for other features"),
     ],
 )
-def test_a_strange_ranking_is_refused(ranked: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
+def test_a_strange_ranking_is_refused(
+    ranked: Path, change: Callable[[dict[str, Any]], Any], said: str
+) -> None:
     change_info(ranked, lambda info: change(info["prediction"]["ranking"]))
     message = refusal(ranked).message
     assert f"{ranked / 'model.json'}: prediction.{said}" in message
@@ -287,8 +332,12 @@ class TestHeads:
 
     def head(self, detector: str | None = None) -> Head:
         settings = {"beta": 0.1, "longest": 24, "score": "cosine"}
-        info = HeadInfo(detector or detector_fingerprint(self.GRAPHS), settings, {"size": 8}, {"step": 3})
-        return Head(info, Vocabulary(("dog",), "karpathy"), {name: name.encode() for name in HEADS["words"]})
+        info = HeadInfo(
+            detector or detector_fingerprint(self.GRAPHS), settings, {"size": 8}, {"step": 3}
+        )
+        return Head(
+            info, Vocabulary(("dog",), "karpathy"), {name: name.encode() for name in HEADS["words"]}
+        )
 
     @pytest.fixture
     def with_head(self, tmp_path: Path) -> Path:
@@ -323,27 +372,42 @@ class TestHeads:
             (lambda heads: heads.update(words=[]), "heads.words: [] is not of type dict"),
             (lambda heads: heads["words"].pop("detector"), "'detector' is missing"),
             (lambda heads: heads["words"].update(detector=5), "detector: 5 is not of type str"),
-            (lambda heads: heads["words"]["settings"].update(beta="x"), "settings: beta: 'x' is not a finite number"),
+            (
+                lambda heads: heads["words"]["settings"].update(beta="x"),
+                "settings: beta: 'x' is not a finite number",
+            ),
             (lambda heads: heads["words"]["settings"].update(beta=-1), "settings: beta is -1"),
-            (lambda heads: heads["words"]["settings"].update(longest=10**9), "settings: longest is 1000000000"),
+            (
+                lambda heads: heads["words"]["settings"].update(longest=10**9),
+                "settings: longest is 1000000000",
+            ),
             (lambda heads: heads["words"]["settings"].update(longest=0), "settings: longest is 0"),
-            (lambda heads: heads["words"]["settings"].update(colour=1), "settings: unknown key 'colour'"),
+            (
+                lambda heads: heads["words"]["settings"].update(colour=1),
+                "settings: unknown key 'colour'",
+            ),
         ],
     )
-    def test_a_strange_description(self, with_head: Path, change: Callable[[dict[str, Any]], Any], said: str) -> None:
+    def test_a_strange_description(
+        self, with_head: Path, change: Callable[[dict[str, Any]], Any], said: str
+    ) -> None:
         change_info(with_head, lambda info: change(info["heads"]))
         assert said in refusal(with_head).message
 
     def test_settings_do_not_change_the_detector(self) -> None:
         other = self.GRAPHS | {"recognize": b"other"}
-        assert detector_fingerprint(self.GRAPHS | {"step": b"other"}) == detector_fingerprint(self.GRAPHS)
+        assert detector_fingerprint(self.GRAPHS | {"step": b"other"}) == detector_fingerprint(
+            self.GRAPHS
+        )
         assert detector_fingerprint(other) != detector_fingerprint(self.GRAPHS)
 
 
 def test_terms_are_read_again_and_may_be_missing(tmp_path: Path, folder: Path) -> None:
     assert read_model_folder(folder).info.terms is None
     assert "terms" not in json.loads((folder / "model.json").read_text())
-    terms = Terms("MIT", "Free.", (Source("net", "MIT", "a package"),), (Source("photos", "CC0-1.0"),))
+    terms = Terms(
+        "MIT", "Free.", (Source("net", "MIT", "a package"),), (Source("photos", "CC0-1.0"),)
+    )
     graphs = dict.fromkeys(DETECTOR, b"graph")
     write_model_folder(tmp_path / "other", replace(INFO, terms=terms), VOCABULARY, graphs)
     assert read_model_folder(tmp_path / "other").info.terms == terms

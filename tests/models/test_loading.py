@@ -1,4 +1,5 @@
-"""The package's own models by name: the strong one, and the fast one, which shares all of it but the backbone."""
+"""The package's own models by name: the strong one, and the fast one, which shares all of it but
+the backbone."""
 
 from __future__ import annotations
 
@@ -24,10 +25,15 @@ def fast() -> regiontalk.Model:
 def test_the_fast_model_shares_all_that_reads_neither_photos_nor_codes() -> None:
     strong, fast = (read_model_folder(place) for place in loading.own_models().values())
     both = {"strong": strong, "fast": fast}
-    assert {name for name in strong.graphs if strong.graphs[name] != fast.graphs[name]} == {"propose"}
+    assert {name for name in strong.graphs if strong.graphs[name] != fast.graphs[name]} == {
+        "propose"
+    }
     assert len(fast.graphs["propose"]) < len(strong.graphs["propose"]) / 3
     assert fast.words == strong.words
-    of_heads = {name: {**model.heads["words"].graphs, **model.heads["sentence"].graphs} for name, model in both.items()}
+    of_heads = {
+        name: {**model.heads["words"].graphs, **model.heads["sentence"].graphs}
+        for name, model in both.items()
+    }
     own = {name for name in of_heads["fast"] if of_heads["fast"][name] != of_heads["strong"][name]}
     assert own == {"vectors", "sentence_begin"}, "what reads the codes; words are shared"
     assert strong.info.name != fast.info.name
@@ -41,7 +47,10 @@ def test_it_says_what_is_in_a_photo(fast: regiontalk.Model) -> None:
 
 
 def test_a_name_is_a_model_and_a_path_is_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_model: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shutil.copytree(tiny_model, tmp_path / "fast")
     monkeypatch.chdir(tmp_path)

@@ -17,7 +17,13 @@ def a_table(names: int = 40, size: int = 24) -> NameTable:
     spread = np.geomspace(1e-3, 1e3, size)  # of the columns: those of dead code entries are huge
     weights = (random.normal(size=(names, size)) * spread).astype(np.float32)
     words = tuple(f"name {number}" for number in range(names))
-    return NameTable("detector", words, ("thing", *words[1:]), weights, random.normal(size=names).astype(np.float32))
+    return NameTable(
+        "detector",
+        words,
+        ("thing", *words[1:]),
+        weights,
+        random.normal(size=names).astype(np.float32),
+    )
 
 
 def test_a_table_is_read_back_with_nearly_the_same_logits() -> None:
@@ -25,7 +31,9 @@ def test_a_table_is_read_back_with_nearly_the_same_logits() -> None:
     stored = table.to_bytes()
     back = read_name_table(stored, "names.npz")
     assert (back.names, back.coarse, back.detector) == (table.names, table.coarse, table.detector)
-    codes = np.random.default_rng(1).normal(size=(200, 24)).astype(np.float32) / np.geomspace(1e-3, 1e3, 24)
+    codes = np.random.default_rng(1).normal(size=(200, 24)).astype(np.float32) / np.geomspace(
+        1e-3, 1e3, 24
+    )
     before = codes @ table.weights.T + table.biases
     after = codes @ back.weights.T + back.biases
     assert (before - after).std() < 0.01 * before.std()  # every column counts, the small ones too

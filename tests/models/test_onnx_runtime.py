@@ -1,4 +1,5 @@
-"""The ONNX Runtime form of the network: what it loads, what it refuses, and that it is quick to refuse."""
+"""The ONNX Runtime form of the network: what it loads, what it refuses, and that it is quick to
+refuse."""
 
 from __future__ import annotations
 
@@ -25,12 +26,18 @@ def model(tiny_model: Path, tmp_path: Path) -> Path:
 
 def sign_again(folder: Path) -> None:
     names = sorted(item.name for item in folder.iterdir() if item.name != "SHA256SUMS")
-    lines = (f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+    lines = (
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names
+    )
     (folder / "SHA256SUMS").write_text("".join(lines))
 
 
 def photo(height: int, width: int) -> np.ndarray:
-    return np.random.default_rng(height * width).uniform(0, 255, (1, 3, height, width)).astype(np.float32)
+    return (
+        np.random.default_rng(height * width)
+        .uniform(0, 255, (1, 3, height, width))
+        .astype(np.float32)
+    )
 
 
 def test_the_stages_follow_each_other(tiny_model: Path) -> None:
@@ -42,7 +49,11 @@ def test_the_stages_follow_each_other(tiny_model: Path) -> None:
     assert (boxes >= 0).all()
     assert (boxes <= [90, 50, 90, 50]).all()
     found = runtime.recognize(features, (90, 50), boxes[:5])
-    assert (found.boxes_xyxy.shape, found.logits.shape, found.codes.shape) == ((5, 4), (5,), (5, 128))
+    assert (found.boxes_xyxy.shape, found.logits.shape, found.codes.shape) == (
+        (5, 4),
+        (5,),
+        (5, 128),
+    )
     assert (found.boxes_xyxy <= [90, 50, 90, 50]).all()
     assert runtime.appear(deep, boxes[:5]).shape == (5, deep.shape[1])
     tokens = np.full(5, runtime.words.start(), dtype=np.int64)
@@ -53,7 +64,9 @@ def test_the_stages_follow_each_other(tiny_model: Path) -> None:
     assert not np.allclose(state[0], found.state[0])
 
 
-def test_damaged_bytes_never_reach_onnxruntime(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_bytes_never_reach_onnxruntime(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("onnxruntime was given the bytes")
 
@@ -70,11 +83,19 @@ def test_damaged_bytes_never_reach_onnxruntime(model: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda model: (model / "step.onnx").write_bytes(b"\x08\x07 not a graph"), "cannot load it"),
-        (lambda model: shutil.copy(model / "propose.onnx", model / "step.onnx"), "not the graph 'step'"),
+        (
+            lambda model: (model / "step.onnx").write_bytes(b"\x08\x07 not a graph"),
+            "cannot load it",
+        ),
+        (
+            lambda model: shutil.copy(model / "propose.onnx", model / "step.onnx"),
+            "not the graph 'step'",
+        ),
     ],
 )
-def test_wrong_graphs_with_right_sums_are_a_models_fault(model: Path, damage: object, said: str) -> None:
+def test_wrong_graphs_with_right_sums_are_a_models_fault(
+    model: Path, damage: object, said: str
+) -> None:
     assert callable(damage)
     damage(model)
     sign_again(model)
@@ -92,7 +113,9 @@ def test_graphs_and_words_must_agree(model: Path) -> None:
 
 
 def test_lazily_the_detector_is_opened_and_checked_when_it_is_first_run(model: Path) -> None:
-    (model / "vocabulary.json").write_text((model / "vocabulary.json").read_text().replace('"red"', '"red",\n"mauve"'))
+    (model / "vocabulary.json").write_text(
+        (model / "vocabulary.json").read_text().replace('"red"', '"red",\n"mauve"')
+    )
     sign_again(model)
     runtime = OnnxRuntime(model, lazily=True)
     assert "mauve" in runtime.words.words
@@ -100,7 +123,9 @@ def test_lazily_the_detector_is_opened_and_checked_when_it_is_first_run(model: P
         runtime.propose(photo(64, 96), (90, 50))
 
 
-def test_threads_come_from_the_argument_or_the_environment(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_come_from_the_argument_or_the_environment(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used: list[int] = []
     session = onnxruntime.InferenceSession
 
@@ -130,8 +155,17 @@ def test_importing_the_package_loads_neither_onnxruntime_nor_torch() -> None:
 
 
 def test_onnxruntime_tells_nobody_what_is_run(tiny_model: Path, tmp_path: Path) -> None:
-    """Its telemetry would leave a number of this machine in the user's folder, and send what it notes."""
+    """Its telemetry would leave a number of this machine in the user's folder, and send what it
+    notes."""
     code = "import sys, regiontalk; regiontalk.load(sys.argv[1])"
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "SYSTEMROOT")}
-    subprocess.run([sys.executable, "-c", code, str(tiny_model)], check=True, env={**kept, "HOME": str(tmp_path)})
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("PATH", "PYTHONPATH", "SYSTEMROOT")
+    }
+    subprocess.run(
+        [sys.executable, "-c", code, str(tiny_model)],
+        check=True,
+        env={**kept, "HOME": str(tmp_path)},
+    )
     assert list(tmp_path.iterdir()) == []

@@ -32,7 +32,9 @@ def assert_say_alike(ours: Description, theirs: Description) -> None:
 
 
 def assert_align_alike(ours: Alignment, theirs: Alignment) -> None:
-    assert [segment.words for segment in ours.segments] == [segment.words for segment in theirs.segments]
+    assert [segment.words for segment in ours.segments] == [
+        segment.words for segment in theirs.segments
+    ]
     for one, other in zip(ours.segments, theirs.segments, strict=True):
         assert one.xyxy == pytest.approx(other.xyxy, abs=0.01)
         assert one.score == pytest.approx(other.score, abs=1e-3)
@@ -49,21 +51,33 @@ def test_a_model_folder_keeps_its_name_settings_and_heads(
 
 
 @pytest.fixture(params=["checkpoint", "folder"])
-def with_heads(request: pytest.FixtureRequest, sentences_run: Path, alignment_run: Path) -> TorchRuntime:
-    """A detector's checkpoint, or the model folder exported from it, with two heads' runs beside it."""
-    place = request.getfixturevalue("shaken_checkpoint" if request.param == "checkpoint" else "tiny_model")
+def with_heads(
+    request: pytest.FixtureRequest, sentences_run: Path, alignment_run: Path
+) -> TorchRuntime:
+    """A detector's checkpoint, or the model folder exported from it, with two heads' runs beside
+    it."""
+    place = request.getfixturevalue(
+        "shaken_checkpoint" if request.param == "checkpoint" else "tiny_model"
+    )
     return open_torch_runtime(place, heads=[sentences_run / "run", alignment_run])
 
 
 def test_heads_of_runs_say_what_their_exports_say(
     with_heads: TorchRuntime, speaking_model: Path, aligning_model: Path, examples: Path
 ) -> None:
-    ours, speaking, aligning = Model(with_heads), regiontalk.load(speaking_model), regiontalk.load(aligning_model)
+    ours, speaking, aligning = (
+        Model(with_heads),
+        regiontalk.load(speaking_model),
+        regiontalk.load(aligning_model),
+    )
     for photo in ("coffee.jpg", "chelsea.jpg"):
         path = examples / "photos" / photo
         for beam in (1, 4):
             assert_say_alike(ours.describe(path, beam=beam), speaking.describe(path, beam=beam))
-        for sentence in ("a red square", "two circles and " * 10):  # the second is longer than one window
+        for sentence in (
+            "a red square",
+            "two circles and " * 10,
+        ):  # the second is longer than one window
             assert_align_alike(ours.align(path, sentence), aligning.align(path, sentence))
 
 
@@ -73,7 +87,9 @@ def test_graphs_of_heads_give_what_they_give_in_onnxruntime(
     """Every head's graphs, for two numbers of rows and regions."""
     random = np.random.default_rng(0)
     for rows, regions in ((1, 20), (5, 3)):
-        shown = [random.normal(size=(rows, count, 192)).astype(np.float32) for count in (3, regions)]
+        shown = [
+            random.normal(size=(rows, count, 192)).astype(np.float32) for count in (3, regions)
+        ]
         places = random.uniform(size=(rows, regions, 5)).astype(np.float32)
         codes = random.normal(size=(regions, 192)).astype(np.float32)
         tokens, mask = np.arange(24)[None] % 9, (np.arange(24)[None] < rows + 3).astype(np.float32)

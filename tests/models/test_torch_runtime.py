@@ -1,4 +1,5 @@
-"""A network in torch as a runtime: its graphs, its NMS, and the heads of a model folder beside it."""
+"""A network in torch as a runtime: its graphs, its NMS, and the heads of a model folder beside
+it."""
 
 from __future__ import annotations
 
@@ -36,19 +37,33 @@ def test_graphs_give_what_they_give_in_onnxruntime(runtime: TorchRuntime, tiny_m
     np.testing.assert_allclose(ours.boxes_xyxy, theirs.boxes_xyxy, atol=1e-3)
     chosen = ours.boxes_xyxy[:5]
     ours_seen, theirs_seen = (
-        one.recognize(proposed.features, (90, 50), chosen) for one, proposed in ((runtime, ours), (other, theirs))
+        one.recognize(proposed.features, (90, 50), chosen)
+        for one, proposed in ((runtime, ours), (other, theirs))
     )
     np.testing.assert_allclose(ours_seen.codes, theirs_seen.codes, atol=1e-3)
-    np.testing.assert_allclose(runtime.appear(ours.deep, chosen), other.appear(theirs.deep, chosen), atol=1e-3)
+    np.testing.assert_allclose(
+        runtime.appear(ours.deep, chosen), other.appear(theirs.deep, chosen), atol=1e-3
+    )
     tokens = np.full(5, runtime.words.start(), dtype=np.int64)
-    said, heard = (one.step(tokens, seen.state)[0] for one, seen in ((runtime, ours_seen), (other, theirs_seen)))
+    said, heard = (
+        one.step(tokens, seen.state)[0]
+        for one, seen in ((runtime, ours_seen), (other, theirs_seen))
+    )
     np.testing.assert_allclose(said, heard, atol=1e-3)
 
 
 @pytest.mark.parametrize(
-    "device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+        ),
+    ],
 )
-def test_nms_is_that_of_boxes(runtime: TorchRuntime, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nms_is_that_of_boxes(
+    runtime: TorchRuntime, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runtime, "device", torch.device(device))
     corners = np.random.default_rng(1).uniform(0, 80, (400, 2))
     sides = np.random.default_rng(2).uniform(5, 40, (400, 2))

@@ -1,6 +1,7 @@
 """What ships is what is measured: every verb looks at a photo in the same way.
 
-On the repository's own photos, with the model in the package where it has the heads, else with tiny nets.
+On the repository's own photos, with the model in the package where it has the heads, else with tiny
+nets.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository's photos as a data set of test photos, named by their paths."""
     examples, folder = Path(__file__).parents[2] / "examples", tmp_path_factory.mktemp("data")
     records = [
-        json.dumps(record.to_dict() | {"image": str(examples / record.image), "split": "test"}) + "\n"
+        json.dumps(record.to_dict() | {"image": str(examples / record.image), "split": "test"})
+        + "\n"
         for record in Dataset(examples)
     ]
     (folder / "annotations.jsonl").write_text("".join(records))
@@ -81,23 +83,32 @@ def of_photo(coded: CodedPhotos, record: Record) -> tuple[np.ndarray, np.ndarray
     """The codes and boxes of a photo."""
     place = coded.places[record.image]
     count = coded.counts[place]
-    return coded.codes[place, :count].astype(np.float32), coded.boxes_xyxy[place, :count].astype(np.float64)
+    return coded.codes[place, :count].astype(np.float32), coded.boxes_xyxy[place, :count].astype(
+        np.float64
+    )
 
 
 def assert_alike(ours: ImageRegions, theirs: ImageRegions) -> None:
     assert len(ours.regions) > 1
-    assert [region.caption for region in ours.regions] == [region.caption for region in theirs.regions]
+    assert [region.caption for region in ours.regions] == [
+        region.caption for region in theirs.regions
+    ]
     for name in ("xyxy", "score", "logprob"):
         values = ([getattr(region, name) for region in photo.regions] for photo in (ours, theirs))
         np.testing.assert_allclose(*values, rtol=1e-3, atol=2e-3, err_msg=name)
 
 
-@pytest.mark.parametrize("options", [{}, {"beam": 3}, {"size": 200}, {"boxes": [[5, 5, 100, 80], [50, 60, 220, 300]]}])
+@pytest.mark.parametrize(
+    "options", [{}, {"beam": 3}, {"size": 200}, {"boxes": [[5, 5, 100, 80], [50, 60, 220, 300]]}]
+)
 def test_a_checkpoint_and_its_export_give_the_same_regions(
     shaken_checkpoint: Path, tiny_model: Path, examples: Path, options: dict[str, Any]
 ) -> None:
     models = []
-    for runtime in (open_torch_runtime(shaken_checkpoint), regiontalk.load(tiny_model, threads=1).runtime):
+    for runtime in (
+        open_torch_runtime(shaken_checkpoint),
+        regiontalk.load(tiny_model, threads=1).runtime,
+    ):
         settings = replace(runtime.info.prediction, **SETTINGS)  # type: ignore[arg-type]
         runtime.info = replace(runtime.info, prediction=settings)
         models.append(Model(runtime))
@@ -117,31 +128,47 @@ class TestRegions:
     def test_predict_on_the_true_boxes_says_what_caption_says_of_boxes(
         self, lines: Lines, data: Path, dataset: Dataset
     ) -> None:
-        predicted = lines("predict", regiontalk.EMBEDDED, data, "--regions", "truth", out="truths.jsonl")
-        for record, found in zip(sorted(dataset, key=lambda one: one.image), predicted, strict=True):
+        predicted = lines(
+            "predict", regiontalk.EMBEDDED, data, "--regions", "truth", out="truths.jsonl"
+        )
+        for record, found in zip(
+            sorted(dataset, key=lambda one: one.image), predicted, strict=True
+        ):
             boxes = ";".join(",".join(map(str, box)) for box in true_boxes(record).tolist())
             (captioned,) = lines("caption", record.image, "--boxes", boxes)
-            regions = ({tuple(one.pop("xyxy")): one for one in photo["regions"]} for photo in (found, captioned))
-            ours, theirs = ({box: one | {"id": None} for box, one in photo.items()} for photo in regions)
+            regions = (
+                {tuple(one.pop("xyxy")): one for one in photo["regions"]}
+                for photo in (found, captioned)
+            )
+            ours, theirs = (
+                {box: one | {"id": None} for box, one in photo.items()} for photo in regions
+            )
             assert ours == theirs
 
     def test_fit_sees_what_caption_says(self, model: Model, dataset: Dataset) -> None:
-        """Before there is a confidence, which is fitted last and may then choose a shorter caption."""
+        """Before there is a confidence, which is fitted last and may then choose a shorter
+        caption."""
         runtime = copy.copy(model.runtime)
         settings = replace(runtime.info.prediction, confidence=None)
         runtime.info = replace(runtime.info, prediction=settings)
         runtime.names = None  # no part of `fit` on dev reads them
         before = Model(runtime)
         for record in dataset:
-            seen = look_at(DatasetModel(before, dataset), record, [settings]).regions(settings, runtime.words)
+            seen = look_at(DatasetModel(before, dataset), record, [settings]).regions(
+                settings, runtime.words
+            )
             assert seen.regions == before(dataset.read_photo(record)).regions
 
 
 class TestSentences:
     """Described, predicted for evaluation, and said of the codes that the head learned from."""
 
-    def test_predict_says_what_describe_says(self, lines: Lines, data: Path, examples: Path) -> None:
-        predicted = lines("predict", regiontalk.EMBEDDED, data, "--sentences", out="sentences.jsonl")
+    def test_predict_says_what_describe_says(
+        self, lines: Lines, data: Path, examples: Path
+    ) -> None:
+        predicted = lines(
+            "predict", regiontalk.EMBEDDED, data, "--sentences", out="sentences.jsonl"
+        )
         assert predicted == lines("describe", examples / "photos")
         assert len(predicted) == 8
 
@@ -154,18 +181,24 @@ class TestSentences:
             (said,) = head.sentences(*of_photo(coded, record), Wanted(beam))
             found = model.describe(dataset.read_photo(record), beam=beam)
             assert said.sentence == found.sentence
-            assert said.logprob == pytest.approx(found.logprob, abs=0.02)  # codes are stored in half precision
+            assert said.logprob == pytest.approx(
+                found.logprob, abs=0.02
+            )  # codes are stored in half precision
 
 
 class TestAlignments:
-    def test_the_codes_say_what_align_says(self, model: Model, coded: CodedPhotos, dataset: Dataset) -> None:
+    def test_the_codes_say_what_align_says(
+        self, model: Model, coded: CodedPhotos, dataset: Dataset
+    ) -> None:
         head = AlignmentHead(model.runtime)
         sentence = head.read(SENTENCE)
         for record in dataset:
             codes, boxes = of_photo(coded, record)
             scores = coded.scores[coded.places[record.image], : len(codes)].astype(np.float64)
             photo = dataset.read_photo(record)
-            seen = model.candidates(model.look(photo), BEST_REGIONS)  # for the language model's state
+            seen = model.candidates(
+                model.look(photo), BEST_REGIONS
+            )  # for the language model's state
             vectors = region_vectors(model.runtime, codes)
             seen = seen._replace(boxes_xyxy=boxes, scores=scores, vectors=vectors)
             expected = head.segments(sentence, seen)

@@ -50,11 +50,17 @@ class Pair:
         self.net = FCLN(config, TOKENS, STYLES).eval()
         with torch.no_grad():
             for name, weight in self.net.named_parameters():
-                if "transform" in name or "affine" in name or name in ("backbone.positions", "backbone.class_token"):
+                if (
+                    "transform" in name
+                    or "affine" in name
+                    or name in ("backbone.positions", "backbone.class_token")
+                ):
                     weight.normal_(std=0.05)
         self.graphs = trace(self.net)
         self.sessions = {
-            name: onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+            name: onnxruntime.InferenceSession(
+                graph.SerializeToString(), providers=["CPUExecutionProvider"]
+            )
             for name, graph in self.graphs.items()
         }
 
@@ -66,7 +72,9 @@ class Pair:
         given = {name: value.numpy() for name, value in zip(GRAPHS[stage][0], inputs, strict=True)}
         found = self.sessions[stage].run(None, given)
         for name, wanted, got in zip(GRAPHS[stage][1], expected, found, strict=True):
-            np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-4, atol=2e-4, err_msg=f"{stage}: {name}")
+            np.testing.assert_allclose(
+                got, wanted.numpy(), rtol=1e-4, atol=2e-4, err_msg=f"{stage}: {name}"
+            )
         return tuple(value.clone() for value in expected)
 
 
@@ -113,7 +121,9 @@ def test_several_points_a_cell_are_sampled_by_products_of_matrices(pair: Pair) -
     assert ("GridSample" in kinds) == (config.samples_per_cell == 1 or config.affine)
 
 
-def test_graphs_keep_the_networks_names_for_weights_and_none_of_this_machines_folders(pair: Pair) -> None:
+def test_graphs_keep_the_networks_names_for_weights_and_none_of_this_machines_folders(
+    pair: Pair,
+) -> None:
     names = {weight.name for graph in pair.graphs.values() for weight in graph.graph.initializer}
     assert {"net.recognition.first.weight", "net.language.embedding.weight"} <= names
     for graph in pair.graphs.values():

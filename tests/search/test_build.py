@@ -73,7 +73,9 @@ def test_what_is_stored_is_what_the_model_says(photos: Path, model: Model) -> No
     found = model(photos / "a.png")
     look = model.look(photos / "a.png")
     codes = model.codes(look)
-    np.testing.assert_allclose([region.xyxy for region in photo.regions], codes.boxes_xyxy, rtol=1e-5)
+    np.testing.assert_allclose(
+        [region.xyxy for region in photo.regions], codes.boxes_xyxy, rtol=1e-5
+    )
     np.testing.assert_allclose(photo.raw_scores, codes.scores, rtol=1e-5)
     assert photo.regions[0].caption == ""
     told = {place(region): region.caption for region in found.regions}
@@ -140,7 +142,9 @@ def test_a_folder_without_photos_is_said(tmp_path: Path, model: Model) -> None:
         run(tmp_path / "photos", model)
 
 
-def test_a_stopped_run_continues(photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_run_continues(
+    photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("regiontalk.search.build.TOGETHER", 1)
     store = SqliteStore(photos.parent / "index", identify(model))
 
@@ -169,7 +173,10 @@ def test_dates_are_the_cameras_or_the_files(photos: Path, model: Model) -> None:
     store = SqliteStore(photos.parent / "index")
     words = store.vectors([1])[0][:1]
     found = {
-        year: [photo.path for photo in store.read(store.word_scores(words, Where("", year, year)).ids.tolist())]
+        year: [
+            photo.path
+            for photo in store.read(store.word_scores(words, Where("", year, year)).ids.tolist())
+        ]
         for year in ("1970", "2013")
     }
     store.close()

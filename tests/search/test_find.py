@@ -49,18 +49,26 @@ def test_findings_are_those_of_the_stored_regions(index: Index, model: Model) ->
     row = int(choices.argmax())
     assert first.regions[0].xyxy == photo.regions[row].xyxy
     assert first.regions[0].caption == photo.regions[row].caption
-    assert first.closest == pytest.approx(float(1 / (1 + np.exp(-FindConfig().choice * choices[row]))), abs=1e-4)
+    assert first.closest == pytest.approx(
+        float(1 / (1 + np.exp(-FindConfig().choice * choices[row]))), abs=1e-4
+    )
     assert first.draw().size == (96, 64)
 
 
-def test_an_index_answers_with_what_the_fit_saw(index: Index, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`regiontalk fit` fits `find_indexed` on looks, an index answers from what it stores: with a model whose scores
-    are calibrated, both give the same probabilities."""
+def test_an_index_answers_with_what_the_fit_saw(
+    index: Index, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`regiontalk fit` fits `find_indexed` on looks, an index answers from what it stores: with a
+    model whose scores are calibrated, both give the same probabilities."""
     config = FindConfig(fit=3.0, likelihood=0.0, place=1.5, photo=2.0, choice=0.5, bias=-0.25)
-    settings = replace(model.runtime.info.prediction, find_indexed=config, calibration=(0.3, 0.1, -2.0))
+    settings = replace(
+        model.runtime.info.prediction, find_indexed=config, calibration=(0.3, 0.1, -2.0)
+    )
     monkeypatch.setattr(model.runtime, "info", replace(model.runtime.info, prediction=settings))
     index.update(rebuild=True)
-    record = Record("a.png", 96, 64, regions=(TrueRegion((10.0, 10.0, 40.0, 40.0), "a red square"),))
+    record = Record(
+        "a.png", 96, 64, regions=(TrueRegion((10.0, 10.0, 40.0, 40.0), "a red square"),)
+    )
     seen = model.candidates(model.look(index.root / "a.png")).first(1 + BEST_REGIONS)
     (fitted,) = seek(model, record, seen, [], by_likelihood=False)
     (found,), *_ = index.find(["a red square"], threshold=0)
@@ -82,7 +90,9 @@ def test_options_out_of_range_are_refused(index: Index) -> None:
 
 
 def test_a_folder_of_the_index(index: Index) -> None:
-    assert [Path(own[0].path).name for own in index.find(["a red square"], folder="below")] == ["b.png"]
+    assert [Path(own[0].path).name for own in index.find(["a red square"], folder="below")] == [
+        "b.png"
+    ]
 
 
 def test_words_that_the_alignment_head_does_not_know(
@@ -90,7 +100,9 @@ def test_words_that_the_alignment_head_does_not_know(
 ) -> None:
     """An index cannot tell: its photos have to be looked at."""
     head = model.runtime.head("words")
-    fewer = replace(head, words=replace(head.words, words=("a", *("zzz",) * (len(head.words.words) - 1))))
+    fewer = replace(
+        head, words=replace(head.words, words=("a", *("zzz",) * (len(head.words.words) - 1)))
+    )
     monkeypatch.setitem(model.runtime.heads, "words", fewer)  # type: ignore[arg-type]
     assert index.find(["red square"]) == []
 

@@ -35,13 +35,17 @@ def test_photos_are_found_where_they_are(indexed: Path, model: Model) -> None:
     assert len(found) == 2
     assert all(Path(hit.path).is_file() for hit in found)
     assert found[0].draw().width in (96, 112, 128)
-    assert [hit.path for hit in index.search("red circle", folder="trip/")] == [str(indexed / "trip" / "c.png")]
+    assert [hit.path for hit in index.search("red circle", folder="trip/")] == [
+        str(indexed / "trip" / "c.png")
+    ]
     assert found.to_dict()["hits"][0] == found[0].to_dict()
     assert set(found[0].to_dict()) == {"path", "score", "likely", "words", "regions"}
     index.close()
 
 
-def test_a_folder_below_the_index_is_part_of_it(indexed: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_below_the_index_is_part_of_it(
+    indexed: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index, below = regiontalk.Index.around(indexed / "trip", model=model)
     assert (index.root, below) == (indexed, "trip")
     monkeypatch.chdir(indexed / "trip")
@@ -58,13 +62,17 @@ def test_regions_like_a_region_of_a_photo(indexed: Path, model: Model) -> None:
     assert len(found) == 2
     assert all(-1 <= hit.score <= 1.0001 and len(hit.regions) == 1 for hit in found)
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-    (same, *_) = index.like((indexed / "a.png").read_bytes())  # the whole photo, and nobody knows which
+    (same, *_) = index.like(
+        (indexed / "a.png").read_bytes()
+    )  # the whole photo, and nobody knows which
     assert same.path == str(indexed / "a.png")
     assert same.score == pytest.approx(1, abs=0.01)
     index.close()
 
 
-def test_an_index_notices_what_another_process_writes(indexed: Path, model: Model, tmp_path: Path) -> None:
+def test_an_index_notices_what_another_process_writes(
+    indexed: Path, model: Model, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
     reader = regiontalk.Index.open(folder, model=model)
     assert reader.search("red").searched == 3
@@ -74,7 +82,9 @@ def test_an_index_notices_what_another_process_writes(indexed: Path, model: Mode
     reader.close()
 
 
-def test_photos_are_listed_and_given_by_the_ids_that_were_issued(indexed: Path, model: Model) -> None:
+def test_photos_are_listed_and_given_by_the_ids_that_were_issued(
+    indexed: Path, model: Model
+) -> None:
     index = regiontalk.Index.open(indexed, model=model)
     assert len(index) == 3
     first, *others = index.photos(limit=2)
@@ -83,7 +93,9 @@ def test_photos_are_listed_and_given_by_the_ids_that_were_issued(indexed: Path, 
     assert index.photo("1") is None
     assert Path(first.path).is_file()
     assert (first.width, first.height) in ((96, 64), (112, 64), (128, 64))
-    assert {region.caption for region in first.regions} & {region.caption for region in model(first.path).regions}
+    assert {region.caption for region in first.regions} & {
+        region.caption for region in model(first.path).regions
+    }
     assert all(region.caption for region in first.regions)
     (hit, *_) = index.search("red circle")
     found = index.photo(hit.id)
@@ -92,7 +104,9 @@ def test_photos_are_listed_and_given_by_the_ids_that_were_issued(indexed: Path, 
     index.close()
 
 
-def test_an_index_is_searched_while_it_is_updated(indexed: Path, model: Model, tmp_path: Path) -> None:
+def test_an_index_is_searched_while_it_is_updated(
+    indexed: Path, model: Model, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
     draw_scene((40, 40)).save(folder / "new.png")
     index, searched = regiontalk.Index.open(folder, model=model), []
@@ -102,7 +116,9 @@ def test_an_index_is_searched_while_it_is_updated(indexed: Path, model: Model, t
     index.close()
 
 
-def test_another_models_index_is_refused_and_rebuilt(indexed: Path, model: Model, tmp_path: Path) -> None:
+def test_another_models_index_is_refused_and_rebuilt(
+    indexed: Path, model: Model, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(indexed, tmp_path / "photos"))
     connection = sqlite3.connect(folder / FOLDER / "index.sqlite")
     connection.execute("UPDATE about SET value = 'another' WHERE name IN ('name', 'fingerprint')")

@@ -46,7 +46,9 @@ def model(aligning_model: Path) -> Model:
     return regiontalk.load(aligning_model, threads=1)
 
 
-def searcher(model: Model, folder: Path, entries: list[Entry], state: int = 0, **fit: float) -> Searcher:
+def searcher(
+    model: Model, folder: Path, entries: list[Entry], state: int = 0, **fit: float
+) -> Searcher:
     """Over some photos, with a model whose head has a fit for search."""
     runtime = model.runtime
     head = runtime.heads[HEAD]
@@ -60,13 +62,19 @@ def searcher(model: Model, folder: Path, entries: list[Entry], state: int = 0, *
 
 
 def shows(model: Model, number: int, phrases: list[str], caption: str = "") -> Entry:
-    """A photo with regions that fit the words of some `PHRASES` by 1, and those of the others by 0."""
+    """A photo with regions that fit the words of some `PHRASES` by 1, and those of the others by
+    0."""
     words = [read_phrase(model.runtime, text).vectors for text in PHRASES]
-    fits = [np.repeat([float(text == one) for one in PHRASES], [len(some) for some in words]) for text in phrases]
+    fits = [
+        np.repeat([float(text == one) for one in PHRASES], [len(some) for some in words])
+        for text in phrases
+    ]
     solved = [np.linalg.lstsq(np.concatenate(words), wanted, rcond=None)[0] for wanted in fits]
     vectors = np.stack([np.zeros(words[0].shape[1]), *solved]).astype(np.float32)
     state = np.zeros(identify(model).state, np.float32)
-    return replace(entry(number, rows=len(vectors)), vectors=vectors, captions=(caption,), state=state)
+    return replace(
+        entry(number, rows=len(vectors)), vectors=vectors, captions=(caption,), state=state
+    )
 
 
 class Head:
@@ -94,14 +102,20 @@ def test_words_of_the_model_are_those_of_this_test(model: Model) -> None:
 
 
 def test_photos_that_show_it_come_first(model: Model, tmp_path: Path) -> None:
-    entries = [shows(model, 0, ["blue square"]), shows(model, 1, ["blue square", "red circle"]), shows(model, 2, [])]
+    entries = [
+        shows(model, 0, ["blue square"]),
+        shows(model, 1, ["blue square", "red circle"]),
+        shows(model, 2, []),
+    ]
     asked = searcher(model, tmp_path / "index", entries)
     found = asked.search("red circle", 2, None, Where())
     assert names(found)[0] == "0001.jpg"
     assert (found.searched, len(found)) == (3, 2)
     best = found[0]
     assert [match.word for match in best.words] == ["red", "circle"]
-    assert {best.regions[match.region].caption for match in best.words if match.region is not None} == {"2 dogs of 1"}
+    assert {
+        best.regions[match.region].caption for match in best.words if match.region is not None
+    } == {"2 dogs of 1"}
     asked.store.close()
 
 
@@ -110,7 +124,9 @@ def test_photos_below_the_line_are_less_likely_and_not_hidden(model: Model, tmp_
     asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.5)
     found = asked.search("red circle", 5, None, Where())
     assert [(hit.path, hit.likely) for hit in found] == [("0001.jpg", True), ("0000.jpg", False)]
-    assert names(asked.search("red circle", 5, 0.5, Where())) == ["0001.jpg"], "an explicit threshold is a filter"
+    assert names(asked.search("red circle", 5, 0.5, Where())) == ["0001.jpg"], (
+        "an explicit threshold is a filter"
+    )
     asked.store.forget(["0001.jpg"])
     found = asked.search("red circle", 5, None, Where())
     assert [(hit.path, hit.likely) for hit in found] == [("0000.jpg", False)]
@@ -121,7 +137,11 @@ def test_photos_below_the_line_are_less_likely_and_not_hidden(model: Model, tmp_
 
 
 def captioned(entry: Entry, caption: str, score: float = 0.9) -> Entry:
-    regions = (entry.regions[0], replace(entry.regions[1], caption=caption, score=score), *entry.regions[2:])
+    regions = (
+        entry.regions[0],
+        replace(entry.regions[1], caption=caption, score=score),
+        *entry.regions[2:],
+    )
     return replace(entry, regions=regions, captions=(caption,))
 
 
@@ -138,7 +158,10 @@ def captioned(entry: Entry, caption: str, score: float = 0.9) -> Entry:
 def test_a_photo_with_the_words_in_a_shown_caption_is_likely(
     model: Model, tmp_path: Path, caption: str, score: float, likely: bool
 ) -> None:
-    entries = [captioned(shows(model, 0, ["blue square"]), caption, score), shows(model, 1, ["blue square"])]
+    entries = [
+        captioned(shows(model, 0, ["blue square"]), caption, score),
+        shows(model, 1, ["blue square"]),
+    ]
     entries[1] = replace(entries[1], vectors=2 * entries[1].vectors)
     asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.9)
     found = {hit.path: hit.likely for hit in asked.search("a red circle", 5, None, Where())}
@@ -149,7 +172,14 @@ def test_a_photo_with_the_words_in_a_shown_caption_is_likely(
 
 def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None:
     both = shows(model, 1, ["blue square", "red circle"])
-    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"]), both], fit=4.0, bias=-2.0, likely=0.5)
+    asked = searcher(
+        model,
+        tmp_path / "index",
+        [shows(model, 0, ["red circle"]), both],
+        fit=4.0,
+        bias=-2.0,
+        likely=0.5,
+    )
     found = asked.search("red circle; blue square", 5, None, Where())
     assert [(hit.path, hit.likely) for hit in found] == [("0001.jpg", True), ("0000.jpg", False)]
     assert names(asked.search('red circle -"blue square"', 5, None, Where())) == ["0000.jpg"]
@@ -157,7 +187,10 @@ def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None
 
 
 def test_captions_decide_between_equals(model: Model, tmp_path: Path) -> None:
-    entries = [shows(model, 0, ["red circle"], "a square"), shows(model, 1, ["red circle"], "red circles")]
+    entries = [
+        shows(model, 0, ["red circle"], "a square"),
+        shows(model, 1, ["red circle"], "red circles"),
+    ]
     entries[1] = replace(entries[1], vectors=entries[0].vectors)
     asked = searcher(model, tmp_path / "index", entries, fit=1.0, captions=2.0)
     found = asked.search("a red circle", 5, None, Where())
@@ -171,7 +204,10 @@ def test_the_language_model_decides_among_the_best(
 ) -> None:
     monkeypatch.setattr(query, "SentenceHead", Head)
     entries = [shows(model, number, ["red circle"]) for number in range(3)]
-    vectors, states = [entries[0].vectors, entries[0].vectors, 0.9 * entries[0].vectors], [-4.0, -3.0, -1.0]
+    vectors, states = (
+        [entries[0].vectors, entries[0].vectors, 0.9 * entries[0].vectors],
+        [-4.0, -3.0, -1.0],
+    )
     entries = [
         replace(entry, vectors=own, state=np.array([state], np.float32))
         for entry, own, state in zip(entries, vectors, states, strict=True)
@@ -180,21 +216,43 @@ def test_the_language_model_decides_among_the_best(
     found = asked.search("red circle", 5, None, Where())
     assert names(found) == ["0002.jpg", "0001.jpg", "0000.jpg"]
     monkeypatch.setattr(query, "SECOND_LOOK", 2)
-    assert names(asked.search("red circle", 3, None, Where())) == ["0001.jpg", "0000.jpg", "0002.jpg"]
+    assert names(asked.search("red circle", 3, None, Where())) == [
+        "0001.jpg",
+        "0000.jpg",
+        "0002.jpg",
+    ]
     asked.store.close()
 
 
-def test_a_score_does_not_depend_on_other_photos(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_score_does_not_depend_on_other_photos(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(query, "SentenceHead", Head)
     photo = replace(shows(model, 0, ["red circle"], "a circle"), state=np.array([-2.0], np.float32))
     others = [
-        replace(shows(model, number, ["blue square"], "a red square"), state=np.array([number], np.float32))
+        replace(
+            shows(model, number, ["blue square"], "a red square"),
+            state=np.array([number], np.float32),
+        )
         for number in range(1, 6)
     ]
     scores = []
     for name, entries in (("alone", [photo]), ("among", [photo, *others])):
-        asked = searcher(model, tmp_path / name, entries, state=1, fit=2.0, captions=1.0, likelihood=0.5, bias=-1.0)
-        scores += [hit.score for hit in asked.search("a red circle", 9, 0.0, Where()) if hit.path == photo.file.path]
+        asked = searcher(
+            model,
+            tmp_path / name,
+            entries,
+            state=1,
+            fit=2.0,
+            captions=1.0,
+            likelihood=0.5,
+            bias=-1.0,
+        )
+        scores += [
+            hit.score
+            for hit in asked.search("a red circle", 9, 0.0, Where())
+            if hit.path == photo.file.path
+        ]
         asked.store.close()
     assert scores[0] == scores[1]
 
@@ -216,7 +274,9 @@ def test_unknown_words_are_named_and_count_nothing(
 ) -> None:
     monkeypatch.setattr(query, "SentenceHead", Head)
     photo = replace(shows(model, 0, ["red circle"], "a circle"), state=np.array([0.5], np.float32))
-    asked = searcher(model, tmp_path / "index", [photo], state=1, fit=2.0, captions=1.0, likelihood=0.5)
+    asked = searcher(
+        model, tmp_path / "index", [photo], state=1, fit=2.0, captions=1.0, likelihood=0.5
+    )
     found = asked.search("red quokka circle", 5, None, Where())
     assert found[0].score == asked.search("red circle", 5, None, Where())[0].score
     assert found.unknown == ("quokka",)
@@ -230,7 +290,9 @@ def test_unknown_words_are_named_and_count_nothing(
     asked.store.close()
 
 
-@pytest.mark.parametrize("query", ["🐈", "\0", "' OR 1=1 --", 'red"', "red circle " * 600, "NEAR(red circle)"])
+@pytest.mark.parametrize(
+    "query", ["🐈", "\0", "' OR 1=1 --", 'red"', "red circle " * 600, "NEAR(red circle)"]
+)
 def test_odd_queries_are_answered_or_refused(model: Model, tmp_path: Path, query: str) -> None:
     asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])], captions=1.0)
     with suppress(UsageError):

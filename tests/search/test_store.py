@@ -72,7 +72,9 @@ def test_photos_are_read_in_the_order_asked_for(store: Store) -> None:
     ids = [numbered[number] for number in rows]
     expected = [entry(number, rows=count) for number, count in rows.items()]
     photos = store.read(ids)
-    assert [(photo.path, photo.regions) for photo in photos] == [(one.file.path, one.regions) for one in expected]
+    assert [(photo.path, photo.regions) for photo in photos] == [
+        (one.file.path, one.regions) for one in expected
+    ]
     for own, one in zip(store.vectors(ids), expected, strict=True):
         np.testing.assert_allclose(own, one.vectors, atol=2e-4)
     np.testing.assert_allclose(store.states(ids), [one.state for one in expected], atol=0.02)
@@ -81,7 +83,12 @@ def test_photos_are_read_in_the_order_asked_for(store: Store) -> None:
 
 
 def test_photos_are_listed_newest_first_and_known_by_keys(store: Store) -> None:
-    store.put([entry(7, "trip/a.jpg", "2019-12-31T23:59:59"), entry(8, "trip/b.jpg", "2022-01-15T00:00:00")])
+    store.put(
+        [
+            entry(7, "trip/a.jpg", "2019-12-31T23:59:59"),
+            entry(8, "trip/b.jpg", "2022-01-15T00:00:00"),
+        ]
+    )
     assert store.count() == 8
 
     def newest(where: Where, offset: int, limit: int) -> list[str]:
@@ -126,7 +133,12 @@ def test_words_of_captions_are_found_in_any_form(store: Store) -> None:
 
 
 def test_folders_and_dates_narrow_the_search(store: Store) -> None:
-    store.put([entry(7, "trip/a.jpg", "2019-12-31T23:59:59"), entry(8, "trip-2/b.jpg", "2020-01-15T00:00:00")])
+    store.put(
+        [
+            entry(7, "trip/a.jpg", "2019-12-31T23:59:59"),
+            entry(8, "trip-2/b.jpg", "2020-01-15T00:00:00"),
+        ]
+    )
     a, b = "trip/a.jpg", "trip-2/b.jpg"
     for where, expected in (
         (Where(folder="trip"), [a]),
@@ -146,7 +158,9 @@ def test_a_photo_of_the_same_path_is_replaced(store: Store) -> None:
     store.put([entry(50, "0002.jpg", rows=3)])
     assert len(store.files()) == 6
     assert paths(store, said="50") == ["0002.jpg"]
-    assert sorted(paths(store, said="3")) == names(0, 1, 3, 4, 5)  # "3 dogs of …", the old one no more
+    assert sorted(paths(store, said="3")) == names(
+        0, 1, 3, 4, 5
+    )  # "3 dogs of …", the old one no more
     assert store.files()["0002.jpg"].file.size == 150
 
 
@@ -154,7 +168,12 @@ def test_photos_are_renamed_and_forgotten(store: Store) -> None:
     store.rename({"0001.jpg": PhotoFile("neu\udcff/x.jpg", 1, 2)})
     store.forget(["0002.jpg", "never.jpg"])
     expected = [*names(0, 3, 4, 5), "neu\udcff/x.jpg"]
-    assert sorted(store.files()) == sorted(paths(store)) == sorted(paths(store, said="dog")) == expected
+    assert (
+        sorted(store.files())
+        == sorted(paths(store))
+        == sorted(paths(store, said="dog"))
+        == expected
+    )
 
 
 def test_a_state_can_be_kept_while_others_write(store: Store, open_store: Open) -> None:
@@ -180,14 +199,24 @@ def test_an_empty_index_answers(open_store: Open) -> None:
 
 Step = tuple[str, int, int]
 steps = st.lists(
-    st.tuples(st.sampled_from(["put", "forget", "rename"]), st.integers(0, 7), st.integers(0, 7)), max_size=12
+    st.tuples(st.sampled_from(["put", "forget", "rename"]), st.integers(0, 7), st.integers(0, 7)),
+    max_size=12,
 )
 
 
 def apply(store: Store, step: Step) -> None:
     what, one, other = step
     if what == "put":
-        store.put([entry(10 * one + other, f"{one}.jpg", f"20{10 + other}-05-30T18:05:12", rows=1 + other % 5)])
+        store.put(
+            [
+                entry(
+                    10 * one + other,
+                    f"{one}.jpg",
+                    f"20{10 + other}-05-30T18:05:12",
+                    rows=1 + other % 5,
+                )
+            ]
+        )
     elif what == "forget":
         store.forget([f"{one}.jpg", f"{other}.jpg"])
     elif f"{one}.jpg" in store.files() and f"{other}.jpg" not in store.files():
@@ -195,8 +224,12 @@ def apply(store: Store, step: Step) -> None:
 
 
 @given(steps)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_both_answer_the_same(tmp_path_factory: pytest.TempPathFactory, postgres: Server, changes: list[Step]) -> None:
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_both_answer_the_same(
+    tmp_path_factory: pytest.TempPathFactory, postgres: Server, changes: list[Step]
+) -> None:
     from regiontalk.search.postgres.store import PostgresStore
 
     stores = (

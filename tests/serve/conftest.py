@@ -1,4 +1,5 @@
-"""A server with a tiny model and an album; and one with the package's model and example photos, in a browser."""
+"""A server with a tiny model and an album; and one with the package's model and example photos, in
+a browser."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from served_page import EVIL_NAME, LAPTOP, NAMES, PHOTOS, Browse, complaints
 
 @pytest.fixture(scope="session")
 def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos of all kinds: with a place in their EXIF, with odd names, behind links that lead out of the folder."""
+    """Photos of all kinds: with a place in their EXIF, with odd names, behind links that lead out
+    of the folder."""
     folder = tmp_path_factory.mktemp("photos")
     elsewhere, album = folder / "elsewhere", folder / "album"
     for place in (elsewhere, album, album / "summer"):
@@ -45,7 +47,12 @@ def complete_model(tiny_model: Path, sentences_run: Path, alignment_run: Path) -
     from regiontalk.lab.export.heads import load_heads
 
     folder = alignment_run.parent / "complete"
-    add_heads(tiny_model, folder, "complete", load_heads([sentences_run / "run", alignment_run], "float32"))
+    add_heads(
+        tiny_model,
+        folder,
+        "complete",
+        load_heads([sentences_run / "run", alignment_run], "float32"),
+    )
     return folder
 
 
@@ -81,7 +88,9 @@ def browse(browser: Browser, address: str) -> Iterator[Browse]:
 
     def open_page(place: str = "/", **window: Any) -> Browser:
         browser.open(address + place, **{**LAPTOP, **window})
-        browser.wait_for("document.querySelector('#browse:not([hidden]), #viewer:not([hidden])') !== null")
+        browser.wait_for(
+            "document.querySelector('#browse:not([hidden]), #viewer:not([hidden])') !== null"
+        )
         return browser
 
     browser.events.clear()

@@ -36,9 +36,16 @@ def test_health_tells_the_model_and_the_folder(server: RunningServer, album: Pat
     assert (health["folder"], health["photos"], health["problem"]) == (str(album), 5, None)
 
 
-def test_an_uploaded_photo_gets_regions_within_the_limits_that_are_asked_for(server: RunningServer) -> None:
+def test_an_uploaded_photo_gets_regions_within_the_limits_that_are_asked_for(
+    server: RunningServer,
+) -> None:
     found = server.post("/api/caption?top=2&threshold=0", SCENE, "a.jpg").json
-    assert (found["schema"], found["path"], found["width"], found["height"]) == ("regiontalk/1", "a.jpg", 96, 64)
+    assert (found["schema"], found["path"], found["width"], found["height"]) == (
+        "regiontalk/1",
+        "a.jpg",
+        96,
+        64,
+    )
     assert len(found["regions"]) == 2
 
 
@@ -59,11 +66,17 @@ def test_describe_says_as_many_sentences_as_are_asked_for(server: RunningServer,
 
 def test_find_says_whether_it_is_here(server: RunningServer, some: str) -> None:
     found = server.post("/api/find?threshold=0&top=2", id=some, phrase="a red xyzzy circle").json
-    assert (found["phrase"], found["unknown"], len(found["regions"])) == ("a red xyzzy circle", ["xyzzy"], 2)
+    assert (found["phrase"], found["unknown"], len(found["regions"])) == (
+        "a red xyzzy circle",
+        ["xyzzy"],
+        2,
+    )
     assert isinstance(found["here"], bool)
 
 
-def test_search_finds_what_the_index_has_and_names_unknown_words(server: RunningServer, photos: Any) -> None:
+def test_search_finds_what_the_index_has_and_names_unknown_words(
+    server: RunningServer, photos: Any
+) -> None:
     found = server.get("/api/search?q=a+red+xyzzy+circle&top=3").json
     assert found["unknown"] == ["xyzzy"]
     assert found["searched"] == 5
@@ -83,12 +96,19 @@ def test_like_leaves_the_photo_itself_out(server: RunningServer, some: str) -> N
 
 
 def test_photos_come_in_pages(server: RunningServer, photos: Any) -> None:
-    first, rest = server.get("/api/photos?limit=2").json, server.get("/api/photos?limit=10&offset=2").json
+    first, rest = (
+        server.get("/api/photos?limit=2").json,
+        server.get("/api/photos?limit=10&offset=2").json,
+    )
     assert first["total"] == rest["total"] == 5
-    assert [one["id"] for one in first["photos"] + rest["photos"]] == [one["id"] for one in photos.values()]
+    assert [one["id"] for one in first["photos"] + rest["photos"]] == [
+        one["id"] for one in photos.values()
+    ]
 
 
-def test_pictures_are_upright_and_say_nothing_of_where_they_were_taken(server: RunningServer, photos: Any) -> None:
+def test_pictures_are_upright_and_say_nothing_of_where_they_were_taken(
+    server: RunningServer, photos: Any
+) -> None:
     for name, size in (("thumbnail", (64, 96)), ("image?size=48", (32, 48))):
         answer = server.get(f"/api/photos/{photos['place.jpg']['id']}/{name}")
         assert answer.headers["content-type"] == "image/jpeg"
@@ -98,7 +118,9 @@ def test_pictures_are_upright_and_say_nothing_of_where_they_were_taken(server: R
         assert b"script" not in answer.body
 
 
-def test_corrected_regions_replace_the_models_until_they_are_corrected_again(server: RunningServer, some: str) -> None:
+def test_corrected_regions_replace_the_models_until_they_are_corrected_again(
+    server: RunningServer, some: str
+) -> None:
     address = f"/api/photos/{some}"
     assert not server.get(address).json["corrected"]
     for caption in ("a mistake", "a ball"):
@@ -106,7 +128,9 @@ def test_corrected_regions_replace_the_models_until_they_are_corrected_again(ser
         saved = server.put(f"{address}/regions", {"regions": regions}).json
         assert saved == server.get(address).json
     assert saved["corrected"]
-    assert [(region["caption"], region["xyxy"]) for region in saved["regions"]] == [("a ball", [1, 2, 30.5, 40])]
+    assert [(region["caption"], region["xyxy"]) for region in saved["regions"]] == [
+        ("a ball", [1, 2, 30.5, 40])
+    ]
 
 
 def test_a_dropped_photo_is_kept_with_its_regions(server: RunningServer, album: Path) -> None:
@@ -147,4 +171,8 @@ def test_metrics_count_requests(server: RunningServer) -> None:
 def test_the_page_and_its_files_are_served(server: RunningServer) -> None:
     page = server.get("/")
     assert page.headers["content-type"].startswith("text/html")
-    assert server.get("/page/app.js").headers["content-type"].startswith(("text/javascript", "application/javascript"))
+    assert (
+        server.get("/page/app.js")
+        .headers["content-type"]
+        .startswith(("text/javascript", "application/javascript"))
+    )

@@ -33,7 +33,9 @@ def corrected(tmp_path: Path) -> Path:
     return folder
 
 
-def test_data_check_finds_nothing_broken(corrected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_check_finds_nothing_broken(
+    corrected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["data", "check", str(corrected)]) == 0
     assert "4 records, nothing broken" in capsys.readouterr().err
 
@@ -44,7 +46,9 @@ def test_they_move_with_the_photos(corrected: Path) -> None:
     assert run(["data", "check", str(moved / ".regiontalk" / "corrections")]) == 0
 
 
-def test_a_network_trains_on_them(corrected: Path, quick_recipe: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_network_trains_on_them(
+    corrected: Path, quick_recipe: Callable[..., Any], tmp_path: Path
+) -> None:
     import torch
 
     from regiontalk.lab.training.detector.task import FCLNTask
@@ -63,8 +67,15 @@ def test_several_at_once_are_all_kept(tmp_path: Path) -> None:
     """From threads of two servers."""
     servers = [Corrections(tmp_path / "corrections") for _ in range(2)]
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda number: servers[number % 2].save(f"{number}.png", (64, 64), CORRECTION), range(40)))
-    assert {record.image for record in Dataset(tmp_path / "corrections")} == {f"{n}.png" for n in range(40)}
+        list(
+            threads.map(
+                lambda number: servers[number % 2].save(f"{number}.png", (64, 64), CORRECTION),
+                range(40),
+            )
+        )
+    assert {record.image for record in Dataset(tmp_path / "corrections")} == {
+        f"{n}.png" for n in range(40)
+    }
 
 
 def test_a_refused_correction_and_a_damaged_file_change_nothing(tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ from regiontalk.serve.metrics import Metrics
 FORM_OF_SCENE = multipart(encode(draw_scene(), "JPEG"))
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost@evil"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost@evil"]
+)
 @pytest.mark.parametrize("path", ["/", "/api/health", "/page/app.js", "/nothing"])
 def test_a_foreign_host_is_refused(server: RunningServer, host: str, path: str) -> None:
     answer = server.get(path, Host=host)
@@ -44,7 +46,9 @@ def test_its_own_names_are_fine(server: RunningServer, host: str) -> None:
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_a_page_of_another_site_changes_nothing(server: RunningServer, headers: dict[str, str]) -> None:
+def test_a_page_of_another_site_changes_nothing(
+    server: RunningServer, headers: dict[str, str]
+) -> None:
     posted = server.ask("POST", "/api/caption", FORM_OF_SCENE, {"Content-Type": FORM, **headers})
     put = server.put("/api/photos/1/regions", {"regions": []}, **headers)
     assert [posted.status, put.status] == [403, 403]
@@ -53,13 +57,18 @@ def test_a_page_of_another_site_changes_nothing(server: RunningServer, headers: 
 
 def test_the_own_page_may(server: RunningServer) -> None:
     own = {"Origin": f"http://127.0.0.1:{server.port}", "Sec-Fetch-Site": "same-origin"}
-    assert server.ask("POST", "/api/caption", FORM_OF_SCENE, {"Content-Type": FORM, **own}).status == 200
+    assert (
+        server.ask("POST", "/api/caption", FORM_OF_SCENE, {"Content-Type": FORM, **own}).status
+        == 200
+    )
 
 
 @pytest.mark.parametrize("path", ["/", "/api/health", "/openapi.json", "/nothing", "/page/app.js"])
 def test_every_answer_carries_the_policy_and_no_cors(server: RunningServer, path: str) -> None:
     headers = server.get(path, Origin="http://evil.example").headers
-    assert headers["content-security-policy"].startswith("default-src 'self'; img-src 'self' blob: data:")
+    assert headers["content-security-policy"].startswith(
+        "default-src 'self'; img-src 'self' blob: data:"
+    )
     assert headers["x-content-type-options"] == "nosniff"
     assert not [name for name in headers if name.startswith("access-control")]
     assert "server" not in headers

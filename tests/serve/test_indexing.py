@@ -43,7 +43,9 @@ def test_one_that_is_lost_again_and_again_is_given_up(tmp_path: Path) -> None:
     indexing.close()
 
 
-def test_what_was_looked_at_stays_and_new_photos_are_added(tmp_path: Path, aligning_model: Path) -> None:
+def test_what_was_looked_at_stays_and_new_photos_are_added(
+    tmp_path: Path, aligning_model: Path
+) -> None:
     draw_scene((64, 48)).save(tmp_path / "a.png")
     (tmp_path / "b.jpg").write_text("no photo")
     start = (tmp_path, "--model", aligning_model, "--workers", "1")
@@ -72,8 +74,11 @@ def test_a_folder_without_photos_and_one_that_cannot_be_written_now_are_served(
         len(index)
 
 
-def test_servers_share_an_index_in_a_data_base(aligning_model: Path, tmp_path: Path, postgres: Server) -> None:
-    """What one of them says of a photo, the other one says too; photos of other folders are not theirs to show."""
+def test_servers_share_an_index_in_a_data_base(
+    aligning_model: Path, tmp_path: Path, postgres: Server
+) -> None:
+    """What one of them says of a photo, the other one says too; photos of other folders are not
+    theirs to show."""
     own, foreign = tmp_path / "own", tmp_path / "foreign"
     for folder, size in ((own, (64, 48)), (own / "trip", (72, 48)), (foreign, (48, 64))):
         folder.mkdir()
@@ -85,12 +90,17 @@ def test_servers_share_an_index_in_a_data_base(aligning_model: Path, tmp_path: P
     index = Index.open(foreign, model=load(aligning_model), store=postgres.address)
     (other,) = index.photos()
     index.close()
-    with serving(own, *options, "--workers", "1") as one, serving(own, *options, "--workers", "1") as two:
+    with (
+        serving(own, *options, "--workers", "1") as one,
+        serving(own, *options, "--workers", "1") as two,
+    ):
         health = one.get("/api/health").json
         assert (health["photos"], health["indexing"]) == (3, None)
         found = one.get("/api/search?q=circle").json
         assert found == two.get("/api/search?q=circle").json
-        assert [hit["path"] for hit in one.get("/api/search?q=circle&folder=trip").json["hits"]] == ["trip/a.png"]
+        assert [
+            hit["path"] for hit in one.get("/api/search?q=circle&folder=trip").json["hits"]
+        ] == ["trip/a.png"]
         ids = {photo["path"]: photo["id"] for photo in one.get("/api/photos").json["photos"]}
         assert sorted(ids) == ["a.png", "link.png", "trip/a.png"]
         assert two.get(f"/api/photos/{ids['a.png']}/image").status == 200

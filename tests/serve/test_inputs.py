@@ -1,4 +1,5 @@
-"""Requests that are too large, too slow, empty or wrong (rows 15, 18 and 19 of what it survives)."""
+"""Requests that are too large, too slow, empty or wrong (rows 15, 18 and 19 of what it
+survives)."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ def test_a_slow_body_is_given_up(server: RunningServer) -> None:
 @pytest.mark.parametrize("part", ["photo=1", 'photo"; filename="x.jpg'])
 def test_a_thousand_parts_are_refused(server: RunningServer, part: str) -> None:
     one = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{part}"\r\n\r\nx\r\n'
-    answer = server.ask("POST", "/api/caption", (one * 1000 + f"--{BOUNDARY}--").encode(), {"Content-Type": FORM})
+    answer = server.ask(
+        "POST", "/api/caption", (one * 1000 + f"--{BOUNDARY}--").encode(), {"Content-Type": FORM}
+    )
     assert answer.status == 400
     assert "Too many" in answer.error
 
@@ -87,12 +90,18 @@ def test_a_thousand_parts_are_refused(server: RunningServer, part: str) -> None:
         (multipart(SCENE), "multipart/form-data", 400),
     ],
 )
-def test_what_is_no_photo_is_refused(server: RunningServer, body: bytes | None, kind: str | None, status: int) -> None:
-    answer = server.ask("POST", "/api/caption", body, {} if kind is None else {"Content-Type": kind})
+def test_what_is_no_photo_is_refused(
+    server: RunningServer, body: bytes | None, kind: str | None, status: int
+) -> None:
+    answer = server.ask(
+        "POST", "/api/caption", body, {} if kind is None else {"Content-Type": kind}
+    )
     assert (answer.status, bool(answer.error)) == (status, True)
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/x.jpg", "file:///etc/passwd", "ftp://127.0.0.1/x.jpg"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1/x.jpg", "file:///etc/passwd", "ftp://127.0.0.1/x.jpg"]
+)
 def test_nothing_is_fetched(server: RunningServer, address: str) -> None:
     as_text = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="photo"\r\n\r\n{address}\r\n--{BOUNDARY}--\r\n'
     answer = server.ask("POST", "/api/caption", as_text.encode(), {"Content-Type": FORM})
@@ -104,8 +113,22 @@ def test_nothing_is_fetched(server: RunningServer, address: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        *("q=", "", "q=" + quote("🦄"), "q=%00", "q=xyzzy+plugh", "q=" + "dog+" * 10_000, "q=-circle"),
-        *("q=circle&top=0", "q=circle&top=-1", "q=circle&top=1e9", "q=circle&top=nan", "q=circle&after=yesterday"),
+        *(
+            "q=",
+            "",
+            "q=" + quote("🦄"),
+            "q=%00",
+            "q=xyzzy+plugh",
+            "q=" + "dog+" * 10_000,
+            "q=-circle",
+        ),
+        *(
+            "q=circle&top=0",
+            "q=circle&top=-1",
+            "q=circle&top=1e9",
+            "q=circle&top=nan",
+            "q=circle&after=yesterday",
+        ),
         *("q=circle&tops=3", "q=circle&before=2021-13-45-99"),
     ],
 )
@@ -120,7 +143,16 @@ def test_odd_queries_find_what_they_can(server: RunningServer, query: str) -> No
 
 
 @pytest.mark.parametrize(
-    "options", ["threshold=2", "threshold=nan", "top=1.5", "words=0", "confidence=x", "beam=3", "top=" + "9" * 400]
+    "options",
+    [
+        "threshold=2",
+        "threshold=nan",
+        "top=1.5",
+        "words=0",
+        "confidence=x",
+        "beam=3",
+        "top=" + "9" * 400,
+    ],
 )
 def test_options_out_of_range_are_refused(server: RunningServer, options: str) -> None:
     answer = server.post(f"/api/caption?{options}", SCENE)

@@ -8,7 +8,19 @@ import pytest
 
 from regiontalk.lab.data.records import Dataset
 from served import drop
-from served_page import CAPTIONS, DRAFTS, EVIL, EVIL_NAME, MARKS, NAME, PHOTOS, Browse, drag, open_again, open_photo
+from served_page import (
+    CAPTIONS,
+    DRAFTS,
+    EVIL,
+    EVIL_NAME,
+    MARKS,
+    NAME,
+    PHOTOS,
+    Browse,
+    drag,
+    open_again,
+    open_photo,
+)
 
 pytestmark = MARKS
 
@@ -38,7 +50,12 @@ def test_captions_are_corrected_and_saved_as_records(browse: Browse, folder: Pat
     (record,) = [record for record in dataset if record.image.endswith("coffee.jpg")]
     assert [region.phrase for region in record.regions] == expected
     left, top, right, bottom = record.regions[-1].xyxy
-    shares = [left / record.width, top / record.height, right / record.width, bottom / record.height]
+    shares = [
+        left / record.width,
+        top / record.height,
+        right / record.width,
+        bottom / record.height,
+    ]
     assert shares == pytest.approx([0.21, 0.65, 0.45, 0.89], abs=0.02)
 
 
@@ -79,5 +96,10 @@ def test_a_region_that_was_added_is_placed_by_the_next_drag(browse: Browse, fold
     (record,) = [record for record in dataset if record.image.endswith("jockey.jpg")]
     assert [region.phrase for region in record.regions] == [*before, "the sky", "a tree"]
     left, top, right, bottom = record.regions[-2].xyxy
-    shares = [left / record.width, top / record.height, right / record.width, bottom / record.height]
+    shares = [
+        left / record.width,
+        top / record.height,
+        right / record.width,
+        bottom / record.height,
+    ]
     assert shares == pytest.approx([0.02, 0.02, 0.22, 0.27], abs=0.02)

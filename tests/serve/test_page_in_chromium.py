@@ -1,4 +1,5 @@
-"""The page of `regiontalk serve`, used as a person would: a real Chromium, the real server, the package's own model."""
+"""The page of `regiontalk serve`, used as a person would: a real Chromium, the real server, the
+package's own model."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def test_a_dropped_photo_shows_its_regions(browse: Browse, how: str) -> None:
     browser.point_at("#path")
     assert browser.ask(LABEL) is None
     # more and fewer of them
-    figures = browser.ask("[...document.querySelectorAll('#captions li:first-child small')].map(s => s.textContent)")
+    figures = browser.ask(
+        "[...document.querySelectorAll('#captions li:first-child small')].map(s => s.textContent)"
+    )
     assert len(figures) == 2
     assert all(figure.endswith(" %") for figure in figures)
     for value, expected in ((0, len(captions) + 1), (95, 0)):
@@ -102,11 +105,14 @@ def test_a_phrase_finds_photos_and_says_where(browse: Browse) -> None:
     assert " ".join(text for _, text in said) == "a woman hugs a zxcvb dog"
     assert ["unknown-word", "zxcvb"] in said
     colours = (
-        "[...document.querySelectorAll('#cards li:first-child {}')].map(s => s.style.getPropertyValue('--colour'))"
+        "[...document.querySelectorAll('#cards li:first-child {}')]"
+        ".map(s => s.style.getPropertyValue('--colour'))"
     )
     assert set(browser.ask(colours.format(".word"))) == set(browser.ask(colours.format(".region")))
     browser.point_at("#cards li:first-child .word")
-    assert browser.ask("document.querySelectorAll('#cards li:first-child .region.active').length") == 1
+    assert (
+        browser.ask("document.querySelectorAll('#cards li:first-child .region.active').length") == 1
+    )
     search(browser, "a purple airplane in a kitchen")
     assert browser.ask("document.querySelector('#cards li').textContent") == "Less likely"
     assert len(browser.ask(CARDS)) > 1
@@ -159,7 +165,9 @@ def test_a_click_on_a_region_finds_others_like_it(browse: Browse) -> None:
     browser.point_at(".region:last-child")
     wanted = browser.ask(LABEL)
     browser.click(".region:last-child")
-    browser.wait_for("location.search.includes('like=') && document.querySelectorAll('#cards .region').length > 2")
+    browser.wait_for(
+        "location.search.includes('like=') && document.querySelectorAll('#cards .region').length > 2"
+    )
     assert wanted in browser.ask("title.textContent")
     assert browser.ask("crop.checkVisibility()")
     assert "hug.jpg" not in browser.ask(CARDS), "others"
@@ -183,7 +191,9 @@ def test_a_sentence_takes_the_colours_of_its_regions(browse: Browse) -> None:
     browser.wait_for("document.querySelectorAll('.segment').length > 1")
     assert "zxcvb" in browser.ask("document.querySelector('#align-panel .unknown').textContent")
     colours = "[...new Set([...document.querySelectorAll('{}')].map(s => s.style.getPropertyValue('--colour')))].sort()"
-    assert browser.ask(colours.format(".segment")) == browser.ask(colours.format("#regions .region"))
+    assert browser.ask(colours.format(".segment")) == browser.ask(
+        colours.format("#regions .region")
+    )
     browser.point_at(".segment")
     assert browser.ask(MARKED)[0] in browser.ask(LABEL)
     browser.click("#tab-captions")
@@ -293,7 +303,9 @@ def test_the_first_view_is_light(browse: Browse) -> None:
     own = [size for name, size in sizes if "/api/" not in name]
     assert len(own) > 8
     assert sum(own) < 150_000
-    assert not [name for name, size in sizes if size and not name.startswith("http://127.0.0.1")], "no CDN"
+    assert not [name for name, size in sizes if size and not name.startswith("http://127.0.0.1")], (
+        "no CDN"
+    )
 
 
 AXE = importlib.util.find_spec("axe_core_python")

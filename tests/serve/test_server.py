@@ -63,7 +63,10 @@ def test_it_ends_at_once_and_takes_its_processes_with_it(
     """Requests that are under way, or have only just arrived, are answered."""
     draw_scene().save(tmp_path / "a.png")
     head = f"POST /api/caption HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nContent-Length: 5000\r\n\r\n--"
-    with serving(tmp_path, "--model", aligning_model, "--workers", "2") as server, contextlib.ExitStack() as stack:
+    with (
+        serving(tmp_path, "--model", aligning_model, "--workers", "2") as server,
+        contextlib.ExitStack() as stack,
+    ):
 
         def begin_upload() -> socket.socket:
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
@@ -72,7 +75,9 @@ def test_it_ends_at_once_and_takes_its_processes_with_it(
 
         connections, started = [begin_upload()], children(server)
         assert server.get("/api/health").status == 200  # the upload is under way
-        server.process.send_signal(signal.SIGSTOP)  # so that it finds the next one and its end at once
+        server.process.send_signal(
+            signal.SIGSTOP
+        )  # so that it finds the next one and its end at once
         connections.append(begin_upload())
         server.process.send_signal(how)
         server.process.send_signal(signal.SIGCONT)
@@ -85,11 +90,14 @@ def test_it_ends_at_once_and_takes_its_processes_with_it(
 
 
 def test_what_arrived_before_the_end_is_answered() -> None:
-    """Also a connection that was not yet accepted, and a request on an open one that was not yet read."""
+    """Also a connection that was not yet accepted, and a request on an open one that was not yet
+    read."""
 
     async def end() -> list[bytes]:
         with listen("127.0.0.1", 0) as listening, contextlib.ExitStack() as stack:
-            config = uvicorn.Config(JSONResponse({"status": "ok"}), log_level="error", lifespan="off")
+            config = uvicorn.Config(
+                JSONResponse({"status": "ok"}), log_level="error", lifespan="off"
+            )
             server = Uvicorn(config, ready=lambda _: None)
             config.load()
             server.lifespan = config.lifespan_class(config)
@@ -112,7 +120,9 @@ def test_its_processes_end_when_it_is_killed(tiny_model: Path) -> None:
         started = children(server)
         assert len(started) >= 2
         priorities = [os.getpriority(os.PRIO_PROCESS, pid) for pid in started]
-        assert max(priorities) > os.getpriority(os.PRIO_PROCESS, server.process.pid), "workers give way to the server"
+        assert max(priorities) > os.getpriority(os.PRIO_PROCESS, server.process.pid), (
+            "workers give way to the server"
+        )
         server.process.kill()
         server.process.wait()
         assert_gone(started)

@@ -1,4 +1,5 @@
-"""Only photos that the index has issued are served (row 16 of what it survives); texts stay texts (row 17)."""
+"""Only photos that the index has issued are served (row 16 of what it survives); texts stay texts
+(row 17)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ SECRET = "etc/passwd"
     "id",
     [
         *("1", "0", "-1", "0000000000000000", "x" * 1000, "%00", "%ff", "'%20OR%201=1", "..", "."),
-        *("../../" + SECRET, "..%2f..%2f" + SECRET, "%252e%252e%252f" + SECRET, "/" + SECRET, "%2fetc%2fpasswd"),
+        *(
+            "../../" + SECRET,
+            "..%2f..%2f" + SECRET,
+            "%252e%252e%252f" + SECRET,
+            "/" + SECRET,
+            "%2fetc%2fpasswd",
+        ),
         *("summer/scene.png", "summer%2Fscene.png", "file:%2f%2f%2fetc%2fpasswd"),
     ],
 )
@@ -28,8 +35,20 @@ def test_guessed_ids_and_paths_are_not_found(server: RunningServer, id: str, cal
 @pytest.mark.parametrize(
     "path",
     [
-        *("/page/../settings.py", "/page/%2e%2e/settings.py", "/page/%252e%252e/settings.py", "/page//etc/passwd"),
-        *("/page/..%2fsettings.py", "/page/%00", "/page/", "/page/app.js%00.css", "//etc/passwd", "/../../etc/passwd"),
+        *(
+            "/page/../settings.py",
+            "/page/%2e%2e/settings.py",
+            "/page/%252e%252e/settings.py",
+            "/page//etc/passwd",
+        ),
+        *(
+            "/page/..%2fsettings.py",
+            "/page/%00",
+            "/page/",
+            "/page/app.js%00.css",
+            "//etc/passwd",
+            "/../../etc/passwd",
+        ),
     ],
 )
 def test_only_files_of_the_page_are_served(server: RunningServer, path: str) -> None:
@@ -39,7 +58,10 @@ def test_only_files_of_the_page_are_served(server: RunningServer, path: str) -> 
 
 def test_a_link_that_leads_out_of_the_folder_is_not_followed(server: RunningServer) -> None:
     photos = {photo["path"]: photo["id"] for photo in server.get("/api/photos").json["photos"]}
-    for path in (f"/api/photos/{photos['link.png']}/image", f"/api/photos/{photos['link.png']}/thumbnail"):
+    for path in (
+        f"/api/photos/{photos['link.png']}/image",
+        f"/api/photos/{photos['link.png']}/thumbnail",
+    ):
         assert server.get(path).status == 404
     assert server.post("/api/caption", id=photos["link.png"]).status == 404
     assert server.get(f"/api/photos/{photos['place.jpg']}/image").status == 200

@@ -32,7 +32,10 @@ def with_workers(work: Work, target: Any = misbehaving.work, **settings: Any) ->
 def test_one_that_ends_or_hangs_is_replaced() -> None:
     async def work(some: Workers) -> None:
         pids = {await some.ask("about")}
-        for task, inputs, reason in (("end", {}, "memory"), ("hang", {"seconds": 100}, "longer than 1 seconds")):
+        for task, inputs, reason in (
+            ("end", {}, "memory"),
+            ("hang", {"seconds": 100}, "longer than 1 seconds"),
+        ):
             with pytest.raises(Lost, match=reason):
                 await some.ask(task, **inputs)
             pids.add(await some.ask("about"))

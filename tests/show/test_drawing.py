@@ -16,7 +16,8 @@ FONT = ImageFont.load_default(size=12)
 
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[list[Rectangle], list[tuple[int, int]], tuple[int, int]]:
-    """Boxes and labels on a small image; the labels fit on it one by one, not always all together."""
+    """Boxes and labels on a small image; the labels fit on it one by one, not always all
+    together."""
     width, height = draw(st.integers(8, 40)), draw(st.integers(8, 40))
     count = draw(st.integers(0, 12))
     wishes, labels = [], []
@@ -62,12 +63,16 @@ def test_a_normal_number_of_regions_gets_labels_apart() -> None:
 
 
 def test_a_label_prefers_the_place_above_its_box() -> None:
-    assert drawing.place_labels([Rectangle(30, 40, 50, 20)], [(40, 10)], (200, 100)) == [Rectangle(30, 30, 40, 10)]
+    assert drawing.place_labels([Rectangle(30, 40, 50, 20)], [(40, 10)], (200, 100)) == [
+        Rectangle(30, 30, 40, 10)
+    ]
 
 
 def test_the_second_label_of_a_box_goes_inside_it() -> None:
     box = Rectangle(30, 40, 50, 30)
-    assert drawing.place_labels([box, box], [(40, 10)] * 2, (200, 100))[1] == Rectangle(30, 40, 40, 10)
+    assert drawing.place_labels([box, box], [(40, 10)] * 2, (200, 100))[1] == Rectangle(
+        30, 40, 40, 10
+    )
 
 
 def test_regions_are_drawn_on_a_copy(scene: Image.Image) -> None:
@@ -94,7 +99,9 @@ def test_labels_are_readable_on_every_colour_of_the_palette() -> None:
         assert drawing.contrast(drawing.ink(colour), colour) >= 4.5
         for strength in np.linspace(0, 1, 21):
             plate = drawing.faded(colour, strength)
-            assert drawing.contrast(drawing.ink(plate), plate) >= 4.5, "also a weak word of an alignment"
+            assert drawing.contrast(drawing.ink(plate), plate) >= 4.5, (
+                "also a weak word of an alignment"
+            )
 
 
 @given(st.tuples(*[st.integers(0, 255)] * 3))
@@ -104,12 +111,16 @@ def test_ink_is_readable_on_any_plate(plate: drawing.Colour) -> None:
 
 def test_contrast_is_that_of_wcag() -> None:
     assert drawing.contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
-    assert drawing.contrast((118, 118, 118), (255, 255, 255)) == pytest.approx(4.54, abs=0.01)  # WCAG's example grey
+    assert drawing.contrast((118, 118, 118), (255, 255, 255)) == pytest.approx(
+        4.54, abs=0.01
+    )  # WCAG's example grey
     assert drawing.contrast((60, 180, 75), (255, 255, 255)) == pytest.approx(2.7, abs=0.05)
 
 
 def test_a_label_is_drawn_in_ink_on_its_plate() -> None:
-    drawn = drawing.draw_regions(Image.new("RGB", (300, 200), "grey"), [[50, 60, 250, 190]], ["a red mug"])
+    drawn = drawing.draw_regions(
+        Image.new("RGB", (300, 200), "grey"), [[50, 60, 250, 190]], ["a red mug"]
+    )
     plate = np.asarray(drawn.crop((50, 42, 110, 58)))
     assert (plate == drawing.PALETTE[0]).all(axis=-1).mean() > 0.4
     assert (plate.max(axis=-1) < 60).sum() > 10  # thin letters with soft edges
@@ -119,13 +130,17 @@ def test_labels_and_lines_grow_with_the_photo() -> None:
     shares = []
     for side in (1000, 4000):
         drawn = drawing.draw_regions(
-            Image.new("RGB", (side, side)), [[0.1 * side, 0.1 * side, 0.9 * side, 0.9 * side]], ["a mug"]
+            Image.new("RGB", (side, side)),
+            [[0.1 * side, 0.1 * side, 0.9 * side, 0.9 * side]],
+            ["a mug"],
         )
         shares.append((np.asarray(drawn) == drawing.PALETTE[0]).all(axis=-1).mean())
     assert shares[1] == pytest.approx(shares[0], rel=0.1)
 
 
-@pytest.mark.parametrize("size", [(1, 1), (2, 2), (15, 15), (40, 30), (1, 3000), (3000, 1), (900, 700)])
+@pytest.mark.parametrize(
+    "size", [(1, 1), (2, 2), (15, 15), (40, 30), (1, 3000), (3000, 1), (900, 700)]
+)
 def test_every_size_of_photo_takes_every_box(size: tuple[int, int]) -> None:
     width, height = size
     wild = [
@@ -186,14 +201,20 @@ class TestAlignment:
 
     def test_the_photo_stays_on_top_and_the_words_stand_below(self) -> None:
         photo = Image.new("RGB", (300, 200), "white")
-        picture = drawing.draw_alignment(photo, [(10, 10, 100, 100), (50, 50, 250, 150)], self.SEGMENTS)
+        picture = drawing.draw_alignment(
+            photo, [(10, 10, 100, 100), (50, 50, 250, 150)], self.SEGMENTS
+        )
         assert picture.width == 300
         assert picture.height > 200
-        colours = {colour for _, colour in picture.crop((0, 200, 300, picture.height)).getcolors(100_000)}
+        colours = {
+            colour for _, colour in picture.crop((0, 200, 300, picture.height)).getcolors(100_000)
+        }
         assert drawing.PALETTE[0] in colours, "the strongest word has its region's full colour"
         assert drawing.PALETTE[1] not in colours, "a weaker one stands on a darker plate"
         assert picture.getpixel((10, 10)) == drawing.PALETTE[0]
-        assert photo.getcolors() == [(60_000, (255, 255, 255))], "the photo itself is left as it was"
+        assert photo.getcolors() == [(60_000, (255, 255, 255))], (
+            "the photo itself is left as it was"
+        )
 
     def test_segments_of_one_region_share_its_colour(self) -> None:
         photo = Image.new("RGB", (300, 200), "white")
@@ -207,9 +228,14 @@ class TestAlignment:
         assert picture.height < 600
 
     def test_weak_words_can_be_read(self) -> None:
-        picture = drawing.draw_alignment(Image.new("RGB", (300, 200)), [(9, 9, 90, 90)], [[("dog", -0.5)]])
+        picture = drawing.draw_alignment(
+            Image.new("RGB", (300, 200)), [(9, 9, 90, 90)], [[("dog", -0.5)]]
+        )
         below = picture.crop((0, 200, 300, picture.height))
-        assert max(drawing.contrast(colour, drawing.PAPER) for _, colour in below.getcolors(1 << 20)) > 7
+        assert (
+            max(drawing.contrast(colour, drawing.PAPER) for _, colour in below.getcolors(1 << 20))
+            > 7
+        )
 
     def test_weak_words_and_tiny_photos(self) -> None:
         drawing.draw_alignment(Image.new("L", (1, 1)), [(0, 0, 1, 1)], [[("dog", -0.5)]])

@@ -1,4 +1,5 @@
-"""The page: self-contained, nothing in it runs but its own script, and Chromium shows what it promises."""
+"""The page: self-contained, nothing in it runs but its own script, and Chromium shows what it
+promises."""
 
 from __future__ import annotations
 
@@ -19,7 +20,16 @@ import regiontalk
 from chromium import Browser
 from regiontalk.errors import ImageError
 from regiontalk.images.photo import Photo
-from regiontalk.results import Alignment, AltText, Description, ImageRegions, Region, Segment, Sentence, Shown
+from regiontalk.results import (
+    Alignment,
+    AltText,
+    Description,
+    ImageRegions,
+    Region,
+    Segment,
+    Sentence,
+    Shown,
+)
 from regiontalk.show import page
 from regiontalk.show.drawing import PALETTE
 
@@ -31,17 +41,28 @@ def two_photos(scene: Image.Image) -> list[ImageRegions]:
     foam = Region((90.0, 60.0, 150.0, 120.0), 0.42, "foam")
     ghost = Region((0.0, 0.0, 30.0, 30.0), 0.04, "a ghost")
     return [
-        ImageRegions("trip/mug.jpg", 300, 200, "m", (mug, foam, ghost), photo=Photo(scene.resize((300, 200)))),
         ImageRegions(
-            "trip/scene.jpg", *scene.size, "m", (Region((0.0, 0.0, 40.0, 40.0), 0.5, "the sun"),), photo=Photo(scene)
+            "trip/mug.jpg", 300, 200, "m", (mug, foam, ghost), photo=Photo(scene.resize((300, 200)))
+        ),
+        ImageRegions(
+            "trip/scene.jpg",
+            *scene.size,
+            "m",
+            (Region((0.0, 0.0, 40.0, 40.0), 0.5, "the sun"),),
+            photo=Photo(scene),
         ),
     ]
 
 
 def said_of(scene: Image.Image) -> list[page.Result]:
     others = (Sentence("a cup is on a table", -4.0),)
-    sentence = Description("mug.jpg", *scene.size, "m", "a mug stands on a table", -3.0, others, photo=Photo(scene))
-    return [sentence, AltText("sun.jpg", *scene.size, "m", "The sun shines.", (), photo=Photo(scene))]
+    sentence = Description(
+        "mug.jpg", *scene.size, "m", "a mug stands on a table", -3.0, others, photo=Photo(scene)
+    )
+    return [
+        sentence,
+        AltText("sun.jpg", *scene.size, "m", "The sun shines.", (), photo=Photo(scene)),
+    ]
 
 
 def aligned(scene: Image.Image) -> Alignment:
@@ -62,7 +83,9 @@ def write(path: Path, photos: list[Any]) -> str:
 
 
 def data_of(text: str) -> dict[str, Any]:
-    (block,) = re.findall('<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)
+    (block,) = re.findall(
+        '<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL
+    )
     data: dict[str, Any] = json.loads(block)
     return data
 
@@ -85,9 +108,18 @@ def test_the_page_holds_all_photos_and_regions(scene: Image.Image, tmp_path: Pat
     text = write(tmp_path / "page.html", two_photos(scene))
     data = data_of(text)
     assert [photo["name"] for photo in data["photos"]] == ["trip/mug.jpg", "trip/scene.jpg"]
-    assert [region["caption"] for region in data["photos"][0]["regions"]] == ["a red mug", "foam", "a ghost"]
-    assert [(picture.format, picture.size) for picture in jpegs_of(text)] == [("JPEG", (300, 200)), ("JPEG", (96, 64))]
-    assert text.index('id="data"') < text.index('id="jpeg-0"'), "words and thumbnails come before the photos"
+    assert [region["caption"] for region in data["photos"][0]["regions"]] == [
+        "a red mug",
+        "foam",
+        "a ghost",
+    ]
+    assert [(picture.format, picture.size) for picture in jpegs_of(text)] == [
+        ("JPEG", (300, 200)),
+        ("JPEG", (96, 64)),
+    ]
+    assert text.index('id="data"') < text.index('id="jpeg-0"'), (
+        "words and thumbnails come before the photos"
+    )
 
 
 def test_every_photo_has_an_address_of_its_own(scene: Image.Image, tmp_path: Path) -> None:
@@ -103,31 +135,43 @@ def test_no_picture_carries_what_the_camera_wrote(scene: Image.Image, tmp_path: 
     exif = Image.Exif()
     exif[ExifTags.Base.Make] = "SecretCamera"
     scene.save(tmp_path / "tagged.jpg", exif=exif, comment=b"secret")
-    text = write(tmp_path / "page.html", [ImageRegions(str(tmp_path / "tagged.jpg"), *scene.size, "m", ())])
+    text = write(
+        tmp_path / "page.html", [ImageRegions(str(tmp_path / "tagged.jpg"), *scene.size, "m", ())]
+    )
     thumbnail = Image.open(io.BytesIO(base64.b64decode(data_of(text)["photos"][0]["thumbnail"])))
     for picture in (thumbnail, *jpegs_of(text)):
         assert not picture.getexif()
         assert "comment" not in picture.info
 
 
-@pytest.mark.parametrize(("size", "shown"), [((4000, 3000), (1280, 960)), ((1, 6000), (1, 1280)), ((2, 2), (2, 2))])
-def test_large_photos_are_made_smaller(tmp_path: Path, size: tuple[int, int], shown: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "shown"), [((4000, 3000), (1280, 960)), ((1, 6000), (1, 1280)), ((2, 2), (2, 2))]
+)
+def test_large_photos_are_made_smaller(
+    tmp_path: Path, size: tuple[int, int], shown: tuple[int, int]
+) -> None:
     photo = ImageRegions("x.jpg", *size, "m", (), photo=Photo(Image.new("RGB", size)))
     assert [picture.size for picture in jpegs_of(write(tmp_path / "page.html", [photo]))] == [shown]
 
 
-def test_the_page_begins_with_the_threshold_that_was_asked_for(scene: Image.Image, tmp_path: Path) -> None:
+def test_the_page_begins_with_the_threshold_that_was_asked_for(
+    scene: Image.Image, tmp_path: Path
+) -> None:
     photo = two_photos(scene)[0]
     for shown, least in [
         (Shown(), {"score": 0.3, "confidence": 0.0}),
         (Shown(0.1, 12, 0.6), {"score": 0.1, "confidence": 0.6}),
         (Shown(0.0, None), {"score": 0.0, "confidence": 0.0}),
     ]:
-        assert data_of(write(tmp_path / "page.html", [replace(photo, shown=shown)]))["least"] == least
+        assert (
+            data_of(write(tmp_path / "page.html", [replace(photo, shown=shown)]))["least"] == least
+        )
 
 
 def test_nothing_from_outside_can_run_or_be_fetched(scene: Image.Image, tmp_path: Path) -> None:
-    photo = ImageRegions(EVIL, *scene.size, EVIL, (Region((0.0, 0.0, 9.0, 9.0), 0.5, EVIL),), photo=Photo(scene))
+    photo = ImageRegions(
+        EVIL, *scene.size, EVIL, (Region((0.0, 0.0, 9.0, 9.0), 0.5, EVIL),), photo=Photo(scene)
+    )
     text = write(tmp_path / "page.html", [photo])
     elements = Elements()
     elements.feed(text)
@@ -136,9 +180,15 @@ def test_nothing_from_outside_can_run_or_be_fetched(scene: Image.Image, tmp_path
         {},
         {"id": "jpeg-0", "type": "text/plain"},
     ]
-    assert not any({"src", "style", "onerror"} & set(attributes) for _, attributes in elements.found)
+    assert not any(
+        {"src", "style", "onerror"} & set(attributes) for _, attributes in elements.found
+    )
     assert {attributes["href"] for _, attributes in elements.found if "href" in attributes} == {"#"}
-    policy = next(str(a["content"]) for _, a in elements.found if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        str(a["content"])
+        for _, a in elements.found
+        if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none'; img-src data:;")
     assert "unsafe" not in policy
     assert "http:" not in text.replace("http-equiv", "")
@@ -190,11 +240,15 @@ PHONE = {"width": 390, "height": 844, "touch": True}
 pytestmark = pytest.mark.timeout(90)
 
 
-def test_chromium_shows_an_overview_and_finds_photos_by_words(browse: Browse, scene: Image.Image) -> None:
+def test_chromium_shows_an_overview_and_finds_photos_by_words(
+    browse: Browse, scene: Image.Image
+) -> None:
     browser = browse(two_photos(scene))
     assert browser.ask("document.title") == "2 photos – RegionTalk"
     assert browser.ask(CARDS) == ["mug.jpg", "scene.jpg"]
-    assert browser.ask("document.querySelector('#cards img').alt") == "a red mug, foam", "what is likely, not the path"
+    assert browser.ask("document.querySelector('#cards img').alt") == "a red mug, foam", (
+        "what is likely, not the path"
+    )
     assert browser.ask("document.querySelector('#cards p').textContent") == "a red mug · foam"
     for words, cards in [
         ("sun", ["scene.jpg"]),
@@ -223,7 +277,8 @@ def test_chromium_shows_captions_on_hover_and_focus(browse: Browse, scene: Image
     browser = browse(two_photos(scene), "#trip/mug.jpg")
     assert browser.ask("photo.alt") == "a red mug, foam"
     assert browser.ask(LABEL) is None
-    # a region shows its caption; the larger one, pointed at first, does not hide the smaller one in it
+    # a region shows its caption; the larger one, pointed at first, does not hide the smaller one in
+    # it
     browser.point_at(".region", 0.95, 0.95)
     assert (browser.ask(LABEL), browser.ask(MARKED)) == ("a red mug", ["a red mug"])
     browser.point_at(".region + .region")
@@ -238,11 +293,16 @@ def test_chromium_shows_captions_on_hover_and_focus(browse: Browse, scene: Image
     assert browser.ask(LABEL) == "foam"
 
 
-def test_chromium_shows_what_is_likely_until_asked_for_more(browse: Browse, scene: Image.Image) -> None:
+def test_chromium_shows_what_is_likely_until_asked_for_more(
+    browse: Browse, scene: Image.Image
+) -> None:
     browser = browse(two_photos(scene), "#trip/mug.jpg")
     assert browser.ask(SHOWN) == ["a red mug", "foam"]
     assert browser.ask("count.textContent") == "2 of 3 regions"
-    for shown in (["a red mug", "foam", "a ghost"], ["a red mug", "foam"]):  # all, and likely ones again
+    for shown in (
+        ["a red mug", "foam", "a ghost"],
+        ["a red mug", "foam"],
+    ):  # all, and likely ones again
         browser.click("#all")
         assert browser.ask(SHOWN) == shown
     browser.ask("sliders.score.value = 60; sliders.score.dispatchEvent(new Event('input'))")
@@ -252,35 +312,57 @@ def test_chromium_shows_what_is_likely_until_asked_for_more(browse: Browse, scen
     assert not browser.ask("sliders.confidence.checkVisibility()")
 
 
-def test_chromium_shows_given_boxes_all_and_without_scores(browse: Browse, scene: Image.Image) -> None:
+def test_chromium_shows_given_boxes_all_and_without_scores(
+    browse: Browse, scene: Image.Image
+) -> None:
     browser = browse([replace(two_photos(scene)[0], shown=Shown(0.0, None))])
     assert browser.ask(SHOWN) == ["a red mug", "foam", "a ghost"]
     assert not browser.ask("sliders.score.checkVisibility()")
     assert "%" not in browser.ask("document.body.innerText")
 
 
-def test_chromium_shows_how_likely_the_words_are_where_that_is_known(browse: Browse, scene: Image.Image) -> None:
+def test_chromium_shows_how_likely_the_words_are_where_that_is_known(
+    browse: Browse, scene: Image.Image
+) -> None:
     mug, sun = two_photos(scene)
-    sure = tuple(replace(one, confidence=value) for one, value in zip(mug.regions, (0.8, 0.2, 0.9), strict=True))
+    sure = tuple(
+        replace(one, confidence=value)
+        for one, value in zip(mug.regions, (0.8, 0.2, 0.9), strict=True)
+    )
     photos = [replace(mug, regions=sure), sun]
-    browser = browse([replace(photo, shown=Shown(confidence=0.5)) for photo in photos], "#trip/mug.jpg")
+    browser = browse(
+        [replace(photo, shown=Shown(confidence=0.5)) for photo in photos], "#trip/mug.jpg"
+    )
     assert browser.ask(SHOWN) == ["a red mug"]
     assert browser.ask("columns.innerText.split(/\\s+/)") == ["words", "place"]
-    assert browser.ask("[...document.querySelectorAll('#captions li:first-child small')].map(s => s.textContent)") == [
+    assert browser.ask(
+        "[...document.querySelectorAll('#captions li:first-child small')].map(s => s.textContent)"
+    ) == [
         "80 %",
         "91 %",
     ]
-    browser.ask("sliders.confidence.value = 10; sliders.confidence.dispatchEvent(new Event('input'))")
+    browser.ask(
+        "sliders.confidence.value = 10; sliders.confidence.dispatchEvent(new Event('input'))"
+    )
     assert browser.ask(SHOWN) == ["a red mug", "foam"]
 
 
-def test_chromium_shows_the_likeliest_region_at_first_where_none_is_likely(browse: Browse, scene: Image.Image) -> None:
+def test_chromium_shows_the_likeliest_region_at_first_where_none_is_likely(
+    browse: Browse, scene: Image.Image
+) -> None:
     mug = two_photos(scene)[0]
-    unsure = tuple(replace(one, confidence=value) for one, value in zip(mug.regions, (0.2, 0.45, 0.4), strict=True))
+    unsure = tuple(
+        replace(one, confidence=value)
+        for one, value in zip(mug.regions, (0.2, 0.45, 0.4), strict=True)
+    )
     browser = browse([replace(mug, regions=unsure, shown=Shown(confidence=0.5))])
-    assert browser.ask(SHOWN) == ["foam"], "its place is less sure than the mug's, its words are surer"
+    assert browser.ask(SHOWN) == ["foam"], (
+        "its place is less sure than the mug's, its words are surer"
+    )
     assert browser.ask("document.querySelectorAll('.region:not([hidden])').length") == 1
-    browser.ask("sliders.confidence.value = 90; sliders.confidence.dispatchEvent(new Event('input'))")
+    browser.ask(
+        "sliders.confidence.value = 90; sliders.confidence.dispatchEvent(new Event('input'))"
+    )
     assert browser.ask(SHOWN) == []
 
 
@@ -308,7 +390,9 @@ def test_chromium_goes_from_photo_to_photo(browse: Browse, scene: Image.Image) -
 
 def test_chromium_on_a_phone(browse: Browse, scene: Image.Image) -> None:
     browser = browse(two_photos(scene), "#trip/mug.jpg", **PHONE)
-    assert browser.ask("[...document.querySelectorAll('.keys')].every(one => !one.checkVisibility())"), "no keyboard"
+    assert browser.ask(
+        "[...document.querySelectorAll('.keys')].every(one => !one.checkVisibility())"
+    ), "no keyboard"
     assert browser.ask("document.documentElement.scrollWidth") <= 390
     browser.tap("#captions button")
     browser.wait_for(f"({LABEL}) === 'a red mug'")
@@ -320,11 +404,17 @@ def test_chromium_on_a_phone(browse: Browse, scene: Image.Image) -> None:
 
 def test_chromium_shows_sentences_without_scores(browse: Browse, scene: Image.Image) -> None:
     browser = browse(said_of(scene))
-    assert browser.ask("document.querySelector('#cards p').textContent") == "a mug stands on a table"
+    assert (
+        browser.ask("document.querySelector('#cards p').textContent") == "a mug stands on a table"
+    )
     browser.click("#cards a")
     browser.wait_for("!viewer.hidden")
-    assert browser.ask("sentence.innerText") == browser.ask("photo.alt") == "a mug stands on a table"
-    assert browser.ask("[...alternatives.querySelectorAll('li')].map(l => l.innerText)") == ["a cup is on a table"]
+    assert (
+        browser.ask("sentence.innerText") == browser.ask("photo.alt") == "a mug stands on a table"
+    )
+    assert browser.ask("[...alternatives.querySelectorAll('li')].map(l => l.innerText)") == [
+        "a cup is on a table"
+    ]
     assert browser.ask("document.querySelectorAll('.region').length") == 0
     assert not browser.ask("document.getElementById('found-regions').checkVisibility()")
     assert "%" not in browser.ask("document.body.innerText")
@@ -333,11 +423,15 @@ def test_chromium_shows_sentences_without_scores(browse: Browse, scene: Image.Im
     assert not browser.ask("alternatives.checkVisibility()")
 
 
-def test_chromium_colours_the_words_of_an_alignment_by_region(browse: Browse, scene: Image.Image) -> None:
+def test_chromium_colours_the_words_of_an_alignment_by_region(
+    browse: Browse, scene: Image.Image
+) -> None:
     browser = browse([aligned(scene)])
     assert browser.ask("sentence.innerText.trim()") == "a red house by zxcv"
     assert browser.ask("unknown.innerText").endswith("zxcv")
-    assert browser.ask("document.querySelectorAll('.region').length") == 2, "two segments share a region"
+    assert browser.ask("document.querySelectorAll('.region').length") == 2, (
+        "two segments share a region"
+    )
     browser.point_at(".segment")
     assert browser.ask(MARKED) == ["a red", "by zxcv"]
     assert not browser.ask("back.checkVisibility()"), "there is no other photo"
@@ -385,13 +479,18 @@ def test_chromium_finds_all_text_readable(browse: Browse, scene: Image.Image, da
         assert browser.ask(LOW_CONTRAST) == []
 
 
-@pytest.mark.parametrize("window", [PHONE, {"width": 1366, "height": 768}, {"width": 2560, "height": 1300}])
+@pytest.mark.parametrize(
+    "window", [PHONE, {"width": 1366, "height": 768}, {"width": 2560, "height": 1300}]
+)
 @pytest.mark.parametrize("size", [(300, 200), (60, 40), (1000, 3000), (4000, 500), (2, 2)])
 def test_chromium_lays_captions_beside_photos_of_any_size(
     browse: Browse, window: dict[str, Any], size: tuple[int, int]
 ) -> None:
     region = Region((0.0, 0.0, size[0] / 2, size[1] / 2), 0.9, "a mug")
-    browser = browse([ImageRegions("mug.jpg", *size, "m", (region,), photo=Photo(Image.new("RGB", size)))], **window)
+    browser = browse(
+        [ImageRegions("mug.jpg", *size, "m", (region,), photo=Photo(Image.new("RGB", size)))],
+        **window,
+    )
     left, top, width, height, said_left, said_top, wide = browser.ask(
         "(() => { const s = stage.getBoundingClientRect(), w = document.getElementById('said').getBoundingClientRect();"
         " return [s.x, s.y, s.width, s.height, w.x, w.y, document.documentElement.scrollWidth]; })()"
@@ -400,13 +499,17 @@ def test_chromium_lays_captions_beside_photos_of_any_size(
     assert top + height <= window["height"] + 1
     assert min(width, height) >= 16
     if max(size) > 16:
-        assert width / height == pytest.approx(size[0] / size[1], rel=0.02) or min(width, height) < 17
+        assert (
+            width / height == pytest.approx(size[0] / size[1], rel=0.02) or min(width, height) < 17
+        )
     gap = said_top - (top + height) if window == PHONE else said_left - (left + width)
     assert 8 <= gap <= 40, "no void between photo and captions"
 
 
 def test_chromium_shows_hostile_text_as_text(browse: Browse, scene: Image.Image) -> None:
-    photo = ImageRegions(EVIL, *scene.size, "m", (Region((0.0, 0.0, 90.0, 60.0), 0.5, EVIL),), photo=Photo(scene))
+    photo = ImageRegions(
+        EVIL, *scene.size, "m", (Region((0.0, 0.0, 90.0, 60.0), 0.5, EVIL),), photo=Photo(scene)
+    )
     browser = browse([photo, photo])
     for word in ("script", "img"):
         browser.click("#search")
@@ -420,7 +523,9 @@ def test_chromium_shows_hostile_text_as_text(browse: Browse, scene: Image.Image)
     assert browser.ask(SHOWN) == [EVIL]
     assert browser.ask("document.images.length") == 3
     assert browser.ask("document.title") != "owned"
-    browser.ask("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+    browser.ask(
+        "document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))"
+    )
     assert browser.ask("window.ran") is None, "the content policy lets nothing else run"
     browser.events.clear()  # which Chromium has noted
 
@@ -428,10 +533,14 @@ def test_chromium_shows_hostile_text_as_text(browse: Browse, scene: Image.Image)
 def test_scripts_never_make_html_of_text() -> None:
     for script in Path(regiontalk.__file__).parent.rglob("*.js"):
         text = script.read_text(encoding="utf-8")
-        assert not re.search("innerHTML|outerHTML|insertAdjacentHTML|document.write|eval|Function\\(", text), script
+        assert not re.search(
+            "innerHTML|outerHTML|insertAdjacentHTML|document.write|eval|Function\\(", text
+        ), script
 
 
 def test_the_page_and_pictures_have_the_same_colours() -> None:
     script = (Path(page.__file__).parent / "shared/regions.js").read_text(encoding="utf-8")
     (palette,) = re.findall(r"PALETTE = \[(.*?)\];", script, re.DOTALL)
-    assert re.findall('"(.*?)"', palette) == ["#{:02x}{:02x}{:02x}".format(*colour) for colour in PALETTE]
+    assert re.findall('"(.*?)"', palette) == [
+        "#{:02x}{:02x}{:02x}".format(*colour) for colour in PALETTE
+    ]

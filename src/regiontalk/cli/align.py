@@ -51,15 +51,19 @@ def command(
 ) -> None:
     """Show which words of SENTENCE belong to which region of PHOTO.
 
-    The sentence is cut into segments, and each segment is matched with one of the photo's best regions or with the
-    whole photo. The score says how well the words of a segment fit their region. Words that the model does not know are
-    listed; they stay with their neighbours.
+    The sentence is cut into segments, and each segment is matched with one of the photo's best
+    regions or with the whole photo. The score says how well the words of a segment fit their
+    region. Words that the model does not know are listed; they stay with their neighbours.
     """
     if output is not None:
         if output.suffix.lower() not in (*PAGES, *PICTURES):
-            raise UsageError(f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}")
+            raise UsageError(
+                f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}"
+            )
         outputs.spare([output], [photo], force)
-    found = options.load_model(model, device, max_megapixels, heads).align(photo, sentence, beta=beta)
+    found = options.load_model(model, device, max_megapixels, heads).align(
+        photo, sentence, beta=beta
+    )
     if output is not None and output.suffix.lower() in PAGES:
         with writing_page(output) as add:
             add(found)
@@ -73,4 +77,6 @@ def command(
         more = ", …" if len(found.unknown) > MOST_NAMED else ""
         console.message(f"unknown words: {', '.join(found.unknown[:MOST_NAMED])}{more}", quiet)
     if output is not None:
-        console.message(f"{output}: {'the page' if output.suffix.lower() in PAGES else 'the picture'}", quiet)
+        console.message(
+            f"{output}: {'the page' if output.suffix.lower() in PAGES else 'the picture'}", quiet
+        )

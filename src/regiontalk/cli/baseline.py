@@ -18,7 +18,11 @@ _shared = options.with_options(
     click.argument("dataset", type=options.PLACE),
     click.argument("codes", type=options.FILE),
     click.option(
-        "-o", "--output", type=options.FILE, required=True, help="Output file: JSON lines, one photo per line."
+        "-o",
+        "--output",
+        type=options.FILE,
+        required=True,
+        help="Output file: JSON lines, one photo per line.",
     ),
     test_split_option,
     options.quiet_option,
@@ -27,13 +31,15 @@ _shared = options.with_options(
 
 @click.group()
 def command() -> None:
-    """Run the papers' comparison systems on a data set with region codes (`regiontalk data codes`)."""
+    """Run the papers' comparison systems on a data set with region codes (`regiontalk data
+    codes`)."""
 
 
 @command.command()
 @_shared
 def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, quiet: bool) -> None:
-    """Give each photo the first sentence of the nearest training photo, for `regiontalk evaluate captions`."""
+    """Give each photo the first sentence of the nearest training photo, for `regiontalk evaluate
+    captions`."""
     from regiontalk.lab.baselines.nearest_neighbour import transferred_sentences
     from regiontalk.lab.codes.store import CodedPhotos
 
@@ -41,16 +47,28 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
     with recording("baseline nearest-neighbour", output) as record:
         record.uses("codes", codes)
         record.uses_data(dataset, split, len(records))
-        found = transferred_sentences(records, list(Dataset(dataset, "train")), CodedPhotos.load(codes))
+        found = transferred_sentences(
+            records, list(Dataset(dataset, "train")), CodedPhotos.load(codes)
+        )
         pairs = zip(records, found, strict=True)
-        _write(output, ({"path": record.image, "sentence": sentence} for record, sentence in pairs), quiet)
+        _write(
+            output,
+            ({"path": record.image, "sentence": sentence} for record, sentence in pairs),
+            quiet,
+        )
 
 
 @command.command()
 @_shared
-@click.option("--truths", type=options.FILE, required=True, help="Codes from `data codes --on-truths`.")
-@click.option("--alignment", type=options.PLACE, required=True, help="A training run of an alignment net.")
-@click.option("--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer pieces.")
+@click.option(
+    "--truths", type=options.FILE, required=True, help="Codes from `data codes --on-truths`."
+)
+@click.option(
+    "--alignment", type=options.PLACE, required=True, help="A training run of an alignment net."
+)
+@click.option(
+    "--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer pieces."
+)
 @options.place_weight_option
 def region_ranking(
     *,
@@ -64,7 +82,8 @@ def region_ranking(
     place_weight: float,
     quiet: bool,
 ) -> None:
-    """Give each true box the piece of a training sentence that fits it best, for `regiontalk evaluate regions`."""
+    """Give each true box the piece of a training sentence that fits it best, for `regiontalk
+    evaluate regions`."""
     console.need("train", "running an alignment net", "torch", "safetensors")
     from regiontalk.lab.baselines.region_ranking import caption_truths, training_pieces
     from regiontalk.lab.codes.store import CodedPhotos
@@ -74,12 +93,16 @@ def region_ranking(
     records = list(open_split(dataset, split))
     coded = CodedPhotos.load(codes)
     aligner = AlignmentModel.load(alignment, coded)
-    with recording("baseline region-ranking", output, beta=beta, place_weight=place_weight, boxes="true") as record:
+    with recording(
+        "baseline region-ranking", output, beta=beta, place_weight=place_weight, boxes="true"
+    ) as record:
         record.uses("model", options.checkpoint_of(alignment))
         record.uses("codes", codes)
         record.uses("codes", truths)
         record.uses_data(dataset, split, len(records))
-        training = console.track(Dataset(dataset, "train"), "Reading training sentences", quiet=quiet)
+        training = console.track(
+            Dataset(dataset, "train"), "Reading training sentences", quiet=quiet
+        )
         pieces = training_pieces(Snippets(aligner, beta, place_weight), coded, training)
         found = caption_truths(pieces, aligner, CodedPhotos.load(truths), records)
         _write(output, (photo.to_dict() for photo in found), quiet)

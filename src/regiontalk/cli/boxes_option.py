@@ -25,7 +25,8 @@ class GivenBoxes:
     by_path: Mapping[str, Boxes] = field(default_factory=dict)
 
     def check(self, photos: Sequence[str]) -> None:
-        """One list is for one photo; a path in the file that is not one of the photos is probably mistyped."""
+        """One list is for one photo; a path in the file that is not one of the photos is probably
+        mistyped."""
         if self.single is not None and len(photos) != 1:
             raise UsageError(
                 f"{self.source}: one list of boxes for {len(photos)} photos",
@@ -46,12 +47,15 @@ class GivenBoxes:
 
 
 def read_boxes(given: str) -> GivenBoxes:
-    """Boxes from `x0,y0,x1,y1;…` or from a JSON file: a list of boxes, or lists of boxes by path."""
+    """Boxes from `x0,y0,x1,y1;…` or from a JSON file: a list of boxes, or lists of boxes by
+    path."""
     try:
         single = tuple(_parse_box(box) for box in given.strip(" ;").split(";"))
     except ValueError as error:
         if not os.path.lexists(given):
-            raise UsageError(f"--boxes {given}: neither a file nor x0,y0,x1,y1;…: {error}") from error
+            raise UsageError(
+                f"--boxes {given}: neither a file nor x0,y0,x1,y1;…: {error}"
+            ) from error
         return _read_boxes_file(given)
     return GivenBoxes("--boxes", single)
 

@@ -1,4 +1,5 @@
-"""Output of all verbs: results on stdout, messages and progress bars on stderr, one line per error."""
+"""Output of all verbs: results on stdout, messages and progress bars on stderr, one line per
+error."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ Item = TypeVar("Item")
 
 
 class _OutConsole(Console):
-    """Passes a closed pipe on to `main`, which ends the program silently; rich would exit with 1."""
+    """Passes a closed pipe on to `main`, which ends the program silently; rich would exit with
+    1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -54,7 +56,8 @@ def need(extra: str, purpose: str, *modules: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line of stdout. Control characters, and what cannot be encoded, are escaped."""
+    """One JSON object on one line of stdout. Control characters, and what cannot be encoded, are
+    escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -94,11 +97,15 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[obje
     for number, column in enumerate(columns):
         table.add_column(Text(one_line(column)), justify="left" if number == 0 else "right")
     for row in rows:
-        table.add_row(*(Text(one_line(str(cell))) for cell in row))  # not markup: data may have "[b]" in it
+        table.add_row(
+            *(Text(one_line(str(cell))) for cell in row)
+        )  # not markup: data may have "[b]" in it
     out().print(table)
 
 
-def print_rows(columns: Iterable[str], rows: Sequence[Sequence[str]], about: str | None = None) -> None:
+def print_rows(
+    columns: Iterable[str], rows: Sequence[Sequence[str]], about: str | None = None
+) -> None:
     """A table on a terminal; for a pipe a line for each row, with tabs between the cells.
 
     What all rows are `about` is the table's title, or the first cell of every line.
@@ -112,7 +119,8 @@ def print_rows(columns: Iterable[str], rows: Sequence[Sequence[str]], about: str
 
 @contextmanager
 def progress(description: str, total: int | None = None, quiet: bool = False) -> Iterator[Progress]:
-    """A bar on stderr, shown on terminals only; `Progress.update(Progress.task_ids[0], ...)` moves it."""
+    """A bar on stderr, shown on terminals only; `Progress.update(Progress.task_ids[0], ...)` moves
+    it."""
     console = err()
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -121,7 +129,8 @@ def progress(description: str, total: int | None = None, quiet: bool = False) ->
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        redirect_stdout=False,  # what is printed while the bar moves is a result: it must not end up on stderr
+        # what is printed while the bar moves is a result: it must not end up on stderr
+        redirect_stdout=False,
         disable=quiet or not console.is_terminal,
     )
     with bar:
@@ -129,7 +138,9 @@ def progress(description: str, total: int | None = None, quiet: bool = False) ->
         yield bar
 
 
-def track(items: Iterable[Item], description: str, total: int | None = None, quiet: bool = False) -> Iterator[Item]:
+def track(
+    items: Iterable[Item], description: str, total: int | None = None, quiet: bool = False
+) -> Iterator[Item]:
     """`items`, with a bar that moves as they are taken."""
     with progress(description, total, quiet) as bar:
         for item in items:

@@ -12,9 +12,22 @@ from regiontalk.errors import UsageError
 
 
 @click.command()
-@click.option("--beam", type=click.IntRange(1, 100), help="Beam width of the search. Default: 7; 1 is the fastest.")
-@click.option("--alternatives", type=click.IntRange(0, 99), default=0, help="Also give this many next best sentences.")
-@click.option("--sample", is_flag=True, help="Sample words at random instead of searching for the best sentence.")
+@click.option(
+    "--beam",
+    type=click.IntRange(1, 100),
+    help="Beam width of the search. Default: 7; 1 is the fastest.",
+)
+@click.option(
+    "--alternatives",
+    type=click.IntRange(0, 99),
+    default=0,
+    help="Also give this many next best sentences.",
+)
+@click.option(
+    "--sample",
+    is_flag=True,
+    help="Sample words at random instead of searching for the best sentence.",
+)
 @click.option(
     "--temperature",
     type=click.FloatRange(0, 10, min_open=True),
@@ -25,15 +38,18 @@ from regiontalk.errors import UsageError
     type=click.FloatRange(0, 1, min_open=True),
     help="For --sample: choose among the likeliest words that together have this probability. Default: 0.9.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="For --sample: the random seed. Default: 0.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="For --sample: the random seed. Default: 0."
+)
 @heads_option
 @cluster_options
 @photo_options
 def command(*, asked: PhotoOptions, **options: Any) -> None:
     """Write one sentence for each photo, with its log-probability.
 
-    On a terminal you get a table. A pipe gets one line per sentence: path, log-probability and sentence, separated by
-    tabs. If a run with -o is stopped, the same command continues where it stopped.
+    On a terminal you get a table. A pipe gets one line per sentence: path, log-probability and
+    sentence, separated by tabs. If a run with -o is stopped, the same command continues where it
+    stopped.
     """
     wanted = asked.wanted()
     chosen = asked.given(options)
@@ -43,5 +59,7 @@ def command(*, asked: PhotoOptions, **options: Any) -> None:
     if chosen["sample"] and "beam" in chosen:
         raise UsageError("--sample cannot be used with --beam")
     known = {"verb": "describe", **chosen}
-    request = Request(lambda model, photo: model.describe(photo, **chosen), known, "Describing", "described")
+    request = Request(
+        lambda model, photo: model.describe(photo, **chosen), known, "Describing", "described"
+    )
     asked.answer(request, asked.find(wanted), wanted)

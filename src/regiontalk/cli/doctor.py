@@ -1,4 +1,5 @@
-"""`regiontalk doctor`: what is installed, which device, which model, and how to fix what is missing."""
+"""`regiontalk doctor`: what is installed, which device, which model, and how to fix what is
+missing."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def command(as_json: bool) -> None:
         console.print_json(
             {
                 "version": regiontalk.__version__,
-                "found": {finding.name: finding.found for finding in findings if finding.found is not None},
+                "found": {
+                    finding.name: finding.found for finding in findings if finding.found is not None
+                },
                 "missing": [asdict(finding) for finding in missing],
             }
         )
@@ -126,7 +129,8 @@ def _own_model(title: str, folder: Path) -> Finding:
 
 
 def _parts() -> list[Finding]:
-    """The packages that our metadata requires, base first, then each extra; not the developers' tools."""
+    """The packages that our metadata requires, base first, then each extra; not the developers'
+    tools."""
     findings = []
     try:
         requirements = importlib.metadata.requires("regiontalk") or []
@@ -158,7 +162,14 @@ def _cuda() -> Finding:
         import torch
 
         available = torch.cuda.is_available()
-        return Finding("cuda", torch.cuda.get_device_name(0) if available else "none", "train: device")
+        return Finding(
+            "cuda", torch.cuda.get_device_name(0) if available else "none", "train: device"
+        )
     except Exception as error:  # a broken torch must be reported, whatever it raises
         reason = " ".join(str(error).split())[:200]
-        return Finding("cuda", None, f"torch fails: {reason}", "pip install --force-reinstall 'regiontalk[train]'")
+        return Finding(
+            "cuda",
+            None,
+            f"torch fails: {reason}",
+            "pip install --force-reinstall 'regiontalk[train]'",
+        )

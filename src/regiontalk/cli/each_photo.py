@@ -1,5 +1,5 @@
-"""Runs a model on many photos, for the verbs that do so: finds the photos, processes them in threads, and reports and
-skips those that fail."""
+"""Runs a model on many photos, for the verbs that do so: finds the photos, processes them in
+threads, and reports and skips those that fail."""
 
 from __future__ import annotations
 
@@ -65,11 +65,17 @@ class PhotoOptions:
 
     def wanted(self, export: str | None = None) -> outputs.Wanted:
         options.check_engine(self.engine, self.address)
-        return outputs.Wanted(self.output, self.as_json, export, self.force, shards=self.engine == options.RAY)
+        return outputs.Wanted(
+            self.output, self.as_json, export, self.force, shards=self.engine == options.RAY
+        )
 
     def given(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """A verb's own options that were given, and the size."""
-        return {name: value for name, value in {**chosen, "size": self.size}.items() if value is not None}
+        return {
+            name: value
+            for name, value in {**chosen, "size": self.size}.items()
+            if value is not None
+        }
 
     def find(self, wanted: outputs.Wanted) -> Photos:
         """The photos; raises an error if there are none, and reports those that were left out."""
@@ -93,12 +99,19 @@ class PhotoOptions:
         return options.load_model(self.model, self.device, self.max_megapixels, self.heads)
 
     def identity(self) -> dict[str, Any]:
-        """What the results depend on in addition to the options: the model's files, and how it runs."""
+        """What the results depend on in addition to the options: the model's files, and how it
+        runs."""
         places = [loading.place_of(self.model), *self.heads]
-        return {"model": [_fingerprint(place) for place in places], "device": self.device, "mp": self.max_megapixels}
+        return {
+            "model": [_fingerprint(place) for place in places],
+            "device": self.device,
+            "mp": self.max_megapixels,
+        }
 
 
-format_option = click.option("--format", "export", type=click.Choice(outputs.FORMATS), help="Another program's format.")
+format_option = click.option(
+    "--format", "export", type=click.Choice(outputs.FORMATS), help="Another program's format."
+)
 
 
 PATH_HELP = """
@@ -108,9 +121,16 @@ PATH_HELP = """
 
 
 def photo_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost decorator."""
+    """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost
+    decorator."""
 
-    @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=options.completes("file"))
+    @click.argument(
+        "paths",
+        nargs=-1,
+        required=True,
+        metavar="PATH...",
+        shell_complete=options.completes("file"),
+    )
     @click.option(
         "-o",
         "--output",
@@ -126,13 +146,22 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     @options.device_option
     @options.workers_option
     @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
-    @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
+    @click.option(
+        "--force", is_flag=True, help="Replace files at -o that regiontalk did not write."
+    )
     @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
     @options.max_megapixels_option
-    @click.option("-q", "--quiet", is_flag=True, help="No progress bar, no messages; skipped photos are named.")
+    @click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        help="No progress bar, no messages; skipped photos are named.",
+    )
     @wraps(command)
     def asking(**options: Any) -> None:
-        shared = {name: options.pop(name) for name in PhotoOptions.__dataclass_fields__ if name in options}
+        shared = {
+            name: options.pop(name) for name in PhotoOptions.__dataclass_fields__ if name in options
+        }
         command(asked=PhotoOptions(**shared), **options)
 
     asking.__doc__ = f"{command.__doc__}{PATH_HELP}"
@@ -143,7 +172,9 @@ def _report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None
     if not photos.paths:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         reason = photos.skipped[0] if photos.skipped else f"{paths[0]}{more}: no photo there"
-        raise InputError(reason, hint="a photo, a folder with photos, a pattern, or - for paths on stdin")
+        raise InputError(
+            reason, hint="a photo, a folder with photos, a pattern, or - for paths on stdin"
+        )
     for line in photos.skipped:
         console.message(f"regiontalk: skipped {line}")
     for path in photos.hidden:
@@ -160,8 +191,11 @@ def _fingerprint(place: Path) -> str:
     return hashlib.sha256(repr(states).encode()).hexdigest()
 
 
-def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
-    """Runs the model on every photo, writes the results as `wanted`, and reports failures; returns how many failed."""
+def _answer_all(
+    asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
+) -> int:
+    """Runs the model on every photo, writes the results as `wanted`, and reports failures; returns
+    how many failed."""
     count = len(photos.paths)
     same_run = {"asked": request.asked, **asked.identity()}
     resumable = wanted.output if count > 1 and wanted.kind != "data set" else None
@@ -173,7 +207,10 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
         model = _load_and_check(asked, request) if photos.can_be_opened(limits) else None
         before = sum(photo in journal.finished for photo in photos.paths)
         if before:
-            console.message(f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished", asked.quiet)
+            console.message(
+                f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished",
+                asked.quiet,
+            )
 
         def ask(photo: str) -> Any:
             if photo in journal.finished:
@@ -181,14 +218,20 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
             source = photos.source(photo)
             if model is None:
                 return Photo(source, limits).check()
-            return request.ask(model, photo) if source is photo else replace(request.ask(model, source), path=photo)
+            return (
+                request.ask(model, photo)
+                if source is photo
+                else replace(request.ask(model, source), path=photo)
+            )
 
         def put_and_keep(result: Any) -> None:
             put(result)
             journal.add(result.path, result)
 
         no_bar = asked.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
-        watched = console.track(attempts(ask, photos.paths, asked.workers), request.doing, count, no_bar)
+        watched = console.track(
+            attempts(ask, photos.paths, asked.workers), request.doing, count, no_bar
+        )
         failed = put_all(watched, put_and_keep, count, request.done)
     if wanted.kind:
         place = wanted.output or "next to the photos"
@@ -196,8 +239,11 @@ def _answer_all(asked: PhotoOptions, request: Request, photos: Photos, wanted: o
     return failed
 
 
-def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted) -> int:
-    """The same on a Ray cluster, whose workers write the results themselves; returns how many photos failed."""
+def _answer_on_cluster(
+    asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
+) -> int:
+    """The same on a Ray cluster, whose workers write the results themselves; returns how many
+    photos failed."""
     from regiontalk.lab.cluster.addresses import full_address
     from regiontalk.lab.cluster.answers import Answering, answer_all
     from regiontalk.lab.cluster.shards import Shards
@@ -211,7 +257,9 @@ def _answer_on_cluster(asked: PhotoOptions, request: Request, photos: Photos, wa
     load = partial(_load_and_check, asked, request)
     chunks = answer_all(load, answering, photos.paths, same_run, asked.workers, asked.address)
     before, answered, failed = next(chunks).photos, 0, 0
-    console.message(f"{place}: {console.count(before, 'photo')} were finished", asked.quiet or not before)
+    console.message(
+        f"{place}: {console.count(before, 'photo')} were finished", asked.quiet or not before
+    )
     with console.progress(request.doing, len(photos.paths), asked.quiet) as bar:
         bar.advance(bar.task_ids[0], before)
         for chunk in chunks:
@@ -233,9 +281,13 @@ def _load_and_check(asked: PhotoOptions, request: Request) -> Model:
 
 
 def put_all(
-    results: Iterable[Result | RegionTalkError], put: Callable[[Result], object], photos: int, done: str
+    results: Iterable[Result | RegionTalkError],
+    put: Callable[[Result], object],
+    photos: int,
+    done: str,
 ) -> int:
-    """Passes results on and reports failures; returns how many failed. Raises an error if all failed."""
+    """Passes results on and reports failures; returns how many failed. Raises an error if all
+    failed."""
     failed = 0
     for result in results:
         problem = result if isinstance(result, RegionTalkError) else _attempt(put, result)
@@ -252,7 +304,8 @@ def put_all(
 
 
 def _attempt(put: Callable[[Result], object], result: Result) -> InputError | None:
-    """The error that prevents writing this result, if any; a full disk is not an error of one result."""
+    """The error that prevents writing this result, if any; a full disk is not an error of one
+    result."""
     try:
         put(result)
     except InputError as error:

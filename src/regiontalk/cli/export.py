@@ -63,13 +63,14 @@ def command(
 ) -> None:
     """Turn a trained CHECKPOINT into the model folder OUT, which runs without torch.
 
-    CHECKPOINT is a run's folder (its best checkpoint by the run's metric on dev, else the newest) or one
-    step-… folder. Its prediction settings are the recipe's; `regiontalk fit` finds good ones.
+    CHECKPOINT is a run's folder (its best checkpoint by the run's metric on dev, else the newest)
+    or one step-… folder. Its prediction settings are the recipe's; `regiontalk fit` finds good
+    ones.
 
     CHECKPOINT may also be a model folder: OUT is then a copy of it with the heads that --add names.
 
-    For a student (a run whose recipe names a teacher), --teacher also copies the teacher's heads, which can read
-    the student's codes.
+    For a student (a run whose recipe names a teacher), --teacher also copies the teacher's heads,
+    which can read the student's codes.
     """
     console.need("train", "exporting", "torch", "safetensors", "onnx", "onnxscript")
     check_free(out)
@@ -82,7 +83,9 @@ def command(
     if is_folder and precision is not None:
         raise UsageError(f"{checkpoint}: a model folder, whose precision stays as it is")
     if teacher is not None and (is_folder or heads or precision):
-        raise UsageError("--teacher needs a checkpoint, and cannot be used with --add or --precision")
+        raise UsageError(
+            "--teacher needs a checkpoint, and cannot be used with --add or --precision"
+        )
     if share is not None and not is_folder:
         raise UsageError("--share is for a copy of a model folder")
     found = checkpoint if is_folder else find_checkpoint(checkpoint)

@@ -29,15 +29,25 @@ MOST_PHRASES = 100
 
 @click.command()
 @click.argument("phrase")
-@click.option("--top", type=click.IntRange(min=1), help="Regions per photo and phrase. Default: all likely ones.")
-@probability_option("--threshold", "Leave out less likely regions. Default: the model's. 0 always shows the best.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    help="Regions per photo and phrase. Default: all likely ones.",
+)
+@probability_option(
+    "--threshold", "Leave out less likely regions. Default: the model's. 0 always shows the best."
+)
 @format_option
 @click.option(
-    "--look-again", is_flag=True, help="Process photos again even if they are indexed: slower, but more accurate."
+    "--look-again",
+    is_flag=True,
+    help="Process photos again even if they are indexed: slower, but more accurate.",
 )
 @heads_option
 @photo_options
-def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any) -> None:
+def command(
+    *, asked: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any
+) -> None:
     """Find the regions of photos that show what PHRASE says; the best photos come first.
 
     \b
@@ -57,7 +67,9 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again:
         raise UsageError(f"{len(phrases)} phrases; the limit is {MOST_PHRASES}")
     wanted = asked.wanted(export)
     if wanted.kind == "sidecars":
-        raise UsageError("--format xmp describes whole photos", hint="regiontalk caption --format xmp")
+        raise UsageError(
+            "--format xmp describes whole photos", hint="regiontalk caption --format xmp"
+        )
     photos = asked.find(wanted)
     chosen = asked.given(options)
     with outputs.opening(replace(wanted, as_json=False), photos.paths) as put:
@@ -70,26 +82,40 @@ def command(*, asked: PhotoOptions, phrase: str, export: str | None, look_again:
 
 
 def _look(
-    asked: PhotoOptions, photos: Photos, phrases: Sequence[str], options: dict[str, Any], look_again: bool
+    asked: PhotoOptions,
+    photos: Photos,
+    phrases: Sequence[str],
+    options: dict[str, Any],
+    look_again: bool,
 ) -> list[Findings]:
     """The findings of every photo that could be read, the likeliest first."""
     limits, found = Limits(megapixels=asked.max_megapixels), list[Findings]()
     model = asked.load_model() if photos.can_be_opened(limits) else None
     known = {}
     if model is not None:
-        model.find([], phrases, **options)  # errors in the phrases are reported before a photo is opened
-        known = {} if look_again or asked.size is not None else _from_indexes(asked, model, phrases, options)
+        model.find(
+            [], phrases, **options
+        )  # errors in the phrases are reported before a photo is opened
+        known = (
+            {}
+            if look_again or asked.size is not None
+            else _from_indexes(asked, model, phrases, options)
+        )
 
     def ask(path: str) -> Findings:
         if model is None:
             Photo(photos.source(path), limits).check()
             return ()
         place = os.path.abspath(path)  # noqa: PTH100
-        own = known[place] if place in known else model.find(photos.source(path), phrases, **options)
+        own = (
+            known[place] if place in known else model.find(photos.source(path), phrases, **options)
+        )
         return tuple(replace(one, path=path) for one in own)
 
     count = len(photos.paths)
-    watched = console.track(attempts(ask, photos.paths, asked.workers), "Looking", count, asked.quiet or count == 1)
+    watched = console.track(
+        attempts(ask, photos.paths, asked.workers), "Looking", count, asked.quiet or count == 1
+    )
     put_all(watched, found.append, count, "looked at")
     return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
 
@@ -149,7 +175,9 @@ def to_labels(found: Findings) -> ImageRegions:
     """The regions found in a photo, with the phrases as captions."""
     first = found[0]
     regions = [
-        replace(region, caption=one.phrase, logprob=None, confidence=None) for one in found for region in one.regions
+        replace(region, caption=one.phrase, logprob=None, confidence=None)
+        for one in found
+        for region in one.regions
     ]
     ranked = tuple(sorted(regions, key=lambda region: -region.score))
     place = (first.path, first.width, first.height, first.model)

@@ -40,9 +40,21 @@ SHOWN = 5  # of the settings that were tried
 @click.argument("model", type=MODEL)
 @click.argument("data", type=PLACE, nargs=-1, required=True)
 @click.option("-o", "--output", type=PLACE, help="Write the fitted model to this new folder.")
-@click.option("--only", type=click.Choice(PARTS), multiple=True, help="Fit only this part. Can be repeated.")
-@click.option("--split", type=click.Choice(["dev", "train"]), default="dev", show_default=True, help="What to fit on.")
-@click.option("--photos", type=click.IntRange(min=1), help="Use only this many photos of each DATA, evenly spaced.")
+@click.option(
+    "--only", type=click.Choice(PARTS), multiple=True, help="Fit only this part. Can be repeated."
+)
+@click.option(
+    "--split",
+    type=click.Choice(["dev", "train"]),
+    default="dev",
+    show_default=True,
+    help="What to fit on.",
+)
+@click.option(
+    "--photos",
+    type=click.IntRange(min=1),
+    help="Use only this many photos of each DATA, evenly spaced.",
+)
 @click.option("--diagram", type=FILE, help="Draw the calibration before and after the fit, as SVG.")
 @workers_option
 @json_option
@@ -96,7 +108,9 @@ def command(
         check_free(output)
     if diagram is not None and "calibration" not in parts:
         raise click.UsageError("--diagram needs the part calibration")
-    datasets = [open_split(folder, split) for folder in (data if {*ON_ALL_DATA} & {*parts} else data[:1])]
+    datasets = [
+        open_split(folder, split) for folder in (data if {*ON_ALL_DATA} & {*parts} else data[:1])
+    ]
     track = partial(console.track, quiet=quiet)
     loaded, report = regiontalk.load(model), {}
     with _scorer(parts, quiet) as scorer:
@@ -120,7 +134,9 @@ def command(
             for dataset in datasets:
                 record.uses_data(dataset.folder, split, min(len(dataset), photos or len(dataset)))
             _write(folder, output, fitter)
-        console.message(f"{output}: {model}, {', '.join(parts)} fitted on {looked_at} {split} photos", quiet)
+        console.message(
+            f"{output}: {model}, {', '.join(parts)} fitted on {looked_at} {split} photos", quiet
+        )
     if as_json:
         console.print_json(report)
     else:
@@ -153,7 +169,9 @@ def _write(folder: ModelFolder, output: Path, fitter: Fitter) -> None:
         head = heads["words"]
         changed = replace(head.info, settings=head.info.settings | fitter.of_words)
         heads["words"] = replace(head, info=changed)
-    write_model_folder(output, info, folder.words, folder.graphs, heads, names=fitter.names or folder.names)
+    write_model_folder(
+        output, info, folder.words, folder.graphs, heads, names=fitter.names or folder.names
+    )
 
 
 def _tables(report: dict[str, Any]) -> Iterator[Table]:
@@ -161,36 +179,72 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
     percent = ["mAP", "METEOR ≥ 0.1", "boxes alone"]
     if "settings" in report:
         columns = ["score", "final NMS", "proposals", "caption weight", *percent]
-        rows = [[*(row[name] for name in TRIED), *_percent(row)] for row in report["settings"]["tried"][:SHOWN]]
+        rows = [
+            [*(row[name] for name in TRIED), *_percent(row)]
+            for row in report["settings"]["tried"][:SHOWN]
+        ]
         yield "settings, best first", columns, rows
     if "ranking" in report:
         rows = [[name, *_percent(report["ranking"][name])] for name in ("before", "after")]
         yield "ranking, cross-validated", ["", *percent], rows
     if "calibration" in report:
         rows = [[name, *_reliability(report["calibration"][name])] for name in ("before", "after")]
-        yield "calibration, cross-validated", ["", "expected error", "regions per photo ≥ 0.5", "of them right"], rows
+        yield (
+            "calibration, cross-validated",
+            ["", "expected error", "regions per photo ≥ 0.5", "of them right"],
+            rows,
+        )
     if "confidence" in report:
         own = report["confidence"]
         rows = [
             [Path(name).name, one["captions"], _share(one["all_right"]), *_reliability(one)]
             for name, one in (own["data"] | {"all": own}).items()
         ]
-        columns = ["", "captions", "right", "expected error", f"per photo ≥ {own['threshold']:g}", "of them right"]
+        columns = [
+            "",
+            "captions",
+            "right",
+            "expected error",
+            f"per photo ≥ {own['threshold']:g}",
+            "of them right",
+        ]
         yield "confidence, cross-validated", columns, rows
     if "find" in report:
         own = report["find"]
-        rows = [[own["phrases"], *(_share(own[name]) for name in ("accuracy", "found", "not_there"))]]
-        yield "find", ["phrases", "best region right", f"found (≥ {own['likely']:g})", "absent phrases rejected"], rows
+        rows = [
+            [own["phrases"], *(_share(own[name]) for name in ("accuracy", "found", "not_there"))]
+        ]
+        yield (
+            "find",
+            [
+                "phrases",
+                "best region right",
+                f"found (≥ {own['likely']:g})",
+                "absent phrases rejected",
+            ],
+            rows,
+        )
     if "alignment" in report:
         own = report["alignment"]
-        rows = [[name, _share(own[name]["accuracy"]), _share(own[name]["chain"])] for name in ("before", "after")]
-        yield "alignment, cross-validated", ["", "phrases on their region", "without knowing the phrases"], rows
+        rows = [
+            [name, _share(own[name]["accuracy"]), _share(own[name]["chain"])]
+            for name in ("before", "after")
+        ]
+        yield (
+            "alignment, cross-validated",
+            ["", "phrases on their region", "without knowing the phrases"],
+            rows,
+        )
     if "search" in report:
         yield _search_table(report["search"])
     if "names" in report:
         own = report["names"]
         row = [own["names"], own["photos"], f"{own['right']:.1f} %", f"{own['among_five']:.1f} %"]
-        yield "names, on held-out photos", ["names", "photos", "right", "among the best five"], [row]
+        yield (
+            "names, on held-out photos",
+            ["names", "photos", "right", "among the best five"],
+            [row],
+        )
 
 
 def _search_table(own: dict[str, Any]) -> Table:
@@ -202,7 +256,11 @@ def _search_table(own: dict[str, Any]) -> Table:
         "sentences_right_first": "sentences",
         "sentences_right_first_by_fit_alone": "by vectors alone",
     }
-    row = [own["phrases"], *(_share(own[name]) for name in names), f"{own['expected_calibration_error']:.4f}"]
+    row = [
+        own["phrases"],
+        *(_share(own[name]) for name in names),
+        f"{own['expected_calibration_error']:.4f}",
+    ]
     return "search", ["phrases", *names.values(), "expected error"], [row]
 
 

@@ -50,12 +50,22 @@ def check_one_place(place: Path | None, store: str | None) -> None:
 @options.device_option
 @options.workers_option
 @options.cluster_options
-@click.option("--prune", is_flag=True, help="Drop deleted photos, even if they are more than half of the index.")
-@click.option("--rebuild", is_flag=True, help="Start from scratch: for a damaged index, or to use another model.")
+@click.option(
+    "--prune",
+    is_flag=True,
+    help="Drop deleted photos, even if they are more than half of the index.",
+)
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Start from scratch: for a damaged index, or to use another model.",
+)
 @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
 @click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON object.")
 @options.max_megapixels_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress bar, no messages; skipped photos are named.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="No progress bar, no messages; skipped photos are named."
+)
 def command(
     *,
     folder: Path,
@@ -75,10 +85,10 @@ def command(
 ) -> None:
     """Index the photos in DIR and all its subfolders, so that `regiontalk search` can find them.
 
-    Run it again when photos were added, changed, moved or deleted: only new and changed ones are processed. If it is
-    stopped, the next run continues. Your photos are never changed. The index is a separate folder, or with --store a
-    database, which can hold the photos of many folders. With --store and --engine ray, DIR can also be a tar file or an
-    address such as s3://bucket/photos.
+    Run it again when photos were added, changed, moved or deleted: only new and changed ones are
+    processed. If it is stopped, the next run continues. Your photos are never changed. The index is
+    a separate folder, or with --store a database, which can hold the photos of many folders. With
+    --store and --engine ray, DIR can also be a tar file or an address such as s3://bucket/photos.
     """
     from regiontalk.search.index import Index
 
@@ -106,7 +116,9 @@ def command(
                 from regiontalk.lab.cluster.indexing import see_on_cluster
 
                 see_all = see_on_cluster(load, workers, address, store)
-            done = index.update(workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all)
+            done = index.update(
+                workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all
+            )
     _report(source or folder, done, quiet, as_json, strict)
 
 
@@ -131,13 +143,17 @@ def _remote_source(place: Path, store: str | None) -> str | None:
     if place.is_dir() or not holds_photos(address):
         return None
     if store is None:
-        raise UsageError(f"{address}: a tar file or an address needs a database", hint="--store ADDRESS")
+        raise UsageError(
+            f"{address}: a tar file or an address needs a database", hint="--store ADDRESS"
+        )
     return address
 
 
 def _summary(done: Update) -> str:
     photos = done.added + done.changed + done.moved + done.unchanged
-    counts = {name: getattr(done, name) for name in ("added", "changed", "moved", "removed", "hidden")}
+    counts = {
+        name: getattr(done, name) for name in ("added", "changed", "moved", "removed", "hidden")
+    }
     counts["skipped"] = len(done.skipped)
     told = [f"{count} {name}" for name, count in counts.items() if count]
     return f"{console.count(photos, 'photo')} in the index ({', '.join(told) or 'nothing new'})"

@@ -1,7 +1,9 @@
-"""The journal of a run over many photos, stored next to its output: the same command continues where it stopped.
+"""The journal of a run over many photos, stored next to its output: the same command continues
+where it stopped.
 
-`x.jsonl.partial` (or `regiontalk.partial` in a folder) has a first line with the options and the model, and a line for
-each finished photo: its size and time of change, and its result. It is deleted when the output is complete.
+`x.jsonl.partial` (or `regiontalk.partial` in a folder) has a first line with the options and the
+model, and a line for each finished photo: its size and time of change, and its result. It is
+deleted when the output is complete.
 """
 
 from __future__ import annotations
@@ -24,18 +26,22 @@ Result = ImageRegions | Description | AltText
 
 PARTIAL = ".partial"
 KEY = "regiontalk"  # of the first line
-_KINDS: dict[str, type[Result]] = {kind.__name__: kind for kind in (ImageRegions, Description, AltText)}
+_KINDS: dict[str, type[Result]] = {
+    kind.__name__: kind for kind in (ImageRegions, Description, AltText)
+}
 _PARTS = {"regions": Region, "alternatives": Sentence}
 
 
 @dataclass
 class Journal:
-    """The finished photos of a run. The file exists from the first one on; without a place, nothing is stored."""
+    """The finished photos of a run. The file exists from the first one on; without a place, nothing
+    is stored."""
 
     place: Path | None = None
     header: bytes = b""
     finished: dict[str, Result] = field(default_factory=dict)
-    """From earlier runs of the same command: path -> result, of photos that have not changed since."""
+    """From earlier runs of the same command: path -> result, of photos that have not changed
+    since."""
     length: int = 0
     """Valid bytes of an earlier run's file."""
     added: int = 0
@@ -68,11 +74,16 @@ class Journal:
 
 @contextmanager
 def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Iterator[Journal]:
-    """A journal next to `output`, deleted when the block ends without error. Runs with equal `asked` share it."""
+    """A journal next to `output`, deleted when the block ends without error. Runs with equal
+    `asked` share it."""
     if output is None:
         yield Journal()
         return
-    place = output / f"{KEY}{PARTIAL}" if output.is_dir() or not output.suffix else Path(f"{output}{PARTIAL}")
+    place = (
+        output / f"{KEY}{PARTIAL}"
+        if output.is_dir() or not output.suffix
+        else Path(f"{output}{PARTIAL}")
+    )
     header = json_line({KEY: __version__, **asked})
     journal = Journal(place, header, *_read(place, header, quiet))
     try:
@@ -91,14 +102,16 @@ def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Itera
 
 
 def _read(place: Path, header: bytes, quiet: bool) -> tuple[dict[str, Result], int]:
-    """The finished photos and the number of valid bytes; none and 0 if the journal is of another command."""
+    """The finished photos and the number of valid bytes; none and 0 if the journal is of another
+    command."""
     if not os.path.lexists(place):
         return {}, 0
     lines = read_lines(place)
     first = next(lines, (0, b""))[1]
     if not first.startswith(b'{"%s":' % KEY.encode()):
         raise UsageError(
-            f"{place}: already exists and was not written by regiontalk", hint="give another place for the output"
+            f"{place}: already exists and was not written by regiontalk",
+            hint="give another place for the output",
         )
     if first != header:
         console.message(f"{place}: of another command, model or version; starting again", quiet)

@@ -44,23 +44,31 @@ HELP = {
 VERBS = {verb: text for verbs in HELP.values() for verb, text in verbs.items()}
 
 COMPLETE = "_REGIONTALK_COMPLETE"
-"""The environment variable that the script of `regiontalk completion` sets to ask for completions."""
+"""The environment variable that the script of `regiontalk completion` sets to ask for
+completions."""
 
 
 class LazyVerbs(click.Group):
-    """Lists every verb from `VERBS`; imports `regiontalk.cli.VERB` only to run it or to show its help."""
+    """Lists every verb from `VERBS`; imports `regiontalk.cli.VERB` only to run it or to show its
+    help."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
             close = ", ".join(difflib.get_close_matches(args[0], VERBS, n=1))
-            raise click.UsageError(f"No such verb {args[0]!r}." + (f" Did you mean {close}?" if close else ""), ctx)
+            raise click.UsageError(
+                f"No such verb {args[0]!r}." + (f" Did you mean {close}?" if close else ""), ctx
+            )
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """click would import every verb for its help."""
-        verbs = [CompletionItem(verb, help=text) for verb, text in VERBS.items() if verb.startswith(incomplete)]
+        verbs = [
+            CompletionItem(verb, help=text)
+            for verb, text in VERBS.items()
+            if verb.startswith(incomplete)
+        ]
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -81,7 +89,8 @@ class LazyVerbs(click.Group):
 @click.group(cls=LazyVerbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="regiontalk")
 def program() -> None:
-    """Find and caption the regions of photos, align sentences with them, and search photos by their content."""
+    """Find and caption the regions of photos, align sentences with them, and search photos by their
+    content."""
 
 
 def main() -> None:
@@ -90,7 +99,8 @@ def main() -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Runs a verb and turns every failure into one line and an exit code."""
-    # Not `program.main`: click's own handling would take exit codes and closed pipes out of our hands.
+    # Not `program.main`: click's own handling would take exit codes and closed pipes out of our
+    # hands.
     given = sys.argv[1:] if arguments is None else arguments
     if COMPLETE in os.environ:
         return shell_complete(program, {}, "regiontalk", COMPLETE, os.environ[COMPLETE])
@@ -127,7 +137,9 @@ def _stdout_failed(error: OSError) -> int:
     """A closed pipe is not an error; files that cannot be written have been reported before."""
     if not isinstance(error, BrokenPipeError) and error.errno not in FULL:
         return _unexpected(error)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails again when it ends
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+    )  # or Python fails again when it ends
     if isinstance(error, BrokenPipeError):
         return 0
     full = output_error("standard output", error)

@@ -1,5 +1,5 @@
-"""What the verbs of `regiontalk evaluate` share: options, how they answer, where figures are kept, and that looks at
-test are counted.
+"""What the verbs of `regiontalk evaluate` share: options, how they answer, where figures are kept,
+and that looks at test are counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ DIRECTIONS = {"image_to_text": "image → sentence", "text_to_image": "sentence 
 INPUT = click.Path(exists=True, path_type=Path)
 split_option = click.option("--split", help="Use only the records of this split, such as test.")
 truth_option = click.option(
-    "--truth", "--data", "truth", type=INPUT, required=True, help="A file of records or a data set folder."
+    "--truth",
+    "--data",
+    "truth",
+    type=INPUT,
+    required=True,
+    help="A file of records or a data set folder.",
 )
 predictions_option = click.option(
     "--predictions",
@@ -45,10 +50,13 @@ compared = with_options(truth_option, predictions_option, split_option)
 
 
 def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a verb the options of every measurement, and in place of them a `measurement`; to be the innermost."""
+    """Gives a verb the options of every measurement, and in place of them a `measurement`; to be
+    the innermost."""
     shared = with_options(
         json_option,
-        click.option("--strict", is_flag=True, help="End with exit code 3 if anything in the input is wrong."),
+        click.option(
+            "--strict", is_flag=True, help="End with exit code 3 if anything in the input is wrong."
+        ),
         quiet_option,
         click.option(
             "--record",
@@ -56,14 +64,22 @@ def measured(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             type=click.Path(file_okay=False, path_type=Path),
             help="Save the figures, and how they were made, in this folder (metrics.json).",
         ),
-        click.option("--note", default="", help="With --record: a remark to save with the figures."),
+        click.option(
+            "--note", default="", help="With --record: a remark to save with the figures."
+        ),
     )
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @shared
         @wraps(command)
         def measuring(
-            *, as_json: bool, strict: bool, quiet: bool, keep_in: Path | None, note: str, **others: Any
+            *,
+            as_json: bool,
+            strict: bool,
+            quiet: bool,
+            keep_in: Path | None,
+            note: str,
+            **others: Any,
         ) -> None:
             measurement = Measurement(kind, as_json, quiet, keep_in, note)
             command(measurement=measurement, **others)
@@ -101,11 +117,15 @@ class Measurement:
         """The records of the truth."""
         from regiontalk.lab.evaluation.files import read_truth
 
-        return self._count(console.track(read_truth(truth, split, self.problems), "truth", quiet=self.quiet), truth)
+        return self._count(
+            console.track(read_truth(truth, split, self.problems), "truth", quiet=self.quiet), truth
+        )
 
     def photos(self, dataset: Dataset) -> Iterator[Record]:
         """The records of a data set whose photos a model looks at."""
-        return self._count(console.track(dataset, "photos", len(dataset), self.quiet), dataset.folder)
+        return self._count(
+            console.track(dataset, "photos", len(dataset), self.quiet), dataset.folder
+        )
 
     def _count(self, records: Iterable[Record], truth: Path) -> Iterator[Record]:
         self.truth = truth
@@ -114,7 +134,9 @@ class Measurement:
             self.splits.add(record.split)
             yield record
 
-    def model(self, place: Path, dataset: Dataset, device: str = "auto", heads: tuple[Path, ...] = ()) -> DatasetModel:
+    def model(
+        self, place: Path, dataset: Dataset, device: str = "auto", heads: tuple[Path, ...] = ()
+    ) -> DatasetModel:
         """The model that is measured, to be asked about the photos of a data set."""
         from regiontalk.lab.data.dataset_model import DatasetModel
 
@@ -128,12 +150,16 @@ class Measurement:
         if gpu := options.device_name(place, device):
             self.record.values["device"] = gpu
 
-    def predictions(self, path: Path, sizes: Mapping[str, tuple[int, int]]) -> Iterator[ImageRegions]:
+    def predictions(
+        self, path: Path, sizes: Mapping[str, tuple[int, int]]
+    ) -> Iterator[ImageRegions]:
         """The predicted regions of the truth's images, of such sizes."""
         from regiontalk.lab.evaluation.files import read_predictions
 
         self.record.uses("predictions", path)
-        return console.track(read_predictions(path, sizes, self.problems), "images", len(sizes), self.quiet)
+        return console.track(
+            read_predictions(path, sizes, self.problems), "images", len(sizes), self.quiet
+        )
 
     def finish(self, figures: Mapping[str, Any], *tables: Table) -> None:
         """Prints the figures, keeps them where --record says, and counts a look at a test split."""
@@ -149,11 +175,19 @@ class Measurement:
             self.record.uses_data(self.truth, "+".join(sorted(self.splits)), self.images)
             self._compare_data()
         if self.keep_in is not None:
-            runs.keep_metrics(self.keep_in, self.kind, self._settings() | dict(figures), self.record, self.note or None)
+            runs.keep_metrics(
+                self.keep_in,
+                self.kind,
+                self._settings() | dict(figures),
+                self.record,
+                self.note or None,
+            )
         if "test" in self.splits:
             without = runs.log_test_look(self.record, self.kind, figures, self.keep_in)
             if without and self.keep_in is None:
-                self.message(f"this evaluation on test is not counted: {without[0]} has no log; use --record DIR")
+                self.message(
+                    f"this evaluation on test is not counted: {without[0]} has no log; use --record DIR"
+                )
 
     def close(self, strict: bool) -> None:
         if self.problems.hidden:
@@ -163,20 +197,30 @@ class Measurement:
 
     def _predicted(self) -> Iterator[Mapping[str, Any]]:
         """The inputs that are predictions with a record of how they were made."""
-        return (one for one in self.record.values["inputs"] if one["role"] == "predictions" and "record" in one)
+        return (
+            one
+            for one in self.record.values["inputs"]
+            if one["role"] == "predictions" and "record" in one
+        )
 
     def _settings(self) -> dict[str, Any]:
         """How the predictions were made, where that is known: beam, true boxes and the like."""
-        made = [self.record.values["settings"], *(one["record"]["settings"] for one in self._predicted())]
+        made = [
+            self.record.values["settings"],
+            *(one["record"]["settings"] for one in self._predicted()),
+        ]
         return {"settings": made[-1]} if made[-1] else {}
 
     def _compare_data(self) -> None:
-        """Says so where predictions were made from another version of the data set than they are judged by."""
+        """Says so where predictions were made from another version of the data set than they are
+        judged by."""
         (own,) = self.record.values["data"]
         for one in self._predicted():
             for other in one["record"]["data"]:
                 if other["sha256"] != own["sha256"]:
-                    self.message(f"{one['path']} was made from another version of the data: {other['name']}")
+                    self.message(
+                        f"{one['path']} was made from another version of the data: {other['name']}"
+                    )
 
 
 def photo_opener(truth: Path, records: Iterable[Record]) -> Callable[[str], Image.Image]:
@@ -191,13 +235,20 @@ def photo_opener(truth: Path, records: Iterable[Record]) -> Callable[[str], Imag
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
     """Every single figure in a row."""
-    rows = [(name, f"{value:.4f}" if isinstance(value, float) else value) for name, value in figures.items()]
+    rows = [
+        (name, f"{value:.4f}" if isinstance(value, float) else value)
+        for name, value in figures.items()
+    ]
     return title, ("", "value"), rows
 
 
 def ranking_table(figures: Mapping[str, Any], groups: Mapping[str, str] = DIRECTIONS) -> Table:
-    """R@1/5/10 and median rank; a row for each of the `groups`, whose names are those of figures."""
-    rows = [[title, *(f"{value:.1f}" for value in figures[name].values())] for name, title in groups.items()]
+    """R@1/5/10 and median rank; a row for each of the `groups`, whose names are those of
+    figures."""
+    rows = [
+        [title, *(f"{value:.1f}" for value in figures[name].values())]
+        for name, title in groups.items()
+    ]
     models = f", {figures['models']} models" if figures.get("models", 1) > 1 else ""
     title = f"{figures['images']} images, {figures['sentences']} sentences{models}"
     return title, ("", "R@1", "R@5", "R@10", "median rank"), rows

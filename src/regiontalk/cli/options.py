@@ -28,11 +28,17 @@ PLACE = click.Path(path_type=Path)
 class ModelPath(click.Path):
     """A model folder or a run; `embedded` and `fast` are the package's own."""
 
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         return super().convert(loading.place_of(value), parameter, context)
 
-    def shell_complete(self, _context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[Any]:
-        names = [name for name in loading.own_models() if incomplete and name.startswith(incomplete)]
+    def shell_complete(
+        self, _context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        names = [
+            name for name in loading.own_models() if incomplete and name.startswith(incomplete)
+        ]
         return [*map(CompletionItem, names), CompletionItem(incomplete, type="dir")]
 
 
@@ -54,22 +60,35 @@ def with_options(*options: Callable[[Decorated], Decorated]) -> Callable[[Decora
 class Number(click.FloatRange):
     """Click's own ranges let nan through."""
 
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         number = super().convert(value, parameter, context)
-        return number if math.isfinite(number) else self.fail(f"{number} is not a valid number", parameter, context)
+        return (
+            number
+            if math.isfinite(number)
+            else self.fail(f"{number} is not a valid number", parameter, context)
+        )
 
 
-def probability_option(name: str, help: str, default: float | None = None) -> Callable[[Decorated], Decorated]:
+def probability_option(
+    name: str, help: str, default: float | None = None
+) -> Callable[[Decorated], Decorated]:
     """An option that takes a number from 0 to 1."""
-    return click.option(name, type=Number(0, 1), default=default, show_default=default is not None, help=help)
+    return click.option(
+        name, type=Number(0, 1), default=default, show_default=default is not None, help=help
+    )
 
 
 def completes(kind: str) -> Callable[..., list[CompletionItem]]:
-    """Makes the shell complete an argument as a path: `file` or `dir`. click does so by itself for its own paths."""
+    """Makes the shell complete an argument as a path: `file` or `dir`. click does so by itself for
+    its own paths."""
     return lambda _context, _parameter, incomplete: [CompletionItem(incomplete, type=kind)]
 
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no messages and no progress bar.")
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="Show no messages and no progress bar."
+)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -117,7 +136,9 @@ cluster_options = with_options(
         help="ray: use -j processes of a Ray cluster, on one machine or many (docs/scale.md).",
     ),
     click.option(
-        "--address", metavar="HOST:PORT", help="The Ray cluster to use, or auto. Default: start one on this machine."
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster to use, or auto. Default: start one on this machine.",
     ),
 )
 
@@ -155,7 +176,11 @@ place_weight_option = click.option(
 
 def is_run(place: Path) -> bool:
     """Whether it is a run's folder or a checkpoint rather than a model folder."""
-    return any(found for name in ("checkpoints", "state.json", "step-*/state.json") for found in place.glob(name))
+    return any(
+        found
+        for name in ("checkpoints", "state.json", "step-*/state.json")
+        for found in place.glob(name)
+    )
 
 
 def checkpoint_of(run: Path) -> Path:
@@ -187,8 +212,8 @@ def load_model(
     heads: tuple[Path, ...] = (),
     lazily: bool = False,
 ) -> Model:
-    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU; on CUDA or with `heads` it runs in
-    torch, like all training runs. `lazily`: see `regiontalk.load`."""
+    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU; on CUDA or with
+    `heads` it runs in torch, like all training runs. `lazily`: see `regiontalk.load`."""
     if device == "cuda" or heads or (place is not None and is_run(place)):
         model = _load_in_torch(place, device, heads)
     else:

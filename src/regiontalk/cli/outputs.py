@@ -1,4 +1,5 @@
-"""Writes results: to stdout, a data file, a page, pictures or sidecars. A user's own files are never overwritten."""
+"""Writes results: to stdout, a data file, a page, pictures or sidecars. A user's own files are
+never overwritten."""
 
 from __future__ import annotations
 
@@ -29,7 +30,11 @@ Put = Callable[[Any], object]
 PAGES = (".html", ".htm")
 DATA = (".json", ".jsonl", ".csv")
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")
-LONGEST_SIDES = {".jpg": 65_500, ".jpeg": 65_500, ".webp": 16_383}  # pixels that libjpeg and libwebp can write
+LONGEST_SIDES = {
+    ".jpg": 65_500,
+    ".jpeg": 65_500,
+    ".webp": 16_383,
+}  # pixels that libjpeg and libwebp can write
 MARK = "regiontalk"  # in the EXIF field Software of every picture that was drawn
 XMP = "xmp"
 FOLDERS = ("yolo",)  # formats that are a folder of files
@@ -66,7 +71,9 @@ class Wanted:
                 hint=f"a folder, or a name that ends in {', '.join((*PAGES[:1], *DATA, *PICTURES))}",
             )
         if self.kind == "data" and self.export is not None and self._suffix != self._own_suffix:
-            raise UsageError(f"{self.output}: --format {self.export} gives a {self._own_suffix} file")
+            raise UsageError(
+                f"{self.output}: --format {self.export} gives a {self._own_suffix} file"
+            )
         if self.export in FOLDERS and self.kind != "data set":
             raise UsageError(f"--format {self.export} writes a folder of files", hint="-o FOLDER")
 
@@ -110,7 +117,8 @@ class Wanted:
 
     @property
     def prints(self) -> bool:
-        """With `-o`, nothing is printed except data (--json, --format) in addition to pictures or a page."""
+        """With `-o`, nothing is printed except data (--json, --format) in addition to pictures or a
+        page."""
         return self.kind == "" or (self.is_data and self.kind in ("page", "picture", "pictures"))
 
 
@@ -118,8 +126,9 @@ class Wanted:
 def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()) -> Iterator[Put]:
     """A function that writes each result to all outputs. Files are written atomically.
 
-    Outputs that cannot or must not be written are rejected here, before anything is computed. `InputError`: a result
-    cannot be written because of its photo. `finished` photos already have their picture or sidecar.
+    Outputs that cannot or must not be written are rejected here, before anything is computed.
+    `InputError`: a result cannot be written because of its photo. `finished` photos already have
+    their picture or sidecar.
     """
     with _writing(wanted, photos, finished) as write, _printing(wanted) as show:
 
@@ -130,7 +139,9 @@ def opening(wanted: Wanted, photos: Sequence[str], finished: Container[str] = ()
         yield put
 
 
-def _writing(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -> AbstractContextManager[Put]:
+def _writing(
+    wanted: Wanted, photos: Sequence[str], finished: Container[str]
+) -> AbstractContextManager[Put]:
     """Writes results to the output, if there is one."""
     if wanted.kind == "sidecars":
         return nullcontext(_sidecars(wanted, photos, finished))
@@ -143,7 +154,11 @@ def _writing(wanted: Wanted, photos: Sequence[str], finished: Container[str]) ->
     if wanted.kind in ("picture", "pictures"):
         return nullcontext(_pictures(wanted, wanted.output, photos, finished))
     spare([wanted.output], photos, wanted.force)
-    return writing_page(wanted.output) if wanted.kind == "page" else _data(wanted.output, wanted.export)
+    return (
+        writing_page(wanted.output)
+        if wanted.kind == "page"
+        else _data(wanted.output, wanted.export)
+    )
 
 
 @contextmanager
@@ -159,7 +174,9 @@ def _data(output: Path, export: str | None) -> Iterator[Put]:
             yield lambda photo: file.write(json_line(photo.to_dict()))
         else:  # one JSON array, one photo per line
             separators = iter([b"[\n"])
-            yield lambda photo: file.write(next(separators, b",\n") + json_line(photo.to_dict()).rstrip(b"\n"))
+            yield lambda photo: file.write(
+                next(separators, b",\n") + json_line(photo.to_dict()).rstrip(b"\n")
+            )
             file.write(next(separators, b"") + b"\n]\n")
 
 
@@ -185,7 +202,11 @@ def _check_folder(folder: Path) -> None:
 def _picture_name(photo: str, names: FreeNames) -> str:
     """The photo's name, as .jpg if its format cannot be written; x-2.jpg for a second x.jpg."""
     path = Path(photo)
-    return names.take(path.stem, path.suffix) if path.suffix.lower() in PICTURES else names.take(path.name, ".jpg")
+    return (
+        names.take(path.stem, path.suffix)
+        if path.suffix.lower() in PICTURES
+        else names.take(path.name, ".jpg")
+    )
 
 
 def _save_picture(photo: Result, target: Path) -> None:
@@ -202,7 +223,8 @@ def save_picture(picture: Image.Image, target: Path) -> None:
     longest = LONGEST_SIDES.get(target.suffix.lower())
     if longest is not None and max(picture.size) > longest:
         raise OutputError(
-            f"{target}: {target.suffix} allows at most {longest:,} pixels per side", hint="PNG allows more"
+            f"{target}: {target.suffix} allows at most {longest:,} pixels per side",
+            hint="PNG allows more",
         )
     exif = Image.Exif()
     exif[ExifTags.Base.Software] = MARK
@@ -223,7 +245,10 @@ def _sidecars(wanted: Wanted, photos: Sequence[str], finished: Container[str]) -
     def put(photo: AltText) -> None:
         target = targets[photo.path]
         if written.setdefault(target, photo.path) != photo.path:
-            raise InputError(f"{photo.path}: {target} belongs to {written[target]}", hint="without -o each has its own")
+            raise InputError(
+                f"{photo.path}: {target} belongs to {written[target]}",
+                hint="without -o each has its own",
+            )
         if photo.path not in finished or not target.is_file():
             _save_sidecar(photo, target, wanted.force)
 
@@ -260,7 +285,8 @@ def _printing(wanted: Wanted) -> AbstractContextManager[Put]:
 
 
 def spare(targets: Sequence[Path], photos: Sequence[str], force: bool) -> None:
-    """Never overwrites a photo that is read, a pipe or a device; a file that is not ours only with `force`."""
+    """Never overwrites a photo that is read, a pipe or a device; a file that is not ours only with
+    `force`."""
     originals = {identity(photo) for photo in photos}
     for target in targets:
         if not os.path.lexists(target):

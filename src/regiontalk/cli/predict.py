@@ -1,4 +1,5 @@
-"""`regiontalk predict`: a model's answers for the photos of a data set, for `regiontalk evaluate`."""
+"""`regiontalk predict`: a model's answers for the photos of a data set, for `regiontalk
+evaluate`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ from regiontalk.results import Description, ImageRegions
 @click.command()
 @click.argument("model", type=options.MODEL)
 @click.argument("data", type=options.PLACE)
-@click.option("-o", "--output", type=options.FILE, required=True, help="Output file: JSON lines, one photo per line.")
+@click.option(
+    "-o",
+    "--output",
+    type=options.FILE,
+    required=True,
+    help="Output file: JSON lines, one photo per line.",
+)
 @test_split_option
 @click.option(
     "--regions",
@@ -31,9 +38,17 @@ from regiontalk.results import Description, ImageRegions
     help="Where to look: the model's own proposals, the true boxes (merged as in evaluation), EdgeBoxes, or a file.",
 )
 @edge_model_option
-@click.option("--sentences", is_flag=True, help="Write one sentence per photo, as `regiontalk describe` does.")
-@click.option("--beam", type=click.IntRange(1, 100), help="Beam width. Default: as in caption and describe.")
-@click.option("--codes", type=options.PLACE, help="For a run of kind sentences or joint: the codes of the photos.")
+@click.option(
+    "--sentences", is_flag=True, help="Write one sentence per photo, as `regiontalk describe` does."
+)
+@click.option(
+    "--beam", type=click.IntRange(1, 100), help="Beam width. Default: as in caption and describe."
+)
+@click.option(
+    "--codes",
+    type=options.PLACE,
+    help="For a run of kind sentences or joint: the codes of the photos.",
+)
 @options.heads_option
 @options.device_option
 @options.workers_option
@@ -54,18 +69,19 @@ def command(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Write MODEL's regions and captions for the photos of DATA, exactly as `regiontalk caption` finds them.
+    """Write MODEL's regions and captions for the photos of DATA, exactly as `regiontalk caption`
+    finds them.
 
-    MODEL is a model folder, the folder of a training run (its best checkpoint on dev, else the newest), or one step-…
-    folder. The output is sorted by path. It is for `regiontalk evaluate dense`, or with --sentences for `regiontalk
-    evaluate captions`.
+    MODEL is a model folder, the folder of a training run (its best checkpoint on dev, else the
+    newest), or one step-… folder. The output is sorted by path. It is for `regiontalk evaluate
+    dense`, or with --sentences for `regiontalk evaluate captions`.
 
-    --regions FILE is what `regiontalk data proposals` or `regiontalk caption --json` writes, one line per photo. Its
-    regions, or EdgeBoxes, replace the model's own proposals: they are refined, scored and filtered in the same way.
-    True boxes are kept as they are.
+    --regions FILE is what `regiontalk data proposals` or `regiontalk caption --json` writes, one
+    line per photo. Its regions, or EdgeBoxes, replace the model's own proposals: they are refined,
+    scored and filtered in the same way. True boxes are kept as they are.
 
-    A run of kind sentences or joint needs --codes. It writes one sentence per photo; with --regions truth, and codes
-    made with --on-truths, one per true box, for `regiontalk evaluate regions`.
+    A run of kind sentences or joint needs --codes. It writes one sentence per photo; with --regions
+    truth, and codes made with --on-truths, one per true box, for `regiontalk evaluate regions`.
     """
     if regions != "own" and sentences:
         raise UsageError("--regions cannot be used with --sentences, which describe whole photos")
@@ -115,12 +131,20 @@ def _kind(run: Path) -> str:
 
 
 def _from_codes(
-    run: Path, records: Sequence[Record], codes: Path | None, on_truths: bool, beam: int | None, device: str
+    run: Path,
+    records: Sequence[Record],
+    codes: Path | None,
+    on_truths: bool,
+    beam: int | None,
+    device: str,
 ) -> Iterable[ImageRegions | Description]:
     from regiontalk.lab.training.heads.sentence_decoding import Describer
     from regiontalk.lab.training.processes import pick_device
 
     if codes is None:
-        raise UsageError("a run of this kind needs codes", hint="--codes FILE, which regiontalk data codes writes")
+        raise UsageError(
+            "a run of this kind needs codes",
+            hint="--codes FILE, which regiontalk data codes writes",
+        )
     describer = Describer.load(options.checkpoint_of(run), codes, pick_device(device))
     return (describer.regions if on_truths else describer.photos)(records, beam)

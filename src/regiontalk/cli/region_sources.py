@@ -24,7 +24,8 @@ edge_model_option = click.option(
 
 
 def edge_boxes(edge_model: Path | None, count: int = MOST_BOXES) -> tuple[str, FindRegions]:
-    """Their name for the record of a run, and what finds them in a record's photo, in the record's pixels."""
+    """Their name for the record of a run, and what finds them in a record's photo, in the record's
+    pixels."""
     console.need("edgeboxes", "EdgeBoxes", "cv2")
     from regiontalk.lab.data.edge_boxes import EdgeBoxes
 
@@ -37,7 +38,9 @@ def edge_boxes(edge_model: Path | None, count: int = MOST_BOXES) -> tuple[str, F
     return finder.name, find
 
 
-def region_source(regions: str, dataset: Dataset, edge_model: Path | None) -> tuple[str, FindRegions]:
+def region_source(
+    regions: str, dataset: Dataset, edge_model: Path | None
+) -> tuple[str, FindRegions]:
     """The same for `--regions edgeboxes` or `--regions FILE`."""
     if regions == EDGE_BOXES:
         return edge_boxes(edge_model)

@@ -10,14 +10,27 @@ from rich.text import Text
 
 from regiontalk.cli import console
 from regiontalk.errors import one_line
-from regiontalk.results import Alignment, AltText, BoxXYXY, Description, Finding, ImageRegions, Region, Sentence
+from regiontalk.results import (
+    Alignment,
+    AltText,
+    BoxXYXY,
+    Description,
+    Finding,
+    ImageRegions,
+    Region,
+    Sentence,
+)
 from regiontalk.show.drawing import PALETTE
 
 
 def print_lines(photo: ImageRegions | Description | AltText) -> None:
-    """A line for each region, sentence or text, separated by tabs: the photo's path first, a confidence last."""
+    """A line for each region, sentence or text, separated by tabs: the photo's path first, a
+    confidence last."""
     if isinstance(photo, ImageRegions):
-        rows = [[f"{one.score:.2f}", one.caption, _box(one.xyxy), *_confidence(one)] for one in _likely(photo)]
+        rows = [
+            [f"{one.score:.2f}", one.caption, _box(one.xyxy), *_confidence(one)]
+            for one in _likely(photo)
+        ]
     elif isinstance(photo, Description):
         rows = [[f"{one.logprob:.2f}", one.sentence] for one in _sentences(photo)]
     else:
@@ -100,4 +113,6 @@ def _print_regions(photo: ImageRegions) -> None:
     if not photo.regions:
         console.out().print(Text("  nothing found", style="dim"))
     if hidden := len(photo.regions) - len(shown):
-        console.out().print(Text(f"  {hidden} more, less likely: --confidence 0 shows all", style="dim"))
+        console.out().print(
+            Text(f"  {hidden} more, less likely: --confidence 0 shows all", style="dim")
+        )

@@ -13,7 +13,14 @@ import click
 from regiontalk.cli import console, outputs
 from regiontalk.cli.boxes_option import read_boxes
 from regiontalk.cli.index import check_one_place, place_option, store_option
-from regiontalk.cli.options import PLACE, completes, device_option, load_model, model_option, probability_option
+from regiontalk.cli.options import (
+    PLACE,
+    completes,
+    device_option,
+    load_model,
+    model_option,
+    probability_option,
+)
 from regiontalk.errors import UsageError
 from regiontalk.results import Hit, Hits
 
@@ -26,18 +33,41 @@ FEWEST_SHOWN = 5  # photos that are shown by default even if they are less likel
 
 @click.command()
 @click.argument("given", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
-@click.option("--top", type=click.IntRange(min=1), help="Show this many photos. Default: at most 10 likely ones.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    help="Show this many photos. Default: at most 10 likely ones.",
+)
 @click.option("--all", "show_all", is_flag=True, help="Show all photos, the best first.")
 @probability_option("--threshold", "Leave out photos with a lower score.")
-@click.option("--since", default="", metavar="DATE", help="Only photos taken since: 2021, 2021-05 or 2021-05-30.")
+@click.option(
+    "--since",
+    default="",
+    metavar="DATE",
+    help="Only photos taken since: 2021, 2021-05 or 2021-05-30.",
+)
 @click.option("--until", default="", metavar="DATE", help="Only photos taken up to this date.")
-@click.option("--like", type=click.Path(), metavar="PHOTO", help="Instead of PHRASE: find photos that look like this.")
-@click.option("--box", metavar='"x0,y0,x1,y1"', help="With --like: only this part of it, in pixels or fractions.")
+@click.option(
+    "--like",
+    type=click.Path(),
+    metavar="PHOTO",
+    help="Instead of PHRASE: find photos that look like this.",
+)
+@click.option(
+    "--box",
+    metavar='"x0,y0,x1,y1"',
+    help="With --like: only this part of it, in pixels or fractions.",
+)
 @place_option
 @store_option
 @model_option
 @device_option
-@click.option("-o", "--output", type=PLACE, help="Write the results to a page (.html), or to a folder of pictures.")
+@click.option(
+    "-o",
+    "--output",
+    type=PLACE,
+    help="Write the results to a page (.html), or to a folder of pictures.",
+)
 @click.option("--force", is_flag=True, help="Replace files at -o that regiontalk did not write.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
@@ -78,7 +108,9 @@ def command(
         raise UsageError("--all and --top exclude each other")
     wanted = outputs.Wanted(output, as_json, force=force)
     if wanted.kind not in ("", "page", "pictures"):
-        raise UsageError(f"{output}: a page (.html) or a folder for pictures", hint="--json gives data")
+        raise UsageError(
+            f"{output}: a page (.html) or a folder for pictures", hint="--json gives data"
+        )
     index, below = _find_index(folder, place, store, model, device)
     most = (len(index) or 1) if show_all else top or MOST_LIKELY_SHOWN
     limits = {"top": most, "folder": below, "since": since, "until": until}
@@ -103,7 +135,10 @@ def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[s
     words = given if like is None else ("", *given)
     if not 1 <= len(words) <= 2:
         expected = "a phrase and perhaps a folder" if like is None else "at most a folder"
-        raise UsageError(f"{expected}, not {len(given)} arguments", hint='a phrase of several words needs quotes: "…"')
+        raise UsageError(
+            f"{expected}, not {len(given)} arguments",
+            hint='a phrase of several words needs quotes: "…"',
+        )
     return words[0], words[1] if len(words) == 2 else ""
 
 
@@ -142,14 +177,19 @@ def _print(hits: Sequence[Hit]) -> None:
     columns = ("photo", "score", "found")
     rows: list[tuple[str, ...]] = [(hit.path, *_cells(hit)) for hit in hits]
     if not sys.stdout.isatty():
-        rows = [(*row, "likely" if hit.likely else "less likely") for row, hit in zip(rows, hits, strict=True)]
+        rows = [
+            (*row, "likely" if hit.likely else "less likely")
+            for row, hit in zip(rows, hits, strict=True)
+        ]
     console.print_rows(columns, rows)
 
 
 def _cells(hit: Hit) -> tuple[str, str]:
     """Score, and for each region the words that match it and its caption."""
     pairs = zip(hit.labels(), hit.regions, strict=True)
-    return f"{hit.score:.2f}", "; ".join(f"{label} ({region.caption or 'the whole photo'})" for label, region in pairs)
+    return f"{hit.score:.2f}", "; ".join(
+        f"{label} ({region.caption or 'the whole photo'})" for label, region in pairs
+    )
 
 
 def _notes(found: Hits, quiet: bool) -> None:

@@ -15,7 +15,9 @@ from regiontalk.cli.options import MODEL, Decorated, Number, check_folder, max_m
 from regiontalk.errors import UsageError
 
 
-def _limit_option(name: str, field: str, most: float, default: float, help: str) -> Callable[[Decorated], Decorated]:
+def _limit_option(
+    name: str, field: str, most: float, default: float, help: str
+) -> Callable[[Decorated], Decorated]:
     kind = Number(0, most, min_open=True)
     return click.option(name, field, type=kind, default=default, show_default=True, help=help)
 
@@ -25,27 +27,47 @@ def _limit_option(name: str, field: str, most: float, default: float, help: str)
 @place_option
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: choose a free port.")
-@click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="A host name to accept.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="0: choose a free port.",
+)
+@click.option(
+    "--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="A host name to accept."
+)
 @click.option(
     "--model",
     type=MODEL,
     metavar="DIR|fast",
     help="A model folder; fast: the package's fast model; default: its strong one.",
 )
-@click.option("-j", "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes for photos.")
+@click.option(
+    "-j",
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="Processes for photos.",
+)
 @max_megapixels_option
 @_limit_option("--max-megabytes", "megabytes", 1000, 25.0, "Reject larger uploads.")
 @_limit_option(
-    "--timeout", "seconds", 3600, 20.0, "Time limit in seconds for an upload, and for the work on one photo."
+    "--timeout",
+    "seconds",
+    3600,
+    20.0,
+    "Time limit in seconds for an upload, and for the work on one photo.",
 )
 @click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
 def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> None:
     """Run the web page and the HTTP API. With DIR, its photos can be searched.
 
-    When it starts, the server updates the index of DIR. With --store it does not: `regiontalk index DIR --store` does,
-    and any number of servers can search that database. Without --host, only this machine can reach the server.
+    When it starts, the server updates the index of DIR. With --store it does not: `regiontalk index
+    DIR --store` does, and any number of servers can search that database. Without --host, only this
+    machine can reach the server.
     """
     console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run
@@ -63,7 +85,9 @@ def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> 
     def ready(address: str) -> None:
         console.message(f"{address}  (Ctrl-C ends it)", quiet)
         if settings.host not in ("127.0.0.1", "localhost", "::1"):
-            console.message("everyone who can reach this address can see the photos: there is no login", quiet)
+            console.message(
+                "everyone who can reach this address can see the photos: there is no login", quiet
+            )
         if show:
             webbrowser.open(address)
 

@@ -9,5 +9,9 @@ from regiontalk.lab.data.records import SPLITS
 one_split_option = click.option("--split", type=click.Choice(SPLITS), help="Use only this split.")
 
 test_split_option = click.option(
-    "--split", type=click.Choice(SPLITS), default="test", show_default=True, help="The split to use."
+    "--split",
+    type=click.Choice(SPLITS),
+    default="test",
+    show_default=True,
+    help="The split to use.",
 )

@@ -1,6 +1,7 @@
 """From a file to pixels: limits, decoding, upright sRGB, resizing; and which photos a path means.
 
-`photo` opens one photo, `limits` refuses files that would take too much memory or time, `paths` finds photos.
+`photo` opens one photo, `limits` refuses files that would take too much memory or time, `paths`
+finds photos.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Checks that an AVIF or HEIF file contains what its metadata says, because its decoder trusts that.
+"""Checks that an AVIF or HEIF file contains what its metadata says, because its decoder trusts
+that.
 
-Its `meta` box lists items (ISO/IEC 23008-12): photos coded with AV1, EXIF, and others. A size stands in the `ispe`
-property, and again in the AV1 data itself (AV1 specification, 5.5.1), which is what the decoder allocates.
+Its `meta` box lists items (ISO/IEC 23008-12): photos coded with AV1, EXIF, and others. A size
+stands in the `ispe` property, and again in the AV1 data itself (AV1 specification, 5.5.1), which is
+what the decoder allocates.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from regiontalk.errors import ImageError, ImageTooLarge
 
 _SEQUENCE_HEADER = 1  # type of an AV1 unit
 _MOST_UNITS = 20_000  # of all items; a photo, or a tile of one, has three
-_ROOM = 2  # coded photos may be this many times larger or smaller than the given size: tiles and padding
+# coded photos may be this many times larger or smaller than the given size: tiles and padding
+_ROOM = 2
 
 
 class Item(NamedTuple):
@@ -31,7 +34,9 @@ class Item(NamedTuple):
 
 def exif_bytes(meta: bytes) -> int:
     """How long the EXIF of the `meta` box (without its header) is."""
-    return sum(length for item in _items(meta) if item.kind == b"Exif" for _, length in item.extents)
+    return sum(
+        length for item in _items(meta) if item.kind == b"Exif" for _, length in item.extents
+    )
 
 
 def profile_bytes(meta: bytes) -> int:
@@ -40,20 +45,27 @@ def profile_bytes(meta: bytes) -> int:
 
 
 def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
-    """The largest size of a coded photo, (0, 0) if there is none; rejects a file that gives another size."""
-    said = [struct.unpack(">II", ispe[4:12]) for ispe in _properties(meta, b"ispe") if len(ispe) >= 12]
+    """The largest size of a coded photo, (0, 0) if there is none; rejects a file that gives another
+    size."""
+    said = [
+        struct.unpack(">II", ispe[4:12]) for ispe in _properties(meta, b"ispe") if len(ispe) >= 12
+    ]
     photos = [item for item in _items(meta) if item.kind == b"av01"]
     end = file.seek(0, os.SEEK_END)
     if sum(length or end for item in photos for _, length in item.extents) > end:
         raise ImageError("a broken photo: its parts overlap")
-    coded = _coded_sizes(itertools.chain.from_iterable(_units(_read(file, meta, item)) for item in photos))
+    coded = _coded_sizes(
+        itertools.chain.from_iterable(_units(_read(file, meta, item)) for item in photos)
+    )
     if not said or not coded:
         return 0, 0
     width, height = max(said, key=lambda size: size[0] * size[1])
     largest = max(coded, key=lambda size: size[0] * size[1])
     pixels, all_coded = largest[0] * largest[1], sum(width * height for width, height in coded)
     if pixels > _ROOM * width * height or width * height > _ROOM * all_coded:
-        raise ImageError(f"a broken photo: it says {width}×{height} pixels and holds {largest[0]}×{largest[1]}")
+        raise ImageError(
+            f"a broken photo: it says {width}×{height} pixels and holds {largest[0]}×{largest[1]}"
+        )
     return largest
 
 

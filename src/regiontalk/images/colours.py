@@ -16,12 +16,16 @@ _PROFILE_SPACES = {"RGB": "RGB ", "L": "GRAY", "CMYK": "CMYK"}
 
 
 def to_srgb(image: Image.Image, reduction: tuple[int, int] = (1, 1)) -> Image.Image:
-    """A loaded image of any mode as RGB: by its colour profile, transparency on white, and reduced by a factor."""
+    """A loaded image of any mode as RGB: by its colour profile, transparency on white, and reduced
+    by a factor."""
     full_scale = _full_scale(image)
     if reduction == (1, 1):
         photo = _eight_bit_opaque(image, full_scale)
     else:  # strip by strip: a large photo has no second copy
-        strips = [_eight_bit_opaque(strip, full_scale).reduce(reduction) for strip in _strips(image, reduction[1])]
+        strips = [
+            _eight_bit_opaque(strip, full_scale).reduce(reduction)
+            for strip in _strips(image, reduction[1])
+        ]
         photo = Image.new(strips[0].mode, (strips[0].width, sum(strip.height for strip in strips)))
         top = 0
         for strip in strips:
@@ -31,7 +35,8 @@ def to_srgb(image: Image.Image, reduction: tuple[int, int] = (1, 1)) -> Image.Im
 
 
 def _strips(image: Image.Image, multiple: int = 1) -> Iterator[Image.Image]:
-    """The image from top to bottom in strips of about `_STRIP_PIXELS`, their heights multiples of `multiple`."""
+    """The image from top to bottom in strips of about `_STRIP_PIXELS`, their heights multiples of
+    `multiple`."""
     rows = max(1, _STRIP_PIXELS // (image.width * multiple)) * multiple
     for top in range(0, image.height, rows):
         yield image.crop((0, top, image.width, min(top + rows, image.height)))
@@ -51,7 +56,8 @@ def _eight_bit_opaque(image: Image.Image, full_scale: float | None) -> Image.Ima
 def _full_scale(image: Image.Image) -> float | None:
     """The value of white in greys of more than 8 bits; None for other images.
 
-    The range of I;16 is known; for I and F it is the smallest usual range that contains the brightest pixel.
+    The range of I;16 is known; for I and F it is the smallest usual range that contains the
+    brightest pixel.
     """
     if image.mode.startswith("I;16"):
         return 65535.0
@@ -64,7 +70,9 @@ def _full_scale(image: Image.Image) -> float | None:
 
 def _eight_bits(image: Image.Image, full_scale: float) -> Image.Image:
     """Greys of more than 8 bits scaled to 8 (Pillow's own conversion cuts them off at 255)."""
-    return Image.fromarray(np.rint(np.clip(_values(image) / full_scale, 0, 1) * 255).astype(np.uint8))
+    return Image.fromarray(
+        np.rint(np.clip(_values(image) / full_scale, 0, 1) * 255).astype(np.uint8)
+    )
 
 
 def _values(image: Image.Image) -> NDArray[np.float32]:
@@ -81,9 +89,11 @@ def _over_white(image: Image.Image) -> Image.Image:
 
 
 def _has_stages(profile: bytes) -> bool:
-    """Whether an ICC profile has a tag of type `mpet`: any number of stages, each applied to each pixel.
+    """Whether an ICC profile has a tag of type `mpet`: any number of stages, each applied to each
+    pixel.
 
-    Photos do not need them, and 100,000 fit into half a megabyte (ICC.1:2022, sections 7.3 and 10.16).
+    Photos do not need them, and 100,000 fit into half a megabyte (ICC.1:2022, sections 7.3 and
+    10.16).
     """
     tags = int.from_bytes(profile[128:132], "big")
     for entry in range(132, min(132 + 12 * tags, len(profile)), 12):
@@ -94,7 +104,8 @@ def _has_stages(profile: bytes) -> bool:
 
 
 def _through_profile(image: Image.Image, data: bytes | None) -> Image.Image | None:
-    """The image converted to sRGB by its ICC profile; None if plain conversion is as good, or the only way."""
+    """The image converted to sRGB by its ICC profile; None if plain conversion is as good, or the
+    only way."""
     mode = image.mode
     if mode != "LAB" and (data is None or _has_stages(data)):
         return None

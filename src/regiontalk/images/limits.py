@@ -1,7 +1,8 @@
 """Rejects files that would need far more memory or time than a photo, before they are decoded.
 
-Decoders trust the content of a file. Each check here parses the structure of a file as its decoder would, reads very
-little of it, and counts. Real photos are far below the limits; at a limit a file takes a few seconds.
+Decoders trust the content of a file. Each check here parses the structure of a file as its decoder
+would, reads very little of it, and counts. Real photos are far below the limits; at a limit a file
+takes a few seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MOST_METADATA_CHUNKS = 1_000  # of a PNG or WebP; each may unpack to a megabyte
 MOST_SUB_BLOCKS = 500_000  # of a GIF, at most 255 bytes each
 MOST_TAGS = 1_000  # of a TIFF's directory
 MOST_TAG_VALUES = 300_000  # numbers of a TIFF's tags together; Pillow makes an object of each
-MOST_TAG_BYTES = 100_000_000  # texts and blobs of a TIFF's tags together (Photoshop keeps its layers there)
+MOST_TAG_BYTES = (
+    100_000_000  # texts and blobs of a TIFF's tags together (Photoshop keeps its layers there)
+)
 MOST_TILE_PIXELS = 1 << 22  # of a TIFF's tile that is larger than the photo
 MOST_RUN_LENGTH_PIXELS = 10_000_000  # of a run-length BMP, which Pillow decodes in Python
 MOST_EXIF_BYTES = 1 << 20  # Pillow takes 0.1 s for 16,000 fractions in it
@@ -39,8 +42,8 @@ MOST_MEGAPIXELS = 178  # Pillow itself refuses more
 
 @dataclass(frozen=True)
 class Limits:
-    """What a photo may have. `megabytes` holds for uploads (bytes); a local file may have 16 bytes for each
-    allowed pixel, twice the largest uncompressed one.
+    """What a photo may have. `megabytes` holds for uploads (bytes); a local file may have 16 bytes
+    for each allowed pixel, twice the largest uncompressed one.
     """
 
     megapixels: float = 50.0
@@ -53,7 +56,9 @@ class Limits:
 
 def format_of(header: bytes) -> str | None:
     """The format by a file's first `HEADER_BYTES`; None if it is not a supported one."""
-    return next((name for name, (start, _) in _KNOWN.items() if re.match(start, header, re.DOTALL)), None)
+    return next(
+        (name for name, (start, _) in _KNOWN.items() if re.match(start, header, re.DOTALL)), None
+    )
 
 
 def check_pixels(size: tuple[int, int], limits: Limits) -> None:
@@ -62,11 +67,14 @@ def check_pixels(size: tuple[int, int], limits: Limits) -> None:
         raise ImageError(f"a broken photo: {width}×{height} pixels")
     if width * height > limits.megapixels * 1e6:
         megapixels = width * height / 1e6
-        raise ImageTooLarge(f"{width}×{height} is {megapixels:.1f} megapixels, more than {limits.megapixels:g}")
+        raise ImageTooLarge(
+            f"{width}×{height} is {megapixels:.1f} megapixels, more than {limits.megapixels:g}"
+        )
 
 
 def check_structure(file: IO[bytes], name: str, limits: Limits) -> None:
-    """Rejects a file of the format `name` that exceeds the limits; leaves its position at the start."""
+    """Rejects a file of the format `name` that exceeds the limits; leaves its position at the
+    start."""
     file.seek(0)
     _, check = _KNOWN[name]
     check(file, limits)
@@ -79,7 +87,8 @@ def _at_most(count: int, most: int, what: str) -> None:
 
 
 def _check_jpeg(file: IO[bytes], _: Limits) -> None:
-    """Goes from marker to marker; through the coded pixels only if several scans may follow (ITU T.81, annex B)."""
+    """Goes from marker to marker; through the coded pixels only if several scans may follow (ITU
+    T.81, annex B)."""
     file.seek(2)
     segments = scans = exif_bytes = junk = components = 0
     progressive = False
@@ -93,7 +102,10 @@ def _check_jpeg(file: IO[bytes], _: Limits) -> None:
         if not scans:
             junk += file.tell() - before - 2
             _at_most(junk, MOST_JUNK, "bytes between the segments of a JPEG")
-        if not (0xC0 <= marker <= 0xCF or 0xDA <= marker <= 0xEF or marker == 0xFE) or marker == 0xC8:
+        if (
+            not (0xC0 <= marker <= 0xCF or 0xDA <= marker <= 0xEF or marker == 0xFE)
+            or marker == 0xC8
+        ):
             continue  # it has no content
         start, length, content = file.tell(), int.from_bytes(file.read(2), "big"), file.read(6)
         file.seek(start + max(2, length))
@@ -105,12 +117,17 @@ def _check_jpeg(file: IO[bytes], _: Limits) -> None:
         elif marker == 0xE1 and content.startswith(b"Exif"):
             exif_bytes += length
             _at_most(exif_bytes, MOST_EXIF_BYTES, "bytes of EXIF")
-        elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xCC):  # a frame's header, not its tables
+        elif 0xC0 <= marker <= 0xCF and marker not in (
+            0xC4,
+            0xCC,
+        ):  # a frame's header, not its tables
             progressive = marker in (0xC2, 0xC6, 0xCA, 0xCE)
             components = content[5] if len(content) == 6 else 0
 
 
-_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # neither a stuffed byte nor padding nor a restart
+_MARKER = re.compile(
+    rb"\xff[^\x00\xff\xd0-\xd7]"
+)  # neither a stuffed byte nor padding nor a restart
 
 
 def _next_marker(file: IO[bytes]) -> int | None:
@@ -143,7 +160,9 @@ def _check_png(file: IO[bytes], _: Limits) -> None:
 
 
 def _check_webp(file: IO[bytes], limits: Limits) -> None:
-    if size := webp_size(file.read(HEADER_BYTES)):  # libwebp allocates the canvas as it opens the file
+    if size := webp_size(
+        file.read(HEADER_BYTES)
+    ):  # libwebp allocates the canvas as it opens the file
         check_pixels(size, limits)
     place, frames, metadata = 12, 0, 0
     while True:
@@ -163,11 +182,14 @@ def _check_webp(file: IO[bytes], limits: Limits) -> None:
 
 
 def webp_size(header: bytes) -> tuple[int, int] | None:
-    """Width and height from a WebP container's first 30 bytes (RFC 9649), None where they are cut off."""
+    """Width and height from a WebP container's first 30 bytes (RFC 9649), None where they are cut
+    off."""
     if len(header) < 30:
         return None
     if header[12:16] == b"VP8X":
-        return int.from_bytes(header[24:27], "little") + 1, int.from_bytes(header[27:30], "little") + 1
+        return int.from_bytes(header[24:27], "little") + 1, int.from_bytes(
+            header[27:30], "little"
+        ) + 1
     if header[12:16] == b"VP8L":
         bits = int.from_bytes(header[21:25], "little")
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
@@ -198,17 +220,24 @@ def _colour_table_bytes(flags: bytes) -> int:
 
 def _check_bmp(file: IO[bytes], _: Limits) -> None:
     header = file.read(34)
-    width, height, compression = (int.from_bytes(header[at : at + 4], "little", signed=True) for at in (18, 22, 30))
+    width, height, compression = (
+        int.from_bytes(header[at : at + 4], "little", signed=True) for at in (18, 22, 30)
+    )
     if header[14] >= 40 and compression in (1, 2):
         _at_most(width * abs(height), MOST_RUN_LENGTH_PIXELS, "pixels of a run-length BMP")
 
 
 class _Tiff:
-    """The directories of a TIFF (TIFF 6.0, section 2) or BigTIFF, whose counts and offsets have eight bytes."""
+    """The directories of a TIFF (TIFF 6.0, section 2) or BigTIFF, whose counts and offsets have
+    eight bytes."""
 
     WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
     SIZES = (WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT)
-    DIRECTORIES = (34665, 34853, 40965)  # EXIF, GPS, interoperability: Pillow reads them with the photo
+    DIRECTORIES = (
+        34665,
+        34853,
+        40965,
+    )  # EXIF, GPS, interoperability: Pillow reads them with the photo
     BLOBS = (1, 2, 7)  # bytes, text, undefined
     BYTES: ClassVar = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8}
     """Of a value of the types that sizes and offsets may have."""
@@ -226,7 +255,8 @@ class _Tiff:
     def stored_in_place(self, kind: int, count: int) -> bool:
         """Whether a tag is one whole number that stands in the directory itself.
 
-        Eight bytes of a classic TIFF would stand elsewhere; decoders read them, though no TIFF may have them.
+        Eight bytes of a classic TIFF would stand elsewhere; decoders read them, though no TIFF may
+        have them.
         """
         return count == 1 and self.BYTES.get(kind, self.word + 1) <= self.word
 
@@ -240,14 +270,17 @@ class _Tiff:
             start = self._number(self.word)
 
     def tags(self, start: int) -> Iterator[tuple[int, int, int, int]]:
-        """Number, type, count and first value (or offset of the values) of each tag of a directory."""
+        """Number, type, count and first value (or offset of the values) of each tag of a
+        directory."""
         self.file.seek(start)
         tags = self._number(self.count_bytes)
         _at_most(tags, MOST_TAGS, "tags of a TIFF")
         size = 4 + 2 * self.word
         data = self.file.read(size * tags)
         for at in range(0, len(data) - size + 1, size):
-            tag, kind = (int.from_bytes(data[at + skip : at + skip + 2], self.order) for skip in (0, 2))
+            tag, kind = (
+                int.from_bytes(data[at + skip : at + skip + 2], self.order) for skip in (0, 2)
+            )
             value = at + 4 + self.word
             count = int.from_bytes(data[at + 4 : value], self.order)
             stored = self.BYTES.get(kind, self.word) if count == 1 else self.word
@@ -281,8 +314,8 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
 
 
 def _check_boxes(file: IO[bytes], limits: Limits) -> None:
-    """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those with metadata must be small, and the
-    size that they give must be true."""
+    """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those with metadata must
+    be small, and the size that they give must be true."""
     place, boxes, end = 0, 0, file.seek(0, os.SEEK_END)
     while place < end:
         file.seek(place)
@@ -297,7 +330,9 @@ def _check_boxes(file: IO[bytes], limits: Limits) -> None:
         if name == b"meta":
             _at_most(length, MOST_META_BYTES, "bytes of metadata")
             meta = file.read(length - 8)
-            _at_most(len(meta) - avif_limits.profile_bytes(meta), MOST_BOX_BYTES, "bytes of metadata")
+            _at_most(
+                len(meta) - avif_limits.profile_bytes(meta), MOST_BOX_BYTES, "bytes of metadata"
+            )
             _at_most(avif_limits.exif_bytes(meta), MOST_EXIF_BYTES, "bytes of EXIF")
             if any(size := avif_limits.check_sizes(file, meta)):
                 check_pixels(size, limits)
@@ -309,9 +344,15 @@ _KNOWN: dict[str, tuple[bytes, Callable[[IO[bytes], Limits], None]]] = {
     "PNG": (rb"\x89PNG\r\n\x1a\n", _check_png),
     "WEBP": (rb"RIFF.{4}WEBPVP8[ LX]", _check_webp),
     "GIF": (rb"GIF8[79]a", _check_gif),
-    "BMP": (rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _check_bmp),  # and the size of its second header
+    "BMP": (
+        rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0",
+        _check_bmp,
+    ),  # and the size of its second header
     "TIFF": (rb"II[*+]\0|MM\0\*", _check_tiff),  # not MM\0+: Pillow reads such a BigTIFF as a TIFF
     "AVIF": (rb".{4}ftypavi[fs]", _check_boxes),
-    "HEIF": (rb".{4}ftyp(hei[cxms]|hev[cx]|mif1|msf1)", _check_boxes),  # the last two may be AVIF as well
+    "HEIF": (
+        rb".{4}ftyp(hei[cxms]|hev[cx]|mif1|msf1)",
+        _check_boxes,
+    ),  # the last two may be AVIF as well
 }
 """How a file of each format begins, and its check."""

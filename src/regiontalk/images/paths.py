@@ -1,4 +1,5 @@
-"""Finds the photos that paths, folders, patterns and stdin name, and processes several of them at a time."""
+"""Finds the photos that paths, folders, patterns and stdin name, and processes several of them at a
+time."""
 
 from __future__ import annotations
 
@@ -16,7 +17,20 @@ from regiontalk.errors import ImageError, InputError, RegionTalkError, UsageErro
 from regiontalk.images.limits import HEADER_BYTES, Limits, format_of
 from regiontalk.images.photo import Photo
 
-SUFFIXES = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif")
+SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".png",
+    ".webp",
+    ".gif",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".avif",
+    ".heic",
+    ".heif",
+)
 STDIN = "-"
 LARGEST_STDIN = 1 << 28  # bytes
 LONGEST_PATH = 4096
@@ -28,7 +42,8 @@ Result = TypeVar("Result")
 
 @dataclass
 class Photos:
-    """Paths in the given order, those of a folder sorted, each once; they have not been opened yet."""
+    """Paths in the given order, those of a folder sorted, each once; they have not been opened
+    yet."""
 
     paths: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -43,7 +58,8 @@ class Photos:
         return self.stdin if path == STDIN and self.stdin is not None else path
 
     def can_be_opened(self, limits: Limits) -> bool:
-        """Whether any of them can probably be opened, by a quick check. If not, no model needs to be loaded."""
+        """Whether any of them can probably be opened, by a quick check. If not, no model needs to
+        be loaded."""
         return any(_opens(self.source(path), limits) for path in self.paths)
 
 
@@ -55,11 +71,13 @@ def _opens(source: str | bytes, limits: Limits) -> bool:
     return True
 
 
-def find_photos(given: Iterable[str], leave_out: Path | None = None, suffixes: tuple[str, ...] = SUFFIXES) -> Photos:
+def find_photos(
+    given: Iterable[str], leave_out: Path | None = None, suffixes: tuple[str, ...] = SUFFIXES
+) -> Photos:
     """The photos that paths, folders, globs and `-` name.
 
-    A folder gives every file below it with a photo's suffix. Linked folders are followed, each folder once.
-    `leave_out` is a folder that is not entered, unless it is given itself.
+    A folder gives every file below it with a photo's suffix. Linked folders are followed, each
+    folder once. `leave_out` is a folder that is not entered, unless it is given itself.
     """
     found = Photos()
     for path in _expand(given, found):
@@ -90,10 +108,16 @@ def _read_stdin(found: Photos) -> list[str]:
     if format_of(data[:HEADER_BYTES]) and not _exists(os.fsdecode(data.partition(b"\n")[0])):
         found.stdin = data
         return [STDIN]
-    lines = data.split(b"\0") if b"\0" in data else [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    lines = (
+        data.split(b"\0")
+        if b"\0" in data
+        else [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    )
     paths = [os.fsdecode(line) for line in lines if line]
     if len(paths) > 1 and not any("://" in path or _exists(path) for path in paths):
-        raise InputError("stdin: neither a photo nor paths of photos", hint=f"it starts with {paths[0][:40]!r}")
+        raise InputError(
+            "stdin: neither a photo nor paths of photos", hint=f"it starts with {paths[0][:40]!r}"
+        )
     return paths
 
 
@@ -116,7 +140,10 @@ def _walk(top: str, found: Photos, leave_out: Path | None, suffixes: tuple[str, 
             elif entry.name.lower().endswith(suffixes):
                 (found.hidden if entry.name.startswith(".") else paths).append(entry.path)
         for entry in inside:
-            if not entry.name.startswith(".") and (folder_identity := identity(entry.path)) not in seen:
+            if (
+                not entry.name.startswith(".")
+                and (folder_identity := identity(entry.path)) not in seen
+            ):
                 seen.add(folder_identity)
                 waiting.append(entry.path)
     found.paths += sorted(paths)
@@ -147,8 +174,11 @@ def identity(path: str | Path) -> object:
     return status.st_dev, status.st_ino
 
 
-def attempts(ask: Callable[[Item], Result], photos: Iterable[Item], workers: int) -> Iterator[Result | RegionTalkError]:
-    """The result of `ask` for every photo, in their order; or the error if the photo is the cause."""
+def attempts(
+    ask: Callable[[Item], Result], photos: Iterable[Item], workers: int
+) -> Iterator[Result | RegionTalkError]:
+    """The result of `ask` for every photo, in their order; or the error if the photo is the
+    cause."""
 
     def attempt(photo: Item) -> Result | RegionTalkError:
         try:
@@ -159,7 +189,9 @@ def attempts(ask: Callable[[Item], Result], photos: Iterable[Item], workers: int
     return in_order(attempt, photos, workers)
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
+def in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Iterator[Result]:
     """Runs `work` in threads, a few items ahead; results in the items' order."""
     pool = ThreadPoolExecutor(workers)
     under_way: deque[Future[Result]] = deque()

@@ -1,6 +1,8 @@
-"""From a photo's bytes to the network's input: the only pre-processing, for training and inference alike.
+"""From a photo's bytes to the network's input: the only pre-processing, for training and inference
+alike.
 
-source -> limits (`limits`) -> decoder, at a reduced size if possible -> upright sRGB -> long side -> CHW floats
+source -> limits (`limits`) -> decoder, at a reduced size if possible -> upright sRGB -> long side
+-> CHW floats
 """
 
 from __future__ import annotations
@@ -36,15 +38,17 @@ PhotoSource = str | Path | bytes | bytearray | memoryview | IO[bytes] | Image.Im
 SHORTEST_SIDE = 16  # pixels: one cell of a stride-16 feature map
 GREY = 127  # the padding: near the mean of photos, so that activations stay small
 
-_REDUCING_GAP = 2  # a reduced photo is still at least this many times larger than the size it is resized to
+_REDUCING_GAP = (
+    2  # a reduced photo is still at least this many times larger than the size it is resized to
+)
 _QUICK_PIXELS = 2_000_000  # decoded in some hundredths of a second
 _PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
-# Larger than what malloc keeps for reuse (32 MB), so that the memory of a large photo goes back to the system at once.
-# Otherwise every worker would keep it.
+# Larger than what malloc keeps for reuse (32 MB), so that the memory of a large photo goes back to
+# the system at once. Otherwise every worker would keep it.
 _imaging.set_block_size(1 << 26)
 
 
@@ -69,10 +73,11 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True)
 class Photo:
-    """A photo that is opened when it is needed, and only as large as needed. It holds the source, no pixels.
+    """A photo that is opened when it is needed, and only as large as needed. It holds the source,
+    no pixels.
 
-    `source` is a path, the bytes of a file, a PIL image, or an array: (H, W), (H, W, 3) or (H, W, 4), 8-bit, 16-bit or
-    floats from 0 to 1. Of several frames the first is used.
+    `source` is a path, the bytes of a file, a PIL image, or an array: (H, W), (H, W, 3) or (H, W,
+    4), 8-bit, 16-bit or floats from 0 to 1. Of several frames the first is used.
     """
 
     source: str | Path | bytes | Image.Image | NDArray[Any]
@@ -80,13 +85,15 @@ class Photo:
 
     @classmethod
     def of(cls, source: PhotoSource, limits: Limits) -> Photo:
-        """Reads an open file at once, because its position or a buffer's content may change later."""
+        """Reads an open file at once, because its position or a buffer's content may change
+        later."""
         if isinstance(source, (bytearray, memoryview)):
             source = bytes(source)
         return cls(_read(source, limits) if hasattr(source, "read") else source, limits)
 
     def check(self) -> None:
-        """Raises an error if the photo cannot be opened. If decoding would take long, only the header is read."""
+        """Raises an error if the photo cannot be opened. If decoding would take long, only the
+        header is read."""
         self._use(_decode_if_quick)
 
     def open(self) -> Image.Image:
@@ -100,7 +107,8 @@ class Photo:
 
     @property
     def taken(self) -> str | None:
-        """When the camera took it, "2021-05-30T18:05:12" by its own clock; None if the photo does not have it."""
+        """When the camera took it, "2021-05-30T18:05:12" by its own clock; None if the photo does
+        not have it."""
         return self._use(lambda image, _: _taken(image))
 
     @property
@@ -114,8 +122,8 @@ class Photo:
         return self._use(lambda image, _: _exif(image).get(ExifTags.Base.Software))
 
     def resized(self, long_side: int) -> Resized:
-        """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is decoded at a reduced
-        size if its format supports it, and never held at its full size in RGB.
+        """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is
+        decoded at a reduced size if its format supports it, and never held at its full size in RGB.
         """
         image, photo_size = self._opened(long_side)
         return resize(image, long_side, photo_size)
@@ -126,21 +134,29 @@ class Photo:
         return Opened(reduced(image, long_side, photo_size), photo_size)
 
     def _opened(self, long_side: int | None) -> Opened:
-        """`long_side`: the size that the photo will be resized to; None: it is decoded at full size."""
+        """`long_side`: the size that the photo will be resized to; None: it is decoded at full
+        size."""
         return self._use(lambda image, ours: _upright_srgb(image, ours, long_side))
 
     def _use(self, work: Work[Result]) -> Result:
-        """Work on the image whose header was read, and whether it may be changed; any error names the photo."""
+        """Work on the image whose header was read, and whether it may be changed; any error names
+        the photo."""
         source = self.source
         if isinstance(source, (str, Path)):
             name = _short_line(str(source))
             with _open_file(source, name, self.limits) as file:
                 return _work_on(file, name, self.limits, work)
-        for kind, name in ((bytes, "these bytes"), (np.ndarray, "this array"), (Image.Image, "this image")):
+        for kind, name in (
+            (bytes, "these bytes"),
+            (np.ndarray, "this array"),
+            (Image.Image, "this image"),
+        ):
             if isinstance(source, kind):
                 return _work_on(source, name, self.limits, work)
         given = type(source).__name__
-        raise UsageError(f"a photo is a path, bytes, an open file, a PIL image or an array, not {given}")
+        raise UsageError(
+            f"a photo is a path, bytes, an open file, a PIL image or an array, not {given}"
+        )
 
 
 def open_photo(source: PhotoSource, limits: Limits = Limits()) -> Image.Image:  # noqa: B008  (frozen)
@@ -148,17 +164,22 @@ def open_photo(source: PhotoSource, limits: Limits = Limits()) -> Image.Image:  
     return Photo.of(source, limits).open()
 
 
-def reduced(image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None) -> Image.Image:
-    """For people: a photo of `photo_size` (default: the image's) as an image of at most `long_side` pixels a side."""
+def reduced(
+    image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None
+) -> Image.Image:
+    """For people: a photo of `photo_size` (default: the image's) as an image of at most `long_side`
+    pixels a side."""
     photo_size = photo_size or image.size
     factor = min(1.0, long_side / max(photo_size))
     width, height = (max(1, round(side * factor)) for side in photo_size)
     return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def resize(image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None) -> Resized:
-    """A photo of `photo_size` (default: the image's) enlarged or reduced to a long side of `long_side` pixels, by an
-    antialiased triangle filter.
+def resize(
+    image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None
+) -> Resized:
+    """A photo of `photo_size` (default: the image's) enlarged or reduced to a long side of
+    `long_side` pixels, by an antialiased triangle filter.
 
     No side gets shorter than 16 pixels, so the two scales of a very long photo differ.
     """
@@ -171,14 +192,18 @@ def resize(image: Image.Image, long_side: int, photo_size: tuple[int, int] | Non
 def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
     """Width and height that `resize` gives a photo."""
     if long_side < SHORTEST_SIDE:
-        raise UsageError(f"a photo's long side must be at least {SHORTEST_SIDE} pixels, not {long_side}")
+        raise UsageError(
+            f"a photo's long side must be at least {SHORTEST_SIDE} pixels, not {long_side}"
+        )
     factor = long_side / max(width, height)
     return max(SHORTEST_SIDE, round(width * factor)), max(SHORTEST_SIDE, round(height * factor))
 
 
 def pad_together(photos: Sequence[NDArray[np.uint8]], multiple: int) -> NDArray[np.uint8]:
     """Photos (H, W, 3) of different sizes as one array (N, H', W', 3), grey at right and bottom."""
-    height, width = (-(-max(photo.shape[side] for photo in photos) // multiple) * multiple for side in (0, 1))
+    height, width = (
+        -(-max(photo.shape[side] for photo in photos) // multiple) * multiple for side in (0, 1)
+    )
     together = np.full((len(photos), height, width, 3), GREY, dtype=np.uint8)
     for row, photo in zip(together, photos, strict=True):
         row[: photo.shape[0], : photo.shape[1]] = photo
@@ -188,10 +213,12 @@ def pad_together(photos: Sequence[NDArray[np.uint8]], multiple: int) -> NDArray[
 def to_input(pixels: NDArray[np.uint8], multiple: int = 1) -> NDArray[np.float32]:
     """Pixels (H, W, 3) as the network's input (3, H', W'): RGB from 0 to 255.
 
-    Padded with grey at right and bottom to multiples of `multiple`. The network itself normalises by mean and standard
-    deviation, so that they are part of an exported graph.
+    Padded with grey at right and bottom to multiples of `multiple`. The network itself normalises
+    by mean and standard deviation, so that they are part of an exported graph.
     """
-    return np.ascontiguousarray(pad_together([pixels], multiple)[0].transpose(2, 0, 1), dtype=np.float32)
+    return np.ascontiguousarray(
+        pad_together([pixels], multiple)[0].transpose(2, 0, 1), dtype=np.float32
+    )
 
 
 def encode(picture: Image.Image, form: str, **options: int) -> bytes:
@@ -203,7 +230,10 @@ def encode(picture: Image.Image, form: str, **options: int) -> bytes:
 
 def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
     if _URL.match(str(path)):
-        raise ImageError(f"{name}: an address, not a file; addresses are not fetched", hint="download the photo first")
+        raise ImageError(
+            f"{name}: an address, not a file; addresses are not fetched",
+            hint="download the photo first",
+        )
     file = open_regular(path, name, "photo", ImageError)
     size = os.fstat(file.fileno()).st_size
     if size > limits.file_bytes:
@@ -213,9 +243,12 @@ def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
 
 
 def _read(file: Any, limits: Limits) -> bytes:
-    """The bytes of an open file from its current position; reading stops once the file is known to be too large."""
+    """The bytes of an open file from its current position; reading stops once the file is known to
+    be too large."""
     try:
-        data = b"" if isinstance(file, io.TextIOBase) else file.read(int(limits.megabytes * 1e6) + 1)
+        data = (
+            b"" if isinstance(file, io.TextIOBase) else file.read(int(limits.megabytes * 1e6) + 1)
+        )
     except (OSError, ValueError) as error:  # ValueError: it was closed, or is open for writing
         raise ImageError(f"this file cannot be read: {error}") from error
     if isinstance(file, io.TextIOBase) or not isinstance(data, bytes):
@@ -223,7 +256,9 @@ def _read(file: Any, limits: Limits) -> bytes:
     return data
 
 
-def _undecoded(source: bytes | IO[bytes] | Image.Image | NDArray[Any], limits: Limits) -> Image.Image:
+def _undecoded(
+    source: bytes | IO[bytes] | Image.Image | NDArray[Any], limits: Limits
+) -> Image.Image:
     if isinstance(source, Image.Image):
         return source
     if isinstance(source, np.ndarray):
@@ -263,7 +298,10 @@ def _array_to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _work_on(
-    source: bytes | IO[bytes] | Image.Image | NDArray[Any], name: str, limits: Limits, work: Work[Result]
+    source: bytes | IO[bytes] | Image.Image | NDArray[Any],
+    name: str,
+    limits: Limits,
+    work: Work[Result],
 ) -> Result:
     with quiet_pillow:
         try:
@@ -288,7 +326,9 @@ def _identify(file: IO[bytes], limits: Limits) -> Image.Image:
         raise ImageError("empty")
     name = image_limits.format_of(header)
     if name is None:
-        raise UnsupportedImage("not a photo of a supported type", hint="known: " + ", ".join(image_limits.FORMATS))
+        raise UnsupportedImage(
+            "not a photo of a supported type", hint="known: " + ", ".join(image_limits.FORMATS)
+        )
     image_limits.check_structure(file, name, limits)
     formats = [name]
     if name == "HEIF":
@@ -319,7 +359,8 @@ def _decode_if_quick(image: Image.Image, ours: bool) -> None:
 
 
 def _draft(image: Image.Image, size: tuple[int, int]) -> int:
-    """Makes the decoder reduce a JPEG to 1/2, 1/4 or 1/8 of its size, not below `size`; other formats cannot do that.
+    """Makes the decoder reduce a JPEG to 1/2, 1/4 or 1/8 of its size, not below `size`; other
+    formats cannot do that.
 
     Returns how many pixels the decoder holds in memory: for a progressive JPEG always all.
     """
@@ -333,7 +374,9 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
     width, height = image.size
     reduction, pixels = (1, 1), width * height
     if long_side is not None:
-        least_width, least_height = (_REDUCING_GAP * side for side in resized_size(width, height, long_side))
+        least_width, least_height = (
+            _REDUCING_GAP * side for side in resized_size(width, height, long_side)
+        )
         if ours:
             pixels = _draft(image, (least_width, least_height))
         reduction = (image.width // least_width or 1, image.height // least_height or 1)
@@ -361,24 +404,32 @@ def _orientation(image: Image.Image) -> int:
 def _taken(image: Image.Image) -> str | None:
     try:
         exif = _exif(image)
-        text = exif.get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.DateTimeOriginal) or exif.get(ExifTags.Base.DateTime)
+        text = exif.get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.DateTimeOriginal) or exif.get(
+            ExifTags.Base.DateTime
+        )
         return datetime.strptime(str(text)[:19], "%Y:%m:%d %H:%M:%S").isoformat()
     except Exception:  # as above
         return None
 
 
 def _exif(image: Image.Image) -> Image.Exif:
-    return Image.Exif() if len(image.info.get("exif") or b"") > image_limits.MOST_EXIF_BYTES else image.getexif()
+    return (
+        Image.Exif()
+        if len(image.info.get("exif") or b"") > image_limits.MOST_EXIF_BYTES
+        else image.getexif()
+    )
 
 
 def _short_line(text: str) -> str:
-    """Without line breaks and control characters, and shortened, because names and messages come from users' files."""
+    """Without line breaks and control characters, and shortened, because names and messages come
+    from users' files."""
     printable = one_line(text)
     return printable if len(printable) <= 300 else printable[:300] + "…"
 
 
 class _Decoding:
-    """Limits how many pixels all threads decode at the same time; a photo waits until there is room."""
+    """Limits how many pixels all threads decode at the same time; a photo waits until there is
+    room."""
 
     def __init__(self, pixels: int) -> None:
         self._pixels, self._taken, self._changed = pixels, 0, threading.Condition()

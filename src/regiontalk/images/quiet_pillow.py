@@ -12,7 +12,9 @@ from typing import Any, cast
 
 from PIL import _imaging
 
-logging.getLogger("PIL").addHandler(logging.NullHandler())  # without a handler, its log goes to stderr
+logging.getLogger("PIL").addHandler(
+    logging.NullHandler()
+)  # without a handler, its log goes to stderr
 
 
 def quiet_libtiff() -> None:
@@ -24,8 +26,8 @@ def quiet_libtiff() -> None:
 class _QuietPillow:
     """Drops Pillow's warnings while any thread decodes.
 
-    Threads are counted, because `warnings.catch_warnings` restores the whole list of filters, which is wrong if two
-    threads overlap.
+    Threads are counted, because `warnings.catch_warnings` restores the whole list of filters, which
+    is wrong if two threads overlap.
     """
 
     def __init__(self) -> None:

@@ -11,9 +11,9 @@ from PIL import Image, _webp
 def load(image: Image.Image) -> Image.Image:
     """The decoded image of a file whose header was read: `image` itself, or another one.
 
-    Pillow decodes every WebP as an animation and holds it four times (800 MB for 50 megapixels). libwebp itself can
-    decode a still image into given memory. If libwebp cannot be called or fails, Pillow decodes the file or raises the
-    error.
+    Pillow decodes every WebP as an animation and holds it four times (800 MB for 50 megapixels).
+    libwebp itself can decode a still image into given memory. If libwebp cannot be called or fails,
+    Pillow decodes the file or raises the error.
     """
     if image.format == "WEBP":
         with suppress(AttributeError, OSError, ValueError):

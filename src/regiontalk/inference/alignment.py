@@ -1,7 +1,7 @@
 """Which words of a sentence belong to which region of a photo (K&FF section 3.1.4).
 
-A sentence is split into pieces at spaces. A piece without letters or digits, and a word that the model does not know,
-fit all regions equally: they get the region of their neighbours.
+A sentence is split into pieces at spaces. A piece without letters or digits, and a word that the
+model does not know, fit all regions equally: they get the region of their neighbours.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class ReadSentence:
     def unknown(self) -> tuple[str, ...]:
         """The words that the model does not know, as they were written."""
         return tuple(
-            self.pieces[place] for place, token in zip(self.places, self.tokens, strict=True) if token == UNKNOWN
+            self.pieces[place]
+            for place, token in zip(self.places, self.tokens, strict=True)
+            if token == UNKNOWN
         )
 
 
@@ -69,12 +71,15 @@ def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
     if all(token == UNKNOWN for token in read.tokens):
         named = ", ".join(repr(word) for word in read.unknown[:NAMED])
         more = f" and {len(read.unknown) - NAMED} more" if len(read.unknown) > NAMED else ""
-        raise UsageError(f"the model knows none of the words: {named}{more}", hint="it knows English only")
+        raise UsageError(
+            f"the model knows none of the words: {named}{more}", hint="it knows English only"
+        )
     return read
 
 
 class Evidence(NamedTuple):
-    """The terms, before weighting, that decide which of R regions each of P pieces of a sentence belongs to."""
+    """The terms, before weighting, that decide which of R regions each of P pieces of a sentence
+    belongs to."""
 
     fits: Logs
     """(P, R) vᵢ·sₜ, eq. 11; 0 for pieces that the head does not know."""
@@ -88,9 +93,11 @@ class Evidence(NamedTuple):
     """(P,) which are function words."""
 
     def unary(self, settings: AlignmentPredictionConfig) -> Logs:
-        """ψ(j, r) of eq. 10, (P, R): vᵣ·sⱼ + place_weight · log s(r) + likelihood_weight · log [s(r) p(wordⱼ | r)].
+        """ψ(j, r) of eq. 10, (P, R): vᵣ·sⱼ + place_weight · log s(r) + likelihood_weight · log
+        [s(r) p(wordⱼ | r)].
 
-        Differs from the paper: eq. 11 has the first term only. With likelihoods, function words are ignored."""
+        Differs from the paper: eq. 11 has the first term only. With likelihoods, function words are
+        ignored."""
         weight, has_say = settings.likelihood_weight, self.known
         total = self.fits + (settings.place_weight + weight) * self.places
         if weight:
@@ -101,14 +108,17 @@ class Evidence(NamedTuple):
     def betas(self, settings: AlignmentPredictionConfig, given: float | None = None) -> Logs:
         """Eq. 12's β between neighbours, (P − 1,); a given β is the same for all.
 
-        Differs from the paper: with likelihoods, β applies inside phrases only. A phrase starts at its function words.
+        Differs from the paper: with likelihoods, β applies inside phrases only. A phrase starts at
+        its function words.
         """
         if given is not None or not settings.likelihood_weight:
             return np.full(len(self.known) - 1, settings.beta if given is None else given)
         begins = self.function[1:] & ~self.function[:-1]
         return np.where(begins, 0.0, settings.phrase_beta)
 
-    def align(self, settings: AlignmentPredictionConfig, given: float | None = None) -> NDArray[np.intp]:
+    def align(
+        self, settings: AlignmentPredictionConfig, given: float | None = None
+    ) -> NDArray[np.intp]:
         """The region of each piece, (P,): the chain of eq. 10."""
         return maxsim.align_words(self.unary(settings), self.betas(settings, given))
 
@@ -127,15 +137,20 @@ class AlignmentHead:
         return read_sentence(sentence, self.runtime.head(HEAD).words)
 
     def fits(self, sentences: Sequence[str], codes: Floats) -> list[float]:
-        """How well each sentence fits regions with codes (B, D): the mean over its words of the best fit."""
+        """How well each sentence fits regions with codes (B, D): the mean over its words of the
+        best fit."""
         vectors, words = region_vectors(self.runtime, codes), self.runtime.head(HEAD).words
         tokens = [words.encode(words.clean(sentence) or ()) for sentence in sentences]
         return [
-            float(maxsim.word_scores(vectors[None], word_vectors(self.runtime, one)).mean()) if one else 0.0
+            float(maxsim.word_scores(vectors[None], word_vectors(self.runtime, one)).mean())
+            if one
+            else 0.0
             for one in tokens
         ]
 
-    def segments(self, sentence: ReadSentence, seen: Candidates, beta: float | None = None) -> tuple[Segment, ...]:
+    def segments(
+        self, sentence: ReadSentence, seen: Candidates, beta: float | None = None
+    ) -> tuple[Segment, ...]:
         """Aligns the sentence with regions. `beta`: eq. 12's (default: the model's)."""
         evidence = self.gather(sentence, seen)
         chosen = evidence.align(self.settings, beta)
@@ -145,12 +160,16 @@ class AlignmentHead:
         assert seen.vectors is not None
         rows, shape = list(sentence.places), (len(sentence.pieces), len(seen.scores))
         fits, likelihoods = np.zeros(shape), np.zeros(shape)
-        fits[rows] = maxsim.similarities(seen.vectors[None], word_vectors(self.runtime, sentence.tokens))[0].T
+        fits[rows] = maxsim.similarities(
+            seen.vectors[None], word_vectors(self.runtime, sentence.tokens)
+        )[0].T
         likelihoods[rows] = word_log_probabilities(self.runtime, seen.state, sentence.words)
         known, function = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
         known[rows] = np.array(sentence.tokens) != UNKNOWN
         function[rows] = [word in FUNCTION_WORDS for word in sentence.words]
-        return Evidence(fits * known[:, None], likelihoods, place_prior(seen.scores, 1.0), known, function)
+        return Evidence(
+            fits * known[:, None], likelihoods, place_prior(seen.scores, 1.0), known, function
+        )
 
     def place_prior(self, scores: NDArray[np.floating]) -> Logs:
         """What the scores (B,) of regions add to the fits of words, (B,), without likelihoods."""
@@ -158,8 +177,8 @@ class AlignmentHead:
 
 
 def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float64]:
-    """weight · log score of regions (…, B). The score of the whole photo (row 0), which was not detected, is limited to
-    that of the best region."""
+    """weight · log score of regions (…, B). The score of the whole photo (row 0), which was not
+    detected, is limited to that of the best region."""
     logs: NDArray[np.float64] = np.log(np.maximum(scores, SMALLEST_SCORE, dtype=np.float64))
     if logs.shape[-1] > 1:
         logs[..., 0] = np.minimum(logs[..., 0], logs[..., 1:].max(axis=-1))
@@ -176,12 +195,15 @@ def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
 def word_vectors(runtime: Runtime, tokens: Sequence[int]) -> Floats:
     """tokens (W,) -> vectors (W, h); eqs. 2–6.
 
-    The graph reads a fixed number of words. A longer sentence is read in windows that overlap by half, and each word is
-    taken from the window in which it is closest to the middle.
+    The graph reads a fixed number of words. A longer sentence is read in windows that overlap by
+    half, and each word is taken from the window in which it is closest to the middle.
     """
     longest = int(runtime.head(HEAD).info.settings["longest"])
     step = longest // 2
-    windows = [_read_window(runtime, tokens, start, longest) for start in range(0, max(len(tokens) - step, 1), step)]
+    windows = [
+        _read_window(runtime, tokens, start, longest)
+        for start in range(0, max(len(tokens) - step, 1), step)
+    ]
     rows = []
     for place in range(len(tokens)):
         window = min(max((place - step // 2) // step, 0), len(windows) - 1)
@@ -198,7 +220,10 @@ def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: i
 
 
 def _segments(
-    read: ReadSentence, boxes_xyxy: NDArray[np.float64], evidence: Evidence, chosen: NDArray[np.integer]
+    read: ReadSentence,
+    boxes_xyxy: NDArray[np.float64],
+    evidence: Evidence,
+    chosen: NDArray[np.integer],
 ) -> list[Segment]:
     """Consecutive pieces with the same region; the score is the mean fit of the known words."""
     found = []

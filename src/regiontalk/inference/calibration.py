@@ -1,7 +1,8 @@
 """Scores as probabilities: beta calibration (Kull, Silva Filho & Flach 2017).
 
-p = σ(a · ln s − b · ln(1 − s) + c), with a and b not negative, so that the order is kept. a = b is Platt scaling of the
-logit; two numbers are needed because a product of two scores is rarely close to 1. `lab.fitting.calibration` fits them.
+p = σ(a · ln s − b · ln(1 − s) + c), with a and b not negative, so that the order is kept. a = b is
+Platt scaling of the logit; two numbers are needed because a product of two scores is rarely close
+to 1. `lab.fitting.calibration` fits them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def calibrated(scores: Scores, calibration: Calibration) -> Scores:
         return scores
     a, b, c = calibration
     log, minus_log_rest, _ = terms(scores)
-    return sigmoid(a * log + b * minus_log_rest + c)  # a matrix product may give different results for equal scores
+    return sigmoid(
+        a * log + b * minus_log_rest + c
+    )  # a matrix product may give different results for equal scores
 
 
 def terms(scores: Scores) -> Scores:

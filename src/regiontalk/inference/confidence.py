@@ -1,8 +1,8 @@
 """How likely a caption names its region correctly.
 
-p = σ(w · x + b), with x the features of the caption and its region (`CONFIDENCE_FEATURES`). `lab.fitting.confidence`
-fits w and b on regions whose names are known. The score of a region is about its box; the confidence is about its
-caption.
+p = σ(w · x + b), with x the features of the caption and its region (`CONFIDENCE_FEATURES`).
+`lab.fitting.confidence` fits w and b on regions whose names are known. The score of a region is
+about its box; the confidence is about its caption.
 
 Shapes: R captions, F features.
 """
@@ -29,8 +29,8 @@ def features(
     size_features: Floats,
     own: Sequence[Caption],
 ) -> Floats:
-    """(R, F) in the order of `CONFIDENCE_FEATURES`; `size_features` (R, 2) are the last two of them, `own` the captions
-    that the model chose for the regions."""
+    """(R, F) in the order of `CONFIDENCE_FEATURES`; `size_features` (R, 2) are the last two of
+    them, `own` the captions that the model chose for the regions."""
     values = [
         (
             caption.mean_logprob,
@@ -47,7 +47,13 @@ def features(
             *sizes,
         )
         for caption, agreeing, logit, score, sizes, chosen in zip(
-            captions, agrees, logits.tolist(), sigmoid(logits).tolist(), size_features.tolist(), own, strict=True
+            captions,
+            agrees,
+            logits.tolist(),
+            sigmoid(logits).tolist(),
+            size_features.tolist(),
+            own,
+            strict=True,
         )
     ]
     return np.array(values, dtype=np.float64).reshape(-1, len(CONFIDENCE_FEATURES))
@@ -61,7 +67,8 @@ def column(values: Floats, name: str) -> Floats:
 def probabilities(values: Floats, fitted: Confidence | None) -> Floats:
     """Features (R, F) -> (R,) how likely each caption is right.
 
-    Without a fit: the geometric mean of the words' probabilities, or 0 for captions that do not agree.
+    Without a fit: the geometric mean of the words' probabilities, or 0 for captions that do not
+    agree.
     """
     if fitted is None:
         stand_in: Floats = np.exp(column(values, "mean_logprob")) * column(values, "agrees")

@@ -1,8 +1,8 @@
 """Decodes captions from a step function: greedily, by sampling, or by beam search.
 
-Shapes: R regions, V tokens, W the beam width. All regions are decoded together; a caption that has ended is not stepped
-further. `<UNK>` is never emitted, and no caption is empty. Log-probabilities are the model's own: they are not
-renormalised if rules forbid words.
+Shapes: R regions, V tokens, W the beam width. All regions are decoded together; a caption that has
+ended is not stepped further. `<UNK>` is never emitted, and no caption is empty. Log-probabilities
+are the model's own: they are not renormalised if rules forbid words.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Rules:
     never_last: frozenset[int] = frozenset()
     """Tokens that END must not follow."""
     length_penalty: float = 0.0
-    """α of Wu et al. 2016, eq. 14: beam search divides a log-probability by ((5 + words) / 6)^α, or it prefers the
-    shortest caption. At 0 the likeliest one is the best."""
+    """α of Wu et al. 2016, eq. 14: beam search divides a log-probability by ((5 + words) / 6)^α, or
+    it prefers the shortest caption. At 0 the likeliest one is the best."""
 
     def score(self, caption: Caption) -> float:
         """The score that beam search sorts by."""
@@ -85,9 +85,11 @@ def sample(
     temperature: float = 1.0,
     top_p: float = 1.0,
 ) -> list[Caption]:
-    """Samples words with probability ∝ p^(1/temperature): near 0 it equals `greedy`, above 1 it is more random.
+    """Samples words with probability ∝ p^(1/temperature): near 0 it equals `greedy`, above 1 it is
+    more random.
 
-    Only the likeliest words that together have the probability `top_p` are sampled (Holtzman et al. 2020).
+    Only the likeliest words that together have the probability `top_p` are sampled (Holtzman et al.
+    2020).
     """
 
     def draw(logprobs: Floats) -> Integers:
@@ -112,7 +114,9 @@ def _nucleus(logits: Floats, top_p: float) -> Floats:
     return back
 
 
-def _word_by_word(step: Step, state: State, start: Start, rules: Rules, choose: Choose) -> list[Caption]:
+def _word_by_word(
+    step: Step, state: State, start: Start, rules: Rules, choose: Choose
+) -> list[Caption]:
     count = len(state[0])
     words: list[list[int]] = [[] for _ in range(count)]
     logprobs_said: list[list[float]] = [[] for _ in range(count)]
@@ -125,13 +129,21 @@ def _word_by_word(step: Step, state: State, start: Start, rules: Rules, choose: 
         allowed = _forbid(logprobs, [words[region] for region in going], rules)
         tokens = choose(allowed).astype(np.int64)
         chosen = allowed[np.arange(len(going)), tokens]
-        for region, token, logprob in zip(going.tolist(), tokens.tolist(), chosen.tolist(), strict=True):
+        for region, token, logprob in zip(
+            going.tolist(), tokens.tolist(), chosen.tolist(), strict=True
+        ):
             logprobs_said[region].append(logprob)
             if token != END:
                 words[region].append(token)
         open_ends = tokens != END
-        going, tokens, state = going[open_ends], tokens[open_ends], tuple(part[open_ends] for part in state)
-    return [Caption(tuple(said), tuple(own)) for said, own in zip(words, logprobs_said, strict=True)]
+        going, tokens, state = (
+            going[open_ends],
+            tokens[open_ends],
+            tuple(part[open_ends] for part in state),
+        )
+    return [
+        Caption(tuple(said), tuple(own)) for said, own in zip(words, logprobs_said, strict=True)
+    ]
 
 
 def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Floats:
@@ -146,8 +158,8 @@ def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Fl
 
 
 def repeating_words(words: Sequence[int]) -> list[int]:
-    """The words that would complete an immediate repetition of a word or phrase: a cat and a | cat -> no;
-    a big | big -> yes; in a hat in a | hat -> yes.
+    """The words that would complete an immediate repetition of a word or phrase: a cat and a | cat
+    -> no; a big | big -> yes; in a hat in a | hat -> yes.
     """
     end = len(words)
     return [
@@ -171,11 +183,13 @@ class _Beam:
         return sum(self.logprobs)
 
 
-def beam_search(step: Step, state: State, start: Start, rules: Rules, width: int) -> list[list[Caption]]:
+def beam_search(
+    step: Step, state: State, start: Start, rules: Rules, width: int
+) -> list[list[Caption]]:
     """The best captions of every region by a beam of `width`: at most `width` captions, best first.
 
-    Finished captions compete with those in progress, so a search ends as soon as none of the latter can reach the best
-    `width`. Of equally good ones, the first found comes first.
+    Finished captions compete with those in progress, so a search ends as soon as none of the latter
+    can reach the best `width`. Of equally good ones, the first found comes first.
     """
     if width == 1:
         return [[caption] for caption in greedy(step, state, start, rules)]  # the same, but quicker
@@ -204,16 +218,21 @@ def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
     """The `width` likeliest continuations by a word (or END), likeliest first."""
     if not beams:
         return []
-    totals = np.array([beam.logprob for beam in beams])[:, None] + allowed[[beam.row for beam in beams]]  # (W, V)
+    totals = (
+        np.array([beam.logprob for beam in beams])[:, None] + allowed[[beam.row for beam in beams]]
+    )  # (W, V)
     grown = []
     for place in _largest(totals.ravel(), width).tolist():
         beam, token = beams[place // totals.shape[1]], place % totals.shape[1]
-        grown.append(_Beam(beam.row, (*beam.words, token), (*beam.logprobs, float(allowed[beam.row, token]))))
+        grown.append(
+            _Beam(beam.row, (*beam.words, token), (*beam.logprobs, float(allowed[beam.row, token])))
+        )
     return grown
 
 
 def _largest(values: Floats, count: int) -> NDArray[np.intp]:
-    """The indices of the `count` largest values, largest first; of equal ones the first. −inf is left out."""
+    """The indices of the `count` largest values, largest first; of equal ones the first. −inf is
+    left out."""
     least = np.partition(values, -count)[-count] if count < len(values) else -np.inf
     places = np.flatnonzero((values >= least) & (values > -np.inf))
     return places[np.argsort(-values[places], kind="stable")][:count]
@@ -227,7 +246,9 @@ def _finish(beam: _Beam) -> Caption:
     return Caption(beam.words[:-1] if _is_over(beam) else beam.words, beam.logprobs)
 
 
-def _promising(grown: Sequence[_Beam], ended: Sequence[Caption], width: int, rules: Rules) -> list[_Beam]:
+def _promising(
+    grown: Sequence[_Beam], ended: Sequence[Caption], width: int, rules: Rules
+) -> list[_Beam]:
     """Those on their way that could still end among the best: log-probabilities only ever fall."""
     worst = rules.score(ended[-1]) if len(ended) == width else -np.inf
     return [beam for beam in grown if not _is_over(beam) and rules.highest(beam.logprob) > worst]

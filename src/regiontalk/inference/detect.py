@@ -1,4 +1,5 @@
-"""From a network's outputs to the regions of a photo: propose, NMS, recognise, NMS (DenseCap 3.1, test time).
+"""From a network's outputs to the regions of a photo: propose, NMS, recognise, NMS (DenseCap 3.1,
+test time).
 
 Shapes: K proposals, B boxes that are recognised, R regions that survive NMS.
 """
@@ -15,7 +16,9 @@ from regiontalk.models.runtime import Proposed, Runtime
 from regiontalk.models.settings import PredictionConfig
 
 
-def detect(runtime: Runtime, proposed: Proposed, frame: Frame, settings: PredictionConfig, limit: int) -> Detections:
+def detect(
+    runtime: Runtime, proposed: Proposed, frame: Frame, settings: PredictionConfig, limit: int
+) -> Detections:
     """The `limit` best proposals that survive NMS, recognised."""
     boxes, logits = proposed.boxes_xyxy, proposed.logits
     ranked = np.argsort(-logits, kind="stable")[: settings.candidates]
@@ -24,15 +27,22 @@ def detect(runtime: Runtime, proposed: Proposed, frame: Frame, settings: Predict
         return detect_given(runtime, proposed, frame, np.zeros((0, 4)))
     recognized = runtime.recognize(proposed.features, frame.size, boxes[chosen])
     found = Detections(boxes[chosen], logits[chosen], *recognized)
-    return found._replace(boxes_xyxy=found.proposals_xyxy) if settings.score == "proposal" else found
+    return (
+        found._replace(boxes_xyxy=found.proposals_xyxy) if settings.score == "proposal" else found
+    )
 
 
 def replace_proposals(
-    proposed: Proposed, frame: Frame, boxes_xyxy: NDArray[np.float64], scores: Scores, settings: PredictionConfig
+    proposed: Proposed,
+    frame: Frame,
+    boxes_xyxy: NDArray[np.float64],
+    scores: Scores,
+    settings: PredictionConfig,
 ) -> Proposed:
     """Uses other proposals than the network's: boxes (B, 4) in the photo's pixels with scores (B,).
 
-    A network with a recognition score ranks them by that score only, because theirs may have another scale.
+    A network with a recognition score ranks them by that score only, because theirs may have
+    another scale.
     """
     if settings.score != "proposal":
         order = np.argsort(-scores, kind="stable")
@@ -42,10 +52,14 @@ def replace_proposals(
     return proposed._replace(boxes_xyxy=frame.to_input(boxes_xyxy), logits=logits)
 
 
-def detect_given(runtime: Runtime, proposed: Proposed, frame: Frame, boxes_xyxy: NDArray[np.float64]) -> Detections:
+def detect_given(
+    runtime: Runtime, proposed: Proposed, frame: Frame, boxes_xyxy: NDArray[np.float64]
+) -> Detections:
     """Given boxes (B, 4) in the photo's pixels, recognised as they are."""
     if not len(boxes_xyxy):  # no graph takes an empty array
-        return detect_given(runtime, proposed, frame, np.array([[0.0, 0.0, *frame.photo_size]])).first(0)
+        return detect_given(
+            runtime, proposed, frame, np.array([[0.0, 0.0, *frame.photo_size]])
+        ).first(0)
     boxes = frame.to_input(boxes_xyxy)
     parts = [
         runtime.recognize(proposed.features, frame.size, boxes[start : start + ROWS_AT_ONCE])
@@ -53,13 +67,20 @@ def detect_given(runtime: Runtime, proposed: Proposed, frame: Frame, boxes_xyxy:
     ]
     logits = np.concatenate([part.logits for part in parts])
     codes = np.concatenate([part.codes for part in parts])
-    state = tuple(np.concatenate(columns) for columns in zip(*(part.state for part in parts), strict=True))
+    state = tuple(
+        np.concatenate(columns) for columns in zip(*(part.state for part in parts), strict=True)
+    )
     return Detections(boxes, np.zeros_like(logits), boxes, logits, codes, state)
 
 
 def given_scores(detections: Detections, settings: PredictionConfig) -> Scores:
-    """(B,) of given boxes, which have no proposal score: 1 if the network has no recognition score either."""
-    return np.ones(len(detections.logits)) if settings.score == "proposal" else sigmoid(detections.logits)
+    """(B,) of given boxes, which have no proposal score: 1 if the network has no recognition score
+    either."""
+    return (
+        np.ones(len(detections.logits))
+        if settings.score == "proposal"
+        else sigmoid(detections.logits)
+    )
 
 
 def raw_scores(detections: Detections, settings: PredictionConfig) -> Scores:

@@ -1,9 +1,11 @@
-"""Likelihood of given phrases for given regions by the language model, with teacher forcing (DenseCap section 4.2).
+"""Likelihood of given phrases for given regions by the language model, with teacher forcing
+(DenseCap section 4.2).
 
-    log p(phrase | region) = Σₜ log p(wordₜ | START, the words before, region) + log p(END | phrase, region)
+    log p(phrase | region) = Σₜ log p(wordₜ | START, the words before, region) + log p(END | phrase,
+    region)
 
-It is a sum, as in the paper; `per_word` divides it by the number of words, END included. START is that of captions at
-inference. A word that the model does not know is `<UNK>`, as in training.
+It is a sum, as in the paper; `per_word` divides it by the number of words, END included. START is
+that of captions at inference. A word that the model does not know is `<UNK>`, as in training.
 
 The phrases are put into a prefix tree, so that a common prefix is computed once.
 
@@ -46,7 +48,8 @@ def clean_phrase(phrase: str, words: Vocabulary) -> list[str]:
 
 
 def per_word(logprobs: LogProbs, phrases: Sequence[Tokens]) -> LogProbs:
-    """Log-probabilities (P, R) per word, END included, so that phrases of different lengths can be compared."""
+    """Log-probabilities (P, R) per word, END included, so that phrases of different lengths can be
+    compared."""
     shared: LogProbs = logprobs / (1 + np.array([len(tokens) for tokens in phrases]).reshape(-1, 1))
     return shared
 
@@ -54,39 +57,50 @@ def per_word(logprobs: LogProbs, phrases: Sequence[Tokens]) -> LogProbs:
 def log_probabilities(runtime: Runtime, state: State, phrases: Sequence[Tokens]) -> LogProbs:
     """(P, R), for regions with the language model's state before START."""
     tree = _Tree.of(phrases, runtime.words)
-    return _follow(runtime, state, tree, lambda pairs: np.ones(len(pairs.nodes), dtype=bool))[tree.ends]
+    return _follow(runtime, state, tree, lambda pairs: np.ones(len(pairs.nodes), dtype=bool))[
+        tree.ends
+    ]
 
 
 def word_log_probabilities(runtime: Runtime, state: State, words: Sequence[str]) -> LogProbs:
-    """(W, R): log ½ [p(word | START, region) + p(word | START, "a", region)], of a caption that begins with the word,
-    or with "a" and the word. Two steps, however many words there are."""
-    regions, (article,), tokens = len(state[0]), runtime.words.encode(["a"]), runtime.words.encode(words)
+    """(W, R): log ½ [p(word | START, region) + p(word | START, "a", region)], of a caption that
+    begins with the word, or with "a" and the word. Two steps, however many words there are."""
+    regions, (article,), tokens = (
+        len(state[0]),
+        runtime.words.encode(["a"]),
+        runtime.words.encode(words),
+    )
     first, after = runtime.step(np.full(regions, runtime.words.start()), state)
     second, _ = runtime.step(np.full(regions, article), after)
     said: LogProbs = np.logaddexp(first[:, tokens], second[:, tokens]).T - np.log(2)
     return said.astype(np.float64)
 
 
-def best_regions(runtime: Runtime, state: State, phrases: Sequence[Tokens], exact: bool = True) -> Best:
-    """The highest of `log_probabilities` for each phrase, and its region, without computing all of them.
+def best_regions(
+    runtime: Runtime, state: State, phrases: Sequence[Tokens], exact: bool = True
+) -> Best:
+    """The highest of `log_probabilities` for each phrase, and its region, without computing all of
+    them.
 
-    First each phrase is followed in the `FOLLOWED` regions where its prefixes are likeliest. The best of them is a
-    lower bound. Since every word lowers a log-probability, a region whose prefix is not above the bound cannot be
-    better; `exact` follows all others to their end.
+    First each phrase is followed in the `FOLLOWED` regions where its prefixes are likeliest. The
+    best of them is a lower bound. Since every word lowers a log-probability, a region whose prefix
+    is not above the bound cannot be better; `exact` follows all others to their end.
     """
     tree = _Tree.of(phrases, runtime.words)
     followed = FOLLOWED * tree.phrases_through()
     found = _follow(runtime, state, tree, lambda pairs: _likeliest(pairs, followed))
     if exact:
         bounds = tree.lowest_through(found.max(axis=1))
-        found = np.maximum(found, _follow(runtime, state, tree, lambda pairs: pairs.totals > bounds[pairs.nodes]))
+        found = np.maximum(
+            found, _follow(runtime, state, tree, lambda pairs: pairs.totals > bounds[pairs.nodes])
+        )
     return Best(found.max(axis=1)[tree.ends], found.argmax(axis=1)[tree.ends])
 
 
 @dataclass(frozen=True)
 class _Tree:
-    """The prefix tree of phrases: a node is a token after the tokens of its parents; the roots are START tokens. Nodes
-    come after their parents."""
+    """The prefix tree of phrases: a node is a token after the tokens of its parents; the roots are
+    START tokens. Nodes come after their parents."""
 
     tokens: NDArray[np.int64]
     """(N,)"""
@@ -118,7 +132,8 @@ class _Tree:
         return counts
 
     def lowest_through(self, values: LogProbs) -> LogProbs:
-        """(N,) the lowest of the values (N,) at the ends of the phrases that go through each node."""
+        """(N,) the lowest of the values (N,) at the ends of the phrases that go through each
+        node."""
         lowest = np.full(len(self.tokens), np.inf)
         lowest[self.ends] = values[self.ends]
         self._pass_up(np.minimum, lowest)
@@ -144,12 +159,19 @@ class _Pairs(NamedTuple):
     """Before the node's token."""
 
     def take(self, kept: NDArray[np.bool_] | NDArray[np.intp]) -> _Pairs:
-        return _Pairs(self.nodes[kept], self.rows[kept], self.totals[kept], tuple(part[kept] for part in self.state))
+        return _Pairs(
+            self.nodes[kept],
+            self.rows[kept],
+            self.totals[kept],
+            tuple(part[kept] for part in self.state),
+        )
 
 
-def _follow(runtime: Runtime, state: State, tree: _Tree, keep: Callable[[_Pairs], NDArray[np.bool_]]) -> LogProbs:
-    """Log-probabilities (N, R) of the phrases that end at each node; −inf if none ends there, or if `keep` (M,) dropped
-    the pair. All nodes of one depth are stepped together."""
+def _follow(
+    runtime: Runtime, state: State, tree: _Tree, keep: Callable[[_Pairs], NDArray[np.bool_]]
+) -> LogProbs:
+    """Log-probabilities (N, R) of the phrases that end at each node; −inf if none ends there, or if
+    `keep` (M,) dropped the pair. All nodes of one depth are stepped together."""
     regions = len(state[0])
     found = np.full((len(tree.tokens), regions), -np.inf)
     ends = np.zeros(len(tree.tokens), dtype=bool)
@@ -157,7 +179,9 @@ def _follow(runtime: Runtime, state: State, tree: _Tree, keep: Callable[[_Pairs]
     children = [tree.children(node) for node in range(len(tree.tokens))]
     tops, every = tree.children(-1), np.arange(regions)
     rows = np.tile(every, len(tops))
-    pairs = _Pairs(np.repeat(tops, regions), rows, np.zeros(len(rows)), tuple(part[rows] for part in state))
+    pairs = _Pairs(
+        np.repeat(tops, regions), rows, np.zeros(len(rows)), tuple(part[rows] for part in state)
+    )
     while len(pairs.nodes):
         grown = []
         for start in range(0, len(pairs.nodes), ROWS_AT_ONCE):
@@ -172,7 +196,10 @@ def _follow(runtime: Runtime, state: State, tree: _Tree, keep: Callable[[_Pairs]
 
 
 def _grow(
-    pairs: _Pairs, logprobs: NDArray[np.floating], tokens: NDArray[np.int64], children: Sequence[NDArray[np.intp]]
+    pairs: _Pairs,
+    logprobs: NDArray[np.floating],
+    tokens: NDArray[np.int64],
+    children: Sequence[NDArray[np.intp]],
 ) -> _Pairs:
     """Every pair, extended by each of the words that follow in a phrase."""
     places = np.repeat(np.arange(len(pairs.nodes)), [len(children[node]) for node in pairs.nodes])

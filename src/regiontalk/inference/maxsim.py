@@ -1,7 +1,9 @@
-"""How well a sentence fits a photo (K&FF eq. 8), and which region each of its words belongs to (eqs. 10–12).
+"""How well a sentence fits a photo (K&FF eq. 8), and which region each of its words belongs to
+(eqs. 10–12).
 
-Letters: K photos, R regions of each, W words, h the size of a vector. Regions and words are embedded in one space;
-their inner product says how well they fit. `word_scores` takes numpy arrays at inference and torch tensors in training.
+Letters: K photos, R regions of each, W words, h the size of a vector. Regions and words are
+embedded in one space; their inner product says how well they fit. `word_scores` takes numpy arrays
+at inference and torch tensors in training.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ LOWEST = -1e4  # of padding rows; finite, and small enough for bfloat16
 
 
 def word_scores(vectors: Any, words: Any, used: Any = None) -> Any:
-    """vectors (K, R, h), words (W, h) -> how well each word fits its best region of each photo, (K, W).
+    """vectors (K, R, h), words (W, h) -> how well each word fits its best region of each photo, (K,
+    W).
 
     `used` (K, R): which rows are regions. Summed over the words of a sentence this is S of eq. 8.
     """
@@ -28,7 +31,9 @@ def word_scores(vectors: Any, words: Any, used: Any = None) -> Any:
 def similarities(vectors: Any, words: Any, used: Any = None) -> Any:
     """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `LOWEST` in padding rows."""
     photos, regions, size = vectors.shape
-    products = (vectors.reshape(photos * regions, size) @ words.T).reshape(photos, regions, len(words))
+    products = (vectors.reshape(photos * regions, size) @ words.T).reshape(
+        photos, regions, len(words)
+    )
     if used is not None:
         products[~used] = LOWEST
     return products
@@ -40,10 +45,12 @@ def _largest(products: Any) -> Any:
 
 
 def align_words(fits: Floats, beta: float | Floats) -> NDArray[np.intp]:
-    """The region of each word, (W,), from how well each fits, (W, R): the chain that maximises eq. 10, exactly.
+    """The region of each word, (W,), from how well each fits, (W, R): the chain that maximises eq.
+    10, exactly.
 
-    E(a) = Σⱼ fits[j, aⱼ] + β Σⱼ [aⱼ = aⱼ₊₁]: with β = 0 every word gets its best region; larger β give longer segments.
-    Of equal chains, the one with the lower region for its last word. β may differ between neighbours, (W − 1,).
+    E(a) = Σⱼ fits[j, aⱼ] + β Σⱼ [aⱼ = aⱼ₊₁]: with β = 0 every word gets its best region; larger β
+    give longer segments. Of equal chains, the one with the lower region for its last word. β may
+    differ between neighbours, (W − 1,).
     """
     words, regions = fits.shape
     betas, same = np.broadcast_to(beta, max(words - 1, 0)), np.eye(regions)

@@ -1,7 +1,8 @@
-"""What the thing in a region is called: the likeliest names of the model's table, and which of them to say.
+"""What the thing in a region is called: the likeliest names of the model's table, and which of them
+to say.
 
-A name is said only as finely as it is sure: "a schipperke" where that is likely, else "a dog" with the probability
-of all dogs together.
+A name is said only as finely as it is sure: "a schipperke" where that is likely, else "a dog" with
+the probability of all dogs together.
 
 Shapes: B regions, D the size of a code with the appearance appended, N names, G everyday words.
 """
@@ -40,7 +41,9 @@ def only(table: NameTable, names: Sequence[str]) -> NameTable:
     unknown = [name for name in wanted if name not in rows]
     if unknown:
         listed = ", ".join(repr(name[:60]) for name in unknown[:MAX_UNKNOWN_NAMED])
-        raise UsageError(f"the model has no name {listed}", hint="`Model.names` lists those that it has")
+        raise UsageError(
+            f"the model has no name {listed}", hint="`Model.names` lists those that it has"
+        )
     kept = [rows[name] for name in wanted]
     coarse = tuple(table.coarse[row] for row in kept)
     return NameTable(table.detector, tuple(wanted), coarse, table.weights[kept], table.biases[kept])
@@ -56,7 +59,8 @@ def likeliest(probabilities: Scores, table: NameTable, top: int) -> list[tuple[N
 
 
 def to_say(probabilities: Scores, table: NameTable) -> list[Name]:
-    """The name to say of each region: the likeliest one if it is sure, else the likeliest everyday word."""
+    """The name to say of each region: the likeliest one if it is sure, else the likeliest everyday
+    word."""
     words, groups = _everyday_words(table)
     together = np.zeros((len(probabilities), len(words)))
     for row, group in enumerate(groups.tolist()):

@@ -1,4 +1,5 @@
-"""Rows of numbers about the regions of a photo, as they are passed from one step of inference to the next.
+"""Rows of numbers about the regions of a photo, as they are passed from one step of inference to
+the next.
 
 The steps, in their order:
 
@@ -52,15 +53,16 @@ class Frame(NamedTuple):
         return geometry.clip(boxes, *self.photo_size).astype(np.float64)
 
     def size_features(self, boxes_xyxy: Floats) -> Scores:
-        """(B, 2) of boxes (B, 4) in input pixels: their share of the photo's area, and log₂ of the factor by which the
-        photo was enlarged, 0 if it was large enough."""
+        """(B, 2) of boxes (B, 4) in input pixels: their share of the photo's area, and log₂ of the
+        factor by which the photo was enlarged, 0 if it was large enough."""
         shares = geometry.area(boxes_xyxy.astype(np.float64)) / math.prod(self.size)
         enlarged = max(0.0, math.log2(max(self.scale)))
         return np.stack([shares, np.full(len(shares), enlarged)], axis=1)
 
 
 class Detections(NamedTuple):
-    """The network's outputs for the best proposals of a photo, best first, or for given boxes; in input pixels."""
+    """The network's outputs for the best proposals of a photo, best first, or for given boxes; in
+    input pixels."""
 
     proposals_xyxy: Floats
     """(B, 4) the boxes that were recognised."""
@@ -79,12 +81,16 @@ class Detections(NamedTuple):
         return tuple(part[rows] for part in self.state)
 
     def to_caption(self, rows: Rows, frame: Frame) -> ToCaption:
-        return ToCaption(self.states(rows), self.logits[rows], frame.size_features(self.boxes_xyxy[rows]))
+        return ToCaption(
+            self.states(rows), self.logits[rows], frame.size_features(self.boxes_xyxy[rows])
+        )
 
     def first(self, count: int) -> Detections:
         """Those of the `count` best proposals."""
         *arrays, state = self
-        return Detections._make([*(one[:count] for one in arrays), tuple(part[:count] for part in state)])
+        return Detections._make(
+            [*(one[:count] for one in arrays), tuple(part[:count] for part in state)]
+        )
 
 
 class ToCaption(NamedTuple):

@@ -1,6 +1,7 @@
 """Sentences from codes, through a model's head `sentence` (K&FF section 3.2).
 
-Shapes: K rows of codes, the first of them for the whole photo; D the size of a code; N nested views; R sentences.
+Shapes: K rows of codes, the first of them for the whole photo; D the size of a code; N nested
+views; R sentences.
 """
 
 from __future__ import annotations
@@ -51,8 +52,11 @@ class Wanted:
 
 
 def sentence_rules(settings: SentencePredictionConfig, words: Vocabulary) -> decoding.Rules:
-    """Sentences are longer than captions: they need rules against repeated words and incomplete ends."""
-    return decoding.Rules(settings.longest, words.content_tokens, words.leading_tokens, settings.length_penalty)
+    """Sentences are longer than captions: they need rules against repeated words and incomplete
+    ends."""
+    return decoding.Rules(
+        settings.longest, words.content_tokens, words.leading_tokens, settings.length_penalty
+    )
 
 
 class SentenceHead:
@@ -64,17 +68,22 @@ class SentenceHead:
         self.settings = to_dataclass(SentencePredictionConfig, head.info.settings, "sentence")
         self.rules = sentence_rules(self.settings, head.words)
         self._net = head.info.net
-        parts = (4 if self._net["cell"] == "lstm" else 1) + (self._net.get("conditioning") == "multiplicative")
+        parts = (4 if self._net["cell"] == "lstm" else 1) + (
+            self._net.get("conditioning") == "multiplicative"
+        )
         self._from_image = parts * int(self._net["hidden"])  # numbers: b_v of eq. 13, and m_v
 
-    def sentences(self, codes: Floats, boxes_xyxy: NDArray[np.float64], wanted: Wanted) -> list[Sentence]:
+    def sentences(
+        self, codes: Floats, boxes_xyxy: NDArray[np.float64], wanted: Wanted
+    ) -> list[Sentence]:
         """The sentence of a photo and the alternatives: codes (K, D), boxes in pixels (K, 4)."""
         state = self._begin(codes, boxes_xyxy)
         found = self._draw(state, wanted) if wanted.sample else self._search(state, codes, wanted)
         return [Sentence(self.words.decode(caption.tokens), caption.logprob) for caption in found]
 
     def _search(self, state: decoding.State, codes: Floats, wanted: Wanted) -> list[Caption]:
-        """The results of the beam search, best first. If they are too few, those of a wider search follow."""
+        """The results of the beam search, best first. If they are too few, those of a wider search
+        follow."""
         found = self._beam_search(state, wanted.beam or self.settings.beam)
         if self.settings.alignment_weight and len(found) > 1:
             found = self._rank(found, codes)
@@ -89,7 +98,9 @@ class SentenceHead:
 
     def _rank(self, found: Sequence[Caption], codes: Floats) -> list[Caption]:
         """Sorted by score and by how well the sentence fits the photo by the alignment head."""
-        fits = AlignmentHead(self.runtime).fits([self.words.decode(caption.tokens) for caption in found], codes)
+        fits = AlignmentHead(self.runtime).fits(
+            [self.words.decode(caption.tokens) for caption in found], codes
+        )
         scores = [
             self.rules.score(caption) + self.settings.alignment_weight * fit
             for caption, fit in zip(found, fits, strict=True)
@@ -102,13 +113,15 @@ class SentenceHead:
         for number in range(wanted.alternatives + 1):
             generator = np.random.default_rng([wanted.seed, number])
             temperature, start = wanted.temperature, self.words.start()
-            found += decoding.sample(self._step, state, start, self.rules, generator, temperature, wanted.top_p)
+            found += decoding.sample(
+                self._step, state, start, self.rules, generator, temperature, wanted.top_p
+            )
         return found
 
     def scene(self, codes: Floats, boxes_xyxy: NDArray[np.float64], regions: int) -> Floats:
-        """(S,) the image inputs of the sentence decoder, for a photo with codes (K, D) and boxes (K, 4), padded to
-        `regions` regions: the image term of the first word, then the regions to attend to. These are never negative,
-        except for the padding."""
+        """(S,) the image inputs of the sentence decoder, for a photo with codes (K, D) and boxes
+        (K, 4), padded to `regions` regions: the image term of the first word, then the regions to
+        attend to. These are never negative, except for the padding."""
         _, _, bias, memory, absent = self._begin(codes, boxes_xyxy)
         nothing = -1 - memory.max()
         memory[absent < 0] = nothing
@@ -120,16 +133,17 @@ class SentenceHead:
         return self._from_image + regions * (int(self._net["attention"]) or geometry.PLACE)
 
     def gains(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
-        """(P,) log-likelihood ratio of a sentence: photos with scenes (P, S) of `regions` regions against an empty
-        photo. Without it, sentences of common words would be likely for every photo."""
+        """(P,) log-likelihood ratio of a sentence: photos with scenes (P, S) of `regions` regions
+        against an empty photo. Without it, sentences of common words would be likely for every
+        photo."""
         nothing = self.scene(np.zeros((1, self.runtime.code_size()), np.float32), NOWHERE, regions)
         found = self.likelihoods(sentence, np.concatenate([nothing[None], scenes]), regions)
         gains: NDArray[np.float64] = found[1:] - found[0]
         return gains
 
     def likelihoods(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
-        """(P,) log-probability of a sentence for photos with scenes (P, S) of `regions` regions: the mean over the
-        words that the head knows and END."""
+        """(P,) log-probability of a sentence for photos with scenes (P, S) of `regions` regions:
+        the mean over the words that the head knows and END."""
         tokens, total = self.words.encode(self.words.clean(sentence) or ()), np.zeros(len(scenes))
         state = self._state(scenes, regions)
         for before, token in pairwise((self.words.start(), *tokens, END)):
@@ -150,6 +164,8 @@ class SentenceHead:
         places = geometry.places(boxes_xyxy, boxes_xyxy[0, 2:]).astype(np.float32)
         return tuple(self.runtime.run("sentence_begin", views, codes[None], places[None]))
 
-    def _step(self, tokens: decoding.Integers, state: decoding.State) -> tuple[decoding.Floats, decoding.State]:
+    def _step(
+        self, tokens: decoding.Integers, state: decoding.State
+    ) -> tuple[decoding.Floats, decoding.State]:
         logprobs, h, c, bias = self.runtime.run("sentence_step", tokens, *state)
         return logprobs, (h, c, bias, *state[3:])

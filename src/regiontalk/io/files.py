@@ -20,7 +20,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from regiontalk.errors import DataError, DiskFull, InputError, OutputError, RegionTalkError, UsageError
+from regiontalk.errors import (
+    DataError,
+    DiskFull,
+    InputError,
+    OutputError,
+    RegionTalkError,
+    UsageError,
+)
 from regiontalk.io.typed import shorten
 
 try:
@@ -31,7 +38,9 @@ except ImportError:  # Windows
 # Limits, so that a broken or hostile file takes neither too much memory nor too much time.
 LONGEST_LINE = 1 << 24  # bytes
 LARGEST_FILE = 1 << 28  # bytes of a file that is read into memory
-MOST_UNPACKED = 300  # times the size of a compressed file of lines, where that is more than LARGEST_FILE
+MOST_UNPACKED = (
+    300  # times the size of a compressed file of lines, where that is more than LARGEST_FILE
+)
 MOST_DIGITS = 300  # of an integer: it still is a float
 DEEPEST = 100  # nested lists and objects
 TOO_DEEP = f"lists and objects are nested more than {DEEPEST} deep"
@@ -55,7 +64,8 @@ def cache_folder() -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file next to `path`, which replaces it when the block ends without error, and is deleted otherwise."""
+    """A new file next to `path`, which replaces it when the block ends without error, and is
+    deleted otherwise."""
     with writing(path):
         if path.exists() and not path.is_file():
             raise OutputError(f"{path}: cannot be written: not a file")
@@ -67,16 +77,19 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path, replace: bool = False) -> Iterator[Path]:
-    """A new folder next to `path`, which replaces it when the block ends without error, and is deleted otherwise.
+    """A new folder next to `path`, which replaces it when the block ends without error, and is
+    deleted otherwise.
 
-    An existing folder is replaced if it is empty, or with `replace` if it has not changed since the beginning. A folder
-    that appears in the meantime is never replaced.
+    An existing folder is replaced if it is empty, or with `replace` if it has not changed since the
+    beginning. A folder that appears in the meantime is never replaced.
     """
     with writing(path):
         _restore(path)
         before = _state(path)
         if before is not None and not replace:
-            raise UsageError(f"{path}: already exists", hint="give another name, or delete it first")
+            raise UsageError(
+                f"{path}: already exists", hint="give another name, or delete it first"
+            )
         with _partial(path, Path.mkdir) as partial:
             yield partial
             for file in partial.rglob("*"):
@@ -94,7 +107,9 @@ class FreeNames:
     def take(self, stem: str, suffix: str = "") -> str:
         """`stem` + `suffix`; with a number between them if that name is taken."""
         encoded = os.fsencode(stem)
-        stem = stem if len(encoded) <= LONGEST_NAME else encoded[:LONGEST_NAME].decode(errors="ignore")
+        stem = (
+            stem if len(encoded) <= LONGEST_NAME else encoded[:LONGEST_NAME].decode(errors="ignore")
+        )
         first = name = f"{stem}{suffix}"
         while name.casefold() in self._numbers:
             self._numbers[first.casefold()] += 1
@@ -117,9 +132,13 @@ def json_line(value: Mapping[str, Any]) -> bytes:
 
 
 def write_json_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> int:
-    """Writes a file of JSON lines atomically, gzipped if its name ends in `.gz`; returns the number of lines."""
+    """Writes a file of JSON lines atomically, gzipped if its name ends in `.gz`; returns the number
+    of lines."""
     count = 0
-    with replacing(path) as partial, (gzip.open if path.suffix == ".gz" else open)(partial, "wb") as file:
+    with (
+        replacing(path) as partial,
+        (gzip.open if path.suffix == ".gz" else open)(partial, "wb") as file,
+    ):
         for value in values:
             file.write(json_line(value))
             count += 1
@@ -132,7 +151,8 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raises an error that names the file if it cannot be written. A closed pipe is handled elsewhere."""
+    """Raises an error that names the file if it cannot be written. A closed pipe is handled
+    elsewhere."""
     try:
         yield
     except BrokenPipeError:
@@ -150,7 +170,8 @@ def output_error(place: object, error: OSError, hint: str | None = None) -> Outp
 
 @contextmanager
 def _partial(path: Path, create: Callable[[Path], object]) -> Iterator[Path]:
-    """A new file or folder next to `path`, locked so that other processes do not delete it as a leftover."""
+    """A new file or folder next to `path`, locked so that other processes do not delete it as a
+    leftover."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(path.parent)
     while True:
@@ -203,7 +224,8 @@ def _flush(path: Path) -> None:
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """A value that changes when the folder is replaced or its files change; None for no folder or an empty one."""
+    """A value that changes when the folder is replaced or its files change; None for no folder or
+    an empty one."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return None
     status = path.stat()
@@ -252,7 +274,8 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def open_file(path: Path, largest: int | None = None) -> io.BufferedReader:
-    """Opens a file to read, like `open_regular`. Files of more than `largest` bytes are rejected too."""
+    """Opens a file to read, like `open_regular`. Files of more than `largest` bytes are rejected
+    too."""
     file = open_regular(path, str(path), "file", DataError)
     if largest is not None and os.fstat(file.fileno()).st_size > largest:
         file.close()
@@ -260,8 +283,11 @@ def open_file(path: Path, largest: int | None = None) -> io.BufferedReader:
     return file
 
 
-def open_regular(path: str | Path, name: str, kind: str, error: type[InputError]) -> io.BufferedReader:
-    """Opens a file to read. Folders, pipes and devices are rejected before they are opened, so this never blocks.
+def open_regular(
+    path: str | Path, name: str, kind: str, error: type[InputError]
+) -> io.BufferedReader:
+    """Opens a file to read. Folders, pipes and devices are rejected before they are opened, so this
+    never blocks.
 
     The `error` calls it `name`, and says that a folder is not a `kind`.
     """
@@ -271,7 +297,10 @@ def open_regular(path: str | Path, name: str, kind: str, error: type[InputError]
             others = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
             raise error(f"{name}: {others.get(stat.S_IFMT(mode), 'a device')}, not a {kind}")
         # It may have become a pipe since: O_NONBLOCK.
-        return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
+        return os.fdopen(
+            os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)),
+            "rb",
+        )
     except OSError as problem:
         raise error(f"{name}: {problem.strerror or problem}") from problem
     except ValueError as problem:  # a NUL or a lone surrogate in the name
@@ -280,7 +309,8 @@ def open_regular(path: str | Path, name: str, kind: str, error: type[InputError]
 
 @contextmanager
 def _unpacked(path: Path, largest: int | None = None) -> Iterator[BinaryIO]:
-    """Opens a file to read, decompressed if its name ends in `.gz`; errors of damaged files name it."""
+    """Opens a file to read, decompressed if its name ends in `.gz`; errors of damaged files name
+    it."""
     with open_file(path, largest) as file:
         try:
             yield gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file  # type: ignore[misc]
@@ -306,13 +336,16 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if len(line) > LONGEST_LINE:
                 raise DataError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB")
             if left < 0:
-                raise DataError(f"{path}, line {number}: unpacks to more than {MOST_UNPACKED} times its size")
+                raise DataError(
+                    f"{path}, line {number}: unpacks to more than {MOST_UNPACKED} times its size"
+                )
             if not line.isspace():
                 yield number, line
 
 
 def read_object_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file of JSON lines, or of a JSON array with one object per line, as `-o x.json` writes it."""
+    """The lines of a file of JSON lines, or of a JSON array with one object per line, as `-o
+    x.json` writes it."""
     for number, line in read_lines(path):
         text = line.strip()
         if text not in (b"[", b"]"):
@@ -345,11 +378,13 @@ def read_toml(path: Path, error: type[RegionTalkError] = DataError) -> dict[str,
 
 
 def parse_json(data: bytes, place: str) -> Any:
-    """The value of a JSON text in UTF-8. Rejected: NaN and infinity, which JSON does not have, numbers too large for
-    a float, and values that are nested too deeply."""
+    """The value of a JSON text in UTF-8. Rejected: NaN and infinity, which JSON does not have,
+    numbers too large for a float, and values that are nested too deeply."""
     shape = data.translate(_DIGITS, b"+")
     large = b"0" * (MOST_DIGITS + 1) in shape or b"0e000" in shape
-    hooks: dict[str, Any] = {"parse_int": _parse_int, "parse_float": _parse_float} if large else {}  # slow
+    hooks: dict[str, Any] = (
+        {"parse_int": _parse_int, "parse_float": _parse_float} if large else {}
+    )  # slow
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=refuse_constant, **hooks)
         if data.count(b"[") + data.count(b"{") > DEEPEST:

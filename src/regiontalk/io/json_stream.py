@@ -1,7 +1,9 @@
-"""Large JSON files item by item: only the current item is in memory, at about the speed of `json.load`.
+"""Large JSON files item by item: only the current item is in memory, at about the speed of
+`json.load`.
 
-The file is decoded in chunks into a sliding window of text; the standard library's scanner reads one item after the
-other from it. An item that is cut off by the end of the window is read again with more text.
+The file is decoded in chunks into a sliding window of text; the standard library's scanner reads
+one item after the other from it. An item that is cut off by the end of the window is read again
+with more text.
 """
 
 from __future__ import annotations
@@ -24,11 +26,15 @@ _CUT_TOKEN = 16  # characters: an error nearer to the window's end may be a toke
 
 def stream_array(path: Path) -> Iterator[tuple[str, Any]]:
     """The items of a file that is one JSON array, each with its place ("FILE, item 3")."""
-    return ((f"{path}, item {number}", item) for number, item in enumerate(_stream(path, _Window.array), start=1))
+    return (
+        (f"{path}, item {number}", item)
+        for number, item in enumerate(_stream(path, _Window.array), start=1)
+    )
 
 
 def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
-    """The members of a file that is one JSON object: (key, value), an array as one (key, item) per item."""
+    """The members of a file that is one JSON object: (key, value), an array as one (key, item) per
+    item."""
     return _stream(path, _Window.members)
 
 
@@ -40,7 +46,8 @@ def _stream(path: Path, take: Callable[[_Window], Iterator[Any]]) -> Iterator[An
 
 
 class _Window:
-    """The window of a file's text that is being read; `at` is the index of the next character in it."""
+    """The window of a file's text that is being read; `at` is the index of the next character in
+    it."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path = path
@@ -92,7 +99,8 @@ class _Window:
             except ValueError as error:
                 self.fail(str(error))
             else:
-                # A number near the window's end may go on after it: "1", "1." and "1e+" all scan as 1.
+                # A number near the window's end may go on after it: "1", "1." and "1e+" all scan as
+                # 1.
                 if end + 2 < len(self.text) or not self._read():
                     self.at = end
                     return value
@@ -118,18 +126,23 @@ class _Window:
     def _take(self, sign: str) -> None:
         found = self.peek()
         if found != sign:
-            self.fail(f"expected {sign!r}, found {found!r}" if found else f"the file ends before {sign!r}")
+            self.fail(
+                f"expected {sign!r}, found {found!r}" if found else f"the file ends before {sign!r}"
+            )
         self.at += 1
 
     def _read_on_or_fail(self, error: json.JSONDecodeError) -> None:
-        cut = error.pos >= len(self.text) - _CUT_TOKEN or error.msg.startswith("Unterminated string")
+        cut = error.pos >= len(self.text) - _CUT_TOKEN or error.msg.startswith(
+            "Unterminated string"
+        )
         if cut and len(self.text) - self.at > LONGEST_LINE:
             self.fail(f"one item of more than {LONGEST_LINE} characters")
         if not cut or not self._read():
             self.fail(error.msg, error.pos)
 
     def _read(self) -> bool:
-        """Moves the window on; False at the end of the file. Doubles its size, so that retries stay linear."""
+        """Moves the window on; False at the end of the file. Doubles its size, so that retries stay
+        linear."""
         if self._ended:
             return False
         try:

@@ -1,4 +1,5 @@
-"""Imports that version 0.9 documented and that have another name now: they work until 1.0, with a warning."""
+"""Imports that version 0.9 documented and that have another name now: they work until 1.0, with a
+warning."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def keep_old_imports() -> None:
 
 
 class _RenamedModules:
-    """A finder and loader, without the base classes of `importlib.abc`: its import would take 6 ms at every start."""
+    """A finder and loader, without the base classes of `importlib.abc`: its import would take 6 ms
+    at every start."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         return None if _new_name(fullname) is None else ModuleSpec(fullname, self)  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
-"""Reads dataclasses from the plain values of JSON and TOML, strictly: errors name the key, in one line.
+"""Reads dataclasses from the plain values of JSON and TOML, strictly: errors name the key, in one
+line.
 
-Libraries such as cattrs convert too much ("5" becomes an int) and do not keep unknown keys. Errors of one line that
-name the key would need as much code on top of them.
+Libraries such as cattrs convert too much ("5" becomes an int) and do not keep unknown keys. Errors
+of one line that name the key would need as much code on top of them.
 """
 
 from __future__ import annotations
@@ -33,10 +34,14 @@ def shorten(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def to_dataclass(kind: type[Loaded], data: object, place: str, error: Callable[[str], Exception] = DataError) -> Loaded:
-    """A dataclass from the plain values of JSON or TOML: every key known and of its type, every number finite.
+def to_dataclass(
+    kind: type[Loaded], data: object, place: str, error: Callable[[str], Exception] = DataError
+) -> Loaded:
+    """A dataclass from the plain values of JSON or TOML: every key known and of its type, every
+    number finite.
 
-    A key may be missing if its field has a default. The `error` names the place and the key in one line.
+    A key may be missing if its field has a default. The `error` names the place and the key in one
+    line.
     """
     try:
         loaded: Loaded = _reader(kind)(data)  # type: ignore[arg-type]
@@ -144,9 +149,17 @@ def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)
     takes_more = issubclass(kind, WithMore)
-    readers = {field.name: _reader(hints[field.name]) for field in fields if not (takes_more and field.name == "more")}
+    readers = {
+        field.name: _reader(hints[field.name])
+        for field in fields
+        if not (takes_more and field.name == "more")
+    }
     missing = dataclasses.MISSING
-    required = [field.name for field in fields if field.default is missing and field.default_factory is missing]
+    required = [
+        field.name
+        for field in fields
+        if field.default is missing and field.default_factory is missing
+    ]
 
     def read(value: Any) -> Any:
         values: dict[str, Any] = {}
@@ -163,7 +176,9 @@ def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
             if name not in values:
                 raise _Wrong(f"{name!r} is missing")
         if unknown and not takes_more:
-            raise _Wrong(f"unknown key {shorten(next(iter(unknown)))} (known: {', '.join(readers)})")
+            raise _Wrong(
+                f"unknown key {shorten(next(iter(unknown)))} (known: {', '.join(readers)})"
+            )
         if unknown:
             values["more"] = unknown
         try:

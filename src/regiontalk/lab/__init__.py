@@ -1,1 +1,2 @@
-"""For research: data sets, networks, training, export, fitting and evaluation. Captions and searches run without it."""
+"""For research: data sets, networks, training, export, fitting and evaluation. Captions and
+searches run without it."""

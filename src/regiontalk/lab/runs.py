@@ -1,13 +1,14 @@
-"""Run records: what a command did, written next to its output, so that every figure can be traced to its recipe.
+"""Run records: what a command did, written next to its output, so that every figure can be traced
+to its recipe.
 
 RUN/run.json                `train`, in the run's folder
 MODEL/run.json              `export` and `fit`, in the model folder
 predictions.run.json        `predict`, next to predictions.jsonl
 DIR/metrics.json            `evaluate … --record DIR`: the figures and their record
 
-A record contains the records of its inputs, so the last one has the whole history: recipe, data, checkpoint, settings.
-`test-looks.jsonl` in a run's, a model's or an evaluation's folder gets one line for every evaluation on a test split;
-lines are only ever added.
+A record contains the records of its inputs, so the last one has the whole history: recipe, data,
+checkpoint, settings. `test-looks.jsonl` in a run's, a model's or an evaluation's folder gets one
+line for every evaluation on a test split; lines are only ever added.
 """
 
 from __future__ import annotations
@@ -44,13 +45,16 @@ SCHEMA = "regiontalk-run/1"
 RECORD, LOOKS = RUN_FILES
 METRICS = "metrics.json"
 LOG = "log.jsonl"
-LARGEST_GROUP = 5  # figures of a group, such as R@1, R@5, R@10 and median rank, that test-looks.jsonl keeps
+LARGEST_GROUP = (
+    5  # figures of a group, such as R@1, R@5, R@10 and median rank, that test-looks.jsonl keeps
+)
 
 Values = dict[str, Any]
 
 
 class RunRecord:
-    """What one command did; the methods `uses…` add its inputs, `settings` are other relevant options."""
+    """What one command did; the methods `uses…` add its inputs, `settings` are other relevant
+    options."""
 
     def __init__(self, verb: str, device: str | None = None, **settings: Any) -> None:
         self._began = time.monotonic()
@@ -84,10 +88,13 @@ class RunRecord:
         if images is None and source.is_dir():
             images = sum(1 for _ in read_lines(path))
         name = source.resolve().name
-        self.values["data"].append({"name": name, "split": split, "images": images, "sha256": file_fingerprint(path)})
+        self.values["data"].append(
+            {"name": name, "split": split, "images": images, "sha256": file_fingerprint(path)}
+        )
 
     def uses(self, role: str, path: Path) -> None:
-        """A file, model folder, checkpoint or run (`role`: model, predictions, codes, …), with its record."""
+        """A file, model folder, checkpoint or run (`role`: model, predictions, codes, …), with its
+        record."""
         entry: Values = {"role": role, "path": shown(path), "sha256": fingerprint(path)}
         if (path / INFO).is_file():
             entry["name"] = read_json(path / INFO).get("name")
@@ -118,22 +125,28 @@ class RunRecord:
 
 
 @contextmanager
-def recording(verb: str, output: Path, device: str | None = None, **settings: Any) -> Iterator[RunRecord]:
-    """Times a block that makes `output`, and writes its record next to it when the block ends without error."""
+def recording(
+    verb: str, output: Path, device: str | None = None, **settings: Any
+) -> Iterator[RunRecord]:
+    """Times a block that makes `output`, and writes its record next to it when the block ends
+    without error."""
     record = RunRecord(verb, device, **settings)
     yield record
     record.made(output)
     write_record(record_path(output), record.finish())
 
 
-# -- where records are ---------------------------------------------------------------------------------------
+# -- where records are
+# ---------------------------------------------------------------------------------------
 
 
 def record_path(output: Path) -> Path:
     """Inside a folder; next to a file, with its name without extensions."""
     if output.is_dir():
         return output / RECORD
-    return output.with_name(f"{output.name.removesuffix('.gz').rpartition('.')[0] or output.name}.{RECORD}")
+    return output.with_name(
+        f"{output.name.removesuffix('.gz').rpartition('.')[0] or output.name}.{RECORD}"
+    )
 
 
 def find_record(path: Path) -> Values | None:
@@ -163,9 +176,16 @@ def run_folder(path: Path) -> Path:
 
 
 def measured_models(record: Mapping[str, Any]) -> list[Values]:
-    """The models whose output an evaluation measured: its own inputs, or those of the predictions."""
-    made_by = [one["record"] for one in record["inputs"] if one["role"] == "predictions" and "record" in one]
-    return [one for values in (record, *made_by) for one in values["inputs"] if one["role"] == "model"]
+    """The models whose output an evaluation measured: its own inputs, or those of the
+    predictions."""
+    made_by = [
+        one["record"]
+        for one in record["inputs"]
+        if one["role"] == "predictions" and "record" in one
+    ]
+    return [
+        one for values in (record, *made_by) for one in values["inputs"] if one["role"] == "model"
+    ]
 
 
 def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -176,7 +196,8 @@ def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from chain(one["record"])
 
 
-# -- figures -------------------------------------------------------------------------------------------------
+# -- figures
+# -------------------------------------------------------------------------------------------------
 
 
 def keep_metrics(
@@ -213,13 +234,19 @@ def keep_metrics(
 def data_text(data: Mapping[str, Any]) -> str:
     """For example "flickr8k_entities, test (1,000 photos)"."""
     split = f", {data['split']}" if data["split"] else ""
-    return f"{data['name']}{split}" + (f" ({data['images']:,} photos)" if data["images"] is not None else "")
+    return f"{data['name']}{split}" + (
+        f" ({data['images']:,} photos)" if data["images"] is not None else ""
+    )
 
 
-def log_test_look(record: RunRecord, kind: str, figures: Mapping[str, Any], kept_in: Path | None) -> list[str]:
-    """One more line in the logs of the models that were measured and of the folder where the figures are kept.
+def log_test_look(
+    record: RunRecord, kind: str, figures: Mapping[str, Any], kept_in: Path | None
+) -> list[str]:
+    """One more line in the logs of the models that were measured and of the folder where the
+    figures are kept.
 
-    Returns the names of models that have no log: the one in the package, and folders that are gone or read-only.
+    Returns the names of models that have no log: the one in the package, and folders that are gone
+    or read-only.
     """
     values = record.values
     models = measured_models(values)
@@ -265,16 +292,19 @@ def _has_log(model: Mapping[str, Any]) -> bool:
 def _is_headline(value: Any) -> bool:
     """A number, or a small group of numbers."""
     if isinstance(value, dict):
-        return len(value) <= LARGEST_GROUP and all(isinstance(one, int | float) for one in value.values())
+        return len(value) <= LARGEST_GROUP and all(
+            isinstance(one, int | float) for one in value.values()
+        )
     return isinstance(value, int | float)
 
 
-# -- fingerprints --------------------------------------------------------------------------------------------
+# -- fingerprints
+# --------------------------------------------------------------------------------------------
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, of a model folder's SHA256SUMS, or of such a list of a checkpoint's files (but for the
-    optimizer's)."""
+    """SHA-256 of a file, of a model folder's SHA256SUMS, or of such a list of a checkpoint's files
+    (but for the optimizer's)."""
     if not path.is_dir():
         return file_fingerprint(path)
     if not (path / "state.json").is_file():
@@ -286,19 +316,26 @@ def fingerprint(path: Path) -> str:
 
 def recipe_fingerprint(as_used: Mapping[str, Any]) -> str:
     """SHA-256 of a recipe's canonical JSON."""
-    return hashlib.sha256(json.dumps(as_used, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(as_used, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def shown(path: Path) -> str:
     """The path as it was given; names for the package's models."""
-    return next((name for name, own in loading.own_models().items() if path.resolve() == own.resolve()), str(path))
+    return next(
+        (name for name, own in loading.own_models().items() if path.resolve() == own.resolve()),
+        str(path),
+    )
 
 
 def program() -> Values:
-    """Version, and in a git checkout the commit and whether the package's files are as committed."""
+    """Version, and in a git checkout the commit and whether the package's files are as
+    committed."""
     found: Values = {"version": regiontalk.__version__}
     package = Path(regiontalk.__file__).parent
-    # A package that is installed inside another repository, for example in its .venv, is not tracked there.
+    # A package that is installed inside another repository, for example in its .venv, is not
+    # tracked there.
     if git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
         found["commit"] = git(package, "rev-parse", "--short", "HEAD")
         found["clean"] = git(package, "status", "--porcelain", "--", ".") == ""

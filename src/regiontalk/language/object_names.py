@@ -19,14 +19,16 @@ _IRREGULAR = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "o
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """`classes` of every name; `other` names are none of them; `family` names are used for animals too."""
+    """`classes` of every name; `other` names are none of them; `family` names are used for animals
+    too."""
 
     classes: dict[str, tuple[str, ...]]
     other: frozenset[str]
     family: frozenset[str]
 
     def classes_of(self, words: Sequence[str], labels: Container[str] = ()) -> tuple[str, ...]:
-        """The classes that the last of the words name, by the longest name that ends there; none: ().
+        """The classes that the last of the words name, by the longest name that ends there; none:
+        ().
 
         `labels` are names of further classes.
         """
@@ -44,19 +46,23 @@ class ObjectNames:
 @cache
 def object_names() -> ObjectNames:
     """The table of the package."""
-    table = tomllib.loads((files("regiontalk.language") / "object_names.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(
+        (files("regiontalk.language") / "object_names.toml").read_text(encoding="utf-8")
+    )
     classes: dict[str, tuple[str, ...]] = {}
     for name, others in table["classes"].items():
         for word in dict.fromkeys((name, *others)):
             classes[word] = (*classes.get(word, ()), name)
-    return ObjectNames(classes, frozenset(table["other"]["names"]), frozenset(table["family"]["names"]))
+    return ObjectNames(
+        classes, frozenset(table["other"]["names"]), frozenset(table["family"]["names"])
+    )
 
 
 def caption_words(word: str) -> frozenset[str]:
     """The words of captions, in the singular, that mean what a word of a query asks for.
 
-    These are the word itself, the name of its class ("puppy": dog), and for a class all of its names
-    ("bird": duck). A person is asked for by these two words only: a baby is not any person.
+    These are the word itself, the name of its class ("puppy": dog), and for a class all of its
+    names ("bird": duck). A person is asked for by these two words only: a baby is not any person.
     """
     classes = object_names().classes
     forms = set(singulars(word))

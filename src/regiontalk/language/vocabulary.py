@@ -1,8 +1,9 @@
 """The two papers' text cleaning, and the table between words and token ids.
 
-Ids: 0 is END (also the padding after it), 1 is `<UNK>`, then the words. After the words comes a START token for each
-style of text, and then one for each caption length that can be requested, if there are any. START tokens are inputs
-only, so the output layer has `len(vocabulary)` classes and the input table `len(vocabulary) + starts` rows.
+Ids: 0 is END (also the padding after it), 1 is `<UNK>`, then the words. After the words comes a
+START token for each style of text, and then one for each caption length that can be requested, if
+there are any. START tokens are inputs only, so the output layer has `len(vocabulary)` classes and
+the input table `len(vocabulary) + starts` rows.
 """
 
 from __future__ import annotations
@@ -19,10 +20,21 @@ from regiontalk.io.typed import to_dataclass
 
 END, UNKNOWN = 0, 1
 SPECIAL = ("<END>", "<UNK>")
-LENGTH_STYLE = "length"  # of phrases that start with the START token of their length; it has none of its own
+LENGTH_STYLE = (
+    "length"  # of phrases that start with the START token of their length; it has none of its own
+)
 
 # DenseCap's released preprocessing writes these characters out.
-REPLACEMENTS = {"½": "half", "—": "-", "™": "", "¢": "cent", "ç": "c", "û": "u", "é": "e", "°": " degree"}
+REPLACEMENTS = {
+    "½": "half",
+    "—": "-",
+    "™": "",
+    "¢": "cent",
+    "ç": "c",
+    "û": "u",
+    "é": "e",
+    "°": " degree",
+}
 REPLACEMENTS |= {"è": "e", "…": ""}
 
 # DenseCap section 4: "we strip referring phrases such as 'there is...', or 'this seems to be a'".
@@ -68,7 +80,8 @@ def clean_karpathy(sentence: str) -> list[str]:
 
 
 def clean_densecap(phrase: str) -> list[str] | None:
-    """DenseCap section 4: characters written out, punctuation and referring phrases dropped; None if too long."""
+    """DenseCap section 4: characters written out, punctuation and referring phrases dropped; None
+    if too long."""
     words = REFERRING.sub("", " ".join(_written_out(phrase)) + " ").split()
     return words if len(words) <= LONGEST_PHRASE else None
 
@@ -106,7 +119,13 @@ def with_article(words: Sequence[str]) -> list[str]:
 
 def head_place(words: Sequence[str]) -> int:
     """The place of a caption's head word: by a simple rule, the last word before a preposition."""
-    return next((place for place, word in enumerate(words) if place and word in PREPOSITIONS), len(words)) - 1
+    return (
+        next(
+            (place for place, word in enumerate(words) if place and word in PREPOSITIONS),
+            len(words),
+        )
+        - 1
+    )
 
 
 def breaks_when_mirrored(words: Iterable[str]) -> bool:
@@ -122,12 +141,14 @@ class Vocabulary:
     cleaning: str = "densecap"
     styles: tuple[str, ...] = ("phrase",)
     lengths: int = 0
-    """How many START tokens there are for captions of 1, 2 … words, the last one for this many or more; they follow
-    those of the styles."""
+    """How many START tokens there are for captions of 1, 2 … words, the last one for this many or
+    more; they follow those of the styles."""
 
     def __post_init__(self) -> None:
         if self.cleaning not in CLEANING:
-            raise UsageError(f"cleaning is {self.cleaning!r}; it must be one of {', '.join(CLEANING)}")
+            raise UsageError(
+                f"cleaning is {self.cleaning!r}; it must be one of {', '.join(CLEANING)}"
+            )
         check_range(0, lengths=self.lengths)
 
     @classmethod
@@ -139,7 +160,8 @@ class Vocabulary:
         styles: Sequence[str] = ("phrase",),
         lengths: int = 0,
     ) -> Vocabulary:
-        """The words that occur at least `smallest_count` times (default: the paper's), most frequent first."""
+        """The words that occur at least `smallest_count` times (default: the paper's), most
+        frequent first."""
         clean = CLEANING[cleaning]
         counts = Counter(word for text in texts for word in clean(text) or ())
         at_least = SMALLEST_COUNT[cleaning] if smallest_count is None else smallest_count
@@ -176,7 +198,9 @@ class Vocabulary:
         for token in tokens:
             if token == END:
                 break
-            words.append(SPECIAL[token] if token < len(SPECIAL) else self.words[token - len(SPECIAL)])
+            words.append(
+                SPECIAL[token] if token < len(SPECIAL) else self.words[token - len(SPECIAL)]
+            )
         return " ".join(words)
 
     def start(self, style: str | None = None) -> int:
@@ -195,8 +219,15 @@ class Vocabulary:
         return len(self.styles) + self.lengths
 
     def to_dict(self) -> dict[str, Any]:
-        lengths = {"lengths": self.lengths} if self.lengths else {}  # version 0.1.0 does not know the key
-        return {"cleaning": self.cleaning, "styles": list(self.styles), **lengths, "words": list(self.words)}
+        lengths = (
+            {"lengths": self.lengths} if self.lengths else {}
+        )  # version 0.1.0 does not know the key
+        return {
+            "cleaning": self.cleaning,
+            "styles": list(self.styles),
+            **lengths,
+            "words": list(self.words),
+        }
 
     @classmethod
     def from_dict(cls, data: object, place: str = "vocabulary") -> Vocabulary:

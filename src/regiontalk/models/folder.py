@@ -1,4 +1,5 @@
-"""A model folder: graphs, words, `model.json` and `SHA256SUMS`, read completely and checked before anything runs.
+"""A model folder: graphs, words, `model.json` and `SHA256SUMS`, read completely and checked before
+anything runs.
 
 propose.onnx, recognize.onnx,            the detector's graphs (`DETECTOR`)
 step.onnx, appear.onnx
@@ -8,8 +9,8 @@ HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
 names.npz                                the names that it knows things by (`name_table`); may be missing
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 
-Files that two models share are stored once: SHA256SUMS may refer to a file in a folder next to this one
-(`../weights/step.onnx`).
+Files that two models share are stored once: SHA256SUMS may refer to a file in a folder next to this
+one (`../weights/step.onnx`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ FORMAT = 2
 
 
 class Graph(NamedTuple):
-    """The names of a graph's inputs and outputs, in order. `runtime` has their meaning and shapes."""
+    """The names of a graph's inputs and outputs, in order. `runtime` has their meaning and
+    shapes."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -43,7 +45,9 @@ class Graph(NamedTuple):
 
 DETECTOR = {
     "propose": Graph(("image", "size"), ("features", "deep", "boxes_xyxy", "logits")),
-    "recognize": Graph(("features", "size", "boxes_xyxy"), ("refined_xyxy", "logits", "codes", "h", "c", "seen")),
+    "recognize": Graph(
+        ("features", "size", "boxes_xyxy"), ("refined_xyxy", "logits", "codes", "h", "c", "seen")
+    ),
     "step": Graph(("tokens", "h", "c", "seen"), ("logprobs", "next_h", "next_c")),
     "appear": Graph(("deep", "boxes_xyxy"), ("appearance",)),
 }
@@ -53,24 +57,31 @@ HEADS = {
         "words": Graph(("tokens", "mask"), ("vectors",)),
     },
     "sentence": {
-        "sentence_begin": Graph(("views", "regions", "places"), ("h", "c", "bias", "memory", "absent")),
+        "sentence_begin": Graph(
+            ("views", "regions", "places"), ("h", "c", "bias", "memory", "absent")
+        ),
         "sentence_step": Graph(
-            ("tokens", "h", "c", "bias", "memory", "absent"), ("logprobs", "next_h", "next_c", "next_bias")
+            ("tokens", "h", "c", "bias", "memory", "absent"),
+            ("logprobs", "next_h", "next_c", "next_bias"),
         ),
     },
 }
-"""Heads, which read region codes: `words` aligns sentences with regions, `sentence` describes photos."""
+"""Heads, which read region codes: `words` aligns sentences with regions, `sentence` describes
+photos."""
 GRAPHS = DETECTOR | HEADS["words"] | HEADS["sentence"]
 """Every graph there is."""
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
 SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
 NAMES = "names.npz"
-RUN_FILES = ("run.json", "test-looks.jsonl")  # how the model was made and how often measured on test: see `lab.runs`
+RUN_FILES = (
+    "run.json",
+    "test-looks.jsonl",
+)  # how the model was made and how often measured on test: see `lab.runs`
 LARGEST_SIDE = 10_000  # in pixels, of a network's input
 LARGEST_GRAPH = (1 << 31) - 1  # bytes: ONNX allows no more
 
-# The entry that names a tensor's file, `key: "location"`. The word is looked for first, because that is quick; tag and
-# length stand before it, in any encoding that protobuf allows.
+# The entry that names a tensor's file, `key: "location"`. The word is looked for first, because
+# that is quick; tag and length stand before it, in any encoding that protobuf allows.
 _LOCATION = re.compile(rb"location")
 _TAG_AND_LENGTH = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)\Z")
 _LONGEST_TAG_AND_LENGTH = 20  # bytes: two numbers of protobuf
@@ -111,7 +122,8 @@ class HeadInfo:
     """The description of a head."""
 
     detector: str
-    """`detector_fingerprint` of the network whose codes it was trained on; it cannot read other codes."""
+    """`detector_fingerprint` of the network whose codes it was trained on; it cannot read other
+    codes."""
     settings: dict[str, Any]
     """How it is used, as chosen on dev."""
     net: dict[str, Any]
@@ -140,7 +152,9 @@ class ModelFolder:
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
     """Identifies a source of region codes: a hash of the graphs that compute them."""
-    return _digest("".join(_digest(graphs[name]) for name in ("propose", "recognize", "appear")).encode())
+    return _digest(
+        "".join(_digest(graphs[name]) for name in ("propose", "recognize", "appear")).encode()
+    )
 
 
 @contextmanager
@@ -162,10 +176,15 @@ def read_model_folder(path: Path) -> ModelFolder:
         wanted |= {_head_words(head), *(f"{name}.onnx" for name in HEADS[head])}
     if set(files) - {NAMES} != wanted:
         wrong = sorted((set(files) - {NAMES}) ^ wanted)[0]
-        raise ModelError(f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}", hint=_AGAIN)
+        raise ModelError(
+            f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}",
+            hint=_AGAIN,
+        )
     for name in files:
         if name.endswith(".onnx") and _has_external_data(files[name]):
-            raise ModelError(f"{path / name}: has weights in another file (ONNX external data)", hint=_AGAIN)
+            raise ModelError(
+                f"{path / name}: has weights in another file (ONNX external data)", hint=_AGAIN
+            )
     graphs = {name: files[f"{name}.onnx"] for name in DETECTOR}
     heads = {name: _read_head(path, name, info, files) for name in info.heads}
     for name, read in heads.items():
@@ -176,7 +195,10 @@ def read_model_folder(path: Path) -> ModelFolder:
 
 def _has_external_data(graph: bytes) -> bool:
     places = (found.start() for found in _LOCATION.finditer(graph))
-    return any(_TAG_AND_LENGTH.search(graph, max(0, place - _LONGEST_TAG_AND_LENGTH), place) for place in places)
+    return any(
+        _TAG_AND_LENGTH.search(graph, max(0, place - _LONGEST_TAG_AND_LENGTH), place)
+        for place in places
+    )
 
 
 def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: str) -> None:
@@ -191,7 +213,10 @@ def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: st
 def _read_names(path: Path, data: bytes, graphs: Mapping[str, bytes]) -> NameTable:
     table = read_name_table(data, str(path))
     if table.detector != detector_fingerprint(graphs):
-        raise ModelError(f"{path}: made for the region codes of another detector", hint="regiontalk fit --only names")
+        raise ModelError(
+            f"{path}: made for the region codes of another detector",
+            hint="regiontalk fit --only names",
+        )
     return table
 
 
@@ -219,8 +244,8 @@ def write_model_folder(
     share: Path | None = None,
     names: NameTable | None = None,
 ) -> None:
-    """Writes the folder atomically. Files that the model folder `share`, next to it, has too are only referred to in
-    SHA256SUMS."""
+    """Writes the folder atomically. Files that the model folder `share`, next to it, has too are
+    only referred to in SHA256SUMS."""
     check_free(path)
     there = {} if share is None else _sums_beside(path, share)
     heads = heads or {}
@@ -241,10 +266,14 @@ def write_model_folder(
     if names is not None:
         files[NAMES] = names.to_bytes()
     digests = {name: _digest(files[name]) for name in sorted(files)}
-    shared = {name: there[name] for name in files if name in there and there[name].digest == digests[name]}
+    shared = {
+        name: there[name] for name in files if name in there and there[name].digest == digests[name]
+    }
     files = {name: data for name, data in files.items() if name not in shared}
     places = {name: shared[name].place if name in shared else name for name in digests}
-    files[SUMS] = "".join(f"{digest}  {places[name]}\n" for name, digest in digests.items()).encode()
+    files[SUMS] = "".join(
+        f"{digest}  {places[name]}\n" for name, digest in digests.items()
+    ).encode()
     with new_folder(path) as partial:
         for name, data in files.items():
             (partial / name).write_bytes(data)
@@ -252,7 +281,9 @@ def write_model_folder(
 
 @_reading()
 def _sums_beside(path: Path, share: Path) -> dict[str, _Sum]:
-    if share.resolve().parent != path.resolve().parent or not _SHARED.fullmatch(f"../{share.name}/x"):
+    if share.resolve().parent != path.resolve().parent or not _SHARED.fullmatch(
+        f"../{share.name}/x"
+    ):
         raise UsageError(f"{share}: must be in the same folder as {path}")
     own = {name: one for name, one in _read_sums(share / SUMS).items() if one.place == name}
     return {name: _Sum(one.digest, f"../{share.name}/{name}") for name, one in own.items()}
@@ -265,20 +296,25 @@ def check_free(path: Path) -> None:
 
 
 def _read_checked(path: Path) -> dict[str, bytes]:
-    """The bytes of every file in SHA256SUMS; a wrong checksum, a missing or an extra file is an error."""
+    """The bytes of every file in SHA256SUMS; a wrong checksum, a missing or an extra file is an
+    error."""
     if not any((path / name).exists() for name in (SUMS, INFO)):
         problem = "not a model folder" if path.exists() else "no such model folder"
         raise ModelError(f"{path}: {problem}", hint="regiontalk export makes one from a checkpoint")
     sums = _read_sums(path / SUMS)
     known = {SUMS, *(name for name, one in sums.items() if one.place == name), *RUN_FILES}
-    extra = sorted(item.name for item in path.iterdir() if item.name not in known and item.name[0] != ".")
+    extra = sorted(
+        item.name for item in path.iterdir() if item.name not in known and item.name[0] != "."
+    )
     if extra:
         raise ModelError(f"{path / extra[0]}: not named in {SUMS}", hint=_AGAIN)
     files = {name: read_file(path / one.place, LARGEST_GRAPH) for name, one in sums.items()}
     for name, data in files.items():
         if _digest(data) != sums[name].digest:
             place = path / sums[name].place
-            raise ModelError(f"{place}: damaged, or of another model (its SHA-256 is wrong)", hint=_AGAIN)
+            raise ModelError(
+                f"{place}: damaged, or of another model (its SHA-256 is wrong)", hint=_AGAIN
+            )
     if INFO not in files:
         raise ModelError(f"{path / SUMS}: does not name {INFO}", hint=_AGAIN)
     return files
@@ -293,7 +329,9 @@ class _Sum(NamedTuple):
 def _read_sums(path: Path) -> dict[str, _Sum]:
     """File name -> its SHA-256 and its path, from lines of `digest  path`."""
     sums: dict[str, _Sum] = {}
-    for number, line in enumerate(read_file(path, LONGEST_LINE).decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(
+        read_file(path, LONGEST_LINE).decode("utf-8", "replace").splitlines(), start=1
+    ):
         digest, _, place = line.partition("  ")
         shared = _SHARED.fullmatch(place)
         name = shared["name"] if shared else place
@@ -308,7 +346,8 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
     written = values.get("format")
     if isinstance(written, int) and written > FORMAT:
         raise ModelError(
-            f"{path}: format {written}, this program reads {FORMAT}", hint="pip install --upgrade regiontalk"
+            f"{path}: format {written}, this program reads {FORMAT}",
+            hint="pip install --upgrade regiontalk",
         )
     info = to_dataclass(ModelInfo, values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
@@ -318,7 +357,9 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
         )
     for name in info.heads:
         if name not in HEADS:
-            raise ModelError(f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk")
+            raise ModelError(
+                f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk"
+            )
     return info
 
 

@@ -15,12 +15,14 @@ FAST = Path(__file__).parent / "weights-fast"
 
 
 def own_models() -> dict[str, Path]:
-    """The package's own models by name: the strong one, and one that is faster and right less often."""
+    """The package's own models by name: the strong one, and one that is faster and right less
+    often."""
     return {"embedded": EMBEDDED, "fast": FAST}
 
 
 def place_of(model: str | Path | None) -> Path:
-    """A model folder by its path, or the package's by name; None: the strong one. `"./fast"` is a folder."""
+    """A model folder by its path, or the package's by name; None: the strong one. `"./fast"` is a
+    folder."""
     if model is None:
         return EMBEDDED
     return own_models().get(model, Path(model)) if isinstance(model, str) else model
@@ -32,14 +34,24 @@ def named(called: str) -> str | None:
     from regiontalk.models.folder import INFO
 
     described = ((name, folder / INFO) for name, folder in own_models().items())
-    return next((name for name, info in described if info.is_file() and read_json(info).get("name") == called), None)
+    return next(
+        (
+            name
+            for name, info in described
+            if info.is_file() and read_json(info).get("name") == called
+        ),
+        None,
+    )
 
 
-def load(folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False) -> Model:
+def load(
+    folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False
+) -> Model:
     """Loads a model folder (default: the package's strong model; `"fast"`: its fast one).
 
-    `threads`: how many cores a call may use (default: the environment's REGIONTALK_THREADS, else all). `lazily`: graphs
-    are opened when they are first run, so that a program that only searches an index starts sooner.
+    `threads`: how many cores a call may use (default: the environment's REGIONTALK_THREADS, else
+    all). `lazily`: graphs are opened when they are first run, so that a program that only searches
+    an index starts sooner.
     """
     from regiontalk.model import Model
     from regiontalk.models.onnx_runtime import OnnxRuntime

@@ -1,9 +1,11 @@
-"""The names that a model knows things by: a linear classifier over region codes, stored as `names.npz`.
+"""The names that a model knows things by: a linear classifier over region codes, stored as
+`names.npz`.
 
     p(name | region) = softmax(W · code + b)
 
-W is stored as integers of 8 bits, with a scale for each row and each column, in a quarter of the room. The columns
-need scales of their own: weights are large where a code's entry varies little. `lab.fitting.names` fits W and b.
+W is stored as integers of 8 bits, with a scale for each row and each column, in a quarter of the
+room. The columns need scales of their own: weights are large where a code's entry varies little.
+`lab.fitting.names` fits W and b.
 
 Shapes: N names, D the size of a code with the appearance appended.
 """
@@ -43,7 +45,8 @@ class NameTable:
     """`folder.detector_fingerprint` of the network whose codes it reads."""
     names: tuple[str, ...]
     coarse: tuple[str, ...]
-    """The everyday word of each name ("dog" of "schipperke"); the name itself where there is none."""
+    """The everyday word of each name ("dog" of "schipperke"); the name itself where there is
+    none."""
     weights: Floats = field(repr=False)
     """W (N, D)"""
     biases: Floats = field(repr=False)
@@ -84,7 +87,9 @@ def read_name_table(data: bytes, place: str) -> NameTable:
     are_columns = arrays["weights"].shape[1:] == arrays["column_scales"].shape
     if not is_whole or not 1 <= count <= MAX_NAMES or lengths != {count} or not are_columns:
         raise ModelError(f"{place}: names and weights do not belong together")
-    if not all(np.isfinite(arrays[name]).all() for name in ("row_scales", "column_scales", "biases")):
+    if not all(
+        np.isfinite(arrays[name]).all() for name in ("row_scales", "column_scales", "biases")
+    ):
         raise ModelError(f"{place}: a weight is not a finite number")
     weights = arrays["weights"].astype(np.float32)
     weights *= arrays["row_scales"][:, None]

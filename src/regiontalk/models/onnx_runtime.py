@@ -17,28 +17,36 @@ THREADS = "REGIONTALK_THREADS"
 class OnnxGraphs:
     """Graphs of a model folder; each is opened when it is run for the first time."""
 
-    def __init__(self, folder: Path, graphs: Mapping[str, bytes], threads: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, graphs: Mapping[str, bytes], threads: int | None = None
+    ) -> None:
         self._folder, self._graphs, self._threads = folder, graphs, _threads(threads)
         self._sessions: dict[str, Any] = {}
 
     def open(self, name: str) -> Any:
         if name not in self._sessions:
-            self._sessions[name] = _open_session(self._folder / f"{name}.onnx", self._graphs[name], self._threads)
+            self._sessions[name] = _open_session(
+                self._folder / f"{name}.onnx", self._graphs[name], self._threads
+            )
         return self._sessions[name]
 
     def run(self, name: str, *inputs: Any) -> Sequence[Any]:
         session = self.open(name)
         try:
-            outputs: Sequence[Any] = session.run(None, dict(zip(GRAPHS[name].inputs, inputs, strict=True)))
+            outputs: Sequence[Any] = session.run(
+                None, dict(zip(GRAPHS[name].inputs, inputs, strict=True))
+            )
         except Exception as error:
             raise _refused(self._folder / f"{name}.onnx", "run", error) from error
         return outputs
 
 
 class OnnxRuntime(Runtime):
-    """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS, else all).
+    """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS,
+    else all).
 
-    `lazily`: also open the detector's graphs when they are first run, like the heads'. Some programs need none of them.
+    `lazily`: also open the detector's graphs when they are first run, like the heads'. Some
+    programs need none of them.
     """
 
     def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
@@ -55,7 +63,9 @@ class OnnxRuntime(Runtime):
             self._graphs.open(name)
         tokens = self._graphs.open("step").get_outputs()[0].shape[1]
         if tokens != len(self.words):
-            raise ModelError(f"{self._folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}")
+            raise ModelError(
+                f"{self._folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}"
+            )
         self._is_checked = True
 
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
@@ -73,7 +83,9 @@ def head_graphs(model: ModelFolder) -> dict[str, bytes]:
 
 
 def _open_session(path: Path, graph: bytes, threads: int) -> Any:
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # since 1.29 it would send usage data over the network
+    os.environ["ORT_DISABLE_TELEMETRY"] = (
+        "1"  # since 1.29 it would send usage data over the network
+    )
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -88,9 +100,14 @@ def _open_session(path: Path, graph: bytes, threads: int) -> Any:
     except Exception as error:
         raise _refused(path, "load", error) from error
     # An input that a model does not use is still in its graph.
-    found = tuple(tuple(port.name for port in ports) for ports in (session.get_inputs(), session.get_outputs()))
+    found = tuple(
+        tuple(port.name for port in ports)
+        for ports in (session.get_inputs(), session.get_outputs())
+    )
     if found != GRAPHS[path.stem]:
-        raise ModelError(f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}")
+        raise ModelError(
+            f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}"
+        )
     return session
 
 

@@ -1,10 +1,12 @@
 """Runtimes run a model's graphs, numpy in and numpy out.
 
-`onnx_runtime.OnnxRuntime` runs a model folder and is the default; `torch_runtime.TorchRuntime` runs a network in torch,
-on any device. They differ only in how a graph is run. The code that uses the results is in `inference`.
+`onnx_runtime.OnnxRuntime` runs a model folder and is the default; `torch_runtime.TorchRuntime` runs
+a network in torch, on any device. They differ only in how a graph is run. The code that uses the
+results is in `inference`.
 
-Shapes: C channels, A those of the deep map, h × w feature cells, K proposals, B regions, D the size of a code, R rows
-of decoding, H the size of the LSTM's state, E of its region input, V tokens. Boxes are pixels of the network's input.
+Shapes: C channels, A those of the deep map, h × w feature cells, K proposals, B regions, D the size
+of a code, R rows of decoding, H the size of the LSTM's state, E of its region input, V tokens.
+Boxes are pixels of the network's input.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ class Recognized(NamedTuple):
 
 
 class Runtime(ABC):
-    """Runs graphs by name (`folder.GRAPHS`). `image` is (1, 3, H, W) as `images.photo.to_input` makes it, `size` its
-    photo's (width, height) without the padding.
+    """Runs graphs by name (`folder.GRAPHS`). `image` is (1, 3, H, W) as `images.photo.to_input`
+    makes it, `size` its photo's (width, height) without the padding.
     """
 
     info: ModelInfo
@@ -93,12 +95,14 @@ class Runtime(ABC):
         return np.asarray(appearance)
 
     def step(self, tokens: Tokens, state: State) -> tuple[Floats, State]:
-        """One decoding step: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
+        """One decoding step: tokens (R,) -> log-probabilities of what follows (R, V), and the new
+        state."""
         logprobs, h, c = self.run("step", tokens, *state)
         return logprobs, (h, c, state[2])
 
     def nms(self, ranked_xyxy: Floats, threshold: float, limit: int) -> NDArray[np.intp]:
-        """The indices of boxes (K, 4), best first, that survive NMS; a runtime may have a faster implementation."""
+        """The indices of boxes (K, 4), best first, that survive NMS; a runtime may have a faster
+        implementation."""
         return boxes.nms(ranked_xyxy, -np.arange(len(ranked_xyxy)), threshold, limit)
 
 

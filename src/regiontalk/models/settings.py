@@ -1,4 +1,5 @@
-"""Inference settings of a model and its heads, stored in `model.json`. `regiontalk fit` fits most of them."""
+"""Inference settings of a model and its heads, stored in `model.json`. `regiontalk fit` fits most
+of them."""
 
 from __future__ import annotations
 
@@ -49,11 +50,15 @@ class Ranking:
 
     def __post_init__(self) -> None:
         if self.features != RANKING_FEATURES:
-            raise UsageError("made for other features than this program's", hint="regiontalk fit fits a new one")
+            raise UsageError(
+                "made for other features than this program's", hint="regiontalk fit fits a new one"
+            )
         hidden, width = len(self.biases), len(RANKING_FEATURES)
         whole = all(isinstance(row, tuple) and len(row) == width for row in self.weights)
         if not whole or not hidden or {len(self.weights), len(self.outputs)} != {hidden}:
-            raise UsageError(f"weights, biases and outputs are not of shapes (H, {width}), (H) and (H)")
+            raise UsageError(
+                f"weights, biases and outputs are not of shapes (H, {width}), (H) and (H)"
+            )
         numbers = [*self.biases, *self.outputs, self.output_bias, *itertools.chain(*self.weights)]
         if not all(type(number) is float and math.isfinite(number) for number in numbers):
             raise UsageError("a weight is not a finite number")
@@ -91,23 +96,27 @@ class Confidence:
     likely: float
     """Captions with a lower confidence are not shown by default."""
     longer: float = LONGER
-    """A caption longer than the model's own is used only if the geometric mean of its words' probabilities is at least
-    this. The added words of less likely ones are often wrong."""
+    """A caption longer than the model's own is used only if the geometric mean of its words'
+    probabilities is at least this. The added words of less likely ones are often wrong."""
 
     def __post_init__(self) -> None:
         if not set(self.features) <= set(CONFIDENCE_FEATURES):
-            raise UsageError("made for other features than this program's", hint="regiontalk fit fits a new one")
+            raise UsageError(
+                "made for other features than this program's", hint="regiontalk fit fits a new one"
+            )
         if len(self.weights) != len(self.features):
             raise UsageError(f"{len(self.weights)} weights for {len(self.features)} features")
-        if not all(type(number) is float and math.isfinite(number) for number in (*self.weights, self.bias)):
+        if not all(
+            type(number) is float and math.isfinite(number) for number in (*self.weights, self.bias)
+        ):
             raise UsageError("a weight is not a finite number")
         check_range(0, 1, likely=self.likely, longer=self.longer)
 
 
 @dataclass(frozen=True)
 class FindConfig:
-    """How likely a region shows a phrase (see `inference.find`). `regiontalk fit` fits it. Without a fit, the order of
-    regions is good, but scores are not probabilities."""
+    """How likely a region shows a phrase (see `inference.find`). `regiontalk fit` fits it. Without
+    a fit, the order of regions is good, but scores are not probabilities."""
 
     fit: float = 0.0
     """Of how well the phrase's words fit the region …"""
@@ -125,14 +134,21 @@ class FindConfig:
     """Below this probability a phrase is reported as absent."""
 
     def __post_init__(self) -> None:
-        check_range(0, fit=self.fit, likelihood=self.likelihood, place=self.place, photo=self.photo, choice=self.choice)
+        check_range(
+            0,
+            fit=self.fit,
+            likelihood=self.likelihood,
+            place=self.place,
+            photo=self.photo,
+            choice=self.choice,
+        )
         check_range(0, 1, likely=self.likely)
 
 
 @dataclass(frozen=True)
 class PredictionConfig:
-    """How regions are chosen at inference; `regiontalk fit` fits it on dev photos. The defaults are the paper's and
-    the release's."""
+    """How regions are chosen at inference; `regiontalk fit` fits it on dev photos. The defaults are
+    the paper's and the release's."""
 
     proposals: int = 300
     """The number of proposals that are kept after the first NMS and recognised."""
@@ -145,16 +161,16 @@ class PredictionConfig:
     longest: int = 15
     """Maximum number of words in a caption."""
     score: str = "final"
-    """`final`: the recognition network's score. `product`: that times the proposal's. `proposal`: only the proposal's,
-    for a network without a recognition score."""
+    """`final`: the recognition network's score. `product`: that times the proposal's. `proposal`:
+    only the proposal's, for a network without a recognition score."""
     caption_weight: float = 0.0
-    """The score of a region that survives NMS is multiplied by exp(this · mean log-probability of its caption's
-    words). With a ranking, it is used for given boxes only."""
+    """The score of a region that survives NMS is multiplied by exp(this · mean log-probability of
+    its caption's words). With a ranking, it is used for given boxes only."""
     calibration: Calibration = UNCHANGED
     """a, b and c that turn the score into a probability (see `inference.calibration`)."""
     ranking: Ranking | None = None
-    """Scores the regions that survive NMS, instead of `score` and `caption_weight`. Given boxes are scored without
-    it."""
+    """Scores the regions that survive NMS, instead of `score` and `caption_weight`. Given boxes are
+    scored without it."""
     confidence: Confidence | None = None
     """How likely captions are right (see `inference.confidence`)."""
     find: FindConfig | None = None
@@ -171,7 +187,9 @@ class PredictionConfig:
         if self.score not in SCORES:
             raise UsageError(f"score is {self.score!r}; it must be {' or '.join(SCORES)}")
         if min(self.calibration[:2]) < 0:
-            raise UsageError(f"calibration is {list(self.calibration)}: a and b must not be negative")
+            raise UsageError(
+                f"calibration is {list(self.calibration)}: a and b must not be negative"
+            )
 
 
 @dataclass(frozen=True)
@@ -185,8 +203,8 @@ class SentencePredictionConfig:
     length_penalty: float = 1.0
     """α of `inference.decoding.Rules`: larger values give longer sentences."""
     alignment_weight: float = 0.0
-    """Not 0: the sentences of the beam search are reranked by their score plus this times how well they fit the photo
-    by the head `words`."""
+    """Not 0: the sentences of the beam search are reranked by their score plus this times how well
+    they fit the photo by the head `words`."""
 
     def __post_init__(self) -> None:
         check_range(1, MOST_WORDS, longest=self.longest)
@@ -196,11 +214,11 @@ class SentencePredictionConfig:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l + bias). f: how well the phrase's
-    words fit the photo's regions on average; c: the share of its words in the photo's captions; l: the log-likelihood
-    ratio of the head `sentence`, the photo against an empty one. None of them depends on the other photos, so scores
-    are comparable. `regiontalk fit` fits it. Without a fit, the order of photos is right, but scores are not
-    probabilities."""
+    """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l + bias). f: how
+    well the phrase's words fit the photo's regions on average; c: the share of its words in the
+    photo's captions; l: the log-likelihood ratio of the head `sentence`, the photo against an empty
+    one. None of them depends on the other photos, so scores are comparable. `regiontalk fit` fits
+    it. Without a fit, the order of photos is right, but scores are not probabilities."""
 
     fit: float = 1.0
     captions: float = 0.0
@@ -226,12 +244,15 @@ class AlignmentPredictionConfig:
     """How words and regions are compared: `product` or `cosine`."""
     search: SearchConfig | None = None
     place_weight: float = 0.0
-    """Not 0: a word belongs to the region with the largest sum of its fit and this times the log of the region's score.
-    If region codes also contain their surroundings, fits alone often choose a part or a neighbour."""
+    """Not 0: a word belongs to the region with the largest sum of its fit and this times the log of
+    the region's score. If region codes also contain their surroundings, fits alone often choose a
+    part or a neighbour."""
     likelihood_weight: float = 0.0
-    """Not 0: `align` adds this times log [score · p(word)], with p(word) of the language model for the region."""
+    """Not 0: `align` adds this times log [score · p(word)], with p(word) of the language model for
+    the region."""
     phrase_beta: float = 0.0
-    """With likelihoods, β between words of a phrase; between phrases it is 0. A phrase starts at its function words."""
+    """With likelihoods, β between words of a phrase; between phrases it is 0. A phrase starts at
+    its function words."""
 
     def __post_init__(self) -> None:
         check_range(0, beta=self.beta, phrase_beta=self.phrase_beta)

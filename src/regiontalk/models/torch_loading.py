@@ -23,27 +23,38 @@ from regiontalk.models.folder import INFO, Head, HeadInfo, check_head, read_mode
 from regiontalk.models.torch_runtime import TorchHead, TorchRuntime, model_info
 
 BETA = {"cosine": 0.05, "sum": 1.0, "fragments": 1.0}
-"""Eq. 12's β where none was chosen: of the order of the differences between one word's fits to two regions."""
+"""Eq. 12's β where none was chosen: of the order of the differences between one word's fits to two
+regions."""
 
 
-def open_torch_runtime(place: Path, device: str | torch.device = "cpu", heads: Iterable[Path] = ()) -> TorchRuntime:
-    """`place` is a run's folder (its best checkpoint), a checkpoint, or a model folder; `heads` are runs or checkpoints
-    of heads, which go before those of a model folder."""
+def open_torch_runtime(
+    place: Path, device: str | torch.device = "cpu", heads: Iterable[Path] = ()
+) -> TorchRuntime:
+    """`place` is a run's folder (its best checkpoint), a checkpoint, or a model folder; `heads` are
+    runs or checkpoints of heads, which go before those of a model folder."""
     opened = open_heads(heads)
     if (place / INFO).exists():
-        from regiontalk.lab.export.pretrained import load_pretrained  # which needs onnx, and a checkpoint does not
+        from regiontalk.lab.export.pretrained import (
+            load_pretrained,
+        )  # which needs onnx, and a checkpoint does not
 
         folder = read_model_folder(place)
         for name, one in opened.items():
             check_head(name, one.head.info, folder.graphs, str(place))
         pretrained = load_pretrained(place)
-        return TorchRuntime(pretrained.net.to(device), pretrained.words, folder.info, opened, folder)
+        return TorchRuntime(
+            pretrained.net.to(device), pretrained.words, folder.info, opened, folder
+        )
     checkpoint = find_checkpoint(place)
     trained = load_fcln(checkpoint, torch.device(device))
     code = trained.recipe.net.recognition.code + trained.net.backbone.deep_channels
     for name, one in opened.items():
-        if one.code != code:  # all that a checkpoint can tell: fingerprints are those of exported graphs
-            raise ModelError(f"{checkpoint}: the head {name!r} reads codes of size {one.code}, not {code}")
+        if (
+            one.code != code
+        ):  # all that a checkpoint can tell: fingerprints are those of exported graphs
+            raise ModelError(
+                f"{checkpoint}: the head {name!r} reads codes of size {one.code}, not {code}"
+            )
     training = {"step": trained.state["step"]}
     info = model_info(trained.net, trained.recipe.prediction, checkpoint.name, "float32", training)
     return TorchRuntime(trained.net, trained.words, info, opened)
@@ -68,12 +79,17 @@ def _open_head(checkpoint: Path, beta: float | None) -> tuple[str, TorchHead]:
         words, score = trained.recipe.net.words, trained.recipe.net.score
         if words == "edges":
             raise ModelError(f"{checkpoint}: cannot be a head, because it needs dependency trees")
-        name, settings = "words", {"beta": BETA[score] if beta is None else beta, "longest": LONGEST, "score": score}
+        name, settings = (
+            "words",
+            {"beta": BETA[score] if beta is None else beta, "longest": LONGEST, "score": score},
+        )
     elif kind == "sentences":
         trained = load_sentence_net(checkpoint)
         name, settings = "sentence", to_dict(trained.recipe.prediction)
     else:
         raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is not a head")
     state = trained.state
-    info = HeadInfo(state["detector"], settings, to_dict(trained.recipe.net), {"step": state["step"]})
+    info = HeadInfo(
+        state["detector"], settings, to_dict(trained.recipe.net), {"step": state["step"]}
+    )
     return name, TorchHead(Head(info, trained.words, {}), trained.net, state["code"])

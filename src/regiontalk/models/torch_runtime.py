@@ -1,6 +1,8 @@
-"""The graphs of a model as modules, in the shapes that are exported, and a runtime that runs them in torch.
+"""The graphs of a model as modules, in the shapes that are exported, and a runtime that runs them
+in torch.
 
-Shapes: those of `models.runtime`; T words that are read at a time, h the size of the common space, N nested views.
+Shapes: those of `models.runtime`; T words that are read at a time, h the size of the common space,
+N nested views.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Stage(nn.Module):
 
 
 class Propose(Stage):
-    """image (1, 3, H, W), size (1, 2) -> features (1, C, h, w), deep (1, A, h, w), boxes (K, 4), logits (K,)."""
+    """image (1, 3, H, W), size (1, 2) -> features (1, C, h, w), deep (1, A, h, w), boxes (K, 4),
+    logits (K,)."""
 
     net: FCLN
 
@@ -49,7 +52,8 @@ class Propose(Stage):
 
 
 class Recognize(Stage):
-    """features, size, boxes (B, 4) -> refined boxes (B, 4), logits (B,), codes (B, D), h and c (B, H), seen (B, E)."""
+    """features, size, boxes (B, 4) -> refined boxes (B, 4), logits (B,), codes (B, D), h and c (B,
+    H), seen (B, E)."""
 
     net: FCLN
 
@@ -57,7 +61,13 @@ class Recognize(Stage):
         recognized = self.net.recognize(features, size, boxes_xyxy[None])
         seen = self.net.see(recognized, size, boxes_xyxy[None])
         refined = clip_boxes(recognized.boxes_xyxy, size)[0]
-        return refined, recognized.logits[0], recognized.codes[0], *self.net.language.begin(seen), seen
+        return (
+            refined,
+            recognized.logits[0],
+            recognized.codes[0],
+            *self.net.language.begin(seen),
+            seen,
+        )
 
 
 class Appear(Stage):
@@ -106,7 +116,8 @@ class SentenceBegin(Stage):
 
 
 class SentenceStep(Stage):
-    """tokens (R,) and the state -> log-probabilities (R, V), and the parts of the state that change."""
+    """tokens (R,) and the state -> log-probabilities (R, V), and the parts of the state that
+    change."""
 
     net: MultimodalRNN
 
@@ -139,10 +150,11 @@ class TorchHead(NamedTuple):
 
 
 class TorchRuntime(Runtime):
-    """A network in torch, on the device it is on: for checkpoints, CUDA, and to compare an export with.
+    """A network in torch, on the device it is on: for checkpoints, CUDA, and to compare an export
+    with.
 
-    `heads` run in torch as well. Those of a model `folder` run in ONNX Runtime on the CPU, in a few milliseconds:
-    exporting folds their weights, so the nets cannot be restored from the folder.
+    `heads` run in torch as well. Those of a model `folder` run in ONNX Runtime on the CPU, in a few
+    milliseconds: exporting folds their weights, so the nets cannot be restored from the folder.
     """
 
     def __init__(
@@ -160,9 +172,16 @@ class TorchRuntime(Runtime):
         self._stages: dict[str, nn.Module] = {name: STAGES[name](net).eval() for name in DETECTOR}
         own = heads or {}
         for name, one in own.items():
-            self._stages |= {graph: STAGES[graph](one.net.to(self.device)).eval() for graph in HEADS[name]}
-        self.heads = {**(folder.heads if folder else {}), **{name: one.head for name, one in own.items()}}
-        self._folder_graphs = None if folder is None else OnnxGraphs(folder.path, head_graphs(folder))
+            self._stages |= {
+                graph: STAGES[graph](one.net.to(self.device)).eval() for graph in HEADS[name]
+            }
+        self.heads = {
+            **(folder.heads if folder else {}),
+            **{name: one.head for name, one in own.items()},
+        }
+        self._folder_graphs = (
+            None if folder is None else OnnxGraphs(folder.path, head_graphs(folder))
+        )
 
     @torch.inference_mode()
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
@@ -181,7 +200,9 @@ class TorchRuntime(Runtime):
     def nms(self, ranked_xyxy: Floats, threshold: float, limit: int) -> NDArray[np.intp]:
         if self.device.type == "cpu":
             return super().nms(ranked_xyxy, threshold, limit)
-        places, counts = Suppression(threshold, limit)(torch.as_tensor(ranked_xyxy).to(self.device)[None])
+        places, counts = Suppression(threshold, limit)(
+            torch.as_tensor(ranked_xyxy).to(self.device)[None]
+        )
         return places[0, : int(counts[0])].cpu().numpy()
 
 

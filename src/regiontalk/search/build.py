@@ -1,6 +1,8 @@
-"""Updates an index: processes new and changed photos of its folder, and records moved and deleted ones.
+"""Updates an index: processes new and changed photos of its folder, and records moved and deleted
+ones.
 
-Photos are stored in small batches, one transaction each. A run that was stopped continues where it stopped.
+Photos are stored in small batches, one transaction each. A run that was stopped continues where it
+stopped.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Store
 TOGETHER = 16  # photos in a transaction
 
 Seen = Entry | PhotoFile | Stored | RegionTalkError
-"""A processed photo, one whose bytes have not changed, one that another process has processed and stored, or the error
-that prevents it."""
+"""A processed photo, one whose bytes have not changed, one that another process has processed and
+stored, or the error that prevents it."""
 
 
 class Job(NamedTuple):
@@ -90,7 +92,8 @@ class Plan:
 
 
 def identify(model: Model) -> IndexedModel:
-    """The model as an index records it; the fingerprint covers everything that its vectors depend on."""
+    """The model as an index records it; the fingerprint covers everything that its vectors depend
+    on."""
     head, info = model.runtime.head(HEAD), model.runtime.info
     parts: tuple[object, ...] = (
         *(head.info.detector, info.input_size, head.info.net, head.info.training),
@@ -98,7 +101,10 @@ def identify(model: Model) -> IndexedModel:
     )
     regions, state = 1 + BEST_REGIONS, 0
     if SENTENCE in model.runtime.heads:
-        parts += (model.runtime.head(SENTENCE).info.training, _digests(model.runtime.head(SENTENCE)))
+        parts += (
+            model.runtime.head(SENTENCE).info.training,
+            _digests(model.runtime.head(SENTENCE)),
+        )
         state = SentenceHead(model.runtime).scene_size(regions)
     fingerprint = hashlib.sha256(repr(parts).encode()).hexdigest()
     return IndexedModel(info.name, fingerprint, regions, int(head.info.net["size"]), state)
@@ -118,9 +124,11 @@ def see_here(model: Model, workers: int) -> SeeAll:
     return see_all
 
 
-def update(store: Store, root: Path, below: str, see_all: SeeAll, prune: bool, watch: Watch) -> Update:
-    """Processes new and changed photos in the folder `below` of `root`. Fails if more than half of the photos are gone,
-    unless `prune`."""
+def update(
+    store: Store, root: Path, below: str, see_all: SeeAll, prune: bool, watch: Watch
+) -> Update:
+    """Processes new and changed photos in the folder `below` of `root`. Fails if more than half of
+    the photos are gone, unless `prune`."""
     known, done, folder = store.files(below), Update(), root / below
     plan = make_plan(known, root, below, done)
     if 2 * len(plan.gone) > len(known) and not prune:
@@ -129,17 +137,23 @@ def update(store: Store, root: Path, below: str, see_all: SeeAll, prune: bool, w
             hint="is a disk missing? If not, --prune drops them",
         )
     if not known and not plan.look:
-        raise InputError(next(iter(done.skipped), f"{folder}: no photo there"), hint="a folder with photos")
+        raise InputError(
+            next(iter(done.skipped), f"{folder}: no photo there"), hint="a folder with photos"
+        )
     store.rename(plan.moved)
     store.forget(plan.gone)
     done.moved, done.removed = len(plan.moved), len(plan.gone)
-    jobs = [Job(file, known[path].digest if path in known else None) for path, file in plan.look.items()]
+    jobs = [
+        Job(file, known[path].digest if path in known else None) for path, file in plan.look.items()
+    ]
     _store_all(store, _watched(see_all(partial(see, root), jobs), len(jobs), watch), known, done)
     store.compact()
     return done
 
 
-def _watched(seen: Iterable[tuple[str, Seen]], total: int, watch: Watch) -> Iterator[tuple[str, Seen]]:
+def _watched(
+    seen: Iterable[tuple[str, Seen]], total: int, watch: Watch
+) -> Iterator[tuple[str, Seen]]:
     began, skipped = time.monotonic(), 0
     watch(Progress(0, total, 0, None))
     for done, one in enumerate(seen, start=1):
@@ -148,7 +162,9 @@ def _watched(seen: Iterable[tuple[str, Seen]], total: int, watch: Watch) -> Iter
         watch(Progress(done, total, skipped, (time.monotonic() - began) / done * (total - done)))
 
 
-def _store_all(store: Store, seen: Iterable[tuple[str, Seen]], known: Mapping[str, Stored], done: Update) -> None:
+def _store_all(
+    store: Store, seen: Iterable[tuple[str, Seen]], known: Mapping[str, Stored], done: Update
+) -> None:
     """A few photos in each transaction."""
     waiting: list[Entry] = []
     for path, one in seen:
@@ -198,7 +214,9 @@ def _find_moved(plan: Plan, known: Mapping[str, Stored], root: Path) -> None:
     """A new file with the bytes of a missing one is that photo, moved."""
     gone = {(stored.file.size, stored.digest): path for path, stored in plan.gone.items()}
     sizes = {size for size, _ in gone}
-    for file in [file for file in plan.look.values() if file.size in sizes and file.path not in known]:
+    for file in [
+        file for file in plan.look.values() if file.size in sizes and file.path not in known
+    ]:
         with suppress(InputError):  # reported when it is processed
             before = gone.pop((file.size, _digest(root / file.path)), None)
             if before is not None:
@@ -229,15 +247,23 @@ def _digest(path: Path, largest: float | None = None) -> bytes:
 def see(root: Path, model: Model, job: Job) -> Entry | PhotoFile:
     place = root / job.file.path
     digest = _digest(place, model.limits.file_bytes)
-    return job.file if digest == job.digest else to_entry(model, model.look(place), job.file, digest)
+    return (
+        job.file if digest == job.digest else to_entry(model, model.look(place), job.file, digest)
+    )
 
 
 def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
     """A processed photo, as it is stored."""
     codes, told = model.codes(look), model.regions(look)
     regions = tuple(_caption(codes, told))
-    words = [region.caption for region in regions if region.confidence is None or region.confidence >= model.likely]
-    taken = look.photo.taken or datetime.fromtimestamp(file.modified / 1e9).isoformat(timespec="seconds")
+    words = [
+        region.caption
+        for region in regions
+        if region.confidence is None or region.confidence >= model.likely
+    ]
+    taken = look.photo.taken or datetime.fromtimestamp(file.modified / 1e9).isoformat(
+        timespec="seconds"
+    )
     vectors, state = region_vectors(model.runtime, codes.codes), np.zeros(0, np.float32)
     if SENTENCE in model.runtime.heads:
         state = SentenceHead(model.runtime).scene(codes.codes, codes.boxes_xyxy, 1 + BEST_REGIONS)
@@ -246,11 +272,14 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
 
 
 def _caption(codes: Codes, told: Sequence[Region]) -> Iterator[Region]:
-    """The regions that have vectors, each with score and caption of the reported region that it overlaps most: itself,
-    unless it was dropped as a repeat of another. The whole photo has no caption."""
+    """The regions that have vectors, each with score and caption of the reported region that it
+    overlaps most: itself, unless it was dropped as a repeat of another. The whole photo has no
+    caption."""
     (whole, *rest), scores = codes.boxes_xyxy.tolist(), codes.scores.tolist()
     yield Region(tuple(whole), scores[0], "")
-    overlaps = geometry.iou(codes.boxes_xyxy[1:], np.array([one.xyxy for one in told]).reshape(-1, 4))
+    overlaps = geometry.iou(
+        codes.boxes_xyxy[1:], np.array([one.xyxy for one in told]).reshape(-1, 4)
+    )
     for box, score, row in zip(rest, scores[1:], overlaps, strict=True):
         if row.max(initial=0) > 0:
             yield replace(told[int(row.argmax())], xyxy=tuple(box))

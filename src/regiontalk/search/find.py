@@ -1,5 +1,5 @@
-"""Finds phrases among the regions of an index: as in `inference.find`, but without likelihoods, because an index does
-not store the inputs of the language model."""
+"""Finds phrases among the regions of an index: as in `inference.find`, but without likelihoods,
+because an index does not store the inputs of the language model."""
 
 from __future__ import annotations
 
@@ -24,9 +24,15 @@ class FoundIn(NamedTuple):
 
 
 def find_in(
-    store: Store, where: Where, runtime: Runtime, phrases: Sequence[str], threshold: float | None, top: int | None
+    store: Store,
+    where: Where,
+    runtime: Runtime,
+    phrases: Sequence[str],
+    threshold: float | None,
+    top: int | None,
 ) -> Iterator[FoundIn]:
-    """The findings of every photo; none if the alignment head knows no word of a phrase. See `Model.find`."""
+    """The findings of every photo; none if the alignment head knows no word of a phrase. See
+    `Model.find`."""
     config = runtime.info.prediction.find_indexed or FindConfig(fit=7.0, likelihood=0.0)
     least = config.likely if threshold is None else threshold
     sought = [finder.read_phrase(runtime, phrase) for phrase in phrases]
@@ -40,12 +46,22 @@ def find_in(
     for photo, vectors in pairs:
         boxes = np.array([region.xyxy for region in photo.regions], dtype=np.float64)
         # raw scores, as `Model.candidates` has them, on which `find_indexed` is fitted
-        seen = Candidates(boxes, np.array(photo.raw_scores), np.zeros(len(boxes), np.float32), (), vectors)
+        seen = Candidates(
+            boxes, np.array(photo.raw_scores), np.zeros(len(boxes), np.float32), (), vectors
+        )
         found = []
-        for phrase, evidence in zip(sought, finder.gather(runtime, sought, seen, False), strict=True):
+        for phrase, evidence in zip(
+            sought, finder.gather(runtime, sought, seen, False), strict=True
+        ):
             likely = evidence.probabilities(config)
             rows, closest = finder.choose(likely, boxes, least, top), float(likely.max())
-            regions = tuple(replace(photo.regions[row], score=float(likely[row])) for row in rows.tolist())
+            regions = tuple(
+                replace(photo.regions[row], score=float(likely[row])) for row in rows.tolist()
+            )
             place = (photo.path, *photo.size, runtime.info.name)
-            found.append(Finding(*place, phrase.text, closest >= config.likely, regions, closest, phrase.unknown))
+            found.append(
+                Finding(
+                    *place, phrase.text, closest >= config.likely, regions, closest, phrase.unknown
+                )
+            )
         yield FoundIn(files[photo.path].file, tuple(found))

@@ -55,11 +55,12 @@ class Index:
     ) -> Index:
         """The index of a folder; `update` makes it if there is none.
 
-        `model`: the model for photos and queries (default: the package's own; to search, the one of the package's
-        models that made the index). `place`: the folder of the index (default: `.regiontalk` in the folder of the
-        photos). `store`: the address of a PostgreSQL database that holds the index instead, for example
-        "postgresql://user@host/photos". It may hold many folders; "/" means all of them. `folder` may then also be an
-        indexed address, such as "s3://bucket/photos".
+        `model`: the model for photos and queries (default: the package's own; to search, the one of
+        the package's models that made the index). `place`: the folder of the index (default:
+        `.regiontalk` in the folder of the photos). `store`: the address of a PostgreSQL database
+        that holds the index instead, for example "postgresql://user@host/photos". It may hold many
+        folders; "/" means all of them. `folder` may then also be an indexed address, such as
+        "s3://bucket/photos".
         """
         root = Path(folder).expanduser()
         own = root / database.FOLDER if place is None else Path(place).expanduser()
@@ -72,7 +73,8 @@ class Index:
 
     @classmethod
     def around(cls, folder: str | Path, *, model: Model | None = None) -> tuple[Index, str]:
-        """The index of a folder or of its nearest parent that has one, and the folder's path relative to that."""
+        """The index of a folder or of its nearest parent that has one, and the folder's path
+        relative to that."""
         start = Path(folder).expanduser()
         for levels, above in enumerate((start.resolve(), *start.resolve().parents)):
             if (above / database.FOLDER / database.NAME).exists():
@@ -97,10 +99,11 @@ class Index:
     ) -> Update:
         """Processes new and changed photos, and records moved and deleted ones.
 
-        `workers`: photos at a time. `prune`: drop deleted photos even if they are more than half of the index.
-        `rebuild`: start from scratch. `watch(progress)` is called with the progress. `see_all` processes the photos
-        (default: threads of this process). A run that was stopped continues where it stopped. Meanwhile the index can
-        be searched, also by this object in another thread.
+        `workers`: photos at a time. `prune`: drop deleted photos even if they are more than half of
+        the index. `rebuild`: start from scratch. `watch(progress)` is called with the progress.
+        `see_all` processes the photos (default: threads of this process). A run that was stopped
+        continues where it stopped. Meanwhile the index can be searched, also by this object in
+        another thread.
         """
         self.model = model or self._model()
         if not self.folder.is_dir():
@@ -112,14 +115,15 @@ class Index:
             return build.update(store, self.root, self.below, see_all, prune, watch)
 
     def check_free(self) -> None:
-        """Raises `IndexProblem` if another process is writing the index. Called before a model is loaded, to fail
-        early."""
+        """Raises `IndexProblem` if another process is writing the index. Called before a model is
+        loaded, to fail early."""
         if self.address is None and self.place.is_dir():
             with database.explaining(self.place):
                 database.take_lock(self.place).close()
 
     def make(self) -> None:
-        """Makes an empty index if there is none, so that it can be searched while `update` fills it."""
+        """Makes an empty index if there is none, so that it can be searched while `update` fills
+        it."""
         with self.writing():
             pass
 
@@ -143,14 +147,18 @@ class Index:
         since: str = "",
         until: str = "",
     ) -> Hits:
-        """The photos that show what `query` says, best first: `a dog; a red ball -beach` (see `search.query`).
+        """The photos that show what `query` says, best first: `a dog; a red ball -beach` (see
+        `search.query`).
 
-        Hits with `likely` come first. `top`: at most this many photos. `threshold`: leave out photos
-        with a lower probability. `folder`: only photos below it, relative to the index's
+        Hits with `likely` come first. `top`: at most this many photos. `threshold`: leave out
+        photos with a lower probability. `folder`: only photos below it, relative to the index's
         folder. `since`, `until`: only photos taken in that time, "2021", "2021-05" or "2021-05-30".
         """
         check_range(0, 1, threshold=threshold)
-        where, searcher = self._where(top, folder, since, until), Searcher(self._opened(), self._model().runtime)
+        where, searcher = (
+            self._where(top, folder, since, until),
+            Searcher(self._opened(), self._model().runtime),
+        )
         return self._placed(searcher.search(query, top, threshold, where))
 
     @overload
@@ -160,11 +168,16 @@ class Index:
     def find(self, phrase: Sequence[str], **options: Any) -> list[tuple[Finding, ...]]: ...
 
     def find(  # type: ignore[misc]  # the overloads only tell one phrase from several
-        self, phrase: str | Sequence[str], *, threshold: float | None = None, top: int | None = None, folder: str = ""
+        self,
+        phrase: str | Sequence[str],
+        *,
+        threshold: float | None = None,
+        top: int | None = None,
+        folder: str = "",
     ) -> list[Finding] | list[tuple[Finding, ...]]:
-        """Like `Model.find` for all photos, from the stored vectors and without likelihoods; the likeliest photos come
-        first. Several phrases give a tuple for each photo, with a finding for each phrase. Photos that have changed
-        since the last update are left out."""
+        """Like `Model.find` for all photos, from the stored vectors and without likelihoods; the
+        likeliest photos come first. Several phrases give a tuple for each photo, with a finding for
+        each phrase. Photos that have changed since the last update are left out."""
         check_range(0, 1, threshold=threshold)
         check_range(1, top=top)
         if isinstance(phrase, str):
@@ -193,8 +206,8 @@ class Index:
         since: str = "",
         until: str = "",
     ) -> Hits:
-        """The photos with a region most like a box of a photo (default: like the whole photo), by cosine. The photo
-        itself is left out. Options as in `search`."""
+        """The photos with a region most like a box of a photo (default: like the whole photo), by
+        cosine. The photo itself is left out. Options as in `search`."""
         where, store = self._where(top, folder, since, until), self._opened()
         model = self._model()
         boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
@@ -207,13 +220,21 @@ class Index:
         return self._opened().count(self.below)
 
     def photos(
-        self, *, offset: int = 0, limit: int = 50, folder: str = "", since: str = "", until: str = ""
+        self,
+        *,
+        offset: int = 0,
+        limit: int = 50,
+        folder: str = "",
+        since: str = "",
+        until: str = "",
     ) -> list[IndexedPhoto]:
-        """Photos with their regions, the newest first: `limit` of them, after the first `offset`. Options as in
-        `search`."""
+        """Photos with their regions, the newest first: `limit` of them, after the first `offset`.
+        Options as in `search`."""
         where, store = self._where(limit, folder, since, until), self._opened()
         with store.reading():
-            return [self._photo(one) for one in store.read(store.newest(where, offset, limit).tolist())]
+            return [
+                self._photo(one) for one in store.read(store.newest(where, offset, limit).tolist())
+            ]
 
     def photo(self, id: str) -> IndexedPhoto | None:
         """The photo with an id from `photos` or from a hit; None if there is none."""
@@ -224,12 +245,17 @@ class Index:
             return photo if photo is not None and self._is_below(photo.path) else None
 
     def _photo(self, stored: StoredPhoto) -> IndexedPhoto:
-        boxes, captions = [region.xyxy for region in stored.regions], [region.caption for region in stored.regions]
+        boxes, captions = (
+            [region.xyxy for region in stored.regions],
+            [region.caption for region in stored.regions],
+        )
         told = [stored.regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
         told.sort(key=lambda region: -region.score)
         model, path = self._model(), self._path(stored.path)
         place, shown = (path, *stored.size, model.runtime.info.name), Shown(confidence=model.likely)
-        return IndexedPhoto(*place, tuple(told), shown, stored.key, stored.taken, photo=Photo(path, model.limits))
+        return IndexedPhoto(
+            *place, tuple(told), shown, stored.key, stored.taken, photo=Photo(path, model.limits)
+        )
 
     def close(self) -> None:
         if self._store is not None:
@@ -260,7 +286,9 @@ class Index:
         try:
             from regiontalk.search.postgres.store import PostgresStore
         except ImportError as error:
-            raise MissingExtra(f"an index in PostgreSQL needs {error.name}", extra="postgres") from error
+            raise MissingExtra(
+                f"an index in PostgreSQL needs {error.name}", extra="postgres"
+            ) from error
         return PostgresStore(self.address, model, rebuild=rebuild)
 
     def _check(self, store: Store) -> None:
@@ -278,7 +306,10 @@ class Index:
         check_range(1, top=top)
         for date in (since, until):
             if date and not DATE.fullmatch(date):
-                raise UsageError(f"{date!r} is not a date", hint="a year, month or day: 2021, 2021-05, 2021-05-30")
+                raise UsageError(
+                    f"{date!r} is not a date",
+                    hint="a year, month or day: 2021, 2021-05, 2021-05-30",
+                )
         return Where("/".join(filter(None, (self.below, folder.strip("/")))), since, until)
 
     def _is_below(self, path: str) -> bool:
@@ -309,7 +340,9 @@ def _is_as_it_was(path: Path, file: PhotoFile) -> bool:
 
 
 def _same_file(hit: Hit, photo: object) -> bool:
-    return isinstance(photo, str | Path) and Path(hit.path).exists() and Path(hit.path).samefile(photo)
+    return (
+        isinstance(photo, str | Path) and Path(hit.path).exists() and Path(hit.path).samefile(photo)
+    )
 
 
 def _remove(place: Path) -> None:

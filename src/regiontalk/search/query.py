@@ -1,8 +1,9 @@
 """Queries, and the scores of photos for them.
 
-A query has one or more phrases separated by ";", all of which a photo should show, and phrases after "-" that it should
-not show: `a dog; a red ball -beach -"tennis court"`. A photo's score is the probability that it matches the query: the
-product of the probabilities of its phrases (`models.settings.SearchConfig`), 1 − p for unwanted ones.
+A query has one or more phrases separated by ";", all of which a photo should show, and phrases
+after "-" that it should not show: `a dog; a red ball -beach -"tennis court"`. A photo's score is
+the probability that it matches the query: the product of the probabilities of its phrases
+(`models.settings.SearchConfig`), 1 − p for unwanted ones.
 
 Vectors and captions choose the best photos; the language model then scores these again.
 """
@@ -47,9 +48,13 @@ def parse(query: str) -> Parsed:
     unwanted = tuple(quoted or word for quoted, word in UNWANTED.findall(query))
     wanted = tuple(part.strip() for part in UNWANTED.sub(" ", query).split(";") if part.strip())
     if not wanted:
-        raise UsageError("the query has nothing to look for", hint='for example: "a red umbrella -people"')
+        raise UsageError(
+            "the query has nothing to look for", hint='for example: "a red umbrella -people"'
+        )
     if len(wanted) + len(unwanted) > MOST_PHRASES:
-        raise UsageError(f"{len(wanted) + len(unwanted)} phrases in one query; the limit is {MOST_PHRASES}")
+        raise UsageError(
+            f"{len(wanted) + len(unwanted)} phrases in one query; the limit is {MOST_PHRASES}"
+        )
     return Parsed(wanted, unwanted)
 
 
@@ -70,14 +75,22 @@ def read_phrase(runtime: Runtime, text: str) -> Phrase:
     read, vocabulary = AlignmentHead(runtime).read(text), runtime.head(HEAD).words
     tokens = [token for token in read.tokens if token != UNKNOWN]
     words = tuple(vocabulary.decode([token]) for token in tokens)
-    # Words are numbered from the most frequent one on: by Zipf's law, -log frequency is the log of the number.
-    content = {word: math.log(token) for word, token in zip(words, tokens, strict=True) if word not in FUNCTION_WORDS}
+    # Words are numbered from the most frequent one on: by Zipf's law, -log frequency is the log of
+    # the number.
+    content = {
+        word: math.log(token)
+        for word, token in zip(words, tokens, strict=True)
+        if word not in FUNCTION_WORDS
+    }
     return Phrase(read, words, word_vectors(runtime, tokens), content)
 
 
 def search_config(runtime: Runtime) -> SearchConfig:
     settings = runtime.head(HEAD).info.settings
-    return to_dataclass(AlignmentPredictionConfig, settings, "heads.words.settings").search or SearchConfig()
+    return (
+        to_dataclass(AlignmentPredictionConfig, settings, "heads.words.settings").search
+        or SearchConfig()
+    )
 
 
 class Evidence(NamedTuple):
@@ -130,23 +143,37 @@ class Searcher:
             photos = self.store.read(ids)
             vectors = self.store.vectors(ids)
             hits = [
-                replace(self._hit(photo, own, float(together[row]), wanted), likely=bool(is_likely[row]))
+                replace(
+                    self._hit(photo, own, float(together[row]), wanted), likely=bool(is_likely[row])
+                )
                 for photo, own, row in zip(photos, vectors, best, strict=True)
             ]
-        unknown = dict.fromkeys(word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown)
+        unknown = dict.fromkeys(
+            word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown
+        )
         closest = float(together.max()) if len(together) else None
         return Hits(query, tuple(hits), evidence.searched, tuple(unknown), closest)
 
     def evidence(
-        self, wanted: Sequence[Phrase], unwanted: Sequence[Phrase], where: Where, config: SearchConfig, count: int
+        self,
+        wanted: Sequence[Phrase],
+        unwanted: Sequence[Phrase],
+        where: Where,
+        config: SearchConfig,
+        count: int,
     ) -> Evidence:
-        """The `count` best photos by their vectors and captions; for the `SECOND_LOOK` best also by exact vectors and
-        the language model."""
+        """The `count` best photos by their vectors and captions; for the `SECOND_LOOK` best also by
+        exact vectors and the language model."""
         phrases = [*wanted, *unwanted]
-        words, said = np.concatenate([phrase.vectors for phrase in phrases]), [[*phrase.content] for phrase in phrases]
+        words, said = (
+            np.concatenate([phrase.vectors for phrase in phrases]),
+            [[*phrase.content] for phrase in phrases],
+        )
         scored = self.store.word_scores(words, where, said)
         shares = np.stack([self._shares_in_captions(phrase, scored) for phrase in phrases], axis=1)
-        first = sigmoid(config.fit * _mean_fits(scored.scores, phrases) + config.captions * shares + config.bias)
+        first = sigmoid(
+            config.fit * _mean_fits(scored.scores, phrases) + config.captions * shares + config.bias
+        )
         best = _best(_all_shown(first, len(wanted))[1], min(count, len(first)))
         again = scored.ids[best[:SECOND_LOOK]]
         scores = scored.scores[best]
@@ -157,11 +184,17 @@ class Searcher:
         if len(best) > len(again):  # the rest is not scored again: it stays behind
             rest = np.tile(likelihoods.min(axis=0), (len(best) - len(again), 1))
             likelihoods = np.concatenate([likelihoods, rest])
-        return Evidence(scored.searched, scored.ids[best], _mean_fits(scores, phrases), shares[best], likelihoods)
+        return Evidence(
+            scored.searched,
+            scored.ids[best],
+            _mean_fits(scores, phrases),
+            shares[best],
+            likelihoods,
+        )
 
     def _likelihoods(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
-        """(P, phrases): log-likelihood ratio per word of each phrase by the language model: the photo against an empty
-        one."""
+        """(P, phrases): log-likelihood ratio per word of each phrase by the language model: the
+        photo against an empty one."""
         found = np.zeros((len(ids), len(phrases)))
         if self.store.model.state and len(ids):
             head, scenes = SentenceHead(self.runtime), self.store.states(ids.tolist())
@@ -171,7 +204,8 @@ class Searcher:
         return found
 
     def _shares_in_captions(self, phrase: Phrase, scored: Scored) -> Probabilities:
-        """(P,) the share of the phrase's content words in a photo's captions; rare words count for more."""
+        """(P,) the share of the phrase's content words in a photo's captions; rare words count for
+        more."""
         shares = np.zeros(len(scored.ids))
         for word, rarity in phrase.content.items():
             shares += rarity * self.store.said(word, scored)
@@ -187,9 +221,11 @@ class Searcher:
         photos = self.store.read(ids.tolist())
         return np.array([_is_captioned(photo, shown, phrases) for photo in photos], dtype=bool)
 
-    def _hit(self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]) -> Hit:
-        """Like `align`, from stored vectors: neighbouring words stay together (eq. 12) and prefer regions with a high
-        score, but there are no likelihoods."""
+    def _hit(
+        self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]
+    ) -> Hit:
+        """Like `align`, from stored vectors: neighbouring words stay together (eq. 12) and prefer
+        regions with a high score, but there are no likelihoods."""
         head = AlignmentHead(self.runtime)
         beta, prior = head.settings.beta, head.place_prior(np.array(photo.raw_scores))
         words: list[WordMatch] = []
@@ -202,7 +238,9 @@ class Searcher:
                 match = WordMatch(phrase.read.pieces[place], 0.0, None)
                 if token != UNKNOWN:
                     row, fit = next(matches)
-                    match = replace(match, score=float(fit[row]), region=found.setdefault(row, len(found)))
+                    match = replace(
+                        match, score=float(fit[row]), region=found.setdefault(row, len(found))
+                    )
                 words.append(match)
         return _to_hit(photo, score, tuple(words), found)
 
@@ -220,30 +258,41 @@ class Searcher:
         return Hits("", tuple(hits), scored.searched, (), hits[0].score if hits else None)
 
 
-def _is_captioned(photo: StoredPhoto, shown: Shown, phrases: Sequence[Sequence[frozenset[str]]]) -> bool:
-    """Whether each phrase has a shown caption with all its words; a word is the set of its forms."""
+def _is_captioned(
+    photo: StoredPhoto, shown: Shown, phrases: Sequence[Sequence[frozenset[str]]]
+) -> bool:
+    """Whether each phrase has a shown caption with all its words; a word is the set of its
+    forms."""
     captions = []
     for region in shown.choose(photo.regions):
         words = region.caption.split()
         captions.append({form for word in words for form in singulars(word)})
-    return all(any(all(not words.isdisjoint(forms) for forms in phrase) for words in captions) for phrase in phrases)
+    return all(
+        any(all(not words.isdisjoint(forms) for forms in phrase) for words in captions)
+        for phrase in phrases
+    )
 
 
 def _mean_fits(scores: Floats, phrases: Sequence[Phrase]) -> Probabilities:
     """(P, words of all phrases) -> (P, phrases)"""
     ends = np.cumsum([len(phrase.vectors) for phrase in phrases])
-    return np.stack([part.mean(axis=1, dtype=np.float64) for part in np.split(scores, ends[:-1], axis=1)], axis=1)
+    return np.stack(
+        [part.mean(axis=1, dtype=np.float64) for part in np.split(scores, ends[:-1], axis=1)],
+        axis=1,
+    )
 
 
 def _all_shown(likely: Probabilities, wanted: int) -> tuple[Probabilities, Probabilities]:
-    """From the probabilities that photos show phrases (P, phrases), the wanted ones first: the probability that each
-    phrase is as wanted, and that all are (P,)."""
+    """From the probabilities that photos show phrases (P, phrases), the wanted ones first: the
+    probability that each phrase is as wanted, and that all are (P,)."""
     shows = likely.copy()
     shows[:, wanted:] = 1 - shows[:, wanted:]
     return shows, shows.prod(axis=1)
 
 
-def _to_hit(photo: StoredPhoto, score: float, words: tuple[WordMatch, ...], rows: Iterable[int]) -> Hit:
+def _to_hit(
+    photo: StoredPhoto, score: float, words: tuple[WordMatch, ...], rows: Iterable[int]
+) -> Hit:
     regions = tuple(photo.regions[row] for row in rows)
     return Hit(photo.path, score, words, regions, photo.key, *photo.size)
 

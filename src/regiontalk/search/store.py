@@ -1,6 +1,7 @@
 """The data that an index stores of each photo, and the `Store` protocol for reading and writing it.
 
-`sqlite.store.SqliteStore` is an index in a folder, `postgres.store.PostgresStore` one that many machines share.
+`sqlite.store.SqliteStore` is an index in a folder, `postgres.store.PostgresStore` one that many
+machines share.
 
 Letters as in `inference.maxsim`: P photos, R regions of each, W words, h the size of a vector.
 """
@@ -24,7 +25,8 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class IndexedModel:
-    """The model that made the vectors of an index; vectors of different models cannot be compared."""
+    """The model that made the vectors of an index; vectors of different models cannot be
+    compared."""
 
     name: str
     fingerprint: str
@@ -104,8 +106,12 @@ def conditions(where: Where, mark: str) -> tuple[str, list[Any]]:
 
 
 def to_files(rows: Iterable[tuple[bytes, int, int, bytes]]) -> dict[str, Stored]:
-    """Of path, size, time of change and digest, as they are in a database: a file name need not be text."""
-    files = [(PhotoFile(os.fsdecode(path), size, modified), digest) for path, size, modified, digest in rows]
+    """Of path, size, time of change and digest, as they are in a database: a file name need not be
+    text."""
+    files = [
+        (PhotoFile(os.fsdecode(path), size, modified), digest)
+        for path, size, modified, digest in rows
+    ]
     return {file.path: Stored(file, digest) for file, digest in files}
 
 
@@ -117,7 +123,8 @@ class Scored(NamedTuple):
     scores: Floats
     """(P, W): the score of each word with its best region in the photo."""
     searched: int
-    """Number of photos that were searched: P, or more if the store left out those that are far from every word."""
+    """Number of photos that were searched: P, or more if the store left out those that are far from
+    every word."""
     exact: bool = False
     """Whether the scores are those of `Store.vectors`, not only close to them."""
 
@@ -127,7 +134,8 @@ class StoredPhoto(NamedTuple):
 
     id: int
     key: str
-    """An id that can be made public, because it cannot be guessed. A changed photo gets a new one."""
+    """An id that can be made public, because it cannot be guessed. A changed photo gets a new
+    one."""
     path: str
     size: tuple[int, int]
     taken: str
@@ -158,11 +166,13 @@ class Store(Protocol):
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
         """Old path -> the file that the photo is now."""
 
-    def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
+    def word_scores(
+        self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()
+    ) -> Scored:
         """MaxSim of words (W, h) with photos (`inference.maxsim.word_scores`), to 8 bits or more.
 
-        A large store may leave out photos that have no region near a word, and none of the `said` phrases' words in
-        their captions.
+        A large store may leave out photos that have no region near a word, and none of the `said`
+        phrases' words in their captions.
         """
 
     def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:

@@ -21,7 +21,9 @@ class Refused(RegionTalkError):
         self.http_status = status
 
 
-def json_response(value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(
+    value: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     return Response(json_line(value), status, headers, "application/json")
 
 

@@ -32,7 +32,10 @@ def build(server: Server) -> Starlette:
     async def show_description(_: Request) -> Response:
         return json_response(description)
 
-    routes = [Route(call.path, functools.partial(call.respond, server), methods=[call.method]) for call in CALLS]
+    routes = [
+        Route(call.path, functools.partial(call.respond, server), methods=[call.method])
+        for call in CALLS
+    ]
     application = Starlette(
         routes=[
             Route("/", _page),

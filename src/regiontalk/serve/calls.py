@@ -1,4 +1,5 @@
-"""The calls of the API: one table of them, which the routes and the OpenAPI description are made from."""
+"""The calls of the API: one table of them, which the routes and the OpenAPI description are made
+from."""
 
 from __future__ import annotations
 
@@ -33,14 +34,28 @@ THUMBNAIL = 400  # pixels of the long side
 PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
 TEXT = {"type": "string", "minLength": 1, "maxLength": 10_000, "required": True}
-ID = {"type": "string", "maxLength": 64, "description": "The id of a photo of the index, instead of a file."}
-BOX = {"type": "string", "maxLength": 200, "required": True, "description": "left,top,right,bottom in pixels"}
+ID = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "The id of a photo of the index, instead of a file.",
+}
+BOX = {
+    "type": "string",
+    "maxLength": 200,
+    "required": True,
+    "description": "left,top,right,bottom in pixels",
+}
 DATE = {
     "type": "string",
     "pattern": r"^(\d{4}(-\d\d(-\d\d)?)?)?$",
     "description": "A year, month or day: 2021, 2021-05, 2021-05-30",
 }
-FILTERS: Schemas = {"top": COUNT, "folder": {"type": "string", "maxLength": 1000}, "after": DATE, "before": DATE}
+FILTERS: Schemas = {
+    "top": COUNT,
+    "folder": {"type": "string", "maxLength": 1000},
+    "after": DATE,
+    "before": DATE,
+}
 NAMES = {"q": "query", "after": "since", "before": "until"}
 """Names of values that tasks call differently."""
 
@@ -66,7 +81,8 @@ class Pictures:
 
 @dataclass
 class Server:
-    """The state that handlers share. `about`: what a worker reports about the model and the index."""
+    """The state that handlers share. `about`: what a worker reports about the model and the
+    index."""
 
     settings: Settings
     workers: Workers
@@ -77,7 +93,9 @@ class Server:
 
     def __post_init__(self) -> None:
         folder, place = self.settings.folder, self.settings.place
-        self.corrections = None if folder is None else Corrections(Index.open(folder, place=place).place / NAME)
+        self.corrections = (
+            None if folder is None else Corrections(Index.open(folder, place=place).place / NAME)
+        )
 
     @asynccontextmanager
     async def upload(self) -> AsyncIterator[None]:
@@ -114,7 +132,9 @@ class Call:
 
     async def respond(self, server: Server, request: Request) -> Response:
         request.scope["call"] = self.path
-        values = inputs.read_values(request.query_params, self.query if self.form is None else _either(self))
+        values = inputs.read_values(
+            request.query_params, self.query if self.form is None else _either(self)
+        )
         answer = await self.handler(server, request, values)
         return answer if isinstance(answer, Response) else json_response(answer)
 
@@ -139,7 +159,9 @@ async def health(server: Server, _: Request, __: object) -> Any:
 
 
 @asynccontextmanager
-async def _given(server: Server, request: Request, call: Call) -> AsyncIterator[tuple[Upload | str, dict[str, Any]]]:
+async def _given(
+    server: Server, request: Request, call: Call
+) -> AsyncIterator[tuple[Upload | str, dict[str, Any]]]:
     """The photo of a request, uploaded or by its id, and the other values of query and form."""
     async with server.upload():
         form = await inputs.read_form(request, server.settings)
@@ -147,7 +169,10 @@ async def _given(server: Server, request: Request, call: Call) -> AsyncIterator[
         schemas = {**call.query, **(call.form or {})}
         id = given.get("id")
         if isinstance(id, str) and ADDRESS.match(id):
-            raise ImageError("id: an address, not a photo; addresses are not fetched", hint="upload the photo itself")
+            raise ImageError(
+                "id: an address, not a photo; addresses are not fetched",
+                hint="upload the photo itself",
+            )
         if "photo" in given and "id" in given:
             raise UsageError("give a photo or an id, not both")
         photo = id if isinstance(id, str) else await inputs.read_upload(form)
@@ -164,14 +189,20 @@ def _looking(task: str, does: str, answer: str, query: Schemas, form: Schemas) -
             options = {NAMES.get(name, name): value for name, value in values.items()}
             given = photo.data if isinstance(photo, Upload) else photo
             found = await server.workers.ask(task, request.is_disconnected, photo=given, **options)
-        return {**found, "path": photo.name} if isinstance(photo, Upload) and "path" in found else found
+        return (
+            {**found, "path": photo.name}
+            if isinstance(photo, Upload) and "path" in found
+            else found
+        )
 
     call = Call("POST", f"/api/{task}", does, answer, look, query, form)
     return call
 
 
 async def search(server: Server, _: Request, values: dict[str, Any]) -> Any:
-    return await server.workers.ask("search", **{NAMES.get(name, name): value for name, value in values.items()})
+    return await server.workers.ask(
+        "search", **{NAMES.get(name, name): value for name, value in values.items()}
+    )
 
 
 async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
@@ -205,7 +236,9 @@ async def correct(server: Server, request: Request, _: object) -> Any:
         found = await server.workers.ask("photo", id=request.path_params["id"])
         correction = await asyncio.to_thread(lambda: Correction.of(parse_json(body, "the request")))
         size = (found["width"], found["height"])
-        record = await asyncio.to_thread(server.saved().save, _image(server, found), size, correction)
+        record = await asyncio.to_thread(
+            server.saved().save, _image(server, found), size, correction
+        )
     return _corrected(found, record)
 
 
@@ -214,7 +247,9 @@ async def keep(server: Server, request: Request, _: object) -> Any:
     saved = server.saved()
     async with _given(server, request, KEEP) as (given, values):
         text = values["regions"].encode(errors="replace")
-        correction = await asyncio.to_thread(lambda: Correction.of({"regions": parse_json(text, "regions")}))
+        correction = await asyncio.to_thread(
+            lambda: Correction.of({"regions": parse_json(text, "regions")})
+        )
         if isinstance(given, str):
             found = await server.workers.ask("photo", id=given)
             image, size = _image(server, found), (found["width"], found["height"])
@@ -232,29 +267,65 @@ async def image(server: Server, request: Request, values: dict[str, Any]) -> Res
     if picture is None:
         picture = await server.workers.ask("picture", id=id, size=size)
         server.pictures.put(id, size, picture)
-    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=86400, immutable"})
+    return Response(
+        picture,
+        media_type="image/jpeg",
+        headers={"Cache-Control": "private, max-age=86400, immutable"},
+    )
 
 
 async def thumbnail(server: Server, request: Request, _: object) -> Response:
     return await image(server, request, {"size": THUMBNAIL})
 
 
-CAPTION = {"threshold": PROBABILITY, "top": COUNT, "words": {**COUNT, "maximum": 100}, "confidence": PROBABILITY}
+CAPTION = {
+    "threshold": PROBABILITY,
+    "top": COUNT,
+    "words": {**COUNT, "maximum": 100},
+    "confidence": PROBABILITY,
+}
 FIND = {"threshold": PROBABILITY, "top": COUNT}
 DESCRIBE = {"alternatives": {**COUNT, "minimum": 0, "maximum": 20}}
 PAGES = {"offset": {**COUNT, "minimum": 0, "maximum": 10**9}, "limit": {**COUNT, "maximum": 500}}
 KEEP = Call(
     *("POST", "/api/records", "Save a dropped photo with corrected regions.", "Photo", keep),
-    form={"regions": {**TEXT, "maxLength": inputs.LARGEST_FIELD, "description": "JSON: a list of Marked"}},
+    form={
+        "regions": {
+            **TEXT,
+            "maxLength": inputs.LARGEST_FIELD,
+            "description": "JSON: a list of Marked",
+        }
+    },
 )
 CALLS = (
     Call("GET", "/api/health", "State of the server; answers at once.", "Health", health),
     _looking("caption", "The regions of a photo, with captions.", "Regions", CAPTION, {}),
     _looking("describe", "One sentence for a photo.", "Description", DESCRIBE, {}),
-    _looking("align", "Which words of a sentence belong to which region.", "Alignment", {}, {"sentence": TEXT}),
-    _looking("find", "The regions that show what a phrase says.", "Finding", FIND, {"phrase": TEXT}),
-    _looking("like", "Photos with a region similar to a box of this photo.", "Hits", {}, {"xyxy": BOX, **FILTERS}),
-    Call("GET", "/api/search", "Photos that show what a phrase says.", "Hits", search, {"q": TEXT, **FILTERS}),
+    _looking(
+        "align",
+        "Which words of a sentence belong to which region.",
+        "Alignment",
+        {},
+        {"sentence": TEXT},
+    ),
+    _looking(
+        "find", "The regions that show what a phrase says.", "Finding", FIND, {"phrase": TEXT}
+    ),
+    _looking(
+        "like",
+        "Photos with a region similar to a box of this photo.",
+        "Hits",
+        {},
+        {"xyxy": BOX, **FILTERS},
+    ),
+    Call(
+        "GET",
+        "/api/search",
+        "Photos that show what a phrase says.",
+        "Hits",
+        search,
+        {"q": TEXT, **FILTERS},
+    ),
     Call("GET", "/api/photos", "The photos of the index, newest first.", "Photos", photos, PAGES),
     Call("GET", "/api/photos/{id}", "A photo of the index.", "Photo", photo),
     Call("PUT", "/api/photos/{id}/regions", "Save corrected regions of a photo.", "Photo", correct),

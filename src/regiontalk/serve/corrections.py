@@ -19,7 +19,13 @@ from regiontalk.images.limits import HEADER_BYTES, format_of
 from regiontalk.io.files import json_line, replacing
 from regiontalk.io.typed import to_dataclass
 from regiontalk.lab.data.checking import region_problems
-from regiontalk.lab.data.records import ANNOTATIONS, Record, TrueRegion, annotations_path, stream_records
+from regiontalk.lab.data.records import (
+    ANNOTATIONS,
+    Record,
+    TrueRegion,
+    annotations_path,
+    stream_records,
+)
 from regiontalk.results import BoxXYXY
 from regiontalk.search.sqlite import database
 
@@ -51,7 +57,8 @@ class Correction:
 
 
 class Corrections:
-    """The data set in a folder. Writers wait for each other: threads, and other servers of the same folder."""
+    """The data set in a folder. Writers wait for each other: threads, and other servers of the same
+    folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._lock = folder, threading.Lock()
@@ -66,7 +73,9 @@ class Corrections:
 
     def save(self, image: str, size: tuple[int, int], correction: Correction) -> Record:
         """Replaces the record of the photo, atomically."""
-        regions = tuple(TrueRegion(region.xyxy, region.caption.strip()) for region in correction.regions)
+        regions = tuple(
+            TrueRegion(region.xyxy, region.caption.strip()) for region in correction.regions
+        )
         record = Record(image, *size, regions=regions)
         for number, region in enumerate(regions, start=1):
             for problem in region_problems(region, record):

@@ -29,7 +29,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 READING = ("GET", "HEAD")
-DRAIN_SECONDS, DRAIN_BYTES = 5.0, 1 << 27  # limits for reading a rejected body, so that its sender sees the answer
+DRAIN_SECONDS, DRAIN_BYTES = (
+    5.0,
+    1 << 27,
+)  # limits for reading a rejected body, so that its sender sees the answer
 LAST_DRAIN_SECONDS = 0.5  # the same when the server shuts down
 DRAINS = 4  # at a time; the others wait, so that the health call is answered quickly
 
@@ -94,7 +97,8 @@ def _without_port(host: str) -> str:
 class _Exchange:
     """Adds the headers, and reads the rest of the request's body before the answer ends.
 
-    Otherwise the connection would be reset while the sender still writes, and the answer would be lost.
+    Otherwise the connection would be reset while the sender still writes, and the answer would be
+    lost.
     """
 
     def __init__(self, receive: Receive, send: Send, draining: asyncio.Semaphore) -> None:
@@ -112,7 +116,11 @@ class _Exchange:
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
-        if message["type"] == "http.response.body" and not message.get("more_body") and not self._whole:
+        if (
+            message["type"] == "http.response.body"
+            and not message.get("more_body")
+            and not self._whole
+        ):
             await self._send({**message, "more_body": True})
             try:
                 await self._drain()

@@ -16,7 +16,8 @@ REPORT_SECONDS = 0.5
 
 
 class Indexing:
-    """Its state: `photos` in the index, `progress` as in the JSON of the health call, and the last `problem`."""
+    """Its state: `photos` in the index, `progress` as in the JSON of the health call, and the last
+    `problem`."""
 
     def __init__(self, settings: Settings, photos: int, work: Work | None = None) -> None:
         self.photos, self.problem = photos, ""
@@ -51,7 +52,8 @@ class Indexing:
 
 
 def _index(connection: Connection, settings: Settings) -> None:
-    """Sends how many photos the index has, and the progress; None if there is nothing left to do."""
+    """Sends how many photos the index has, and the progress; None if there is nothing left to
+    do."""
     from regiontalk.serve.tasks import Desk
 
     give_way(INDEXING)

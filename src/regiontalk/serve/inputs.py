@@ -1,4 +1,5 @@
-"""The inputs of a request: values, checked by the JSON schemas of the OpenAPI description, and the photo."""
+"""The inputs of a request: values, checked by the JSON schemas of the OpenAPI description, and the
+photo."""
 
 from __future__ import annotations
 
@@ -32,18 +33,27 @@ class Upload(NamedTuple):
     data: bytes
 
 
-def read_values(given: Mapping[str, Any], schemas: Schemas, others: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The given values, converted by their schemas; raises `UsageError` for wrong, missing or unknown ones.
+def read_values(
+    given: Mapping[str, Any], schemas: Schemas, others: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The given values, converted by their schemas; raises `UsageError` for wrong, missing or
+    unknown ones.
 
     `others`: other names that are allowed.
     """
     for name in given:
         if name not in schemas and name not in others:
-            raise UsageError(f"{name[:40]!r} is unknown", hint=f"known: {', '.join((*schemas, *others))}")
+            raise UsageError(
+                f"{name[:40]!r} is unknown", hint=f"known: {', '.join((*schemas, *others))}"
+            )
     for name, schema in schemas.items():
         if schema.get("required") and name not in given:
             raise UsageError(f"{name} is missing")
-    return {name: _read_value(name, given[name], schema) for name, schema in schemas.items() if name in given}
+    return {
+        name: _read_value(name, given[name], schema)
+        for name, schema in schemas.items()
+        if name in given
+    }
 
 
 def _read_value(name: str, text: object, schema: Schema) -> Any:
@@ -117,10 +127,15 @@ async def _arriving(settings: Settings) -> AsyncIterator[None]:
         async with asyncio.timeout(settings.seconds):
             yield
     except TimeoutError as error:
-        raise Refused(408, f"the request took longer than {settings.seconds:g} seconds to arrive") from error
+        raise Refused(
+            408, f"the request took longer than {settings.seconds:g} seconds to arrive"
+        ) from error
     except MultiPartException as error:
         raise Refused(400, f"the form cannot be read: {error.message}") from error
-    except (LookupError, ValueError) as error:  # unknown encoding, or bytes that are not valid in it
+    except (
+        LookupError,
+        ValueError,
+    ) as error:  # unknown encoding, or bytes that are not valid in it
         raise Refused(400, f"the form cannot be read: {error}") from error
 
 
@@ -144,7 +159,10 @@ async def read_upload(form: FormData) -> Upload:
     """The file named `photo`."""
     photo = form.get("photo")
     if isinstance(photo, str) and ADDRESS.match(photo):
-        raise ImageError("photo: an address, not a file; addresses are not fetched", hint="upload the photo itself")
+        raise ImageError(
+            "photo: an address, not a file; addresses are not fetched",
+            hint="upload the photo itself",
+        )
     if not isinstance(photo, UploadFile):
         raise UsageError("no file named photo in the request", hint=SEND)
     data = await photo.read()

@@ -11,7 +11,8 @@ Labels = tuple[str, int]
 
 
 class Metrics:
-    """Requests by call and status. Other requests, such as for files of the page, count as `other`."""
+    """Requests by call and status. Other requests, such as for files of the page, count as
+    `other`."""
 
     def __init__(self) -> None:
         self._requests: Counter[Labels] = Counter()
@@ -30,9 +31,14 @@ class Metrics:
             "tasks_waiting": workers.waiting,
             "uploads": server.uploads,
             "photos": indexing.photos,
-            "photos_to_index": indexing.progress["total"] - indexing.progress["done"] if indexing.progress else 0,
+            "photos_to_index": indexing.progress["total"] - indexing.progress["done"]
+            if indexing.progress
+            else 0,
         }
-        lines = [*_labelled("requests_total", self._requests), *_labelled("request_seconds_total", self._seconds)]
+        lines = [
+            *_labelled("requests_total", self._requests),
+            *_labelled("request_seconds_total", self._seconds),
+        ]
         for name, value in single.items():
             lines += [_type(name), f"regiontalk_{name} {value}"]
         return "\n".join(lines) + "\n"

@@ -13,7 +13,13 @@ from regiontalk.serve.inputs import Schema
 
 NUMBER, INTEGER, TEXT = {"type": "number"}, {"type": "integer"}, {"type": "string"}
 BOOLEAN = {"type": "boolean"}
-BOX = {"type": "array", "items": NUMBER, "minItems": 4, "maxItems": 4, "description": "left, top, right, bottom"}
+BOX = {
+    "type": "array",
+    "items": NUMBER,
+    "minItems": 4,
+    "maxItems": 4,
+    "description": "left, top, right, bottom",
+}
 
 
 def _array(items: Schema) -> Schema:
@@ -37,7 +43,13 @@ ABOUT = {"schema": {"const": "regiontalk/1"}, "path": TEXT, **SIZE, "model": TEX
 SENTENCE = {"sentence": TEXT, "logprob": NUMBER}
 INDEXED = {"id": _or_null(TEXT), "path": TEXT, **SIZE}
 WORD = _object({"word": TEXT, "score": NUMBER, "region": _or_null(INTEGER)})
-SEGMENT = {"text": TEXT, "words": _array(INTEGER), "xyxy": BOX, "score": NUMBER, "word_scores": _array(NUMBER)}
+SEGMENT = {
+    "text": TEXT,
+    "words": _array(INTEGER),
+    "xyxy": BOX,
+    "score": NUMBER,
+    "word_scores": _array(NUMBER),
+}
 HIT = {
     **INDEXED,
     "score": NUMBER,
@@ -45,21 +57,44 @@ HIT = {
     "words": _array(WORD),
     "regions": _array(_object({"xyxy": BOX, "caption": TEXT})),
 }
-INDEXING = _object({"done": INTEGER, "total": INTEGER, "skipped": INTEGER, "seconds_left": _or_null(NUMBER)})
+INDEXING = _object(
+    {"done": INTEGER, "total": INTEGER, "skipped": INTEGER, "seconds_left": _or_null(NUMBER)}
+)
 MARKED = {"xyxy": BOX, "caption": {"type": "string", "minLength": 1, "maxLength": LONGEST_CAPTION}}
 SCHEMAS: dict[str, Schema] = {
     "Error": _object({"error": TEXT, "hint": _or_null(TEXT)}),
     "Health": _object(
         {
-            **{"status": {"const": "ok"}, "version": TEXT, "model": TEXT, "folder": _or_null(TEXT), "photos": INTEGER},
-            **{"indexing": _or_null(INDEXING), "problem": _or_null(TEXT), "threshold": NUMBER, "confidence": NUMBER},
+            **{
+                "status": {"const": "ok"},
+                "version": TEXT,
+                "model": TEXT,
+                "folder": _or_null(TEXT),
+                "photos": INTEGER,
+            },
+            **{
+                "indexing": _or_null(INDEXING),
+                "problem": _or_null(TEXT),
+                "threshold": NUMBER,
+                "confidence": NUMBER,
+            },
         }
     ),
-    "Region": _object({"id": INTEGER, "xyxy": BOX, "caption": TEXT}, score=NUMBER, logprob=NUMBER, confidence=NUMBER),
+    "Region": _object(
+        {"id": INTEGER, "xyxy": BOX, "caption": TEXT},
+        score=NUMBER,
+        logprob=NUMBER,
+        confidence=NUMBER,
+    ),
     "Regions": _object({**ABOUT, "regions": _array(_ref("Region"))}),
     "Description": _object({**ABOUT, **SENTENCE, "alternatives": _array(_object(SENTENCE))}),
     "Alignment": _object(
-        {"path": TEXT, "sentence": TEXT, "segments": _array(_object(SEGMENT)), "unknown": _array(TEXT)}
+        {
+            "path": TEXT,
+            "sentence": TEXT,
+            "segments": _array(_object(SEGMENT)),
+            "unknown": _array(TEXT),
+        }
     ),
     "Finding": _object(
         {
@@ -78,7 +113,9 @@ SCHEMAS: dict[str, Schema] = {
             "none_fit": BOOLEAN,
         }
     ),
-    "Photos": _object({"total": INTEGER, "photos": _array(_object({**INDEXED, "captions": _array(TEXT)}))}),
+    "Photos": _object(
+        {"total": INTEGER, "photos": _array(_object({**INDEXED, "captions": _array(TEXT)}))}
+    ),
     "Photo": _object({**INDEXED, "regions": _array(_ref("Region")), "corrected": BOOLEAN}),
     "Marked": {**_object(MARKED), "additionalProperties": False},
     "Correction": {
@@ -107,18 +144,28 @@ def _operation(call: Call) -> dict[str, Any]:
     parts += [("query", name, schema) for name, schema in call.query.items()]
     operation: dict[str, Any] = {
         "summary": call.does,
-        "operationId": f"{call.method.lower()}_" + "_".join(re.findall(r"\w+", call.path.removeprefix("/api/"))),
+        "operationId": f"{call.method.lower()}_"
+        + "_".join(re.findall(r"\w+", call.path.removeprefix("/api/"))),
         "parameters": [_parameter(*part) for part in parts],
         "responses": {
             "200": {"description": "Done.", "content": _answer(call.answer)},
             "4XX": {"description": "An error in the request.", "content": _answer("Error")},
-            "5XX": {"description": "An error of the server, or the server is busy.", "content": _answer("Error")},
+            "5XX": {
+                "description": "An error of the server, or the server is busy.",
+                "content": _answer("Error"),
+            },
         },
     }
     if call.form is not None:
-        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _form(call.form)}}}
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"multipart/form-data": {"schema": _form(call.form)}},
+        }
     elif call.method == "PUT":
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref("Correction")}}}
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": _ref("Correction")}},
+        }
     return operation
 
 
@@ -127,13 +174,22 @@ def _answer(name: str) -> Schema:
 
 
 def _parameter(place: str, name: str, schema: Schema) -> dict[str, Any]:
-    return {"in": place, "name": name, "required": bool(schema.get("required")), "schema": _plain(schema)}
+    return {
+        "in": place,
+        "name": name,
+        "required": bool(schema.get("required")),
+        "schema": _plain(schema),
+    }
 
 
 def _form(fields: Mapping[str, Schema]) -> Schema:
     file = {"type": "string", "format": "binary", "description": "A photo of a supported type."}
     needed = [name for name, schema in fields.items() if schema.get("required")]
-    properties = {"photo": file, "id": _plain(ID), **{name: _plain(schema) for name, schema in fields.items()}}
+    properties = {
+        "photo": file,
+        "id": _plain(ID),
+        **{name: _plain(schema) for name, schema in fields.items()},
+    }
     either = [{"required": ["photo"]}, {"required": ["id"]}]
     return {
         "type": "object",

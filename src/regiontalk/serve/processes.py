@@ -25,7 +25,9 @@ LARGEST_GROWTH = 2 << 30  # bytes of memory that a process may use in addition t
 Work = Callable[[Connection, Settings], None]
 """The function that a process runs; it talks to the server through the connection."""
 
-_context = multiprocessing.get_context("spawn")  # a fork would inherit the server's sockets and pipes
+_context = multiprocessing.get_context(
+    "spawn"
+)  # a fork would inherit the server's sockets and pipes
 
 
 class Child:
@@ -66,10 +68,16 @@ def limit_memory() -> None:
     status = Path("/proc/self/status")
     if resource is None or not status.exists():
         return
-    taken = next(int(line.split()[1]) << 10 for line in status.read_text().splitlines() if line.startswith("VmData:"))
+    taken = next(
+        int(line.split()[1]) << 10
+        for line in status.read_text().splitlines()
+        if line.startswith("VmData:")
+    )
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     limit = taken + LARGEST_GROWTH
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most)
+    )
 
 
 def give_way(steps: int) -> None:

@@ -20,15 +20,21 @@ from regiontalk.serve.workers import Workers
 
 GRACE_SECONDS = 2  # for requests that are in progress at shutdown
 LAST_SECONDS = 1.5  # for their answers after they are cancelled
-TURNS = 10  # of the event loop: more than it takes to accept a connection and to read the request on it
+TURNS = (
+    10  # of the event loop: more than it takes to accept a connection and to read the request on it
+)
 
 Ready = Callable[[str], None]
 
 
 def run(settings: Settings, ready: Ready) -> None:
     """Serves until SIGTERM or Ctrl-C; calls `ready` with the address once it answers."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn ends first, then sends itself the signal again
-    logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # it logs every broken request
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(0)
+    )  # uvicorn ends first, then sends itself the signal again
+    logging.getLogger("python_multipart").addHandler(
+        logging.NullHandler()
+    )  # it logs every broken request
     with listen(settings.host, settings.port) as listening:
         asyncio.run(_serve(settings, listening, ready))
 
@@ -46,7 +52,9 @@ def listen(host: str, port: int) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         listening.close()
-        raise UsageError(f"{problem}: {error.strerror or error}", hint="--port 0 chooses a free port") from error
+        raise UsageError(
+            f"{problem}: {error.strerror or error}", hint="--port 0 chooses a free port"
+        ) from error
     return listening
 
 
@@ -62,8 +70,9 @@ class Uvicorn(uvicorn.Server):
             self._ready(f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Closing a socket with unread data resets the connection, and the client sees no answer. So the data that has
-        arrived is read first, and cancelled requests get time for their answer."""
+        """Closing a socket with unread data resets the connection, and the client sees no answer.
+        So the data that has arrived is read first, and cancelled requests get time for their
+        answer."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
         await super().shutdown(sockets)
@@ -78,7 +87,11 @@ async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> 
         indexing = Indexing(settings, about["photos"])
         app = build(Server(settings, workers, indexing, about))
         config = uvicorn.Config(
-            app, log_level="error", server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, lifespan="off"
+            app,
+            log_level="error",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            lifespan="off",
         )
         await Uvicorn(config, ready).serve([listening])
     finally:

@@ -41,14 +41,21 @@ class Desk:
 
     @classmethod
     def of(cls, settings: Settings) -> Desk:
-        model = replace(load(settings.model), limits=Limits(settings.megapixels, settings.megabytes))
+        model = replace(
+            load(settings.model), limits=Limits(settings.megapixels, settings.megabytes)
+        )
         if settings.folder is None:
             return cls(model, None)
-        return cls(model, Index.open(settings.folder, model=model, place=settings.place, store=settings.store))
+        return cls(
+            model,
+            Index.open(settings.folder, model=model, place=settings.place, store=settings.store),
+        )
 
     def searched(self) -> Index:
         if self.index is None:
-            raise NotFound("the server was started without a folder", hint="regiontalk serve FOLDER")
+            raise NotFound(
+                "the server was started without a folder", hint="regiontalk serve FOLDER"
+            )
         return self.index
 
     def photo(self, id: str) -> IndexedPhoto:
@@ -58,7 +65,8 @@ class Desk:
         return found
 
     def open(self, photo: bytes | str) -> bytes | Path:
-        """The photo as an input of the model. A link that leads out of the folder is not followed."""
+        """The photo as an input of the model. A link that leads out of the folder is not
+        followed."""
         if isinstance(photo, bytes):
             return photo
         path, root = Path(self.photo(photo).path).resolve(), self.searched().folder.resolve()
@@ -72,7 +80,8 @@ class Desk:
 
 
 def about(desk: Desk) -> Answer:
-    """What does not change while the server runs; makes an index if there is none, unless other processes make it."""
+    """What does not change while the server runs; makes an index if there is none, unless other
+    processes make it."""
     photos = 0 if desk.index is None else _count(desk.index)
     shown = {"threshold": Shown.threshold, "confidence": desk.model.likely}
     return {"model": desk.model.runtime.info.name, "photos": photos, **shown}
@@ -126,7 +135,9 @@ def photos(desk: Desk, offset: int, limit: int) -> Answer:
     found = [
         {
             **_place(desk, one),
-            "captions": [region.caption for region in one.shown.choose(one.regions) if region.caption][:MOST_CAPTIONS],
+            "captions": [
+                region.caption for region in one.shown.choose(one.regions) if region.caption
+            ][:MOST_CAPTIONS],
         }
         for one in index.photos(offset=offset, limit=limit)
     ]
@@ -136,16 +147,26 @@ def photos(desk: Desk, offset: int, limit: int) -> Answer:
 def photo(desk: Desk, id: str) -> Answer:
     found = desk.photo(id)
     told = [region for region in found.regions if region.caption]
-    return {**_place(desk, found), "regions": [region.to_dict(number) for number, region in enumerate(told)]}
+    return {
+        **_place(desk, found),
+        "regions": [region.to_dict(number) for number, region in enumerate(told)],
+    }
 
 
 def _place(desk: Desk, found: IndexedPhoto | Hit) -> Answer:
-    return {"id": found.id, "path": desk.relative(found.path), "width": found.width, "height": found.height}
+    return {
+        "id": found.id,
+        "path": desk.relative(found.path),
+        "width": found.width,
+        "height": found.height,
+    }
 
 
 def picture(desk: Desk, id: str, size: int) -> bytes:
     """A JPEG of a photo, its long side at most `size`: upright and without metadata."""
-    return encode(Photo(desk.open(id), desk.model.limits).preview(size).image, "JPEG", quality=JPEG_QUALITY)
+    return encode(
+        Photo(desk.open(id), desk.model.limits).preview(size).image, "JPEG", quality=JPEG_QUALITY
+    )
 
 
 TASKS: dict[str, Callable[..., Any]] = {

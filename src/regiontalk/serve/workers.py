@@ -1,7 +1,9 @@
-"""Worker processes: a photo that crashes its decoder ends a worker, which is replaced, but not the server.
+"""Worker processes: a photo that crashes its decoder ends a worker, which is replaced, but not the
+server.
 
-The server sends the name of one of the `tasks` and its inputs; a worker answers with what is sent as JSON, or with the
-error that the library raised. It loads the model once. Memory and time of a task are limited.
+The server sends the name of one of the `tasks` and its inputs; a worker answers with what is sent
+as JSON, or with the error that the library raised. It loads the model once. Memory and time of a
+task are limited.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class OwnFault(RegionTalkError):
 
 
 class Workers:
-    """`settings.workers` processes, and the queue of tasks that wait for them. Used from the event loop.
+    """`settings.workers` processes, and the queue of tasks that wait for them. Used from the event
+    loop.
 
     `tasks`, `lost` (workers) and `refused` (tasks) are counted from the start.
     """
@@ -48,8 +51,8 @@ class Workers:
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
 
     async def start(self) -> Any:
-        """What the first worker reports about the model and the index. The others start after it, because starting all
-        at once is slower."""
+        """What the first worker reports about the model and the index. The others start after it,
+        because starting all at once is slower."""
         self._add_worker()
         about = await self.ask("about")
         while len(self._workers) < self._settings.workers:

@@ -79,8 +79,9 @@ def draw_sentence(photo: Image.Image, sentence: str) -> Image.Image:
 def draw_alignment(
     photo: Image.Image, boxes_xyxy: ArrayLike, segments: Sequence[Sequence[tuple[str, float]]]
 ) -> Image.Image:
-    """A copy of the photo with a coloured box for each segment of a sentence, and the sentence below it on plates of
-    the same colours. A segment is its words with how well each fits its box: the less, the darker the plate.
+    """A copy of the photo with a coloured box for each segment of a sentence, and the sentence
+    below it on plates of the same colours. A segment is its words with how well each fits its box:
+    the less, the darker the plate.
     """
     picture = photo.convert("RGB")
     outlines = _outlines(boxes_xyxy, picture.size)
@@ -95,7 +96,9 @@ def draw_alignment(
     return _with_text_below(picture, words)
 
 
-def contact_sheet(pictures: Sequence[Image.Image], titles: Sequence[str], columns: int = 3) -> Image.Image:
+def contact_sheet(
+    pictures: Sequence[Image.Image], titles: Sequence[str], columns: int = 3
+) -> Image.Image:
     """Pictures in rows of `columns`, each shrunk to fit its cell, with its title below."""
     font = ImageFont.load_default(size=16)
     columns = max(1, min(columns, len(pictures)))
@@ -110,7 +113,9 @@ def contact_sheet(pictures: Sequence[Image.Image], titles: Sequence[str], column
         small.thumbnail(CELL)
         sheet.paste(small, (left, top))
         lines = wrap(title, font, CELL[0], 2)
-        pencil.multiline_text((left, top + small.height + 2), "\n".join(lines), fill="black", font=font)
+        pencil.multiline_text(
+            (left, top + small.height + 2), "\n".join(lines), fill="black", font=font
+        )
     return sheet
 
 
@@ -119,8 +124,8 @@ def place_labels(
 ) -> list[Rectangle]:
     """The places of labels of the given (width, height), one for each box, on an image of `size`.
 
-    Each label takes the first free place at a corner of its box, else the nearest free place on the image; it covers
-    another label only if no place is free. No label may be larger than the image.
+    Each label takes the first free place at a corner of its box, else the nearest free place on the
+    image; it covers another label only if no place is free. No label may be larger than the image.
     """
     placed: list[Rectangle] = []
     for box, (width, height) in zip(wishes, labels, strict=True):
@@ -150,7 +155,9 @@ def _shorten(line: str, font: Font, width: int) -> str:
     stem = line.removesuffix("...")
     # the first length that is too long, by halving
     lengths = range(len(stem))
-    too_long = bisect_right(lengths, float(width), key=lambda end: font.getlength(stem[:end] + "..."))
+    too_long = bisect_right(
+        lengths, float(width), key=lambda end: font.getlength(stem[:end] + "...")
+    )
     return stem[: too_long - 1] + "..." if too_long > 1 else ""
 
 
@@ -182,7 +189,9 @@ def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) 
 def faded(colour: Colour, strength: float) -> Colour:
     """The colour at strength 1, almost that of the background at 0."""
     share = 0.15 + 0.85 * min(max(strength, 0.0), 1.0)
-    red, green, blue = (round(share * c + (1 - share) * p) for c, p in zip(colour, PAPER, strict=True))
+    red, green, blue = (
+        round(share * c + (1 - share) * p) for c, p in zip(colour, PAPER, strict=True)
+    )
     return red, green, blue
 
 
@@ -198,11 +207,14 @@ def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:
 
 
 def _draw_boxes(picture: Image.Image, outlines: Sequence[Rectangle]) -> None:
-    """The largest first, so that no outline hides a smaller one; each with a dark edge, to be visible on any photo."""
+    """The largest first, so that no outline hides a smaller one; each with a dark edge, to be
+    visible on any photo."""
     pencil = ImageDraw.Draw(picture)
     thickness = max(2, round(max(picture.size) / 350))
     edge = max(1, thickness // 3)
-    for number in sorted(range(len(outlines)), key=lambda n: -outlines[n].width * outlines[n].height):
+    for number in sorted(
+        range(len(outlines)), key=lambda n: -outlines[n].width * outlines[n].height
+    ):
         box = outlines[number]
         corners = (box.left, box.top, box.right - 1, box.bottom - 1)
         pencil.rectangle(corners, outline=PAPER, width=thickness + edge)
@@ -230,7 +242,8 @@ def _draw_labels(picture: Image.Image, outlines: Sequence[Rectangle], texts: Seq
 
 
 def _font_size(picture: tuple[int, int], labels: int = 1) -> float:
-    """1/56 of the photo's long side, because large photos are viewed at a reduced size; smaller for many regions."""
+    """1/56 of the photo's long side, because large photos are viewed at a reduced size; smaller for
+    many regions."""
     crowding = min(1.0, sqrt(12 / max(labels, 1)))
     return max(12.0, max(picture) / 56 * crowding)
 
@@ -249,7 +262,9 @@ def _line_height(font: Font) -> int:
     return int(np.ceil(font.getbbox("Ag")[3] * 1.15))
 
 
-def _places_at_corners(box: Rectangle, width: int, height: int, size: tuple[int, int]) -> list[Rectangle]:
+def _places_at_corners(
+    box: Rectangle, width: int, height: int, size: tuple[int, int]
+) -> list[Rectangle]:
     """Above, inside at the top, below, inside at the bottom; to the left, then to the right."""
     tops = (box.top - height, box.top, box.bottom, box.bottom - height)
     places = []
@@ -261,11 +276,13 @@ def _places_at_corners(box: Rectangle, width: int, height: int, size: tuple[int,
     return places
 
 
-def _nearest_free_place(wish: Rectangle, placed: Sequence[Rectangle], size: tuple[int, int]) -> Rectangle | None:
+def _nearest_free_place(
+    wish: Rectangle, placed: Sequence[Rectangle], size: tuple[int, int]
+) -> Rectangle | None:
     """The free place next to `wish`, if there is one.
 
-    Any free label can be pushed left and up until it touches an edge or another label, so it is enough to
-    try the places that touch.
+    Any free label can be pushed left and up until it touches an edge or another label, so it is
+    enough to try the places that touch.
     """
     lefts = {wish.left, 0, size[0] - wish.width}
     tops = {wish.top, 0, size[1] - wish.height}
@@ -301,5 +318,7 @@ def contrast(one: Colour, other: Colour) -> float:
 
 
 def _luminance(colour: Colour) -> float:
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in np.divide(colour, 255))
+    red, green, blue = (
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in np.divide(colour, 255)
+    )
     return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)

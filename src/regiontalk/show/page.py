@@ -1,9 +1,10 @@
 """One self-contained HTML page with photos and their results.
 
-`page.html`, `page.css` and `page.js` are the page without photos; regions are shown by the files in `shared`, as on
-the page of `regiontalk serve`. The thumbnails and all texts come first, so that the overview is shown before the
-browser has read the photos. The page's content security policy allows only its own script and style (by their hashes)
-and embedded pictures, so that nothing in a caption or a file name can run or load anything.
+`page.html`, `page.css` and `page.js` are the page without photos; regions are shown by the files in
+`shared`, as on the page of `regiontalk serve`. The thumbnails and all texts come first, so that the
+overview is shown before the browser has read the photos. The page's content security policy allows
+only its own script and style (by their hashes) and embedded pictures, so that nothing in a caption
+or a file name can run or load anything.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ Result = ImageRegions | Description | AltText | Alignment | Hit
 
 @contextmanager
 def writing_page(path: Path) -> Iterator[Callable[[Result], None]]:
-    """A function that adds a photo to the page; the page is written when the block ends without error."""
+    """A function that adds a photo to the page; the page is written when the block ends without
+    error."""
     before, between, after = _template()
     with (
         replacing(path) as temporary,
@@ -64,9 +66,15 @@ class _Entries:
     def add(self, found: Result) -> None:
         large, size = (found.photo or Photo(found.path)).preview(LONG_SIDE)
         identity = _free_id(found.path, self.ids)
-        entry = {"id": identity, "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70), **_entry(found, size)}
+        entry = {
+            "id": identity,
+            "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70),
+            **_entry(found, size),
+        }
         self.file.write((",\n" if self.ids else "\n") + json_for_html(entry))
-        self.photos.write(f'<script id="jpeg-{len(self.ids)}" type="text/plain">{jpeg_base64(large, 80)}</script>\n')
+        self.photos.write(
+            f'<script id="jpeg-{len(self.ids)}" type="text/plain">{jpeg_base64(large, 80)}</script>\n'
+        )
         self.ids.add(identity)
         if isinstance(found, ImageRegions):
             self.least["score"] = min(self.least["score"], found.shown.threshold)
@@ -95,7 +103,9 @@ def _regions(found: ImageRegions) -> list[dict[str, Any]]:
     """Given boxes have no score, because they were not detected."""
     left_out = {"score"} if found.shown.top is None else set()
     regions = found.to_dict()["regions"]
-    return [{key: value for key, value in region.items() if key not in left_out} for region in regions]
+    return [
+        {key: value for key, value in region.items() if key not in left_out} for region in regions
+    ]
 
 
 def _free_id(path: str, taken: set[str]) -> str:
@@ -110,18 +120,28 @@ def jpeg_base64(image: Image.Image, quality: int) -> str:
 
 def _template() -> tuple[str, str, str]:
     """The page before the entries, between entries and photos, and after the photos."""
-    regions = _read("shared/regions.js").replace("export ", "")  # a module when served, part of the script here
-    head, rest = fill_template("page", _read("shared/base.css"), f'"use strict";\n{regions}').split("{{data}}")
+    regions = _read("shared/regions.js").replace(
+        "export ", ""
+    )  # a module when served, part of the script here
+    head, rest = fill_template("page", _read("shared/base.css"), f'"use strict";\n{regions}').split(
+        "{{data}}"
+    )
     between, after = rest.split("{{photos}}")
     return f'{head}{{"photos": [', f'], "least": {{{{least}}}}}}{between}', after
 
 
 def fill_template(name: str, style: str = "", script: str = "", package: str = __package__) -> str:
-    """NAME.html of a package with NAME.css and NAME.js in it, after `style` and `script`, which its content policy
-    allows."""
-    html, own_style, own_script = (_read(f"{name}.{kind}", package) for kind in ("html", "css", "js"))
+    """NAME.html of a package with NAME.css and NAME.js in it, after `style` and `script`, which its
+    content policy allows."""
+    html, own_style, own_script = (
+        _read(f"{name}.{kind}", package) for kind in ("html", "css", "js")
+    )
     style, script = style + own_style, script + own_script
-    return html.replace("{{policy}}", _policy(script, style)).replace("{{style}}", style).replace("{{script}}", script)
+    return (
+        html.replace("{{policy}}", _policy(script, style))
+        .replace("{{style}}", style)
+        .replace("{{script}}", script)
+    )
 
 
 def _read(name: str, package: str = __package__) -> str:

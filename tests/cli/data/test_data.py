@@ -1,4 +1,5 @@
-"""`regiontalk data` from the command line: exit codes, streams, and the commands of docs/your-own-data.md."""
+"""`regiontalk data` from the command line: exit codes, streams, and the commands of
+docs/your-own-data.md."""
 
 import importlib.util
 import json
@@ -48,7 +49,9 @@ def block(language: str) -> str:
 
 def test_the_commands_of_the_manual_are_true(desk, capfd):
     commands = [
-        line for part in re.findall(r"```sh\n(.*?)```", DOCS.read_text(), re.DOTALL) for line in part.split("\n")
+        line
+        for part in re.findall(r"```sh\n(.*?)```", DOCS.read_text(), re.DOTALL)
+        for line in part.split("\n")
     ]
     commands = [command for command in commands if command.startswith("regiontalk data")]
     assert len(commands) >= 6
@@ -61,14 +64,20 @@ def test_the_commands_of_the_manual_are_true(desk, capfd):
 
 
 def test_the_manual_names_every_format():
-    assert set(re.findall(r"regiontalk data prepare ([\w-]+)", DOCS.read_text())) == set(prepare.FORMATS)
+    assert set(re.findall(r"regiontalk data prepare ([\w-]+)", DOCS.read_text())) == set(
+        prepare.FORMATS
+    )
 
 
 @pytest.mark.parametrize("name", exports.FORMATS)
 def test_b2_what_caption_exports_is_prepared(name, desk, capfd, stand_in):
-    out = {"yolo": "made/set", "csv": "made/x.csv", "hf": "made/metadata.jsonl"}.get(name, "made/x.json")
+    out = {"yolo": "made/set", "csv": "made/x.csv", "hf": "made/metadata.jsonl"}.get(
+        name, "made/x.json"
+    )
     assert run(["caption", "photos", "--format", name, "-o", out, "-q"]) == 0
-    assert run(["data", "prepare", name, out, "back", "--strict", "-q"]) == 0, capfd.readouterr().err
+    assert run(["data", "prepare", name, out, "back", "--strict", "-q"]) == 0, (
+        capfd.readouterr().err
+    )
     back = {record.image: record for record in Dataset("back")}
     assert list(back) == [str(desk / "photos/cat.jpg"), str(desk / "photos/coffee.jpg")]
     cat = back[str(desk / "photos/cat.jpg")]
@@ -81,7 +90,10 @@ def test_b2_what_caption_exports_is_prepared(name, desk, capfd, stand_in):
 def test_a_data_set_of_files_needs_a_folder(desk, capfd, stand_in):
     for options in (["--format", "yolo"], ["--format", "yolo", "-o", "x.json"]):
         assert run(["caption", "photos", *options]) == 2
-        assert capfd.readouterr().err == "regiontalk: --format yolo writes a folder of files  (-o FOLDER)\n"
+        assert (
+            capfd.readouterr().err
+            == "regiontalk: --format yolo writes a folder of files  (-o FOLDER)\n"
+        )
 
 
 def test_results_go_to_stdout_and_messages_to_stderr(desk, capfd):
@@ -126,7 +138,11 @@ def test_stats_carry_the_promised_keys_and_draw_a_sheet(desk, capfd):
 def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
     assert run(["data", "prepare", "csv", "regions.csv", "out"]) == 0
     assert run(["data", "check", "out", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out.splitlines()[-1]) == {"records": 2, "broken": 0, "problems": []}
+    assert json.loads(capfd.readouterr().out.splitlines()[-1]) == {
+        "records": 2,
+        "broken": 0,
+        "problems": [],
+    }
     (desk / "photos" / "coffee.jpg").unlink()
     assert run(["data", "check", "out", "--json"]) == 4
     captured = capfd.readouterr()
@@ -145,7 +161,11 @@ def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
         (["prepare", "csv", "none.csv", "out"], 4, "none.csv: no such file or folder"),
         (["prepare", "csv", "photos", "out"], 4, "photos: a folder, not a file"),
         (["prepare", "csv", "export.json", "out"], 4, "export.json, line 1: the columns are"),
-        (["prepare", "jsonl", "regions.csv", "out"], 4, "regions.csv, line 1: wrong JSON at character 1"),
+        (
+            ["prepare", "jsonl", "regions.csv", "out"],
+            4,
+            "regions.csv, line 1: wrong JSON at character 1",
+        ),
         (["prepare", "visual-genome", ".", "out"], 4, "image_data.json: No such file"),
         (["prepare", "coco", "lines.jsonl", "out"], 4, "an empty data set"),
         (["prepare", "cvs", "regions.csv", "out"], 2, "'cvs' is not one of"),
@@ -153,8 +173,16 @@ def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
         (["prepare", "csv", "regions.csv", "photos"], 2, "photos: the folder is not empty"),
         (["prepare", "csv", "regions.csv", "photos", "--force"], 2, "has other files too"),
         (["prepare", "csv", "regions.csv", "out", "--pack", "3"], 2, "at least 16 pixels"),
-        (["prepare", "csv", "regions.csv", "out", "--images", "none"], 4, "none: no folder of photos"),
-        (["prepare", "csv", "regions.csv", "out", "--images", "photos", "--strict"], 3, "cannot be used: 2"),
+        (
+            ["prepare", "csv", "regions.csv", "out", "--images", "none"],
+            4,
+            "none: no folder of photos",
+        ),
+        (
+            ["prepare", "csv", "regions.csv", "out", "--images", "photos", "--strict"],
+            3,
+            "cannot be used: 2",
+        ),
         (["check", "photos"], 4, "photos: no data set here"),
         (["stats", "none"], 4, "none: no data set here"),
         (["merge", "none", "out"], 4, "none: no data set here"),
@@ -166,7 +194,9 @@ def test_check_names_what_is_broken_and_says_so_with_its_exit_code(desk, capfd):
         (["anchors", "none"], 4, "none: no data set here"),
     ],
 )
-def test_a_failure_is_one_line_an_exit_code_and_nothing_written(desk, capfd, arguments, code, message):
+def test_a_failure_is_one_line_an_exit_code_and_nothing_written(
+    desk, capfd, arguments, code, message
+):
     before = sorted(desk.rglob("*"))
     assert run(["data", *arguments]) == code
     captured = capfd.readouterr()
@@ -186,7 +216,9 @@ def test_square_brackets_in_the_data_are_text(desk, capfd):
 
 
 def test_odd_names_stay_on_one_line(desk, capfd):
-    line = r'{"image": "\ud800\n\u001b[31m.jpg", "width": 5, "height": 5, "sentences": ["A \ud800."]}'
+    line = (
+        r'{"image": "\ud800\n\u001b[31m.jpg", "width": 5, "height": 5, "sentences": ["A \ud800."]}'
+    )
     (desk / "lines.jsonl").write_text(line)
     assert run(["data", "prepare", "jsonl", "lines.jsonl", "out"]) == 0
     capfd.readouterr()
@@ -207,7 +239,20 @@ def test_a_sheet_that_cannot_be_written_is_a_usage_error(desk, capfd):
 
 def test_scenes_are_drawn_whole_and_again_the_same(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    draw = ["data", "draw", "out", "--train", "3", "--dev", "2", "--size", "64", "--shapes", "2", "--json"]
+    draw = [
+        "data",
+        "draw",
+        "out",
+        "--train",
+        "3",
+        "--dev",
+        "2",
+        "--size",
+        "64",
+        "--shapes",
+        "2",
+        "--json",
+    ]
     assert run(draw) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["source"], told["images"]) == ("drawn", 5)
@@ -235,7 +280,10 @@ def test_anchors_fit_better_than_the_papers_and_stand_ready_for_a_recipe(example
     printed = capfd.readouterr().out
     assert tomllib.loads(printed) == {"anchors": found["anchors"]}
     assert f"{found['mean_iou']:.3f}" in printed
-    assert run(["data", "anchors", str(examples), "--split", "test", "--count", "1", "--size", "32"]) == 0
+    assert (
+        run(["data", "anchors", str(examples), "--split", "test", "--count", "1", "--size", "32"])
+        == 0
+    )
     [[width, height]] = tomllib.loads(capfd.readouterr().out)["anchors"]
     assert 1 <= height <= width <= 32
 
@@ -249,10 +297,21 @@ def test_anchors_need_regions(desk, capfd):
 
 class TestCodes:
     def test_codes_are_counted_and_kept(
-        self, untrained_run: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self,
+        untrained_run: Path,
+        tiny_model: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         out = tmp_path / "codes.npz"
-        arguments = ["data", "codes", str(untrained_run / "data"), str(out), "--model", str(tiny_model)]
+        arguments = [
+            "data",
+            "codes",
+            str(untrained_run / "data"),
+            str(out),
+            "--model",
+            str(tiny_model),
+        ]
         assert run([*arguments, "--split", "dev", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert (found["photos"], found["code"]) == (4, 128 + 64)
@@ -260,15 +319,44 @@ class TestCodes:
 
     def test_failures(self, untrained_run: Path, tiny_model: Path, tmp_path: Path) -> None:
         data = str(untrained_run / "data")
-        assert run(["data", "codes", data, str(tmp_path / "codes.txt"), "--model", str(tiny_model)]) == 2
-        assert run(["data", "codes", data, str(tmp_path / "codes.npz"), "--model", str(tmp_path / "none")]) == 6
-        assert run(["data", "codes", str(tmp_path), str(tmp_path / "codes.npz"), "--model", str(tiny_model)]) == 4
+        assert (
+            run(["data", "codes", data, str(tmp_path / "codes.txt"), "--model", str(tiny_model)])
+            == 2
+        )
+        assert (
+            run(
+                [
+                    "data",
+                    "codes",
+                    data,
+                    str(tmp_path / "codes.npz"),
+                    "--model",
+                    str(tmp_path / "none"),
+                ]
+            )
+            == 6
+        )
+        assert (
+            run(
+                [
+                    "data",
+                    "codes",
+                    str(tmp_path),
+                    str(tmp_path / "codes.npz"),
+                    "--model",
+                    str(tiny_model),
+                ]
+            )
+            == 4
+        )
 
 
 def test_phrases_need_a_parser_and_sentences(desk, capfd, monkeypatch):
     assert run(["data", "prepare", "csv", "regions.csv", "my-data"]) == 0
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "spacy" else find_spec(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "spacy" else find_spec(name)
+    )
     capfd.readouterr()
     assert run(["data", "phrases", "my-data", "out"]) == 7
     assert "pip install 'regiontalk[parse]'" in capfd.readouterr().err
@@ -285,7 +373,9 @@ def test_phrases_are_added_and_counted(desk, capfd):
     capfd.readouterr()
     assert run(["data", "phrases", "own", "out", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["derived"] >= 2
-    derived = [region.phrase for region in Dataset(desk / "out")[0].regions if region.type == "derived"]
+    derived = [
+        region.phrase for region in Dataset(desk / "out")[0].regions if region.type == "derived"
+    ]
     assert "a tabby cat looking past the camera" in derived
     assert run(["data", "phrases", "own", "out", "--split", "test", "--force"]) == 4
     assert "no record of split test has sentences" in capfd.readouterr().err
@@ -293,7 +383,9 @@ def test_phrases_are_added_and_counted(desk, capfd):
 
 
 def test_photos_are_held_out(desk, capfd):
-    lines = [{"image": f"{n}.jpg", "width": 9, "height": 9, "sentences": ["A cat."]} for n in range(20)]
+    lines = [
+        {"image": f"{n}.jpg", "width": 9, "height": 9, "sentences": ["A cat."]} for n in range(20)
+    ]
     (desk / "own.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
     assert run(["data", "prepare", "jsonl", "own.jsonl", "own", "-q"]) == 0
     assert run(["data", "split", "own", "out", "--hold-out", "10"]) == 4
@@ -301,4 +393,8 @@ def test_photos_are_held_out(desk, capfd):
     capfd.readouterr()
     assert run(["data", "split", "own", "out", "--hold-out", "3", "--json"]) == 0
     counts = json.loads(capfd.readouterr().out)["splits"]
-    assert {name: one["images"] for name, one in counts.items()} == {"dev": 3, "test": 3, "train": 14}
+    assert {name: one["images"] for name, one in counts.items()} == {
+        "dev": 3,
+        "test": 3,
+        "train": 14,
+    }

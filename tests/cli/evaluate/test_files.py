@@ -40,7 +40,14 @@ def write(path: Path, *lines: Any) -> Path:
 def record(name: str, split: str = "test") -> dict[str, Any]:
     regions = [{"xyxy": LEFT, "phrase": "a red mug"}, {"xyxy": RIGHT, "phrase": "the table"}]
     sentences = ["A red mug stands on the table .", "a mug"]
-    return {"image": name, "width": 100, "height": 80, "split": split, "regions": regions, "sentences": sentences}
+    return {
+        "image": name,
+        "width": 100,
+        "height": 80,
+        "split": split,
+        "regions": regions,
+        "sentences": sentences,
+    }
 
 
 def prediction(name: str, *regions: tuple[list[int], float, str]) -> dict[str, Any]:
@@ -54,8 +61,15 @@ PERFECT = [(LEFT, 0.9, "a red mug"), (RIGHT, 0.8, "the table")]
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     """Truth and perfect predictions of two images, as arguments."""
-    truth = write(tmp_path / "data" / "annotations.jsonl", record("a.png"), record("b.png"), record("c.png", "train"))
-    found = write(tmp_path / "p.jsonl", prediction("a.png", *PERFECT), prediction("b.png", *PERFECT))
+    truth = write(
+        tmp_path / "data" / "annotations.jsonl",
+        record("a.png"),
+        record("b.png"),
+        record("c.png", "train"),
+    )
+    found = write(
+        tmp_path / "p.jsonl", prediction("a.png", *PERFECT), prediction("b.png", *PERFECT)
+    )
     return ["--truth", str(truth.parent), "--predictions", str(found), "--split", "test"]
 
 
@@ -66,7 +80,9 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return result
 
 
-def test_dense_with_meteor(files: list[str], tables: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dense_with_meteor(
+    files: list[str], tables: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["evaluate", "dense", *files, "--json"]) == 0
     data = printed(capsys)
     assert {"map", "map_strict", "detection_map", "meteor", "ap", "images", "protocol"} <= set(data)
@@ -79,13 +95,28 @@ def test_dense_protocols(files: list[str], capsys: pytest.CaptureFixture[str]) -
     assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", "--protocol", "joint"]) == 0
     data = printed(capsys)
     assert (data["map"], data["protocol"]) == (pytest.approx(0.99), "joint")
-    assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", "--last-truth-slip", "--no-reference-scores"]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "dense",
+                *files,
+                *NO_METEOR,
+                "--json",
+                "--last-truth-slip",
+                "--no-reference-scores",
+            ]
+        )
+        == 0
+    )
     data = printed(capsys)
     assert data["protocol"] == "densecap with last-truth slip"
     assert data["reference_scores"] == {}
 
 
-def test_dense_table_names_the_stand_in(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_dense_table_names_the_stand_in(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0
     captured = capsys.readouterr()
     assert "unigram_f1" in captured.out
@@ -101,15 +132,23 @@ def test_dense_report_with_photos(files: list[str], tmp_path: Path) -> None:
     assert out.read_text(encoding="utf-8").count("data:image/jpeg") == 4
 
 
-def test_a_report_that_cannot_be_written(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_written(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "no").write_text("")
-    assert run(["evaluate", "dense", *files, *NO_METEOR, "-o", str(tmp_path / "no" / "r.html")]) == 2
+    assert (
+        run(["evaluate", "dense", *files, *NO_METEOR, "-o", str(tmp_path / "no" / "r.html")]) == 2
+    )
     assert "r.html: cannot be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("strict", "exit_code"), [([], 0), (["--strict"], 3)])
 def test_problems_are_named_and_strict_fails(
-    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], strict: list[str], exit_code: int
+    files: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    strict: list[str],
+    exit_code: int,
 ) -> None:
     write(
         tmp_path / "p.jsonl",
@@ -120,14 +159,21 @@ def test_problems_are_named_and_strict_fails(
     )
     assert run(["evaluate", "dense", *files, *NO_METEOR, "--json", *strict]) == exit_code
     captured = capsys.readouterr()
-    for said in ("line 1, region 2: score", "line 2: 'z.png' is not", "line 3: 'a.png' has", "line 4: wrong JSON"):
+    for said in (
+        "line 1, region 2: score",
+        "line 2: 'z.png' is not",
+        "line 3: 'a.png' has",
+        "line 4: wrong JSON",
+    ):
         assert said in captured.err
     assert "no prediction for 1 of 2 images" in captured.err
     data = json.loads(captured.out)
     assert data["detection_map"] == pytest.approx(51 / 101)  # b.png counts as not found
 
 
-def test_many_problems_are_counted(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_problems_are_counted(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "p.jsonl", prediction("a.png", *[(LEFT, 0.5, "")] * 50), prediction("b.png"))
     assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0
     assert "and 30 more" in capsys.readouterr().err
@@ -155,7 +201,9 @@ def test_without_meteors_tables(
     assert "pip install 'regiontalk[evaluate]'" in capsys.readouterr().err
 
 
-def test_captions(files: list[str], tmp_path: Path, tables: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_captions(
+    files: list[str], tmp_path: Path, tables: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(
         tmp_path / "p.jsonl",
         {"path": "a.png", "sentence": "A red mug stands on the table."},
@@ -177,14 +225,18 @@ def test_without_meteor_nothing_of_its_extra_is_imported(
     assert run(["evaluate", "dense", *files, *NO_METEOR]) == 0, capsys.readouterr().err
 
 
-def test_captions_without_meteor(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_captions_without_meteor(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "p.jsonl", {"path": "a.png", "sentence": "a mug"})
     assert run(["evaluate", "captions", *files, *NO_METEOR]) == 0
     captured = capsys.readouterr()
     assert "bleu4" in captured.out
     assert "meteor" not in captured.out
     assert "without METEOR" in captured.err
-    assert run(["evaluate", "captions", *files, *NO_METEOR, "--strict", "-q"]) == 3  # b.png has no sentence
+    assert (
+        run(["evaluate", "captions", *files, *NO_METEOR, "--strict", "-q"]) == 3
+    )  # b.png has no sentence
 
 
 def test_regions(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,13 +276,28 @@ def test_retrieval_from_queries_to_figures(
         for query in queries["queries"]
     ]
     answers = write(tmp_path / "answers.jsonl", *lines)
-    assert run(["evaluate", "retrieval", "--queries", str(path), "--predictions", str(answers), "--json"]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "retrieval",
+                "--queries",
+                str(path),
+                "--predictions",
+                str(answers),
+                "--json",
+            ]
+        )
+        == 0
+    )
     data = printed(capsys)
     assert (data["r1"], data["median_rank"], data["median_iou"], data["queries"]) == (100, 1, 1, 3)
 
 
 @pytest.fixture
-def made(files: list[str], tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def made(
+    files: list[str], tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A model folder; `files` holds its predictions, with their record."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(tiny_model, tmp_path / "model")
@@ -249,7 +316,11 @@ def test_figures_are_kept_with_their_record(
     stored = json.loads((tmp_path / "runs" / "mine" / "metrics.json").read_text())
     assert figures.items() <= stored.items()
     assert "record" not in figures
-    assert (stored["kind"], stored["data"], stored["note"]) == ("dense", "data, test (2 photos)", "a remark")
+    assert (stored["kind"], stored["data"], stored["note"]) == (
+        "dense",
+        "data, test (2 photos)",
+        "a remark",
+    )
     assert stored["settings"] == {"boxes": "true"}
     (model,) = measured_models(stored["record"])
     assert model["sha256"] == fingerprint(made)
@@ -260,7 +331,9 @@ def test_looks_at_test_are_counted_in_the_models_folder(files: list[str], made: 
     for _ in range(2):
         assert run(["evaluate", "regions", *files, *NO_METEOR, "-q"]) == 0
     assert [look["kind"] for look in read_looks(made)] == ["regions", "regions"]
-    assert run(["evaluate", "regions", *files[:-1], "train", *NO_METEOR, "-q"]) == 4  # no prediction for train
+    assert (
+        run(["evaluate", "regions", *files[:-1], "train", *NO_METEOR, "-q"]) == 4
+    )  # no prediction for train
     regiontalk.load(made)  # the log does no harm
     assert len(read_looks(made)) == 2
 
@@ -282,12 +355,26 @@ def test_predictions_of_other_data_are_named(
 
 
 def test_figures_without_any_record_are_kept_too(files: list[str], tmp_path: Path) -> None:
-    assert run(["evaluate", "dense", *files, *NO_METEOR, "-q", "--record", str(tmp_path / "mine")]) == 0
+    assert (
+        run(["evaluate", "dense", *files, *NO_METEOR, "-q", "--record", str(tmp_path / "mine")])
+        == 0
+    )
     stored = json.loads((tmp_path / "mine" / "metrics.json").read_text())
     assert stored["recipe"] is None
     assert len(read_looks(tmp_path / "mine")) == 1
     np.save(tmp_path / "scores.npy", np.repeat(np.eye(4), 5, axis=1))
-    assert run(["evaluate", "ranking", str(tmp_path / "scores.npy"), "--record", str(tmp_path / "ranked")]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "ranking",
+                str(tmp_path / "scores.npy"),
+                "--record",
+                str(tmp_path / "ranked"),
+            ]
+        )
+        == 0
+    )
     stored = json.loads((tmp_path / "ranked" / "metrics.json").read_text())
     assert stored["record"]["inputs"][0]["sha256"] == fingerprint(tmp_path / "scores.npy")
 
@@ -312,11 +399,23 @@ def test_an_unknown_split(files: list[str], capsys: pytest.CaptureFixture[str]) 
 
 
 def test_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = prediction("a.png", (LEFT, 0.9, "a mug"), (RIGHT, 0.6, "a cat"), ([90, 70, 99, 79], 0.5, "a spoon"))
+    found = prediction(
+        "a.png", (LEFT, 0.9, "a mug"), (RIGHT, 0.6, "a cat"), ([90, 70, 99, 79], 0.5, "a spoon")
+    )
     for region, sure in zip(found["regions"], (0.8, 0.6, 0.7), strict=True):
         region["confidence"] = sure
-    truth, predictions = write(tmp_path / "t.jsonl", record("a.png")), write(tmp_path / "p.jsonl", found)
-    arguments = ["evaluate", "calibration", "--truth", str(truth), "--predictions", str(predictions)]
+    truth, predictions = (
+        write(tmp_path / "t.jsonl", record("a.png")),
+        write(tmp_path / "p.jsonl", found),
+    )
+    arguments = [
+        "evaluate",
+        "calibration",
+        "--truth",
+        str(truth),
+        "--predictions",
+        str(predictions),
+    ]
     assert run([*arguments, "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert {name: (one["regions"], one["right"]) for name, one in figures.items()} == {
@@ -329,9 +428,15 @@ def test_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_names_of_objects(tmp_path, capsys):
-    objects = [{"xyxy": LEFT, "phrase": "dog", "type": "object"}, {"xyxy": RIGHT, "phrase": "person", "type": "object"}]
+    objects = [
+        {"xyxy": LEFT, "phrase": "dog", "type": "object"},
+        {"xyxy": RIGHT, "phrase": "person", "type": "object"},
+    ]
     truth = write(tmp_path / "t.jsonl", record("a.png") | {"regions": objects})
-    found = write(tmp_path / "p.jsonl", prediction("a.png", (LEFT, 0.5, "a puppy on a bed"), (RIGHT, 0.5, "a bed")))
+    found = write(
+        tmp_path / "p.jsonl",
+        prediction("a.png", (LEFT, 0.5, "a puppy on a bed"), (RIGHT, 0.5, "a bed")),
+    )
     arguments = ["evaluate", "names", "--truth", str(truth), "--predictions", str(found)]
     assert run([*arguments, "--json", "--classes"]) == 0
     figures = printed(capsys)

@@ -26,7 +26,9 @@ def predictions(tmp_path: Path) -> Path:
             {"xyxy": RIGHT, "score": 0.5, "caption": f"the {colour} table"},
             {"xyxy": RIGHT, "score": 0.1, "caption": "unlikely"},
         ]
-        lines.append({"path": name, "width": 100, "height": 80, "model": "tiny", "regions": regions})
+        lines.append(
+            {"path": name, "width": 100, "height": 80, "model": "tiny", "regions": regions}
+        )
     path = tmp_path / "p.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
@@ -62,7 +64,10 @@ def test_judging_in_chromium_and_reading_it_back(
     browser.wait_for(SHOWN.format(3))
     browser.press("w")
     browser.wait_for("!document.querySelector('#done').hidden")
-    assert browser.ask("document.querySelector('#shares').textContent") == "right 25.0 %, half 50.0 %, wrong 25.0 %"
+    assert (
+        browser.ask("document.querySelector('#shares').textContent")
+        == "right 25.0 %, half 50.0 %, wrong 25.0 %"
+    )
     complaints = ("Log.entryAdded", "Runtime.exceptionThrown")
     assert not [event for event in browser.events if event["method"] in complaints]
 
@@ -81,12 +86,22 @@ def test_judging_in_chromium_and_reading_it_back(
     assert [item["caption"] for item in data["items"]][:3] == said
     assert run(["evaluate", "judge", "--judged", str(judging), "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
-    assert (figures["right"], figures["half"], figures["wrong"], figures["captions"]) == (25, 50, 25, 4)
+    assert (figures["right"], figures["half"], figures["wrong"], figures["captions"]) == (
+        25,
+        50,
+        25,
+        4,
+    )
 
 
 def judged(path: Path, judge: str, *verdicts: str | None) -> str:
-    items = [{"photo": "a", "xyxy": [0, 0, 1, n], "caption": "x", "verdict": one} for n, one in enumerate(verdicts, 1)]
-    path.write_text(json.dumps({"judge": judge, "date": "2026-01-01", "model": "tiny", "items": items}))
+    items = [
+        {"photo": "a", "xyxy": [0, 0, 1, n], "caption": "x", "verdict": one}
+        for n, one in enumerate(verdicts, 1)
+    ]
+    path.write_text(
+        json.dumps({"judge": judge, "date": "2026-01-01", "model": "tiny", "items": items})
+    )
     return str(path)
 
 
@@ -103,10 +118,14 @@ def test_several_judges_and_a_record(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [one["role"] for one in stored["record"]["inputs"]] == ["judging", "judging"]
 
 
-def test_sheets_of_photos_in_a_data_set(scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sheets_of_photos_in_a_data_set(
+    scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     records = [json.loads(line) for line in (scenes / "annotations.jsonl").read_text().splitlines()]
     lines = [
-        {"path": f"elsewhere/{one['image']}", "sentence": "A drawing."} for one in records if one["split"] == "dev"
+        {"path": f"elsewhere/{one['image']}", "sentence": "A drawing."}
+        for one in records
+        if one["split"] == "dev"
     ]
     path = tmp_path / "s.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -117,12 +136,23 @@ def test_sheets_of_photos_in_a_data_set(scenes: Path, tmp_path: Path, capsys: py
     assert [item["caption"] for item in data["items"]] == ["A drawing."] * 3
     with Image.open(tmp_path / "sheets" / "sheet-001.jpg") as sheet:
         assert sheet.width > 400
-    assert run(["evaluate", "judge", *options, "--list", str(tmp_path / "sheets")]) == 2, "nothing is overwritten"
+    assert run(["evaluate", "judge", *options, "--list", str(tmp_path / "sheets")]) == 2, (
+        "nothing is overwritten"
+    )
 
 
-def test_a_photo_that_is_gone_is_named(predictions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_photo_that_is_gone_is_named(
+    predictions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.png").unlink()
-    options = ["evaluate", "judge", "--predictions", str(predictions), "-o", str(tmp_path / "page.html")]
+    options = [
+        "evaluate",
+        "judge",
+        "--predictions",
+        str(predictions),
+        "-o",
+        str(tmp_path / "page.html"),
+    ]
     assert run([*options, "--strict"]) == 3
     assert "2 captions of 1 photo" in capsys.readouterr().err
     (tmp_path / "b.png").unlink()
@@ -130,7 +160,17 @@ def test_a_photo_that_is_gone_is_named(predictions: Path, tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["-o", "x.html"], ["--predictions", "P"], ["--predictions", "P", "--judged", "P"], ["--top", "0"]]
+    "options",
+    [
+        [],
+        ["-o", "x.html"],
+        ["--predictions", "P"],
+        ["--predictions", "P", "--judged", "P"],
+        ["--top", "0"],
+    ],
 )
 def test_usage_errors(options: list[str], predictions: Path) -> None:
-    assert run(["evaluate", "judge", *(str(predictions) if one == "P" else one for one in options)]) == 2
+    assert (
+        run(["evaluate", "judge", *(str(predictions) if one == "P" else one for one in options)])
+        == 2
+    )

@@ -18,7 +18,14 @@ from regiontalk.lab.training.heads import alignment_model
 
 @pytest.fixture
 def options(sentences_run: Path, untrained_run: Path) -> list[str]:
-    return ["--codes", str(sentences_run / "codes.npz"), "--truth", str(untrained_run / "data"), "--split", "dev"]
+    return [
+        "--codes",
+        str(sentences_run / "codes.npz"),
+        "--truth",
+        str(untrained_run / "data"),
+        "--split",
+        "dev",
+    ]
 
 
 def test_ranking_is_the_mean_of_the_best(alignment_run: Path, options: list[str], capsys) -> None:
@@ -26,7 +33,21 @@ def test_ranking_is_the_mean_of_the_best(alignment_run: Path, options: list[str]
     found = json.loads(capsys.readouterr().out)
     assert (found["images"], found["models"]) == (4, 2)
     assert set(found["image_to_text"]) == {"r1", "r5", "r10", "median_rank"}
-    assert run(["evaluate", "alignment", str(alignment_run), *options, "--first", "3", "--device", "cpu"]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "alignment",
+                str(alignment_run),
+                *options,
+                "--first",
+                "3",
+                "--device",
+                "cpu",
+            ]
+        )
+        == 0
+    )
     shown = capsys.readouterr().out
     assert "sentence → image" in shown
     assert "3 images" in shown
@@ -49,7 +70,9 @@ def write_entities(scenes: Path, folder: Path) -> int:
             f"<annotation><filename>{record.image}</filename><size><width>{record.width}</width>"
             f"<height>{record.height}</height></size>{''.join(objects)}</annotation>"
         )
-        marked = [f"[/EN#{number}/other {region.phrase}]" for number, region in enumerate(record.regions)]
+        marked = [
+            f"[/EN#{number}/other {region.phrase}]" for number, region in enumerate(record.regions)
+        ]
         (folder / "Sentences" / f"{name}.txt").write_text(" and ".join(marked) + " .\n")
     return sum(len(record.regions) for record in dataset)
 
@@ -70,7 +93,9 @@ def test_grounding_on_a_prepared_data_set(
     assert set(found["types"]) == {"other"}
     assert run(["evaluate", "grounding", str(alignment_run), *options, "--beta", "0.1"]) == 0
     assert "centre box" in capsys.readouterr().out
-    assert run(["evaluate", "grounding", str(alignment_run), *options, "--place-weight", "0.5"]) == 0
+    assert (
+        run(["evaluate", "grounding", str(alignment_run), *options, "--place-weight", "0.5"]) == 0
+    )
 
 
 @pytest.fixture
@@ -91,8 +116,8 @@ def phrased(untrained_run: Path, tmp_path: Path) -> Path:
 def test_a_model_folder_is_measured_by_looking_at_the_photos(
     verb: str, alignment_run: Path, aligning_model: Path, sentences_run: Path, phrased: Path, capsys
 ) -> None:
-    """Its head is the run's best checkpoint, and the run's codes come from its detector: the figures are the same, but
-    for those of the chain, for which a run has no β."""
+    """Its head is the run's best checkpoint, and the run's codes come from its detector: the
+    figures are the same, but for those of the chain, for which a run has no β."""
     options = ["--truth", str(phrased), "--split", "dev", "--json"]
     codes = ["--codes", str(sentences_run / "codes.npz")]
     checkpoint = find_checkpoint(alignment_run)
@@ -111,7 +136,19 @@ def test_figures_and_looks_are_kept(
     text = (untrained_run / "data" / "annotations.jsonl").read_text()
     (tmp_path / "annotations.jsonl").write_text(text.replace('"dev"', '"test"'))
     options = ["--codes", str(sentences_run / "codes.npz"), "--truth", str(tmp_path)]
-    assert run(["evaluate", "alignment", str(tmp_path / "run"), *options, "--record", str(tmp_path / "kept")]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "alignment",
+                str(tmp_path / "run"),
+                *options,
+                "--record",
+                str(tmp_path / "kept"),
+            ]
+        )
+        == 0
+    )
     stored = json.loads((tmp_path / "kept" / "metrics.json").read_text())
     assert (stored["kind"], stored["models"]) == ("ranking", 2)
     assert [one["role"] for one in stored["record"]["inputs"]] == ["codes", "model", "model"]
@@ -133,7 +170,9 @@ def test_vector_lengths_are_drawn(
 ) -> None:
     monkeypatch.setattr(alignment_model, "FEWEST", 1)
     picture = tmp_path / "words.svg"
-    assert run(["evaluate", "vector-lengths", str(alignment_run), *options, "-o", str(picture)]) == 0
+    assert (
+        run(["evaluate", "vector-lengths", str(alignment_run), *options, "-o", str(picture)]) == 0
+    )
     assert "longest of" in capsys.readouterr().out
     assert picture.read_text().startswith("<svg")
 
@@ -143,8 +182,11 @@ def test_what_is_no_run(tmp_path: Path, options: list[str], shaken_checkpoint: P
     assert run(["evaluate", "alignment", str(shaken_checkpoint), *options]) == 6
 
 
-def test_names_straight_from_a_model(tiny_model: Path, phrased: Path, tmp_path: Path, capsys) -> None:
-    """The same figures as from a file with what `caption` says of the boxes; the run names the model."""
+def test_names_straight_from_a_model(
+    tiny_model: Path, phrased: Path, tmp_path: Path, capsys
+) -> None:
+    """The same figures as from a file with what `caption` says of the boxes; the run names the
+    model."""
     path = phrased / "annotations.jsonl"
     path.write_text(path.read_text().replace('"shape"', '"object"'))
     model, data = regiontalk.load(tiny_model), Dataset(phrased, "dev")
@@ -152,20 +194,47 @@ def test_names_straight_from_a_model(tiny_model: Path, phrased: Path, tmp_path: 
         for record in data:
             found = model(data.read_photo(record), boxes=[region.xyxy for region in record.regions])
             file.write(json.dumps(found.to_dict() | {"path": record.image}) + "\n")
-    options = ["evaluate", "names", "--data", str(phrased), "--split", "dev", "--smallest", "0", "--json"]
+    options = [
+        "evaluate",
+        "names",
+        "--data",
+        str(phrased),
+        "--split",
+        "dev",
+        "--smallest",
+        "0",
+        "--json",
+    ]
     assert run([*options, "--predictions", str(tmp_path / "said.jsonl")]) == 0
     from_file = json.loads(capsys.readouterr().out)
     assert run([*options, "--model", str(tiny_model), "--record", str(tmp_path / "kept")]) == 0
     assert json.loads(capsys.readouterr().out) == from_file
-    assert (from_file["missing"], from_file["objects"]) == (0, sum(len(record.regions) for record in data))
+    assert (from_file["missing"], from_file["objects"]) == (
+        0,
+        sum(len(record.regions) for record in data),
+    )
     stored = json.loads((tmp_path / "kept" / "metrics.json").read_text())
-    assert (stored["kind"], stored["settings"]) == ("names", {"boxes": "true", "smallest": 0, "longest_side": None})
+    assert (stored["kind"], stored["settings"]) == (
+        "names",
+        {"boxes": "true", "smallest": 0, "longest_side": None},
+    )
     assert [one["role"] for one in stored["record"]["inputs"]] == ["model"]
 
 
 def test_names_come_from_a_file_or_from_a_model(phrased: Path, tiny_model: Path) -> None:
     options = ["evaluate", "names", "--data", str(phrased)]
     assert run(options) == 2
-    assert run([*options, "--model", str(tiny_model), "--predictions", str(phrased / "annotations.jsonl")]) == 2
+    assert (
+        run(
+            [
+                *options,
+                "--model",
+                str(tiny_model),
+                "--predictions",
+                str(phrased / "annotations.jsonl"),
+            ]
+        )
+        == 2
+    )
     assert run([*options[:3], str(phrased / "annotations.jsonl"), "--model", str(tiny_model)]) == 2
     assert run([*options, "--model", str(phrased)]) == 6

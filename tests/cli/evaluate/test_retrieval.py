@@ -1,4 +1,5 @@
-"""`regiontalk evaluate retrieval` on a model: figures, what is recorded, sources of regions, what it refuses."""
+"""`regiontalk evaluate retrieval` on a model: figures, what is recorded, sources of regions, what
+it refuses."""
 
 from __future__ import annotations
 
@@ -26,9 +27,32 @@ def queries(scenes: Path, tmp_path: Path, capsys: Captured) -> Path:
 def test_a_model_answers(
     by: str, aligning_model: Path, scenes: Path, queries: Path, tmp_path: Path, capsys: Captured
 ) -> None:
-    options = ["--queries", str(queries), "--truth", str(scenes), "--split", "train", "--by", by, "--json"]
+    options = [
+        "--queries",
+        str(queries),
+        "--truth",
+        str(scenes),
+        "--split",
+        "train",
+        "--by",
+        by,
+        "--json",
+    ]
     kept = tmp_path / "kept"
-    assert run(["evaluate", "retrieval", "--model", str(aligning_model), *options, "--record", str(kept)]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "retrieval",
+                "--model",
+                str(aligning_model),
+                *options,
+                "--record",
+                str(kept),
+            ]
+        )
+        == 0
+    )
     figures = json.loads(capsys.readouterr().out)
     assert (figures["queries"], figures["images"], figures["captions"]) == (4, 6, 8)
     assert set(figures["seconds"]) == {"looking", "answering"}
@@ -38,11 +62,27 @@ def test_a_model_answers(
 
 
 def test_the_gpu_that_answers_is_recorded(
-    aligning_model: Path, scenes: Path, queries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    aligning_model: Path,
+    scenes: Path,
+    queries: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("regiontalk.cli.options.device_name", lambda *_: "a large GPU")
-    given = ["--queries", str(queries), "--truth", str(scenes), "--split", "train", "--record", str(tmp_path)]
-    assert run(["evaluate", "retrieval", "--model", str(aligning_model), *given, "--regions", "whole"]) == 0
+    given = [
+        "--queries",
+        str(queries),
+        "--truth",
+        str(scenes),
+        "--split",
+        "train",
+        "--record",
+        str(tmp_path),
+    ]
+    assert (
+        run(["evaluate", "retrieval", "--model", str(aligning_model), *given, "--regions", "whole"])
+        == 0
+    )
     assert json.loads((tmp_path / "metrics.json").read_text())["device"] == "a large GPU"
 
 
@@ -59,21 +99,56 @@ def test_regions_from_elsewhere(
     ]  # fmt: skip
     file = tmp_path / "regions.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert run(["evaluate", "retrieval", "--model", str(aligning_model), *options, "--regions", str(file)]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "retrieval",
+                "--model",
+                str(aligning_model),
+                *options,
+                "--regions",
+                str(file),
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["captions"] == 8
-    assert run(["evaluate", "retrieval", "--model", str(aligning_model), *options, "--regions", "whole"]) == 0
+    assert (
+        run(
+            [
+                "evaluate",
+                "retrieval",
+                "--model",
+                str(aligning_model),
+                *options,
+                "--regions",
+                "whole",
+            ]
+        )
+        == 0
+    )
     assert "median_iou" not in json.loads(capsys.readouterr().out)
 
 
-def test_what_is_refused(aligning_model: Path, scenes: Path, queries: Path, capsys: Captured) -> None:
-    evaluate, model, data = ["evaluate", "retrieval"], ["--model", str(aligning_model)], ["--truth", str(scenes)]
+def test_what_is_refused(
+    aligning_model: Path, scenes: Path, queries: Path, capsys: Captured
+) -> None:
+    evaluate, model, data = (
+        ["evaluate", "retrieval"],
+        ["--model", str(aligning_model)],
+        ["--truth", str(scenes)],
+    )
     for options, said in (
         ([], "either --predictions or --model"),
         ([*model, "--predictions", str(queries)], "either --predictions or --model"),
         (["--predictions", str(queries)], "answers to --queries"),
         (model, "--truth DATA"),
         ([*model, *data, "--split", "dev", "--queries", str(queries)], "which the queries ask for"),
-        ([*model, *data, "--split", "dev", "--regions", "nowhere"], "--regions nowhere: no such file"),
+        (
+            [*model, *data, "--split", "dev", "--regions", "nowhere"],
+            "--regions nowhere: no such file",
+        ),
     ):
         assert run([*evaluate, *options]) == 2
         assert said in capsys.readouterr().err

@@ -16,7 +16,9 @@ from regiontalk.lab.data.records import Record
 @given(st.integers(0, 2**32 - 1), st.integers(1, 600), st.integers(1, 20))
 def test_nearest_is_the_smallest_distance(seed: int, queries: int, known: int) -> None:
     random = np.random.default_rng(seed)
-    a = random.integers(-3, 4, size=(queries, 4)).astype(np.float32)  # whole numbers: distances are exact
+    a = random.integers(-3, 4, size=(queries, 4)).astype(
+        np.float32
+    )  # whole numbers: distances are exact
     b = random.integers(-3, 4, size=(known, 4)).astype(np.float32)
     distances = ((a[:, None] - b[None]) ** 2).sum(axis=2)
     assert nearest(a, b).tolist() == distances.argmin(axis=1).tolist()
@@ -27,7 +29,9 @@ def test_a_photo_gets_the_first_sentence_of_its_neighbour() -> None:
     codes[:, 0] = [[0, 0, 1], [5, 0, 0], [0, 0, 0], [4, 0, 0]]
     codes[:, 1] = 9  # regions have no say
     boxes = np.zeros((4, 2, 4), dtype=np.float32)
-    coded = CodedPhotos(("a", "b", "c", "d"), np.full(4, 2), boxes, np.ones((4, 2), np.float32), codes, "detector")
+    coded = CodedPhotos(
+        ("a", "b", "c", "d"), np.full(4, 2), boxes, np.ones((4, 2), np.float32), codes, "detector"
+    )
     training = [
         Record("a", 9, 9, sentences=("A cat .", "A tabby .")),
         Record("b", 9, 9, sentences=("A dog .",)),

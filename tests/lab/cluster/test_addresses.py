@@ -13,10 +13,16 @@ from regiontalk.lab.cluster import addresses
 
 @pytest.mark.parametrize(
     ("place", "path"),
-    [("s3://bucket", "bucket"), ("s3://bucket/a b/50%.jpg", "bucket/a b/50%.jpg"), ("s3://b/x/", "b/x")],
+    [
+        ("s3://bucket", "bucket"),
+        ("s3://bucket/a b/50%.jpg", "bucket/a b/50%.jpg"),
+        ("s3://b/x/", "b/x"),
+    ],
 )
 def test_a_place_in_a_bucket(place: str, path: str) -> None:
-    system, found = addresses.locate(place, "region=eu-west-1&scheme=http&endpoint_override=127.0.0.1:9")
+    system, found = addresses.locate(
+        place, "region=eu-west-1&scheme=http&endpoint_override=127.0.0.1:9"
+    )
     assert isinstance(system, fs.S3FileSystem)
     assert (system.region, found) == ("eu-west-1", path)
 

@@ -39,16 +39,24 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lines(folder: Path, pattern: str = "part-*.jsonl") -> list[dict[str, Any]]:
-    return [json.loads(line) for path in folder.glob(pattern) for line in path.read_text().splitlines()]
+    return [
+        json.loads(line) for path in folder.glob(pattern) for line in path.read_text().splitlines()
+    ]
 
 
 def kill_a_worker(of: int) -> None:
     """One that has a model."""
-    workers = [one for one in psutil.Process(of).children(recursive=True) if "MapWorker" in " ".join(one.cmdline())]
+    workers = [
+        one
+        for one in psutil.Process(of).children(recursive=True)
+        if "MapWorker" in " ".join(one.cmdline())
+    ]
     os.kill(workers[0].pid, signal.SIGKILL)
 
 
-def test_a_killed_worker_loses_and_doubles_nothing(photos: Path, tmp_path: Path, aligning_model: Path) -> None:
+def test_a_killed_worker_loses_and_doubles_nothing(
+    photos: Path, tmp_path: Path, aligning_model: Path
+) -> None:
     out = tmp_path / "out"
     options = ["caption", str(photos), "--model", str(aligning_model), "-j", "2", "-o"]
     command = [sys.executable, "-m", "regiontalk", *options, str(out), "--engine", "ray"]
@@ -63,7 +71,9 @@ def test_a_killed_worker_loses_and_doubles_nothing(photos: Path, tmp_path: Path,
     assert f"{PHOTOS + 1} photos" in err
     found = {line["path"]: line for line in lines(out)}
     assert len(found) == len(lines(out)) == PHOTOS + 1
-    assert found.pop(f"{photos}/more.tar/in/00.png")["regions"] == found[f"{photos}/00.png"]["regions"]
+    assert (
+        found.pop(f"{photos}/more.tar/in/00.png")["regions"] == found[f"{photos}/00.png"]["regions"]
+    )
     assert run([*options, str(tmp_path / "plain.jsonl"), "-q"]) == 0
     plain = [json.loads(line) for line in (tmp_path / "plain.jsonl").read_text().splitlines()]
     assert found == {line["path"]: line for line in plain}
@@ -93,7 +103,11 @@ def test_a_restart_does_what_is_left(
 
 
 def test_an_index_is_the_same_by_a_cluster(
-    photos: Path, tmp_path: Path, aligning_model: Path, postgres: Server, capsys: pytest.CaptureFixture[str]
+    photos: Path,
+    tmp_path: Path,
+    aligning_model: Path,
+    postgres: Server,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     model, ray = ["--model", str(aligning_model)], ["--engine", "ray", "-j", "2", "--json"]
     places = {
@@ -113,12 +127,28 @@ def test_an_index_is_the_same_by_a_cluster(
         answers[name] = {hit["path"]: hit["score"] for hit in hits}
     assert len(answers["plain"]) == PHOTOS
     assert answers["ray"] == pytest.approx(answers["plain"], abs=1e-6)
-    assert answers["shared"] == pytest.approx(answers["plain"], abs=5e-3)  # the other one stores 8 bits
+    assert answers["shared"] == pytest.approx(
+        answers["plain"], abs=5e-3
+    )  # the other one stores 8 bits
     shared = ["--store", postgres.address]
     for added in (1, 0):  # the second time there is nothing new
         assert run(["index", str(photos / "more.tar"), *model, "-q", *shared, *ray]) == 0
         assert json.loads(capsys.readouterr().out)["added"] == added
-    assert run(["search", "red circle", str(photos / "more.tar"), *model, *shared, "--json", "--threshold", "0"]) == 0
+    assert (
+        run(
+            [
+                "search",
+                "red circle",
+                str(photos / "more.tar"),
+                *model,
+                *shared,
+                "--json",
+                "--threshold",
+                "0",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["path"] == f"{photos}/more.tar/in/00.png"
 
 
@@ -126,13 +156,29 @@ def test_an_index_is_the_same_by_a_cluster(
 def test_a_wrong_address_is_said(
     photos: Path, tmp_path: Path, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["caption", str(photos), "-o", str(tmp_path / "x"), "--engine", "ray", "--address", address]) == 5
+    assert (
+        run(
+            [
+                "caption",
+                str(photos),
+                "-o",
+                str(tmp_path / "x"),
+                "--engine",
+                "ray",
+                "--address",
+                address,
+            ]
+        )
+        == 5
+    )
     err = capsys.readouterr().err
     assert "no Ray cluster there" in err
     assert err.count("\n") == 1
 
 
-def test_what_makes_no_sense_is_refused(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_makes_no_sense_is_refused(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ray = ["caption", str(photos), "--engine", "ray"]
     for options in ([], ["--json"], ["-o", str(tmp_path), "--format", "coco"]):
         assert run([*ray, *options]) == 2
@@ -141,7 +187,10 @@ def test_what_makes_no_sense_is_refused(photos: Path, tmp_path: Path, capsys: py
 
 
 def test_no_room_for_rays_own_files_is_said(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    photos: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))

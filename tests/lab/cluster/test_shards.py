@@ -17,12 +17,26 @@ from regiontalk.lab.cluster.shards import Shards
 
 
 def result(path: str, *captions: str) -> dict[str, Any]:
-    regions = [{"id": n, "xyxy": [0.0, 1.5, 2.0, 3.0], "score": 0.5, "caption": c} for n, c in enumerate(captions)]
-    return {"schema": "regiontalk/1", "path": path, "width": 4, "height": 5, "model": "m", "regions": regions}
+    regions = [
+        {"id": n, "xyxy": [0.0, 1.5, 2.0, 3.0], "score": 0.5, "caption": c}
+        for n, c in enumerate(captions)
+    ]
+    return {
+        "schema": "regiontalk/1",
+        "path": path,
+        "width": 4,
+        "height": 5,
+        "model": "m",
+        "regions": regions,
+    }
 
 
 def lines(folder: Path, pattern: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in sorted(folder.glob(pattern)) for line in path.read_text().splitlines()]
+    return [
+        json.loads(line)
+        for path in sorted(folder.glob(pattern))
+        for line in path.read_text().splitlines()
+    ]
 
 
 def test_a_restart_knows_what_is_done(tmp_path: Path) -> None:
@@ -30,7 +44,9 @@ def test_a_restart_knows_what_is_done(tmp_path: Path) -> None:
     shards = Shards(str(folder))
     assert shards.begin({"asked": 1}) == set()
     shards.write(["a", "b", "c"], [result("a", "x"), result("b")], {"c": "c: broken"})
-    shards.write(["a", "b", "c"], [result("a", "x"), result("b")], {"c": "c: broken"})  # a worker that died at the end
+    shards.write(
+        ["a", "b", "c"], [result("a", "x"), result("b")], {"c": "c: broken"}
+    )  # a worker that died at the end
     shards.write(["d"], [], {"d": "d: broken"})
     assert [one["path"] for one in lines(folder, "part-*.jsonl")] == ["a", "b"]
     assert {one["path"]: one["reason"] for one in lines(folder, "_done/*") if "reason" in one} == {

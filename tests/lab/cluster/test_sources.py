@@ -44,7 +44,12 @@ def test_folders_and_addresses_are_searched(folder: Path, monkeypatch: pytest.Mo
 
 
 def test_photos_are_opened_wherever_they_are(folder: Path) -> None:
-    paths = [str(folder / "a.jpg"), str(folder / "shard.tar"), f"file://{folder}/sub/b.png", f"file://{folder}/no.jpg"]
+    paths = [
+        str(folder / "a.jpg"),
+        str(folder / "shard.tar"),
+        f"file://{folder}/sub/b.png",
+        f"file://{folder}/no.jpg",
+    ]
     opened = dict(sources.open_all(paths, "", Limits()))
     assert opened.pop(f"file://{folder}/no.jpg").message.endswith("No such file or directory")  # type: ignore[union-attr]
     assert opened == {
@@ -71,7 +76,10 @@ def test_names_in_an_address_are_as_they_are(tmp_path: Path) -> None:
         (tmp_path / "my photos?" / name).write_bytes(name.encode())
     found = sources.find([f"file://{tmp_path}/", f"file://{tmp_path}"]).paths
     assert found == [f"file://{tmp_path}/my photos?/{name}" for name in ("50%25.jpg", "ä +#&.jpg")]
-    assert [data for _, data in sources.open_all(found, "", Limits())] == [b"50%25.jpg", "ä +#&.jpg".encode()]
+    assert [data for _, data in sources.open_all(found, "", Limits())] == [
+        b"50%25.jpg",
+        "ä +#&.jpg".encode(),
+    ]
 
 
 def test_lists_of_addresses_come_by_stdin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""Cached codes: those of `Model.look`, made in parts, taken up again, and refused when they are something else."""
+"""Cached codes: those of `Model.look`, made in parts, taken up again, and refused when they are
+something else."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def plainly(numbers: Iterable[int], _: int) -> Iterable[int]:
     return numbers
 
 
-def compute(data: Path, model: Path, out: Path, workers: int = 1, surroundings: bool = False) -> CodedPhotos:
+def compute(
+    data: Path, model: Path, out: Path, workers: int = 1, surroundings: bool = False
+) -> CodedPhotos:
     return compute_codes(Origin(model, data, surroundings=surroundings), out, workers, plainly)
 
 
@@ -41,7 +44,9 @@ def data(untrained_run: Path) -> Path:
 
 def same(a: CodedPhotos, b: CodedPhotos) -> bool:
     names = ("counts", "boxes_xyxy", "scores", "codes")
-    return a.names == b.names and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
+    return a.names == b.names and all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for name in names
+    )
 
 
 def test_codes_are_what_the_model_sees(data: Path, tiny_model: Path, tmp_path: Path) -> None:
@@ -59,12 +64,16 @@ def test_codes_are_what_the_model_sees(data: Path, tiny_model: Path, tmp_path: P
         assert np.array_equal(coded.codes[place, :count], look.codes.astype(np.float16))
         assert coded.surroundings is not None
         assert look.surroundings is not None
-        assert np.array_equal(coded.surroundings[place, :count], look.surroundings.astype(np.float16))
+        assert np.array_equal(
+            coded.surroundings[place, :count], look.surroundings.astype(np.float16)
+        )
         assert not coded.codes[place, count:].any()
     assert [item.name for item in tmp_path.iterdir()] == ["codes.npz"]
 
 
-def test_photos_may_be_looked_at_in_another_size(data: Path, tiny_model: Path, tmp_path: Path) -> None:
+def test_photos_may_be_looked_at_in_another_size(
+    data: Path, tiny_model: Path, tmp_path: Path
+) -> None:
     small = compute_codes(Origin(tiny_model, data, size=48), tmp_path / "small.npz", 1, plainly)
     record = Dataset(data)[0]
     model = Model(OnnxRuntime(tiny_model))
@@ -75,7 +84,9 @@ def test_photos_may_be_looked_at_in_another_size(data: Path, tiny_model: Path, t
 
 def test_of_the_true_boxes(data: Path, tiny_model: Path, tmp_path: Path) -> None:
     """The evaluation's merged ones, as the model looks at given boxes."""
-    coded = compute_codes(Origin(tiny_model, data, on_truths=True), tmp_path / "truths.npz", 1, plainly)
+    coded = compute_codes(
+        Origin(tiny_model, data, on_truths=True), tmp_path / "truths.npz", 1, plainly
+    )
     dataset, model = Dataset(data), Model(OnnxRuntime(tiny_model))
     for place, record in enumerate(dataset):
         boxes = truth_of(record).boxes_xyxy
@@ -110,7 +121,9 @@ def test_what_was_done_is_not_done_again(
     assert len(seen) < 10
     seen.clear()
     coded = compute(data, tiny_model, out)
-    assert seen == [record.image for record in Dataset(data)][4:]  # two parts of two photos were there
+    assert (
+        seen == [record.image for record in Dataset(data)][4:]
+    )  # two parts of two photos were there
     assert same(coded, compute(data, tiny_model, tmp_path / "whole.npz"))
 
 

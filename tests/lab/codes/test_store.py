@@ -38,7 +38,11 @@ def test_a_file_comes_back(tmp_path: Path) -> None:
 
 
 def test_rows_beyond_the_count_are_masked() -> None:
-    assert some_codes().mask.tolist() == [[True] * 4, [True, False, False, False], [True, True, False, False]]
+    assert some_codes().mask.tolist() == [
+        [True] * 4,
+        [True, False, False, False],
+        [True, True, False, False],
+    ]
 
 
 def test_a_photo_without_codes_is_named() -> None:

@@ -1,4 +1,5 @@
-"""Small downloads in the very formats of the public ones, with invented content; and parses made by hand."""
+"""Small downloads in the very formats of the public ones, with invented content; and parses made by
+hand."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def python2_pickle(value: Any) -> bytes:
             return f"I{value}\n"
         if isinstance(value, list):
             return f"(lp{next(memory)}\n" + "".join(dump(item) + "a" for item in value)
-        return f"(dp{next(memory)}\n" + "".join(dump(key) + dump(item) + "s" for key, item in value.items())
+        return f"(dp{next(memory)}\n" + "".join(
+            dump(key) + dump(item) + "s" for key, item in value.items()
+        )
 
     return (dump(value) + ".").encode()
 
@@ -44,7 +47,9 @@ def write_flickr(folder: Path, scene: Image.Image) -> None:
     text = folder / "Flickr8k_text"
     text.mkdir()
     names = {"train": "1000_aa.jpg", "dev": "2000_bb.jpg", "test": "3000_cc.jpg"}
-    lines = [f"{name}#{number}\t{said}\n" for name in names.values() for number, said in enumerate(PLAIN)]
+    lines = [
+        f"{name}#{number}\t{said}\n" for name in names.values() for number, said in enumerate(PLAIN)
+    ]
     (text / "Flickr8k.token.txt").write_text("".join(lines))
     (folder / "Flicker8k_Dataset").mkdir()
     entities = folder / "flickr30k_entities"
@@ -82,11 +87,17 @@ def coco_object(number: int, image_id: int, box: list[float]) -> dict[str, Any]:
 
 def write_coco(folder: Path, scene: Image.Image, numbers: list[int]) -> None:
     images = [coco_image(number) for number in numbers]
-    captions = [{"image_id": number, "id": number, "caption": f"Photo {number} of a cat. "} for number in numbers]
+    captions = [
+        {"image_id": number, "id": number, "caption": f"Photo {number} of a cat. "}
+        for number in numbers
+    ]
     objects = [coco_object(number + 500, number, [10.5, 10, 20.25, 30]) for number in numbers]
     categories = [{"supercategory": "animal", "id": 17, "name": "cat"}]
     annotations = folder / "coco" / "annotations"
-    write_json(annotations / "captions_train2017.json", {"info": {}, "images": images, "annotations": captions})
+    write_json(
+        annotations / "captions_train2017.json",
+        {"info": {}, "images": images, "annotations": captions},
+    )
     instances = {"info": {}, "images": images, "annotations": objects, "categories": categories}
     write_json(annotations / "instances_train2017.json", instances)
     (folder / "coco" / "train2017").mkdir()
@@ -116,7 +127,13 @@ def write_references(folder: Path, split_by: str, references: list[dict[str, Any
     numbers = sorted({one["image_id"] for one in references})
     images = [coco_image(number, "COCO_train2014_{:012d}.jpg") for number in numbers]
     objects = [coco_object(number + 500, number, [10.5, 10, 20.25, 30]) for number in numbers]
-    instances = {"info": {}, "images": images, "annotations": objects, "licenses": [], "categories": []}
+    instances = {
+        "info": {},
+        "images": images,
+        "annotations": objects,
+        "licenses": [],
+        "categories": [],
+    }
     write_json(folder / "instances.json", instances)
     (folder / f"refs({split_by}).p").write_bytes(python2_pickle(references))
 
@@ -124,12 +141,20 @@ def write_references(folder: Path, split_by: str, references: list[dict[str, Any
 def write_visual_genome(folder: Path, coco_ids: list[int | None]) -> None:
     """Copies of COCO's photos at half their size."""
     images = [
-        {"image_id": n, "url": f"https://x/VG_100K/{n}.jpg", "width": 48, "height": 32, "coco_id": coco, "flickr_id": 1}
+        {
+            "image_id": n,
+            "url": f"https://x/VG_100K/{n}.jpg",
+            "width": 48,
+            "height": 32,
+            "coco_id": coco,
+            "flickr_id": 1,
+        }
         for n, coco in enumerate(coco_ids, start=1)
     ]
     region = {"x": 5, "y": 6, "width": 20, "height": 10, "phrase": "an ear of a cat", "synsets": []}
     described = [
-        {"id": n, "regions": [{"region_id": n, "image_id": n, **region}]} for n, _ in enumerate(coco_ids, start=1)
+        {"id": n, "regions": [{"region_id": n, "image_id": n, **region}]}
+        for n, _ in enumerate(coco_ids, start=1)
     ]
     write_json(folder / "image_data.json", images)
     write_json(folder / "region_descriptions.json", described)
@@ -142,9 +167,15 @@ def downloads(tmp_path: Path, make_scene: Callable[[tuple[int, int]], Image.Imag
     folder.mkdir()
     scene = make_scene((96, 64))
     write_flickr(folder, scene)
-    write_coco(folder, scene, [9, 260, 5000, 7504, 61460])  # of the lists in recipes/splits; 5000 is in none
-    write_references(folder / "refer" / "refcoco", "unc", [reference(1, 9, "testA", "left cat", "the cat")])
-    write_references(folder / "refer" / "refcoco+", "unc", [reference(2, 7504, "train", "grey cat")])
+    write_coco(
+        folder, scene, [9, 260, 5000, 7504, 61460]
+    )  # of the lists in recipes/splits; 5000 is in none
+    write_references(
+        folder / "refer" / "refcoco", "unc", [reference(1, 9, "testA", "left cat", "the cat")]
+    )
+    write_references(
+        folder / "refer" / "refcoco+", "unc", [reference(2, 7504, "train", "grey cat")]
+    )
     write_references(
         folder / "refer" / "refcocog",
         "umd",
@@ -160,12 +191,20 @@ def tree_of(lines: str) -> Tree:
     words = [row[0] for row in rows]
 
     def place_of(head: str, place: int) -> int:
-        return min((n for n, word in enumerate(words) if word == head), key=lambda n: abs(n - place))
+        return min(
+            (n for n, word in enumerate(words) if word == head), key=lambda n: abs(n - place)
+        )
 
-    return Tree([Token(word, tag, dep, place_of(head, place)) for place, (word, tag, dep, head) in enumerate(rows)])
+    return Tree(
+        [
+            Token(word, tag, dep, place_of(head, place))
+            for place, (word, tag, dep, head) in enumerate(rows)
+        ]
+    )
 
 
 @pytest.fixture
 def parse() -> Callable[[str], Tree]:
-    """A tree from lines of `word tag dep head`; the head is the nearest word of that name, a root's is itself."""
+    """A tree from lines of `word tag dep head`; the head is the nearest word of that name, a root's
+    is itself."""
     return tree_of

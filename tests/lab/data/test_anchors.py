@@ -18,7 +18,10 @@ def make_record(*corners: tuple[float, ...], size: tuple[int, int] = (200, 100))
 
 
 def test_shapes_are_in_pixels_of_the_resized_photo():
-    records = [make_record((0, 0, 20, 10), (5, 5, 5.5, 50)), make_record((10, 20, 30, 100), size=(100, 400))]
+    records = [
+        make_record((0, 0, 20, 10), (5, 5, 5.5, 50)),
+        make_record((10, 20, 30, 100), size=(100, 400)),
+    ]
     assert box_shapes(records, 400).tolist() == [[40, 20], [20, 80]]  # one is too thin to count
 
 
@@ -46,7 +49,11 @@ def test_small_ones_come_first_and_the_answer_is_always_the_same():
 def test_fitted_anchors_fit_better_than_the_papers():
     shapes = np.random.default_rng(2).uniform(8, 60, (400, 2))
     fitted, paper = fit_anchors(shapes, 12), np.array(PAPER_ANCHORS, dtype=float)
-    assert shape_iou(shapes, fitted).max(axis=1).mean() > 0.8 > shape_iou(shapes, paper).max(axis=1).mean() + 0.2
+    assert (
+        shape_iou(shapes, fitted).max(axis=1).mean()
+        > 0.8
+        > shape_iou(shapes, paper).max(axis=1).mean() + 0.2
+    )
 
 
 def test_more_anchors_than_shapes():

@@ -11,7 +11,14 @@ from regiontalk.lab.data.checking import Checker, Problem, box_problem
 from regiontalk.lab.data.packing import Packer
 from regiontalk.lab.data.records import Record
 
-GOOD = {"image": "scene.png", "width": 96, "height": 64, "split": "train", "sentences": ["A house."], "regions": []}
+GOOD = {
+    "image": "scene.png",
+    "width": 96,
+    "height": 64,
+    "split": "train",
+    "sentences": ["A house."],
+    "regions": [],
+}
 
 
 def region(*box: float, phrase: str = "a sun") -> dict[str, Any]:
@@ -29,7 +36,9 @@ def problems(folder: Path, quick: bool = False) -> list[Problem]:
 
 
 def test_a_good_data_set_has_no_problem(tmp_path, scene_path):
-    checker = Checker(write(tmp_path, GOOD | {"regions": [region(0, 0, 96, 64), region(-0.4, 0, 96.4, 64)]}))
+    checker = Checker(
+        write(tmp_path, GOOD | {"regions": [region(0, 0, 96, 64), region(-0.4, 0, 96.4, 64)]})
+    )
     assert list(checker.problems()) == []
     assert checker.records == 1
 
@@ -44,15 +53,30 @@ def test_a_good_data_set_has_no_problem(tmp_path, scene_path):
         ({"image": "."}, "a folder, not a photo"),
         ({"split": "validation"}, "split is 'validation', not one of train, dev, test"),
         ({"sentences": ["A house.", " "]}, "an empty sentence"),
-        ({"regions": [region(1, 1, 5, 5), region(5, 5, 5, 9)]}, "region 2: a box without area: [5.0, 5.0, 5.0, 9.0]"),
-        ({"regions": [region(90, 5, 99, 9)]}, "region 1: a box outside the image: [90.0, 5.0, 99.0, 9.0] in 96×64"),
+        (
+            {"regions": [region(1, 1, 5, 5), region(5, 5, 5, 9)]},
+            "region 2: a box without area: [5.0, 5.0, 5.0, 9.0]",
+        ),
+        (
+            {"regions": [region(90, 5, 99, 9)]},
+            "region 1: a box outside the image: [90.0, 5.0, 99.0, 9.0] in 96×64",
+        ),
         ({"regions": [region(-9, 5, 9, 9)]}, "region 1: a box outside"),
         ({"regions": [region(1, 1, 5, 5, phrase="")]}, "region 1: an empty phrase"),
         ({"regions": [region(1, 1, 5, 5) | {"phrases": ["x", " "]}]}, "region 1: an empty phrase"),
-        ({"regions": [region(1, 1, 5, 5) | {"phrases": ["x", "y"]}]}, "region 1: phrase is not the first of phrases"),
-        ({"regions": [region(1, 1, 5, 5) | {"sentences": [0]}]}, "region 1: sentences [0] of 0 entity_sentences"),
+        (
+            {"regions": [region(1, 1, 5, 5) | {"phrases": ["x", "y"]}]},
+            "region 1: phrase is not the first of phrases",
+        ),
+        (
+            {"regions": [region(1, 1, 5, 5) | {"sentences": [0]}]},
+            "region 1: sentences [0] of 0 entity_sentences",
+        ),
         ({"entity_sentences": [" "]}, "an empty sentence"),
-        ({"regions": [region(1, 1, 5, 5) | {"boxes_xyxy": [[1, 1, 5, 500]]}]}, "region 1: a box outside"),
+        (
+            {"regions": [region(1, 1, 5, 5) | {"boxes_xyxy": [[1, 1, 5, 500]]}]},
+            "region 1: a box outside",
+        ),
         ({"shard": "none.tar"}, "none.tar: No such file or directory"),
     ],
 )
@@ -73,7 +97,10 @@ def test_a_broken_record_is_named_with_its_line(tmp_path, scene_path, change, pr
             json.dumps(GOOD | {"width": 1e999}).replace("Infinity", "1e999"),
             "wrong JSON: the number '1e999' is too large",
         ),
-        (json.dumps(GOOD | {"regions": [{"xyxy": [1, 2], "phrase": "x"}]}), "regions[0].xyxy: [1, 2] is not"),
+        (
+            json.dumps(GOOD | {"regions": [{"xyxy": [1, 2], "phrase": "x"}]}),
+            "regions[0].xyxy: [1, 2] is not",
+        ),
         ("[" * 100_000, "wrong JSON: "),
     ],
 )

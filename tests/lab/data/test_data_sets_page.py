@@ -20,9 +20,11 @@ PAGE = (ROOT / "docs" / "data-sets.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def made(downloads: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Path:
-    """The folder in which the page's commands have run: those in blocks marked `sh`; others need more than the samples
-    have."""
+def made(
+    downloads: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Path:
+    """The folder in which the page's commands have run: those in blocks marked `sh`; others need
+    more than the samples have."""
     desk = downloads.parent
     (desk / "recipes").symlink_to(ROOT / "recipes")
     monkeypatch.chdir(desk)
@@ -38,7 +40,12 @@ def test_the_commands_make_what_the_recipes_name(made: Path) -> None:
     recipes = [tomllib.loads(path.read_text()) for path in (ROOT / "recipes").glob("*.toml")]
     named = {path for recipe in recipes for path in paths_in(recipe)}
     assert {path for path in named if path.startswith("data/")} == {
-        *("data/flickr8k_entities", "data/coco_objects", "data/coco_phrases", "data/words/glove_100d.npz"),
+        *(
+            "data/flickr8k_entities",
+            "data/coco_objects",
+            "data/coco_phrases",
+            "data/words/glove_100d.npz",
+        ),
         *("data/visual_genome", "data/drawn", "data/coco118k", "data/coco118k_5000"),
         "data/weights/dinov2_vits14_patch_8x8.onnx",
     }
@@ -64,16 +71,23 @@ def test_flickr(made: Path) -> None:
         ("3000_cc.jpg", "test"),
     ]
     first = records[0]
-    assert first.sentences == ("A girl on the stairs .", "A small girl in a pink coat climbs some stairs .")
+    assert first.sentences == (
+        "A girl on the stairs .",
+        "A small girl in a pink coat climbs some stairs .",
+    )
     assert first.entity_sentences == tuple(reversed(first.sentences))
-    assert [(region.phrase, region.type, region.entity, region.sentences) for region in first.regions] == [
+    assert [
+        (region.phrase, region.type, region.entity, region.sentences) for region in first.regions
+    ] == [
         ("A small girl", "people", "11", (0,)),
         ("a pink coat", "clothing", "12", (0,)),
         ("some stairs", "other", "13", (0,)),
         ("A girl", "people", "11", (1,)),
         ("the stairs", "other", "13", (1,)),
     ]
-    assert first.regions[0].xyxy == (0, 0, 48, 32), "Flickr30k's copy of the photo is twice as large"
+    assert first.regions[0].xyxy == (0, 0, 48, 32), (
+        "Flickr30k's copy of the photo is twice as large"
+    )
     mentions = [(mention.sentence, mention.words) for mention in true_mentions(first)]
     assert len(mentions) == 5
     assert mentions[-1] == ("A girl on the stairs .", (3, 5))
@@ -88,7 +102,11 @@ def test_coco(made: Path) -> None:
         "000000000009.jpg": "train",
         "000000000260.jpg": "dev",
     }
-    assert said(objects["000000000009.jpg"]) == [("cat", "object"), ("left cat", "referring"), ("the cat", "referring")]
+    assert said(objects["000000000009.jpg"]) == [
+        ("cat", "object"),
+        ("left cat", "referring"),
+        ("the cat", "referring"),
+    ]
     assert objects["000000000009.jpg"].sentences == ("Photo 9 of a cat.",)
     phrases = {record.image: record for record in Dataset(made / "data" / "coco_phrases")}
     assert {name: record.split for name, record in phrases.items()} == {
@@ -103,12 +121,16 @@ def test_coco(made: Path) -> None:
         ("an ear of a cat", "phrase"),
         ("an ear of a cat", "phrase"),
     ]
-    assert clock.regions[-1].xyxy == (10, 12, 50, 32), "Visual Genome's copy of the photo is half as large"
+    assert clock.regions[-1].xyxy == (10, 12, 50, 32), (
+        "Visual Genome's copy of the photo is half as large"
+    )
 
 
 def test_the_lists_follow_their_rule() -> None:
     names = ("coco_objects", "coco_phrases")
-    lists = {name: json.loads((ROOT / "recipes/splits" / f"{name}.json").read_text()) for name in names}
+    lists = {
+        name: json.loads((ROOT / "recipes/splits" / f"{name}.json").read_text()) for name in names
+    }
     assert {name: [len(ids["train"]), len(ids["dev"])] for name, ids in lists.items()} == {
         "coco_objects": [6761, 341],
         "coco_phrases": [5178, 283],

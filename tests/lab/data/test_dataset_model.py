@@ -56,10 +56,15 @@ def test_true_boxes_go_into_the_photos_pixels_and_back(asked: DatasetModel, tmp_
     shutil.copy(asked.dataset.folder / record.shard, tmp_path)
     larger = DatasetModel(asked.model, Dataset(tmp_path))
     own, other = asked.true_regions(record), larger.true_regions(larger.dataset[0])
-    assert [region.caption for region in own.regions] == [region.caption for region in other.regions]
-    assert sorted(region.xyxy for region in own.regions) == sorted(map(tuple, true_boxes(record).tolist()))
+    assert [region.caption for region in own.regions] == [
+        region.caption for region in other.regions
+    ]
+    assert sorted(region.xyxy for region in own.regions) == sorted(
+        map(tuple, true_boxes(record).tolist())
+    )
     np.testing.assert_allclose(
-        [region.xyxy for region in other.regions], 2 * np.array([region.xyxy for region in own.regions])
+        [region.xyxy for region in other.regions],
+        2 * np.array([region.xyxy for region in own.regions]),
     )
 
 
@@ -105,13 +110,20 @@ def region_rnn(quick_recipe: Any, tmp_path_factory: pytest.TempPathFactory) -> P
         def step(self, *_: object) -> None: ...
         def say(self, _: str) -> None: ...
 
-    changes = ("net.localize=false", "net.crops=32", "prediction.score=proposal", "prediction.caption_weight=1.0")
+    changes = (
+        "net.localize=false",
+        "net.crops=32",
+        "prediction.score=proposal",
+        "prediction.caption_weight=1.0",
+    )
     folder = tmp_path_factory.mktemp("crops") / "run"
     Engine(FCLNTask.begin(quick_recipe(*changes)), folder, torch.device("cpu"), Nobody()).save()
     return folder
 
 
-def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(region_rnn: Path, scenes: Path) -> None:
+def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(
+    region_rnn: Path, scenes: Path
+) -> None:
     asked = DatasetModel(Model(open_torch_runtime(region_rnn)), Dataset(scenes, "dev"))
     record = asked.dataset[0]
     boxes = np.array([[2.0, 2.0, 20.0, 20.0], [30.0, 2.0, 50.0, 20.0], [30.0, 3.0, 50.0, 20.0]])
@@ -120,11 +132,15 @@ def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(region_
     np.testing.assert_allclose([region.xyxy for region in found.regions], boxes[[2, 0]], atol=1e-3)
     for region, score in zip(found.regions, scores[[2, 0]], strict=True):
         words = len(region.caption.split())
-        means = [score * np.exp(region.logprob / count) for count in (words, words + 1)]  # without END, and with it
+        means = [
+            score * np.exp(region.logprob / count) for count in (words, words + 1)
+        ]  # without END, and with it
         assert np.isclose(region.score, means, rtol=1e-4).any()
     assert asked.true_regions(record).regions
     nowhere = asked.candidates(record, lambda *_: ScoredBoxes(np.zeros((0, 4)), np.zeros(0)))
-    assert nowhere.boxes_xyxy.tolist() == [[0, 0, record.width, record.height]]  # the whole photo always is one
+    assert nowhere.boxes_xyxy.tolist() == [
+        [0, 0, record.width, record.height]
+    ]  # the whole photo always is one
     with pytest.raises(DataError, match="cannot detect regions"):
         asked.regions(record)
 

@@ -10,7 +10,14 @@ import pytest
 from regiontalk import boxes
 from regiontalk.images.photo import open_photo
 from regiontalk.lab.data.checking import Checker
-from regiontalk.lab.data.drawn import COLOURS, GROUND, MOST_OVERLAP, SHAPES, draw_scene, write_scenes
+from regiontalk.lab.data.drawn import (
+    COLOURS,
+    GROUND,
+    MOST_OVERLAP,
+    SHAPES,
+    draw_scene,
+    write_scenes,
+)
 from regiontalk.lab.data.records import Dataset
 
 
@@ -28,7 +35,11 @@ def test_a_shape_fills_its_box_with_its_colour():
 
 
 def test_phrases_name_colour_and_shape():
-    phrases = {r.phrase for seed in range(200) for r in draw_scene(np.random.default_rng(seed), 100, 100, 3)[1]}
+    phrases = {
+        r.phrase
+        for seed in range(200)
+        for r in draw_scene(np.random.default_rng(seed), 100, 100, 3)[1]
+    }
     assert phrases == {f"a {colour} {shape}" for colour in COLOURS for shape in SHAPES}
 
 

@@ -11,27 +11,38 @@ from regiontalk.io.files import json_line
 from regiontalk.lab.data.joining import join_datasets
 from regiontalk.lab.data.records import Dataset, Record, TrueRegion
 
-DOG, CAT = TrueRegion((0, 0, 10, 10), "dog", "object"), TrueRegion((4, 8, 20, 16), "a cat", "phrase")
+DOG, CAT = (
+    TrueRegion((0, 0, 10, 10), "dog", "object"),
+    TrueRegion((4, 8, 20, 16), "a cat", "phrase"),
+)
 
 
 def write(folder: Path, *records: Record) -> Path:
     folder.mkdir()
-    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(
+        b"".join(json_line(record.to_dict()) for record in records)
+    )
     return folder
 
 
-def test_photos_and_splits_are_the_firsts_and_regions_everybodys(tmp_path: Path, scene_path: Path) -> None:
+def test_photos_and_splits_are_the_firsts_and_regions_everybodys(
+    tmp_path: Path, scene_path: Path
+) -> None:
     first = write(
         tmp_path / "first",
         Record(str(scene_path), 96, 64, "dev", regions=(DOG,), id="7", more={"licence": 5}),
         Record("alone.jpg", 50, 50, regions=(DOG,), id="8"),
     )
     other = write(
-        tmp_path / "other", Record("x", 96, 64, "test", None, ("A cat .",), (CAT,), "7"), Record("y", 9, 9, id="1")
+        tmp_path / "other",
+        Record("x", 96, 64, "test", None, ("A cat .",), (CAT,), "7"),
+        Record("y", 9, 9, id="1"),
     )
     done = join_datasets(first, [other], tmp_path / "out")
     joined, alone = Dataset(tmp_path / "out")
-    assert joined == Record(str(scene_path), 96, 64, "dev", None, ("A cat .",), (DOG, CAT), "7", more={"licence": 5})
+    assert joined == Record(
+        str(scene_path), 96, 64, "dev", None, ("A cat .",), (DOG, CAT), "7", more={"licence": 5}
+    )
     assert alone.image == str(first / "alone.jpg")
     assert alone.regions == (DOG,)
     assert done["joined"] == {str(other): {"photos": 2, "joined_photos": 1, "dropped_regions": 0}}
@@ -41,7 +52,9 @@ def test_boxes_follow_the_size_of_the_photo(tmp_path: Path) -> None:
     plural = TrueRegion((0, 0, 40, 40), "cats", boxes_xyxy=((0, 0, 20, 20), (30, 30, 40, 40)))
     outside = TrueRegion((48, 0, 50, 9), "nothing")
     first = write(tmp_path / "first", Record("a.jpg", 96, 64, id="7"))
-    other = write(tmp_path / "other", Record("b.jpg", 48, 64, regions=(CAT, plural, outside), id="7"))
+    other = write(
+        tmp_path / "other", Record("b.jpg", 48, 64, regions=(CAT, plural, outside), id="7")
+    )
     done = join_datasets(first, [other], tmp_path / "out")
     cat, cats = Dataset(tmp_path / "out")[0].regions
     assert cat.xyxy == (8, 8, 40, 16)
@@ -50,8 +63,28 @@ def test_boxes_follow_the_size_of_the_photo(tmp_path: Path) -> None:
 
 
 def test_phrases_still_find_their_sentences(tmp_path: Path) -> None:
-    one = Record("a.jpg", 9, 9, "dev", None, ("x",), (TrueRegion((0, 0, 9, 9), "x", sentences=(0,)),), "7", ("x",))
-    two = Record("a.jpg", 9, 9, "dev", None, ("y",), (TrueRegion((0, 0, 9, 9), "y", sentences=(1,)),), "7", ("z", "y"))
+    one = Record(
+        "a.jpg",
+        9,
+        9,
+        "dev",
+        None,
+        ("x",),
+        (TrueRegion((0, 0, 9, 9), "x", sentences=(0,)),),
+        "7",
+        ("x",),
+    )
+    two = Record(
+        "a.jpg",
+        9,
+        9,
+        "dev",
+        None,
+        ("y",),
+        (TrueRegion((0, 0, 9, 9), "y", sentences=(1,)),),
+        "7",
+        ("z", "y"),
+    )
     join_datasets(
         write(tmp_path / "a", Record("a.jpg", 9, 9, id="7")),
         [write(tmp_path / "b", one), write(tmp_path / "c", two)],

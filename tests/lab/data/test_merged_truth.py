@@ -12,12 +12,16 @@ def record(*regions: TrueRegion) -> Record:
     return Record(image="a.jpg", width=100, height=100, regions=regions)
 
 
-def region(x0: float, y0: float, x1: float, y1: float, phrase: str = "x", *phrases: str) -> TrueRegion:
+def region(
+    x0: float, y0: float, x1: float, y1: float, phrase: str = "x", *phrases: str
+) -> TrueRegion:
     return TrueRegion(xyxy=(x0, y0, x1, y1), phrase=phrase, phrases=phrases)
 
 
 def test_overlapping_boxes_become_their_mean_with_all_references() -> None:
-    truth = truth_of(record(region(0, 0, 10, 10, "a"), region(50, 50, 60, 60, "b"), region(0, 0, 10, 11, "c")))
+    truth = truth_of(
+        record(region(0, 0, 10, 10, "a"), region(50, 50, 60, 60, "b"), region(0, 0, 10, 11, "c"))
+    )
     assert truth.boxes_xyxy.tolist() == [[0, 0, 10, 10.5], [50, 50, 60, 60]]
     assert truth.references == (("a", "c"), ("b",))
     assert truth.bag == ("a", "c", "b")
@@ -33,7 +37,8 @@ def test_the_box_with_most_neighbours_merges_first() -> None:
 
 
 def test_plus_one_decides_at_the_edge() -> None:
-    # 10 and 14 wide: IoU 10/14 = .714 without, 11/15 = .733 with the last pixel; 7 and 10: .7 and .727
+    # 10 and 14 wide: IoU 10/14 = .714 without, 11/15 = .733 with the last pixel; 7 and 10: .7 and
+    # .727
     at_edge = record(region(0, 0, 6.9, 10, "a"), region(0, 0, 10, 10, "b"))
     assert len(truth_of(at_edge, plus_one=False).references) == 2
     assert len(truth_of(at_edge, plus_one=True).references) == 1
@@ -46,7 +51,9 @@ def test_merged_truth_is_taken_as_it_is() -> None:
 
 
 def test_boxes_without_area_are_dropped_on_demand() -> None:
-    bad = record(region(5, 5, 5, 9, "thin"), region(9, 9, 3, 3, "inside out"), region(0, 0, 9, 9, "good"))
+    bad = record(
+        region(5, 5, 5, 9, "thin"), region(9, 9, 3, 3, "inside out"), region(0, 0, 9, 9, "good")
+    )
     assert truth_of(bad, drop_invalid=True).references == (("good",),)
     assert len(truth_of(bad).references) == 3
 
@@ -69,6 +76,12 @@ def test_an_image_may_stand_in_the_truth_once() -> None:
 
 
 def test_true_boxes_are_the_merged_ones_that_lie_in_the_photo() -> None:
-    inside, twice, outside = region(0, 0, 10, 10, "a"), region(0, 0, 10, 12, "b"), region(500, 0, 600, 10, "c")
-    assert true_boxes(record(inside, twice, outside, region(5, 5, 5, 9, "d"))).tolist() == [[0, 0, 10, 11]]
+    inside, twice, outside = (
+        region(0, 0, 10, 10, "a"),
+        region(0, 0, 10, 12, "b"),
+        region(500, 0, 600, 10, "c"),
+    )
+    assert true_boxes(record(inside, twice, outside, region(5, 5, 5, 9, "d"))).tolist() == [
+        [0, 0, 10, 11]
+    ]
     assert true_boxes(record()).shape == (0, 4)

@@ -42,7 +42,12 @@ def test_boxes_are_averaged_and_phrases_kept():
 
 
 def test_a_type_is_kept_where_all_agree():
-    record = Record("a.jpg", 9, 9, regions=(TrueRegion((0, 0, 9, 9), "x", "people"), TrueRegion((0, 0, 9, 9), "y")))
+    record = Record(
+        "a.jpg",
+        9,
+        9,
+        regions=(TrueRegion((0, 0, 9, 9), "x", "people"), TrueRegion((0, 0, 9, 9), "y")),
+    )
     assert merge_regions(record).regions[0].type is None
 
 
@@ -59,7 +64,9 @@ def test_every_phrase_stays_and_every_merged_box_is_close_to_its_own(several, th
 
 
 def test_merging_again_loses_no_phrase():
-    record = Record("a.jpg", 9, 9, regions=tuple(TrueRegion((0, 0, 9, 9), phrase) for phrase in "xyz"))
+    record = Record(
+        "a.jpg", 9, 9, regions=tuple(TrueRegion((0, 0, 9, 9), phrase) for phrase in "xyz")
+    )
     assert merge_regions(merge_regions(record)).regions[0].phrases == ("x", "y", "z")
 
 
@@ -72,7 +79,9 @@ def test_a_data_set_is_merged_with_its_photos_in_place(tmp_path, scene):
     packed = packer.pack(Record("b.jpg", 96, 64, regions=twice), scene)
     packer.close()
     plain = Record("photos/a.png", 96, 64, "dev", regions=twice)
-    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(r.to_dict()) for r in (plain, packed)))
+    (folder / "annotations.jsonl").write_bytes(
+        b"".join(json_line(r.to_dict()) for r in (plain, packed))
+    )
     description = merge_dataset(folder, tmp_path / "merged")
     assert (description["merged_from_regions"], description["regions"]) == (4, 2)
     assert json.loads((tmp_path / "merged" / "dataset.json").read_text()) == description
@@ -128,14 +137,19 @@ def test_c7_a_pair_of_regions_takes_little_memory():
     [
         ('"regions": [{"xyxy": [NaN, 0, 1, 1], "phrase": "x"}]', "NaN is not JSON"),
         ('"regions": [{"xyxy": [1e999, 0, 1, 1], "phrase": "x"}]', "1e999"),
-        ('"regions": [{"xyxy": [0, 0, 1, 1], "phrase": "x", "phrases": 5}]', r"phrases: 5 is not a list"),
+        (
+            '"regions": [{"xyxy": [0, 0, 1, 1], "phrase": "x", "phrases": 5}]',
+            r"phrases: 5 is not a list",
+        ),
         ('"licence": 1e999', "1e999"),
         (f'"licence": {"9" * 5000}', "digits"),
         (f'"licence": {"[" * 100_000}', "wrong JSON"),
     ],
 )
 def test_c10_values_that_are_no_records_are_named(text, problem, tmp_path):
-    (tmp_path / "annotations.jsonl").write_text(f'{{"image": "a.jpg", "width": 9, "height": 9, {text}}}')
+    (tmp_path / "annotations.jsonl").write_text(
+        f'{{"image": "a.jpg", "width": 9, "height": 9, {text}}}'
+    )
     with pytest.raises(DataError, match=rf"annotations\.jsonl, line 1: .*{problem}"):
         merge_dataset(tmp_path, tmp_path / "out")
     assert not (tmp_path / "out").exists()

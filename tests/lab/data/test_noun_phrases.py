@@ -18,7 +18,9 @@ from regiontalk.lab.data.parse_tree import Token
 def phrases(parse):
     """The texts of every noun of a parse, by the noun."""
     return lambda lines: {
-        tree.tokens[noun.head].text: noun.texts for tree in [parse(lines)] for noun in noun_phrases(tree)
+        tree.tokens[noun.head].text: noun.texts
+        for tree in [parse(lines)]
+        for noun in noun_phrases(tree)
     }
 
 
@@ -77,7 +79,9 @@ def test_a_relative_clause_is_shortened(phrases):
 
 
 def test_to_be_somewhere_is_a_modifier(phrases):
-    found = phrases("a DT det cup\ncup NN nsubj is\nis VBZ ROOT is\non IN prep is\na DT det table\ntable NN pobj on")
+    found = phrases(
+        "a DT det cup\ncup NN nsubj is\nis VBZ ROOT is\non IN prep is\na DT det table\ntable NN pobj on"
+    )
     assert found["cup"] == ("a cup", "a cup on a table")
 
 
@@ -97,16 +101,24 @@ def test_what_somebody_does_is_not_said_of_what_she_wears(phrases):
 
 
 def test_what_is_said_of_somebody_is_not_said_of_a_thing(phrases):
-    found = phrases("a DT det wall\nwall NN ROOT wall\nwith IN prep wall\nhis PRP$ poss hands\nhands NNS pobj with")
+    found = phrases(
+        "a DT det wall\nwall NN ROOT wall\nwith IN prep wall\nhis PRP$ poss hands\nhands NNS pobj with"
+    )
     assert found["wall"] == ("a wall",)
-    found = phrases("the DT det dog\ndog NN ROOT dog\nwith IN prep dog\nhis PRP$ poss toy\ntoy NN pobj with")
+    found = phrases(
+        "the DT det dog\ndog NN ROOT dog\nwith IN prep dog\nhis PRP$ poss toy\ntoy NN pobj with"
+    )
     assert found["dog"] == ("the dog", "the dog with his toy")
-    found = phrases("the DT det grass\ngrass NN ROOT grass\ntoward IN prep grass\ntrees NNS pobj toward")
+    found = phrases(
+        "the DT det grass\ngrass NN ROOT grass\ntoward IN prep grass\ntrees NNS pobj toward"
+    )
     assert found["grass"] == ("the grass",)
 
 
 def test_a_verb_taken_for_a_noun_ends_no_phrase(phrases):
-    found = phrases("a DT det man\nman NN ROOT man\nsitting VBG acl man\nand CC cc sitting\nwatches NNS conj sitting")
+    found = phrases(
+        "a DT det man\nman NN ROOT man\nsitting VBG acl man\nand CC cc sitting\nwatches NNS conj sitting"
+    )
     assert found["man"] == ("a man", "a man sitting")
 
 
@@ -143,9 +155,9 @@ def test_no_phrase_ends_where_more_must_follow(phrases):
 
 def test_a_compound_stays_whole_where_it_is_another_thing(phrases):
     assert phrases("a DT det dog\nhot JJ amod dog\ndog NN ROOT dog") == {"dog": ("a hot dog",)}
-    assert phrases("a DT det player\nyoung JJ amod player\ntennis NN compound player\nplayer NN ROOT player") == {
-        "player": ("a tennis player", "a young tennis player")
-    }
+    assert phrases(
+        "a DT det player\nyoung JJ amod player\ntennis NN compound player\nplayer NN ROOT player"
+    ) == {"player": ("a tennis player", "a young tennis player")}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +195,10 @@ def test_given_words_are_the_full_phrase(parse):
     """)
     noun = noun_phrase_between(tree, 0, 3)
     assert noun is not None
-    assert noun.texts == ("a group of men", "a group of men playing cards")  # "a group" says nothing
+    assert noun.texts == (
+        "a group of men",
+        "a group of men playing cards",
+    )  # "a group" says nothing
     assert noun_phrase_between(tree, 4, 5) is None  # a verb heads it
     assert noun_phrase_between(tree, 1, 3) is None  # a word is missing
 
@@ -211,6 +226,7 @@ def test_participle_of_a_plurals_verb():
 
 
 def test_articles_go_with_what_follows():
-    assert [with_article(word) for word in ("cat", "umbrella", "unicorn", "uninvited guest", "hourglass", "one")] == [
-        *("a cat", "an umbrella", "a unicorn", "an uninvited guest", "an hourglass", "a one")
-    ]
+    assert [
+        with_article(word)
+        for word in ("cat", "umbrella", "unicorn", "uninvited guest", "hourglass", "one")
+    ] == [*("a cat", "an umbrella", "a unicorn", "an uninvited guest", "an hourglass", "a one")]

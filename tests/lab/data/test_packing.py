@@ -22,7 +22,9 @@ def test_a_shard_is_closed_when_it_is_full(tmp_path, scene, monkeypatch):
     assert shards[0] == "images-00000.tar"
     assert len(set(shards)) > 1
     reader = TarShards(tmp_path)
-    assert all(reader.read(shard, f"{n}.jpg").startswith(b"\xff\xd8") for n, shard in enumerate(shards))
+    assert all(
+        reader.read(shard, f"{n}.jpg").startswith(b"\xff\xd8") for n, shard in enumerate(shards)
+    )
 
 
 def test_members_carry_no_time_and_no_owner(tmp_path, scene):
@@ -31,7 +33,14 @@ def test_members_carry_no_time_and_no_owner(tmp_path, scene):
     packer.close()
     with tarfile.open(tmp_path / "images-00000.tar") as tar:
         [member] = tar
-    assert (member.name, member.mtime, member.uid, member.gid, member.uname, member.gname) == ("a.jpg", 0, 0, 0, "", "")
+    assert (member.name, member.mtime, member.uid, member.gid, member.uname, member.gname) == (
+        "a.jpg",
+        0,
+        0,
+        0,
+        "",
+        "",
+    )
 
 
 def test_plural_boxes_are_scaled_too(tmp_path, scene):

@@ -34,7 +34,10 @@ def test_the_only_box_of_a_class_is_meant(parse):
 
 
 def test_of_several_boxes_one_that_is_much_larger_is_meant(parse):
-    assert {box for _, box in texts(place_phrases(photo(("dog", SMALL), ("dog", LARGE)), [parse(A_DOG)]))} == {LARGE}
+    assert {
+        box
+        for _, box in texts(place_phrases(photo(("dog", SMALL), ("dog", LARGE)), [parse(A_DOG)]))
+    } == {LARGE}
     assert place_phrases(photo(("dog", SMALL), ("dog", MIDDLE)), [parse(A_DOG)]) == []
 
 
@@ -48,10 +51,16 @@ def test_names_of_two_classes_count_the_boxes_of_both(parse):
     ("lines", "why"),
     [
         ("two CD nummod dogs\ndogs NNS ROOT dogs", "several"),
-        ("a DT det dog\ndog NN ROOT dog\nand CC cc dog\nanother DT det puppy\npuppy NN conj dog", "a second one"),
+        (
+            "a DT det dog\ndog NN ROOT dog\nand CC cc dog\nanother DT det puppy\npuppy NN conj dog",
+            "a second one",
+        ),
         ("a DT det cat\ncat NN ROOT cat", "not there"),
         ("a DT det baby\nbaby NN ROOT baby", "of a dog, perhaps"),
-        ("a DT det couple\ncouple NN ROOT couple\nof IN prep couple\nboots NNS pobj of", "no people"),
+        (
+            "a DT det couple\ncouple NN ROOT couple\nof IN prep couple\nboots NNS pobj of",
+            "no people",
+        ),
         ("baseball NN ROOT baseball", "the game"),
     ],
 )
@@ -65,9 +74,9 @@ def test_a_plural_in_another_sentence_forbids_the_singular(parse):
 
 
 def test_pairs_are_one_thing(parse):
-    assert texts(place_phrases(photo(("skis", SMALL)), [parse("the DT det skis\nskis NNS ROOT skis")])) == [
-        ("the skis", SMALL)
-    ]
+    assert texts(
+        place_phrases(photo(("skis", SMALL)), [parse("the DT det skis\nskis NNS ROOT skis")])
+    ) == [("the skis", SMALL)]
 
 
 def test_a_missing_article_is_added_to_what_can_be_counted(parse):
@@ -81,12 +90,17 @@ def test_a_missing_article_is_added_to_what_can_be_counted(parse):
 def test_labels_of_ones_own_count(parse):
     record = Record("a.jpg", 60, 60, regions=(TrueRegion(SMALL, "Lighthouse"),))
     lines = "a DT det lighthouse\nwhite JJ amod lighthouse\nlighthouse NN ROOT lighthouse"
-    assert texts(place_phrases(record, [parse(lines)])) == [("a lighthouse", SMALL), ("a white lighthouse", SMALL)]
+    assert texts(place_phrases(record, [parse(lines)])) == [
+        ("a lighthouse", SMALL),
+        ("a white lighthouse", SMALL),
+    ]
 
 
 def test_a_phrase_is_placed_once(parse):
     record = photo(("dog", SMALL))
-    record = Record("a.jpg", 60, 60, regions=(*record.regions, TrueRegion(SMALL, "A dog", "phrase")))
+    record = Record(
+        "a.jpg", 60, 60, regions=(*record.regions, TrueRegion(SMALL, "A dog", "phrase"))
+    )
     assert texts(place_phrases(record, [parse(A_DOG), parse(A_DOG)])) == [("a brown dog", SMALL)]
 
 
@@ -108,7 +122,9 @@ def test_chains_place_shorter_and_longer_phrases_on_their_own_box(parse):
 def test_a_chains_plural_keeps_its_boxes_and_a_singular_with_several_is_left_out(parse):
     dogs = "two CD nummod dogs\nwet JJ amod dogs\ndogs NNS ROOT dogs"
     derived = place_phrases(entities(chained("two wet dogs", [SMALL, LARGE])), [parse(dogs)])
-    assert [(region.phrase, region.boxes_xyxy) for region in derived] == [("two dogs", (SMALL, LARGE))]
+    assert [(region.phrase, region.boxes_xyxy) for region in derived] == [
+        ("two dogs", (SMALL, LARGE))
+    ]
     assert place_phrases(entities(chained("A brown dog", [SMALL, LARGE])), [parse(A_DOG)]) == []
 
 
@@ -134,8 +150,14 @@ def data(tmp_path):
     """Train and dev photos with a dog each."""
     folder = tmp_path / "data"
     folder.mkdir()
-    records = [photo(("dog", SMALL)), Record("b.jpg", 60, 60, "dev", sentences=("x",)), Record("c.jpg", 60, 60)]
-    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
+    records = [
+        photo(("dog", SMALL)),
+        Record("b.jpg", 60, 60, "dev", sentences=("x",)),
+        Record("c.jpg", 60, 60),
+    ]
+    (folder / "annotations.jsonl").write_bytes(
+        b"".join(json_line(record.to_dict()) for record in records)
+    )
     return folder
 
 
@@ -149,7 +171,11 @@ def test_a_data_set_gets_phrases_in_the_splits_asked_for(data, tmp_path, parse, 
 
     done = add_phrases(data, tmp_path / "out", parser)
     assert parsed == ["a brown dog sleeps."]
-    assert (done["derived"], done["photos_with_derived"], done["derived_of_words"]) == (2, 1, {"2": 1, "3": 1})
+    assert (done["derived"], done["photos_with_derived"], done["derived_of_words"]) == (
+        2,
+        1,
+        {"2": 1, "3": 1},
+    )
     assert json.loads((tmp_path / "out" / "dataset.json").read_text()) == done
     written = Dataset(tmp_path / "out")
     assert [len(record.regions) for record in written] == [3, 0, 0]
@@ -182,7 +208,9 @@ def test_the_real_parser_finds_the_phrases_of_the_manual():
     pytest.importorskip(parse_tree.PARSER)
     parser = parse_tree.load_parser()
     record = Record("a.jpg", 60, 60, sentences=("A white cat is eating from a bowl on the floor.",))
-    record = Record("a.jpg", 60, 60, sentences=record.sentences, regions=(TrueRegion(SMALL, "cat", "object"),))
+    record = Record(
+        "a.jpg", 60, 60, sentences=record.sentences, regions=(TrueRegion(SMALL, "cat", "object"),)
+    )
     trees = list(parser([*sentences_of(record), "", ["a", "horse-drawn", "cart"]]))
     assert [region.phrase for region in place_phrases(record, trees[:1])] == [
         "a cat",

@@ -85,7 +85,10 @@ def test_what_is_prepared_has_nothing_broken(source, tmp_path, settings):
 def test_the_number_of_regions_can_be_asked_for(source, tmp_path):
     done = prepare("jsonl", source, tmp_path / "out", Settings(min_regions=1, max_regions=1))
     assert [Path(record.image).name for record in Dataset(tmp_path / "out")] == ["c.png"]
-    assert done.description["left_out_images"] == {"fewer than 1 regions": 1, "more than 1 regions": 1}
+    assert done.description["left_out_images"] == {
+        "fewer than 1 regions": 1,
+        "more than 1 regions": 1,
+    }
 
 
 def test_packed_photos_are_resized_and_boxes_with_them(source, tmp_path):
@@ -125,7 +128,9 @@ def test_a_photo_of_another_size_than_its_record_is_not_packed(source, tmp_path,
 
 def test_the_same_photo_twice_is_skipped(photos, tmp_path):
     path = photos / "twice.jsonl"
-    path.write_text('{"image": "a.jpg", "sentences": ["A."]}\n{"image": "./deep/../a.jpg", "sentences": ["B."]}\n')
+    path.write_text(
+        '{"image": "a.jpg", "sentences": ["A."]}\n{"image": "./deep/../a.jpg", "sentences": ["B."]}\n'
+    )
     done = prepare("jsonl", path, tmp_path / "out")
     [skipped] = done.skipped
     assert skipped.place.endswith("line 2")
@@ -136,7 +141,9 @@ def test_the_same_photo_twice_is_skipped(photos, tmp_path):
 def test_nothing_left_is_an_error_that_says_why(photos, tmp_path):
     path = photos / "lines.jsonl"
     path.write_text('{"image": "none.jpg", "sentences": ["A."]}\n{"image": "a.jpg"}\n')
-    with pytest.raises(DataError, match=r"an empty data set \(photo not found: 1, neither region nor sentence: 1\)"):
+    with pytest.raises(
+        DataError, match=r"an empty data set \(photo not found: 1, neither region nor sentence: 1\)"
+    ):
         prepare("jsonl", path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -169,7 +176,9 @@ class Interrupted(Exception):
     pass
 
 
-@pytest.mark.parametrize("failure", [Interrupted(), KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize(
+    "failure", [Interrupted(), KeyboardInterrupt(), OSError(28, "No space left on device")]
+)
 @pytest.mark.parametrize("pack", [None, 48])
 def test_a_failure_midway_leaves_nothing(source, tmp_path, monkeypatch, failure, pack):
     lines = iter([json_line, json_line])
@@ -186,7 +195,9 @@ def test_a_failure_midway_leaves_nothing(source, tmp_path, monkeypatch, failure,
         prepare("jsonl", source, tmp_path / "out", Settings(pack=pack))
     assert sorted(tmp_path.iterdir()) == before
     if isinstance(failure, OSError):
-        assert str(caught.value) == f"{tmp_path / 'out'}: cannot be written: No space left on device"
+        assert (
+            str(caught.value) == f"{tmp_path / 'out'}: cannot be written: No space left on device"
+        )
 
 
 def test_a_failure_midway_leaves_the_old_data_set(source, tmp_path, photos):
@@ -224,7 +235,9 @@ def test_c4_a_folder_that_appears_meanwhile_is_never_replaced(source, tmp_path, 
             (tmp_path / "out" / "annotations.jsonl").write_text("mine")
             yield item
 
-    with pytest.raises(UsageError, match="another program wrote it in the meantime; it was not replaced"):
+    with pytest.raises(
+        UsageError, match="another program wrote it in the meantime; it was not replaced"
+    ):
         prepare("jsonl", source, tmp_path / "out", Settings(force=force), interrupted)
     assert files(tmp_path / "out") == {"annotations.jsonl": b"mine"}
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
@@ -264,10 +277,14 @@ prepare("jsonl", Path(sys.argv[1]), Path(sys.argv[2]), Settings(force=True, max_
 
 
 @pytest.mark.parametrize("how", ["two renames", "an exchange"])
-def test_c11_killed_while_force_replaces_the_old_or_the_new_data_set_is_there(source, tmp_path, how):
+def test_c11_killed_while_force_replaces_the_old_or_the_new_data_set_is_there(
+    source, tmp_path, how
+):
     """Where the system cannot exchange two folders, the old one is put back at the next start."""
     prepare("jsonl", source, tmp_path / "out")
-    killed = subprocess.run([sys.executable, "-c", KILLED, source, tmp_path / "out", how], check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, source, tmp_path / "out", how], check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     if how == "an exchange":
         assert len(Dataset(tmp_path / "out")) == 2, "the new one, at once"
@@ -280,8 +297,12 @@ def test_c11_killed_while_force_replaces_the_old_or_the_new_data_set_is_there(so
 
 def test_c7_a_photo_with_too_many_regions_is_named(photos, tmp_path):
     region = {"xyxy": [0, 0, 9, 9], "phrase": "a dot"}
-    (photos / "lines.jsonl").write_text(json.dumps({"image": "a.jpg", "regions": [region] * 10_001}))
-    with pytest.raises(DataError, match=r"lines\.jsonl, line 1: 10001 regions, and at most 10000 can be used"):
+    (photos / "lines.jsonl").write_text(
+        json.dumps({"image": "a.jpg", "regions": [region] * 10_001})
+    )
+    with pytest.raises(
+        DataError, match=r"lines\.jsonl, line 1: 10001 regions, and at most 10000 can be used"
+    ):
         prepare("jsonl", photos / "lines.jsonl", tmp_path / "out")
 
 

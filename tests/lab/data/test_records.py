@@ -30,7 +30,9 @@ LINE = (
 
 numbers = st.floats(-1e4, 1e4)
 box = st.tuples(numbers, numbers, numbers, numbers)
-json_values = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers(), max_size=3)
+json_values = (
+    st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers(), max_size=3)
+)
 extra_keys = st.dictionaries(st.text(min_size=1).map("x_{}".format), json_values, max_size=3)
 true_regions = st.builds(
     TrueRegion,
@@ -136,7 +138,10 @@ def test_broken_compression_is_named(tmp_path: Path, cut: int) -> None:
         ('{"image": "a.jpg", "width": 1e999, "height": 1}', "1e999. is too large"),
         ('{"image": 3, "width": 1, "height": 1}', "image: 3 is not of type str"),
         ('{"image": "a", "width": 1, "height": 1, "sentences": [1]}', r"sentences\[0\]: 1"),
-        ('{"image": "a", "width": 1, "height": 1, "regions": [{"phrase": "x"}]}', "'xyxy' is missing"),
+        (
+            '{"image": "a", "width": 1, "height": 1, "regions": [{"phrase": "x"}]}',
+            "'xyxy' is missing",
+        ),
         (
             '{"image": "a", "width": 1, "height": 1, "regions": [{"xyxy": [1, 2], "phrase": "x"}]}',
             "not a list of 4 values",
@@ -193,12 +198,17 @@ def add_shard(folder: Path, name: str, members: dict[str, bytes]) -> Path:
 
 
 def test_photos_are_read_from_tar_shards(tmp_path: Path) -> None:
-    add_shard(tmp_path, "images-0.tar", {"a.jpg": b"first", "b.jpg": b"", "deep/ü.jpg": b"third" * 1000})
+    add_shard(
+        tmp_path, "images-0.tar", {"a.jpg": b"first", "b.jpg": b"", "deep/ü.jpg": b"third" * 1000}
+    )
     shard = {"width": 1, "height": 1, "shard": "images-0.tar"}
     dataset = Dataset(
         write(
             tmp_path,
-            *(json.dumps({"image": name} | shard) for name in ("deep/ü.jpg", "a.jpg", "b.jpg", "no.jpg")),
+            *(
+                json.dumps({"image": name} | shard)
+                for name in ("deep/ü.jpg", "a.jpg", "b.jpg", "no.jpg")
+            ),
         )
     )
     assert [dataset.read_photo(dataset[n]) for n in range(3)] == [b"third" * 1000, b"first", b""]
@@ -210,7 +220,9 @@ def test_photos_are_read_from_tar_shards(tmp_path: Path) -> None:
 def test_a_shard_that_is_no_tar_is_named(tmp_path: Path, shard: str) -> None:
     (tmp_path / "text.tar").write_text("this is no tar file" * 100)
     (tmp_path / "folder.tar").mkdir()
-    dataset = Dataset(write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": shard})))
+    dataset = Dataset(
+        write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": shard}))
+    )
     with pytest.raises(DataError, match=r"\.tar: "):
         dataset.read_photo(dataset[0])
 
@@ -222,14 +234,18 @@ def test_c7_a_header_of_gigabytes_in_a_shard_is_refused(tmp_path: Path, size: in
     (tmp_path / "s.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
     with (tmp_path / "s.tar").open("rb+") as file:
         file.truncate(min(size, 10**9))
-    dataset = Dataset(write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": "s.tar"})))
+    dataset = Dataset(
+        write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": "s.tar"}))
+    )
     with pytest.raises(DataError, match="a header that is too long"):
         dataset.read_photo(dataset[0])
 
 
 def test_a_shard_cut_off_or_gone_after_its_index_was_read_is_named(tmp_path: Path) -> None:
     path = add_shard(tmp_path, "s.tar", {"a.jpg": b"x" * 5000})
-    dataset = Dataset(write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": "s.tar"})))
+    dataset = Dataset(
+        write(tmp_path, json.dumps({"image": "a.jpg", "width": 1, "height": 1, "shard": "s.tar"}))
+    )
     assert len(dataset.read_photo(dataset[0])) == 5000
     path.write_bytes(path.read_bytes()[:3000])
     with pytest.raises(DataError, match="cut off"):
@@ -271,6 +287,15 @@ def test_evenly_spaced() -> None:
 def test_the_manual_names_every_field() -> None:
     page = (Path(__file__).parents[3] / "docs" / "your-own-data.md").read_text(encoding="utf-8")
     table = page.partition("## The fields of a record")[2]
-    named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
-    fields = [field.name for kind in (Record, TrueRegion) for field in dataclasses.fields(kind) if field.name != "more"]
+    named = [
+        name
+        for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    ]
+    fields = [
+        field.name
+        for kind in (Record, TrueRegion)
+        for field in dataclasses.fields(kind)
+        if field.name != "more"
+    ]
     assert sorted(named) == sorted(fields)

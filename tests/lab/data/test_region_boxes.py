@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regiontalk.lab.data.records import TrueRegion
-from regiontalk.lab.data.region_boxes import NO_AREA, NO_PHRASE, Unusable, clamp, clamp_region, union
+from regiontalk.lab.data.region_boxes import (
+    NO_AREA,
+    NO_PHRASE,
+    Unusable,
+    clamp,
+    clamp_region,
+    union,
+)
 
 WIDTH, HEIGHT = 60, 40
 coordinates = st.floats(-100, 100, allow_nan=False)

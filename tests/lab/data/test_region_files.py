@@ -13,7 +13,9 @@ from regiontalk.lab.data.records import Record
 from regiontalk.lab.data.region_files import ScoredBoxes, read_region_file, region_line
 
 PHOTO = Record("a.jpg", 40, 30)
-BOXES = ScoredBoxes(np.array([[1.0, 2.0, 20.06, 30.0], [0.0, 0.0, 40.0, 30.0]]), np.array([0.5, 0.25]))
+BOXES = ScoredBoxes(
+    np.array([[1.0, 2.0, 20.06, 30.0], [0.0, 0.0, 40.0, 30.0]]), np.array([0.5, 0.25])
+)
 
 
 def write(path: Path, *lines: object) -> Path:
@@ -32,7 +34,10 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
 
 
 def test_boxes_are_cut_to_the_photo_and_dropped_outside(tmp_path: Path) -> None:
-    regions = [{"xyxy": [-5, -5, 10, 10], "score": 1}, {"xyxy": [50, 0, 60, 10], "score": 1, "caption": "a cat"}]
+    regions = [
+        {"xyxy": [-5, -5, 10, 10], "score": 1},
+        {"xyxy": [50, 0, 60, 10], "score": 1, "caption": "a cat"},
+    ]
     line = {"path": "a.jpg", "width": 40, "height": 30, "regions": regions}
     found = read_region_file(write(tmp_path / "regions.jsonl", line), [PHOTO])["a.jpg"]
     assert found.boxes_xyxy.tolist() == [[0, 0, 10, 10]]

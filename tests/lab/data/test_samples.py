@@ -10,14 +10,21 @@ from regiontalk.lab.data.records import Record, TrueRegion
 
 
 def write(folder, records):
-    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(
+        b"".join(json_line(record.to_dict()) for record in records)
+    )
     return folder
 
 
 def test_samples_come_from_all_over_the_data_set(tmp_path, scene_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr(samples, "draw_record", lambda record, photo: drawn.append(record.more["n"]) or photo)
-    records = [Record(scene_path.name, 96, 64, sentences=(f"Number {n} .",), more={"n": n}) for n in range(100)]
+    monkeypatch.setattr(
+        samples, "draw_record", lambda record, photo: drawn.append(record.more["n"]) or photo
+    )
+    records = [
+        Record(scene_path.name, 96, 64, sentences=(f"Number {n} .",), more={"n": n})
+        for n in range(100)
+    ]
     sheet = samples.sample_sheet(write(tmp_path, records))
     assert len(drawn) == samples.SAMPLES
     assert (drawn[0], drawn[-1]) == (0, 99)
@@ -26,7 +33,9 @@ def test_samples_come_from_all_over_the_data_set(tmp_path, scene_path, monkeypat
 
 def test_every_box_of_a_plural_phrase_is_drawn(scene):
     several = ((5.0, 5.0, 20.0, 20.0), (60.0, 30.0, 90.0, 60.0))
-    record = Record("a.png", 96, 64, regions=(TrueRegion((5, 5, 90, 60), "two things", boxes_xyxy=several),))
+    record = Record(
+        "a.png", 96, 64, regions=(TrueRegion((5, 5, 90, 60), "two things", boxes_xyxy=several),)
+    )
     changed = np.any(np.array(samples.draw_record(record, scene)) != np.array(scene), axis=2)
     assert changed[5, 5:20].any()
     assert changed[59, 60:90].any()

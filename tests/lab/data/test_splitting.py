@@ -14,12 +14,16 @@ from regiontalk.lab.data.splitting import held_out, split_dataset
 
 
 def photos(numbers, ending: str = "jpg", **fields) -> list[Record]:
-    return [Record(f"train/{n:012d}.{ending}", 9, 9, sentences=("A dog.",), **fields) for n in numbers]
+    return [
+        Record(f"train/{n:012d}.{ending}", 9, 9, sentences=("A dog.",), **fields) for n in numbers
+    ]
 
 
 def write(folder, records):
     folder.mkdir()
-    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(
+        b"".join(json_line(record.to_dict()) for record in records)
+    )
     return folder
 
 
@@ -44,7 +48,9 @@ def test_only_train_photos_with_sentences_are_held_out_and_no_excluded_ones():
 
 
 def test_too_few_photos_are_refused():
-    with pytest.raises(DataError, match="10 photos with sentences are too few to hold out 5 for test and 5 for dev"):
+    with pytest.raises(
+        DataError, match="10 photos with sentences are too few to hold out 5 for test and 5 for dev"
+    ):
         held_out(photos(range(10)), 5)
 
 
@@ -56,7 +62,11 @@ def test_a_part_of_the_photos_is_split_as_the_whole(tmp_path):
     expected = held_out(photos(range(8, 40)), 6)
     written = list(Dataset(tmp_path / "out"))
     assert [record.image for record in written] == [f"train/{n:012d}.avif" for n in range(0, 40, 2)]
-    assert [record.split for record in written] == [expected.get(f"{n:012d}", "train") for n in range(0, 40, 2)]
+    assert [record.split for record in written] == [
+        expected.get(f"{n:012d}", "train") for n in range(0, 40, 2)
+    ]
     assert done["splits"].keys() == Counter(record.split for record in written).keys()
     split_dataset(part, tmp_path / "in-place", 4)
-    assert Dataset(tmp_path / "in-place")[0].image == str(part.absolute() / "train/000000000000.avif")
+    assert Dataset(tmp_path / "in-place")[0].image == str(
+        part.absolute() / "train/000000000000.avif"
+    )

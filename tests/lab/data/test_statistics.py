@@ -15,13 +15,18 @@ from regiontalk.lab.data.statistics import count_dataset, frequent, summary
 
 
 def write(folder: Path, *records: Record) -> Path:
-    (folder / "annotations.jsonl").write_bytes(b"".join(json_line(record.to_dict()) for record in records))
+    (folder / "annotations.jsonl").write_bytes(
+        b"".join(json_line(record.to_dict()) for record in records)
+    )
     return folder
 
 
 @pytest.fixture
 def dataset(tmp_path) -> Path:
-    dog, cat = TrueRegion((0, 0, 1, 1), "a brown dog", "animals"), TrueRegion((0, 0, 1, 1), "A cat !")
+    dog, cat = (
+        TrueRegion((0, 0, 1, 1), "a brown dog", "animals"),
+        TrueRegion((0, 0, 1, 1), "A cat !"),
+    )
     return write(
         tmp_path,
         Record("a.jpg", 9, 9, "train", sentences=("A dog runs .",) * 5, regions=(dog, cat, dog)),
@@ -31,7 +36,12 @@ def dataset(tmp_path) -> Path:
 
 def test_everything_is_counted(dataset):
     counted = count_dataset(dataset)
-    assert (counted["images"], counted["regions"], counted["sentences"], counted["words"]) == (2, 4, 6, 7)
+    assert (counted["images"], counted["regions"], counted["sentences"], counted["words"]) == (
+        2,
+        4,
+        6,
+        7,
+    )
     assert counted["word_occurrences"] == 15 + 3 + 10
     assert counted["splits"]["test"] == {"images": 1, "regions": 1, "sentences": 1}
     assert counted["regions_per_image"] == {"min": 1, "median": 2, "mean": 2.0, "max": 3}

@@ -15,7 +15,13 @@ from regiontalk.lab.data.word_vectors import write_word_vectors
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
-    record = Record("a.jpg", 9, 9, sentences=("A cat's nap .",), regions=(TrueRegion((0, 0, 9, 9), "Café table"),))
+    record = Record(
+        "a.jpg",
+        9,
+        9,
+        sentences=("A cat's nap .",),
+        regions=(TrueRegion((0, 0, 9, 9), "Café table"),),
+    )
     (tmp_path / "annotations.jsonl").write_bytes(json_line(record.to_dict()))
     return tmp_path
 

@@ -26,14 +26,18 @@ def test_every_word_takes_its_best_region() -> None:
 
 @pytest.fixture
 def aligned(aligning_model: Path, untrained_run: Path) -> AlignedPhotos:
-    return AlignedPhotos(DatasetModel(regiontalk.load(aligning_model), Dataset(untrained_run / "data", "dev")))
+    return AlignedPhotos(
+        DatasetModel(regiontalk.load(aligning_model), Dataset(untrained_run / "data", "dev"))
+    )
 
 
 def test_sentences_know_their_photos(aligned: AlignedPhotos) -> None:
     records = list(aligned.asked.dataset)
     matrix = aligned.score_matrix(records)
     assert matrix.scores.shape == (len(records), sum(len(record.sentences) for record in records))
-    assert matrix.owners.tolist() == [n for n, record in enumerate(records) for _ in record.sentences]
+    assert matrix.owners.tolist() == [
+        n for n, record in enumerate(records) for _ in record.sentences
+    ]
 
 
 def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
@@ -46,7 +50,9 @@ def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
     assert (larger.vectors == seen.vectors).all()
 
 
-def test_a_photo_that_cannot_be_read_is_named(aligned: AlignedPhotos, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_photo_that_cannot_be_read_is_named(
+    aligned: AlignedPhotos, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = aligned.asked.dataset[0]
     monkeypatch.setattr(Dataset, "read_photo", lambda *_: b"no photo")
     with pytest.raises(DataError, match=record.image):

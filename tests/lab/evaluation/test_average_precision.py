@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regiontalk.lab.evaluation.average_precision import RULES, Pool, curve, curves, hits_needed, mean_strict
+from regiontalk.lab.evaluation.average_precision import (
+    RULES,
+    Pool,
+    curve,
+    curves,
+    hits_needed,
+    mean_strict,
+)
 
 DENSECAP, JOINT = RULES["densecap"], RULES["joint"]
 
@@ -58,7 +65,9 @@ def test_a_level_that_rounding_would_miss_is_reached() -> None:
 @settings(deadline=None)
 def test_equals_the_definition(right: list[int], more: int) -> None:
     truths = sum(right) + more or 1
-    levels = [level / 64 for level in range(65)]  # exact in floating point, so the plain way is right too
+    levels = [
+        level / 64 for level in range(65)
+    ]  # exact in floating point, so the plain way is right too
     for strict in (False, True):
         rules = type(DENSECAP)(recall_steps=64, strict=strict)
         value = curve(np.array(right, dtype=bool), truths, rules).mean()
@@ -69,7 +78,10 @@ def test_iou_at_the_threshold_and_language_above_it() -> None:
     pool = Pool(np.array([0.3, 0.5]), np.array([0.05, 0.0]), 2)
     assert pool.right(0.3, 0.0, DENSECAP).tolist() == [True, False]  # language must be above 0
     assert pool.right(0.3, 0.05, DENSECAP).tolist() == [False, False]
-    assert pool.right(0.5, -1.0, DENSECAP).tolist() == [False, True]  # boxes alone: any caption will do
+    assert pool.right(0.5, -1.0, DENSECAP).tolist() == [
+        False,
+        True,
+    ]  # boxes alone: any caption will do
     assert pool.right(0.5, -1.0, JOINT).tolist() == [False, False]  # IoU must be above
     assert pool.right(0.3, -1.0, JOINT).tolist() == [False, True]
 

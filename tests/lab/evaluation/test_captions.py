@@ -13,7 +13,9 @@ from regiontalk.lab.evaluation import captions
 
 WORDS = ["a", "dog", "man", "runs", "red", "on", "grass", "the", "two", "sits"]
 sentence = st.lists(st.sampled_from(WORDS), max_size=9).map(tuple)
-corpus = st.lists(st.tuples(sentence, st.lists(sentence, min_size=1, max_size=5)), min_size=1, max_size=12)
+corpus = st.lists(
+    st.tuples(sentence, st.lists(sentence, min_size=1, max_size=5)), min_size=1, max_size=12
+)
 
 
 def as_coco(pairs: list) -> tuple[dict, dict]:
@@ -55,12 +57,16 @@ def test_bleu_by_hand() -> None:
 
 
 def test_a_word_counts_no_more_often_than_in_one_reference() -> None:
-    b1, *_ = captions.bleu([(("the", "the", "the"), [("the", "dog", "runs"), ("the", "the", "cat")])])
+    b1, *_ = captions.bleu(
+        [(("the", "the", "the"), [("the", "dog", "runs"), ("the", "the", "cat")])]
+    )
     assert b1 == pytest.approx(2 / 3, abs=1e-8)
 
 
 def test_rouge_l_by_hand() -> None:
-    value = captions.rouge_l([(("a", "red", "dog"), [("a", "dog"), ("a", "red", "big", "dog", "runs", "far")])])
+    value = captions.rouge_l(
+        [(("a", "red", "dog"), [("a", "dog"), ("a", "red", "big", "dog", "runs", "far")])]
+    )
     precision, recall = 1.0, 1.0  # "a red dog" inside the second; "a dog" whole
     assert value == pytest.approx((1 + 1.44) * precision * recall / (recall + 1.44 * precision))
 
@@ -78,11 +84,17 @@ def test_cider_of_the_reference_itself_is_ten() -> None:
     ("a", "b", "length"), [("abcde", "ace", 3), ("abc", "xyz", 0), ("", "abc", 0), ("aab", "ab", 2)]
 )
 def test_longest_common_subsequence(a: str, b: str, length: int) -> None:
-    assert captions.common_length(list(a), list(b)) == captions.common_length(list(b), list(a)) == length
+    assert (
+        captions.common_length(list(a), list(b))
+        == captions.common_length(list(b), list(a))
+        == length
+    )
 
 
 def test_all_figures_of_sentences_with_punctuation() -> None:
-    scores = captions.evaluate_captions([("A dog runs.", ["a dog runs"]), ("Two men", ["two men !"])])
+    scores = captions.evaluate_captions(
+        [("A dog runs.", ["a dog runs"]), ("Two men", ["two men !"])]
+    )
     assert scores["bleu1"] == pytest.approx(1)
     assert scores["rouge_l"] == pytest.approx(1)
     assert scores["sentences"] == scores["distinct"] == 2

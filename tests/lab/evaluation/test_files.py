@@ -78,7 +78,9 @@ def test_a_bad_region_is_skipped(tmp_path: Path, region: Any, reason: str) -> No
         (GOOD | {"xyxy": [10, 10, 0, 0]}, "inside out"),
     ],
 )
-def test_a_useless_region_is_named_and_still_counts(tmp_path: Path, region: Any, reason: str) -> None:
+def test_a_useless_region_is_named_and_still_counts(
+    tmp_path: Path, region: Any, reason: str
+) -> None:
     found, heard = predictions(tmp_path, image("a.jpg", region), image("b.jpg"))
     assert len(found[0].regions) == 1
     assert reason in heard[0]
@@ -94,7 +96,10 @@ def test_a_useless_region_is_named_and_still_counts(tmp_path: Path, region: Any,
         ('{"path": "b.jpg", "regions": [NaN]}', "wrong JSON: NaN"),
         ('{"path": "c.jpg", "regions": []}', "'c.jpg' is not in the truth"),
         ('{"path": "b.jpg", "regions": []}', "p.jsonl, line 1 already"),
-        ('{"path": "a.jpg", "width": 50, "height": 40, "regions": []}', "50×40 pixels, the truth is for 100×80"),
+        (
+            '{"path": "a.jpg", "width": 50, "height": 40, "regions": []}',
+            "50×40 pixels, the truth is for 100×80",
+        ),
     ],
 )
 def test_a_bad_line_is_skipped(tmp_path: Path, line: str, reason: str) -> None:
@@ -116,13 +121,23 @@ def test_folders_before_the_name_do_not_matter(tmp_path: Path) -> None:
     assert heard == []
 
 
-MOVED = {"/photos/2024/a.jpg": (100, 80), "/photos/2025/a.jpg": (100, 80), "/photos/b.jpg": (100, 80)}
+MOVED = {
+    "/photos/2024/a.jpg": (100, 80),
+    "/photos/2025/a.jpg": (100, 80),
+    "/photos/b.jpg": (100, 80),
+}
 
 
 def test_nor_do_folders_of_the_truth(tmp_path: Path) -> None:
-    path = write(tmp_path / "p.jsonl", image("2024/a.jpg"), image("./b.jpg"), image("/other/2025/a.jpg"))
+    path = write(
+        tmp_path / "p.jsonl", image("2024/a.jpg"), image("./b.jpg"), image("/other/2025/a.jpg")
+    )
     found = list(read_predictions(path, MOVED, Problems()))
-    assert [one.path for one in found] == ["/photos/2024/a.jpg", "/photos/b.jpg", "/photos/2025/a.jpg"]
+    assert [one.path for one in found] == [
+        "/photos/2024/a.jpg",
+        "/photos/b.jpg",
+        "/photos/2025/a.jpg",
+    ]
 
 
 def test_photos_that_were_moved_are_found_by_their_file_names(tmp_path: Path) -> None:
@@ -130,7 +145,9 @@ def test_photos_that_were_moved_are_found_by_their_file_names(tmp_path: Path) ->
     assert [one.path for one in read_predictions(path, MOVED, Problems())] == ["/photos/b.jpg"]
     heard = Heard()
     path = write(tmp_path / "p.jsonl", image("x/a.jpg"), image("y/a.jpg"))
-    assert [one.path for one in read_predictions(path, {"x/a.jpg": (100, 80)}, heard)] == ["x/a.jpg"]
+    assert [one.path for one in read_predictions(path, {"x/a.jpg": (100, 80)}, heard)] == [
+        "x/a.jpg"
+    ]
     assert "'y/a.jpg' is not in the truth" in heard.texts[0]
 
 
@@ -160,7 +177,9 @@ def test_no_matching_path_at_all_is_an_error(tmp_path: Path) -> None:
 
 def test_a_file_for_resized_images_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="another size"):
-        predictions(tmp_path, image("a.jpg", width=50, height=40), image("b.jpg", width=50, height=40))
+        predictions(
+            tmp_path, image("a.jpg", width=50, height=40), image("b.jpg", width=50, height=40)
+        )
 
 
 def test_problems_beyond_the_first_are_counted_only() -> None:

@@ -38,7 +38,9 @@ def test_figures_on_three_phrases_and_one_that_is_not_there() -> None:
     sought = [
         Sought(True, ("people",), np.array([False, True]), evidence(-2.0, 0.0)),  # right, p = 0.5
         Sought(True, ("people",), np.array([True, False]), evidence(-2.0, -1.0)),  # wrong, p = 0.27
-        Sought(True, ("other",), np.array([True, False]), None),  # unknown words: wrong, and not found
+        Sought(
+            True, ("other",), np.array([True, False]), None
+        ),  # unknown words: wrong, and not found
         Sought(False, (), np.array([False, False]), evidence(-5.0, -3.0)),
     ]
     figures = evaluate_find(sought, config)
@@ -58,9 +60,17 @@ def test_phrases_of_others_have_no_word_of_the_photo() -> None:
         regions = tuple(TrueRegion((0.0, 0.0, 5.0, 5.0), phrase) for phrase in phrases)
         return Record(image=name, width=10, height=10, split="dev", regions=regions)
 
-    records = [record("a", "a dog", "a ball"), record("b", "a cat", "the dog"), record("c", "a tree", "a red ball")]
+    records = [
+        record("a", "a dog", "a ball"),
+        record("b", "a cat", "the dog"),
+        record("c", "a tree", "a red ball"),
+    ]
     absent = phrases_of_others(records)
-    assert absent == {"a": ["a cat", "a tree"], "b": ["a tree", "a red ball"], "c": ["a dog", "a cat"]}
+    assert absent == {
+        "a": ["a cat", "a tree"],
+        "b": ["a tree", "a red ball"],
+        "c": ["a dog", "a cat"],
+    }
     assert written_words(records[0]) == {"dog", "ball"}
 
 

@@ -20,7 +20,9 @@ from regiontalk.lab.evaluation.grounding import (
 BOXES = np.array([[0, 0, 100, 80], [0, 0, 20, 20], [50, 40, 100, 80]], dtype=float)
 
 
-def mention(fits: list[list[float]], xyxy: tuple[float, ...], types: tuple[str, ...] = ("people",)) -> Mention:
+def mention(
+    fits: list[list[float]], xyxy: tuple[float, ...], types: tuple[str, ...] = ("people",)
+) -> Mention:
     truth = TrueMention("x", (0, len(fits)), (xyxy[0], xyxy[1], xyxy[2], xyxy[3]), types)
     return Mention(truth, BOXES, np.array(fits))
 
@@ -58,26 +60,39 @@ def test_a_phrase_chooses_together_or_by_the_chain() -> None:
 def test_the_chain_of_align_is_judged_beside_it() -> None:
     found = mention([[0, 1, 0], [0, 1, 0], [0, 1, 0]], (50, 40, 100, 80))
     assert "chain" not in evaluate_grounding([found])
-    result = evaluate_grounding([replace(found, chain=np.array([1, 2, 2])), replace(found, chain=np.array([1, 1, 2]))])
-    assert (result["accuracy"], result["chain"]["accuracy"], result["chain"]["mentions"]) == (0.0, 0.5, 2)
+    result = evaluate_grounding(
+        [replace(found, chain=np.array([1, 2, 2])), replace(found, chain=np.array([1, 1, 2]))]
+    )
+    assert (result["accuracy"], result["chain"]["accuracy"], result["chain"]["mentions"]) == (
+        0.0,
+        0.5,
+        2,
+    )
 
 
 def test_right_and_pointed_at() -> None:
     result = evaluate_grounding(
         [
             mention([[0, 1, 0]], (0, 0, 20, 25)),  # found
-            mention([[0, 1, 0]], (0, 0, 40, 40), ("people", "other")),  # too small, but in the middle of it
+            mention(
+                [[0, 1, 0]], (0, 0, 40, 40), ("people", "other")
+            ),  # too small, but in the middle of it
             mention([[0, 1, 0]], (60, 50, 100, 80), ("other",)),  # elsewhere
         ]
     )
     assert (result["accuracy"], result["pointing"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-    assert (result["types"]["people"]["accuracy"], result["types"]["people"]["mentions"]) == (0.5, 2)
+    assert (result["types"]["people"]["accuracy"], result["types"]["people"]["mentions"]) == (
+        0.5,
+        2,
+    )
     assert (result["types"]["other"]["accuracy"], result["types"]["other"]["pointing"]) == (0, 0.5)
     assert result["mentions"] == 3
 
 
 def test_baselines_need_no_model() -> None:
-    result = evaluate_grounding([mention([[0, 1, 0]], (50, 40, 100, 80)), mention([[0, 1, 0]], (0, 0, 100, 80))])
+    result = evaluate_grounding(
+        [mention([[0, 1, 0]], (50, 40, 100, 80)), mention([[0, 1, 0]], (0, 0, 100, 80))]
+    )
     accuracy = {name: one["accuracy"] for name, one in result["baselines"].items()}
     assert accuracy == {
         "random region": pytest.approx(1 / 3),
@@ -86,7 +101,9 @@ def test_baselines_need_no_model() -> None:
         "whole photo": 0.5,
         "best region there is": 1.0,
     }
-    assert result["baselines"]["whole photo"]["pointing"] == 1.0, "its centre is on the first phrase's corner"
+    assert result["baselines"]["whole photo"]["pointing"] == 1.0, (
+        "its centre is on the first phrase's corner"
+    )
 
 
 def test_the_centre_box_is_half_as_wide_and_high() -> None:

@@ -38,7 +38,9 @@ def photo(name: str, *scores: float) -> ImageRegions:
 def judging(judge: str, verdicts: str, captions: str = "abcdefghij") -> Judging:
     """Verdicts by their first letters; "-" is not judged."""
     names = {"r": "right", "h": "half", "w": "wrong", "-": None}
-    items = tuple(Item("a.jpg", BOX, text, names[one]) for one, text in zip(verdicts, captions, strict=False))
+    items = tuple(
+        Item("a.jpg", BOX, text, names[one]) for one, text in zip(verdicts, captions, strict=False)
+    )
     return Judging(judge, "2026-01-01", "m", items)
 
 
@@ -55,13 +57,18 @@ def test_a_seeded_sample_of_photos_with_their_best_captions() -> None:
     assert all([region.score for region in one.regions] in ([0.9, 0.7], [0.1]) for one in chosen)
     every = {one.path: one.regions for one in choose(photos, 100, shown)}
     assert len(every) == 21
-    assert [region.score for region in every["empty.jpg"]] == [0.1], "the likeliest, though it is not likely"
+    assert [region.score for region in every["empty.jpg"]] == [0.1], (
+        "the likeliest, though it is not likely"
+    )
     with pytest.raises(DataError, match="no caption to judge"):
         choose([photo("none.jpg")], 7, shown)
 
 
 def test_unlikely_words_are_left_out(tmp_path: Path) -> None:
-    regions = [{"xyxy": BOX, "score": 0.5, "caption": f"{sure}", "confidence": sure} for sure in (0.2, 0.8, None)]
+    regions = [
+        {"xyxy": BOX, "score": 0.5, "caption": f"{sure}", "confidence": sure}
+        for sure in (0.2, 0.8, None)
+    ]
     (tmp_path / "p.jsonl").write_text(json.dumps({"path": "a.jpg", "regions": regions}))
     found = read_captioned(tmp_path / "p.jsonl", {"a.jpg": (100, 80)}, Problems())
     (chosen,) = choose(found, 1, Shown(0.3, 5, confidence=0.5))
@@ -71,17 +78,25 @@ def test_unlikely_words_are_left_out(tmp_path: Path) -> None:
 def test_captions_and_sentences_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     line: dict[str, Any] = {"path": "x/a.jpg", "width": 100, "height": 80, "model": "m"}
-    path.write_text(json.dumps(line | {"regions": [{"xyxy": BOX, "score": 0.5, "caption": "a mug"}]}))
+    path.write_text(
+        json.dumps(line | {"regions": [{"xyxy": BOX, "score": 0.5, "caption": "a mug"}]})
+    )
     (found,) = read_captioned(path, {"a.jpg": (100, 80)}, Problems())
     assert (found.path, found.model, found.regions[0].caption) == ("a.jpg", "m", "a mug")
     path.write_text(json.dumps(line | {"sentence": "A mug stands there."}))
     (found,) = read_captioned(path, {"a.jpg": (100, 80)}, Problems())
-    assert (found.regions[0].xyxy, found.regions[0].caption) == ((0, 0, 100, 80), "A mug stands there.")
+    assert (found.regions[0].xyxy, found.regions[0].caption) == (
+        (0, 0, 100, 80),
+        "A mug stands there.",
+    )
 
 
 def test_sizes_of_photos_that_no_record_describes(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
-    bad: list[dict[str, Any]] = [{"path": 5, "width": 1, "height": 1}, {"path": "b", "width": 1 << 40, "height": 9}]
+    bad: list[dict[str, Any]] = [
+        {"path": 5, "width": 1, "height": 1},
+        {"path": "b", "width": 1 << 40, "height": 9},
+    ]
     good = {"path": "a.jpg", "width": 100, "height": 80}
     path.write_text("\n".join(json.dumps(line) for line in [*bad, good]))
     assert own_sizes(path) == {"a.jpg": (100, 80)}
@@ -94,7 +109,9 @@ def opened(scene: Image.Image) -> list[tuple[ImageRegions, Image.Image]]:
     return [(photo("a.jpg", 0.9, 0.5), scene), (photo("b.jpg", 0.7), scene)]
 
 
-def test_the_page_holds_everything_and_captions_cannot_leave_it(scene: Image.Image, tmp_path: Path) -> None:
+def test_the_page_holds_everything_and_captions_cannot_leave_it(
+    scene: Image.Image, tmp_path: Path
+) -> None:
     evil = "</script><script>document.title='owned'</script>"
     found = ImageRegions(evil, 100, 80, "m", (Region(BOX, 0.5, evil),))
     items = write_page(tmp_path / "page.html", [*opened(scene), (found, scene)])
@@ -105,7 +122,11 @@ def test_the_page_holds_everything_and_captions_cannot_leave_it(scene: Image.Ima
     assert "{{" not in text.replace("${", "")
     block = text.partition('type="application/json">')[2].partition("</script>")[0]
     data = json.loads(block)
-    assert (data["model"], len(data["photos"]), data["photos"][2]["regions"][0]["caption"]) == ("m", 3, evil)
+    assert (data["model"], len(data["photos"]), data["photos"][2]["regions"][0]["caption"]) == (
+        "m",
+        3,
+        evil,
+    )
     assert data["photos"][0]["regions"][0]["share"] == [0.1, 0.125, 0.5, 0.5]
 
 
@@ -134,7 +155,9 @@ def test_photos_that_do_not_open_are_named_and_left_out(scene: Image.Image) -> N
         return scene
 
     heard: list[str] = []
-    found = open_photos([photo("a.jpg", 0.5), photo("bad.jpg", 0.5)], opener, Problems(tell=heard.append))
+    found = open_photos(
+        [photo("a.jpg", 0.5), photo("bad.jpg", 0.5)], opener, Problems(tell=heard.append)
+    )
     assert [one.path for one, _ in found] == ["a.jpg"]
     assert heard == ["bad.jpg: not a photo; skipped"]
     with pytest.raises(DataError, match="none of the photos"):
@@ -146,7 +169,10 @@ def test_photos_that_do_not_open_are_named_and_left_out(scene: Image.Image) -> N
     [
         ("[]", "not of type dict"),
         ('{"judge": "x"}', "'date' is missing"),
-        ('{"schema": "other/1", "judge": "", "date": "", "model": "", "items": []}', "'other/1' is not a judging"),
+        (
+            '{"schema": "other/1", "judge": "", "date": "", "model": "", "items": []}',
+            "'other/1' is not a judging",
+        ),
         (
             '{"judge": "", "date": "", "model": "", "items": [{"photo": "a", "xyxy": [0, 0, 1, 1], "caption": "x", '
             '"verdict": "good"}]}',
@@ -163,7 +189,9 @@ def test_what_is_no_judging(tmp_path: Path, text: str, reason: str) -> None:
 def test_shares_with_intervals() -> None:
     figures = evaluate_judgings([judging("Ada", "rrrrrrhhw-")])
     assert (figures["captions"], figures["agreement"]) == (9, [])
-    assert [figures[name] for name in ("right", "half", "wrong")] == pytest.approx([600 / 9, 200 / 9, 100 / 9])
+    assert [figures[name] for name in ("right", "half", "wrong")] == pytest.approx(
+        [600 / 9, 200 / 9, 100 / 9]
+    )
     assert figures["judges"][0]["captions"] == 9
 
 
@@ -188,4 +216,6 @@ def test_two_judges_agree_beyond_chance() -> None:
 def test_agreement_where_there_is_nothing_to_compare() -> None:
     assert agreement({"a": "right"}, {"b": "right"}) is None
     found = agreement({"a": "right", "b": "right"}, {"a": "right", "b": "right"})
-    assert found == {"captions": 2, "percent": 100, "kappa": None}, "by chance they would agree as well"
+    assert found == {"captions": 2, "percent": 100, "kappa": None}, (
+        "by chance they would agree as well"
+    )

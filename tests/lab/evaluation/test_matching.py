@@ -14,7 +14,9 @@ LEFT, RIGHT, FAR = (0.0, 0.0, 9.0, 9.0), (20.0, 0.0, 29.0, 9.0), (50.0, 50.0, 59
 
 def truth(*boxes_xyxy: tuple[float, ...]) -> TruthImage:
     references = tuple((f"reference {n}",) for n in range(len(boxes_xyxy)))
-    return TruthImage("a.jpg", 100, 100, np.array(boxes_xyxy, dtype=float).reshape(-1, 4), references)
+    return TruthImage(
+        "a.jpg", 100, 100, np.array(boxes_xyxy, dtype=float).reshape(-1, 4), references
+    )
 
 
 def seen(box: tuple[float, ...], score: float, caption: str = "c") -> Region:
@@ -57,7 +59,11 @@ def test_the_last_truth_slip() -> None:
 
 def test_the_slip_does_nothing_when_the_last_truth_is_taken() -> None:
     regions = [seen(RIGHT, 0.9), seen(FAR, 0.8), seen(LEFT, 0.7)]
-    assert match(truth(LEFT, RIGHT), regions, True, last_truth_slip=True).overlaps.tolist() == [1, 0, 1]
+    assert match(truth(LEFT, RIGHT), regions, True, last_truth_slip=True).overlaps.tolist() == [
+        1,
+        0,
+        1,
+    ]
 
 
 def test_equal_scores_are_ordered_by_box_then_caption() -> None:
@@ -77,13 +83,17 @@ def test_of_equally_overlapped_truths_the_first_is_wanted() -> None:
 
 def test_only_captions_that_can_be_right_are_scored() -> None:
     poor = (0.0, 0.0, 29.0, 29.0)
-    found = match(truth(LEFT, RIGHT), [seen(poor, 0.9, "poor box"), seen(RIGHT, 0.8, " ")], plus_one=True)
+    found = match(
+        truth(LEFT, RIGHT), [seen(poor, 0.9, "poor box"), seen(RIGHT, 0.8, " ")], plus_one=True
+    )
     assert found.claims == []
     assert found.overlaps[1] == 1  # the box is right all the same
 
 
 def test_the_bag_has_each_caption_once_with_its_weight() -> None:
-    found = match(truth(LEFT, RIGHT), [seen(FAR, s, c) for s, c in [(1, "x"), (2, "y"), (3, "x")]], True)
+    found = match(
+        truth(LEFT, RIGHT), [seen(FAR, s, c) for s, c in [(1, "x"), (2, "y"), (3, "x")]], True
+    )
     assert found.bag_pairs == [
         ("x", ("reference 0", "reference 1")),
         ("y", ("reference 0", "reference 1")),

@@ -58,15 +58,22 @@ def test_the_head_noun_counts(caption, classes):
 
 def record(name: str, *objects, **sizes) -> Record:
     regions = tuple(TrueRegion(box, label, "object") for label, box in objects)
-    return Record(name, 100, 80, regions=(*regions, TrueRegion(LEFT, "a red mug", "phrase")), **sizes)
+    return Record(
+        name, 100, 80, regions=(*regions, TrueRegion(LEFT, "a red mug", "phrase")), **sizes
+    )
 
 
 def photo(name: str, *captions) -> ImageRegions:
-    return ImageRegions(name, 100, 80, "m", tuple(Region(box, 0.5, caption) for caption, box in captions))
+    return ImageRegions(
+        name, 100, 80, "m", tuple(Region(box, 0.5, caption) for caption, box in captions)
+    )
 
 
 def test_figures_by_object_by_class_and_without_people():
-    truth = [record("a", ("person", LEFT), ("dog", RIGHT)), record("b", ("dog", LEFT), ("cat", RIGHT))]
+    truth = [
+        record("a", ("person", LEFT), ("dog", RIGHT)),
+        record("b", ("dog", LEFT), ("cat", RIGHT)),
+    ]
     found = [
         photo("a", ("a man", LEFT), ("a brown dog", RIGHT)),
         photo("b", ("a cat on a bed", RIGHT), ("a cat", LEFT)),  # in another order
@@ -89,7 +96,9 @@ def test_an_object_without_a_caption_on_its_box_counts_as_wrong():
 def test_small_objects_are_measured_in_the_originals_pixels():
     things = ("dog", LEFT), ("cat", SMALL)
     assert [region.phrase for region in objects_of(record("a", *things), 32)] == ["dog"]
-    original = record("a", *things, original_width=400, original_height=256)  # 12.8 times the area: 35.8 squared
+    original = record(
+        "a", *things, original_width=400, original_height=256
+    )  # 12.8 times the area: 35.8 squared
     assert [region.phrase for region in objects_of(original, 32)] == ["dog", "cat"]
     assert [region.phrase for region in objects_of(original, 36)] == ["dog"]
 
@@ -135,5 +144,9 @@ def test_what_is_near_says_what_a_box_is():
     one = record("a", ("dog", LEFT), ("cat", RIGHT))
     half = (LEFT[0], LEFT[1], (LEFT[0] + LEFT[2]) / 2 + 0.1, LEFT[3])
     near = truths_near(np.array([half, SMALL, RIGHT]), one)
-    assert [[truth.phrase for truth in truths] for truths in near] == [["dog", "a red mug"], [], ["cat"]]
+    assert [[truth.phrase for truth in truths] for truths in near] == [
+        ["dog", "a red mug"],
+        [],
+        ["cat"],
+    ]
     assert truths_near(np.array([RIGHT]), record("b")) == [[]]

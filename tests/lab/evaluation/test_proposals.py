@@ -19,10 +19,14 @@ def test_by_hand() -> None:
 
 
 def test_the_threshold_itself_is_enough() -> None:
-    assert proposal_recall([[[0, 0, 10, 10]]], [[[0, 0, 10, 5]]], (0.5,), (300,)) == {"300": {"0.5": 1}}
+    assert proposal_recall([[[0, 0, 10, 10]]], [[[0, 0, 10, 5]]], (0.5,), (300,)) == {
+        "300": {"0.5": 1}
+    }
 
 
 def test_images_without_truths_do_not_count() -> None:
-    assert proposal_recall([[], [[0, 0, 1, 1]]], [[[0, 0, 1, 1]]] * 2, (0.5,), (1,)) == {"1": {"0.5": 1}}
+    assert proposal_recall([[], [[0, 0, 1, 1]]], [[[0, 0, 1, 1]]] * 2, (0.5,), (1,)) == {
+        "1": {"0.5": 1}
+    }
     with pytest.raises(DataError, match="no true box"):
         proposal_recall([[]], [[[0, 0, 1, 1]]])

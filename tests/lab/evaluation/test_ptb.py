@@ -1,4 +1,5 @@
-"""The words are those that coco-caption's Java tokeniser gives (stored here; checked with Java where it is)."""
+"""The words are those that coco-caption's Java tokeniser gives (stored here; checked with Java
+where it is)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 
 from regiontalk.lab.evaluation.ptb import tokenize
 
-# Right: the output of Stanford's PTBTokenizer 3.4.1 with -lowerCase, less coco-caption's punctuation.
+# Right: the output of Stanford's PTBTokenizer 3.4.1 with -lowerCase, less coco-caption's
+# punctuation.
 STORED = {
     "A man (in red) says \"hello there\" to 'em.": "a man -lrb- in red -rrb- says hello there to 'em",
     "It's a dog's life; don't can't won't": "it 's a dog 's life do n't ca n't wo n't",
@@ -58,9 +60,18 @@ def test_java_gives_the_stored_words(tmp_path: Path) -> None:
     sentences = [sentence for sentence in STORED if sentence.strip()]
     source = tmp_path / "sentences.txt"
     source.write_text("\n".join(sentences) + "\n", encoding="utf-8")
-    java = ["java", "-Dfile.encoding=UTF-8", "-cp", str(jar()), "edu.stanford.nlp.process.PTBTokenizer"]
+    java = [
+        "java",
+        "-Dfile.encoding=UTF-8",
+        "-cp",
+        str(jar()),
+        "edu.stanford.nlp.process.PTBTokenizer",
+    ]
     done = subprocess.run(
-        [*java, "-preserveLines", "-lowerCase", str(source)], capture_output=True, check=True, timeout=120
+        [*java, "-preserveLines", "-lowerCase", str(source)],
+        capture_output=True,
+        check=True,
+        timeout=120,
     )
     dropped = {"''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"}
     lines = done.stdout.decode("utf-8").splitlines()

@@ -24,14 +24,20 @@ def test_by_hand() -> None:
     result = evaluate_ranking([model])
     # Image 0: own best 5 beats 4, 0: rank 1. Image 1: own best 3, beaten by 9: rank 2.
     assert result["image_to_text"] == {"r1": 50, "r5": 100, "r10": 100, "median_rank": 1.5}
-    # Sentence 0: own 5 beaten by 9: 2. Sentence 1: own 1 beaten by 2: 2. Sentence 2: own 3 by 4: 2. 3: 1.
+    # Sentence 0: own 5 beaten by 9: 2. Sentence 1: own 1 beaten by 2: 2. Sentence 2: own 3 by 4: 2.
+    # 3: 1.
     assert result["text_to_image"] == {"r1": 25, "r5": 100, "r10": 100, "median_rank": 2}
     assert (result["images"], result["sentences"], result["models"]) == (2, 4, 1)
 
 
 def test_a_model_that_cannot_tell_gets_the_last_rank() -> None:
     result = evaluate_ranking([matrix([[1.0] * 6] * 3, [0, 0, 1, 1, 2, 2])])
-    assert result["image_to_text"] == {"r1": 0, "r5": 100, "r10": 100, "median_rank": 5}  # four foreign sentences tie
+    assert result["image_to_text"] == {
+        "r1": 0,
+        "r5": 100,
+        "r10": 100,
+        "median_rank": 5,
+    }  # four foreign sentences tie
     assert result["text_to_image"]["median_rank"] == 3
 
 
@@ -67,7 +73,9 @@ def test_equals_the_definition(scores: np.ndarray, owners: list[int]) -> None:
         best = max(scores[image, n] for n in range(21) if owners[n] == image)
         to_text.append(1 + sum(scores[image, n] >= best for n in range(21) if owners[n] != image))
     to_image = [
-        1 + sum(scores[other, n] >= scores[owners[n], n] for other in range(7) if other != owners[n]) for n in range(21)
+        1
+        + sum(scores[other, n] >= scores[owners[n], n] for other in range(7) if other != owners[n])
+        for n in range(21)
     ]
     result = evaluate_ranking([model])
     assert result["image_to_text"] == recalls(np.array(to_text))
@@ -85,7 +93,9 @@ def test_npy_npz_and_lines_agree(tmp_path: Path) -> None:
     scores = np.arange(12.0).reshape(2, 6)
     np.save(tmp_path / "s.npy", scores)
     np.savez(tmp_path / "s.npz", scores=scores, owners=np.array([0, 1, 0, 1, 0, 1]))
-    lines = [{"scores": row, "sentences": [n, n + 2, n + 4]} for n, row in enumerate(scores.tolist())]
+    lines = [
+        {"scores": row, "sentences": [n, n + 2, n + 4]} for n, row in enumerate(scores.tolist())
+    ]
     (tmp_path / "s.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
     assert load_scores(tmp_path / "s.npy").owners.tolist() == [0, 0, 0, 1, 1, 1]
     arrays_, lines_ = load_scores(tmp_path / "s.npz"), load_scores(tmp_path / "s.jsonl")

@@ -6,7 +6,11 @@ import pytest
 from regiontalk.lab.data.merged_truth import TruthImage
 from regiontalk.lab.evaluation.average_precision import RULES
 from regiontalk.lab.evaluation.language import UnigramF1
-from regiontalk.lab.evaluation.reference_scores import best_constant_caption, leave_one_out, measure_references
+from regiontalk.lab.evaluation.reference_scores import (
+    best_constant_caption,
+    leave_one_out,
+    measure_references,
+)
 
 RULE = RULES["densecap"]
 

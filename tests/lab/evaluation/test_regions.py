@@ -17,7 +17,9 @@ def record(*regions: TrueRegion) -> Record:
 
 
 def predicted(*regions: tuple[BoxXYXY, str]) -> ImageRegions:
-    return ImageRegions("a.jpg", 100, 100, "", tuple(Region(box, 1.0, text) for box, text in regions))
+    return ImageRegions(
+        "a.jpg", 100, 100, "", tuple(Region(box, 1.0, text) for box, text in regions)
+    )
 
 
 TRUTH = record(TrueRegion(A, "a red dog"), TrueRegion(B, "green grass"), TrueRegion(A, "the dog"))
@@ -43,7 +45,9 @@ def test_captions_are_found_by_their_box() -> None:
 
 def test_a_region_without_a_caption_counts_as_wrong_and_is_named() -> None:
     heard: list[str] = []
-    scores = evaluate_regions([TRUTH], [predicted((A, "a red dog"))], problems=Problems(tell=heard.append))
+    scores = evaluate_regions(
+        [TRUTH], [predicted((A, "a red dog"))], problems=Problems(tell=heard.append)
+    )
     assert scores["rouge_l"] == pytest.approx(0.5)
     assert scores["missing"] == 1
     assert heard == [f"a.jpg: no prediction at {list(B)}; it counts as wrong"]

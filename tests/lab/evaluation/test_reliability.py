@@ -22,7 +22,9 @@ from regiontalk.results import ImageRegions, Region
 
 
 def record(*boxes: tuple[float, float, float, float], width: int = 100) -> Record:
-    return Record("a.jpg", width, width, "dev", regions=tuple(TrueRegion(box, "a thing") for box in boxes))
+    return Record(
+        "a.jpg", width, width, "dev", regions=tuple(TrueRegion(box, "a thing") for box in boxes)
+    )
 
 
 def regions(*boxes: tuple[float, float, float, float], width: int = 100) -> ImageRegions:
@@ -32,13 +34,17 @@ def regions(*boxes: tuple[float, float, float, float], width: int = 100) -> Imag
 
 def test_right_is_half_an_overlap_with_any_truth() -> None:
     truth = record((0, 0, 10, 10), (50, 50, 90, 90))
-    judged = judge(regions((0, 0, 10, 5), (0, 0, 10, 4.9), (50, 50, 90, 90), (52, 50, 90, 90)), truth)
+    judged = judge(
+        regions((0, 0, 10, 5), (0, 0, 10, 4.9), (50, 50, 90, 90), (52, 50, 90, 90)), truth
+    )
     assert judged.right.tolist() == [True, False, True, True]
     assert judged.scores.tolist() == pytest.approx([0.9, 0.8, 0.7, 0.6])
 
 
 def test_photos_without_truths_or_regions_count() -> None:
-    judged = joined([judge(regions((0, 0, 10, 10)), record()), judge(regions(), record((0, 0, 10, 10)))])
+    judged = joined(
+        [judge(regions((0, 0, 10, 10)), record()), judge(regions(), record((0, 0, 10, 10)))]
+    )
     assert (judged.right.tolist(), judged.photos) == ([False], 2)
 
 
@@ -52,7 +58,11 @@ def test_words_are_judged_where_people_said_what_there_is() -> None:
         Region(near, 0.6, "a dog"),  # the model does not know
     )
     judged = judge_words(ImageRegions("", 100, 100, "model", found), truth)
-    assert (judged.scores.tolist(), judged.right.tolist(), judged.photos) == ([0.7, 0.4], [True, False], 1)
+    assert (judged.scores.tolist(), judged.right.tolist(), judged.photos) == (
+        [0.7, 0.4],
+        [True, False],
+        1,
+    )
     nothing = joined([])
     assert (len(nothing.scores), nothing.photos) == (0, 0)
 
@@ -66,13 +76,20 @@ def test_bins_and_the_expected_error() -> None:
     scores = np.array([0.05, 0.06, 0.55, 0.55, 1.0])
     right = np.array([False, False, True, False, True])
     bins = reliability(scores, right)
-    assert [(one.low, one.count, one.right) for one in bins] == [(0.0, 2, 0.0), (0.5, 2, 0.5), (0.9, 1, 1.0)]
+    assert [(one.low, one.count, one.right) for one in bins] == [
+        (0.0, 2, 0.0),
+        (0.5, 2, 0.5),
+        (0.9, 1, 1.0),
+    ]
     assert expected_error(bins) == pytest.approx((0.11 + 2 * 0.05) / 5)
     assert expected_error([]) == 0
 
 
 def test_the_summary_says_what_a_threshold_leaves() -> None:
-    judged = joined([judge(regions((0, 0, 10, 10), (50, 0, 60, 10), (0, 50, 9, 60)), record((0, 0, 10, 10)))] * 2)
+    judged = joined(
+        [judge(regions((0, 0, 10, 10), (50, 0, 60, 10), (0, 50, 9, 60)), record((0, 0, 10, 10)))]
+        * 2
+    )
     figures = summary(judged, judged.scores, threshold=0.75)
     assert (figures["regions_per_photo"], figures["right"]) == (2.0, 0.5)
     assert summary(judged, judged.scores, threshold=0.95)["right"] is None

@@ -27,7 +27,9 @@ def evaluated() -> tuple[DenseEvaluation, list[ImageRegions]]:
     evaluation = DenseEvaluation(truth, UnigramF1(), RULES["densecap"])
     texts = ["a dog", "grass", NASTY]
     found = [
-        ImageRegions(name, 90, 60, "", (Region(BOX, 0.9, text), Region((0.0, 0.0, 5.0, 5.0), 0.1, "sky")))
+        ImageRegions(
+            name, 90, 60, "", (Region(BOX, 0.9, text), Region((0.0, 0.0, 5.0, 5.0), 0.1, "sky"))
+        )
         for name, text in zip(names, texts, strict=True)
     ]
     for one in found:

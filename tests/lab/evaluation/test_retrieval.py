@@ -82,7 +82,9 @@ def test_too_few_regions_for_a_query() -> None:
         sample_queries(records(5, 3))
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"images": []}', '{"images": ["a"], "queries": [{"query": 1}]}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"images": []}', '{"images": ["a"], "queries": [{"query": 1}]}']
+)
 def test_broken_queries(tmp_path: Path, text: str) -> None:
     (tmp_path / "q.json").write_text(text)
     with pytest.raises(DataError, match=r"q\.json") as caught:
@@ -92,7 +94,9 @@ def test_broken_queries(tmp_path: Path, text: str) -> None:
 
 def answers(tmp_path: Path, *lines: Any) -> tuple[dict[str, Answer], list[str]]:
     path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    path.write_text(
+        "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    )
     heard: list[str] = []
     return read_answers(path, ASKED, Problems(tell=heard.append)), heard
 
@@ -115,9 +119,15 @@ def test_scores_and_rankings(tmp_path: Path) -> None:
         ({"query": "9", "ranking": ["a"]}, "'9' is unknown"),
         ({"query": "0", "ranking": ["a"]}, "'0' is repeated"),
         ({"query": "1"}, "neither"),
-        ({"query": "1", "ranking": ["a"], "groundings": [list(BOX), [-1e308, 0, 1e308, 1]]}, "outside of any photo"),
+        (
+            {"query": "1", "ranking": ["a"], "groundings": [list(BOX), [-1e308, 0, 1e308, 1]]},
+            "outside of any photo",
+        ),
         ({"query": "1", "scores": {"a": float("nan")}}, "wrong JSON: NaN"),
-        ({"query": "1", "ranking": ["a", "b", "c"], "groundings": [list(BOX)]}, "1 groundings for 2 captions"),
+        (
+            {"query": "1", "ranking": ["a", "b", "c"], "groundings": [list(BOX)]},
+            "1 groundings for 2 captions",
+        ),
         (
             {"query": "1", "ranking": ["a", "b", "c"], "groundings": [list(BOX), [1, 2]]},
             "groundings[1]: [1, 2] is not a list of 4 values",
@@ -133,15 +143,25 @@ def test_bad_answers_are_named(tmp_path: Path, line: Any, reason: str) -> None:
 
 
 def test_unscored_images_are_named(tmp_path: Path) -> None:
-    _, heard = answers(tmp_path, {"query": "0", "ranking": ["a"]}, {"query": "1", "ranking": ["b", "a", "c"]})
+    _, heard = answers(
+        tmp_path, {"query": "0", "ranking": ["a"]}, {"query": "1", "ranking": ["b", "a", "c"]}
+    )
     assert "only 1 of 3 images" in heard[0]
 
 
-def test_images_are_found_by_their_file_names_and_ambiguous_ones_are_an_error(tmp_path: Path) -> None:
+def test_images_are_found_by_their_file_names_and_ambiguous_ones_are_an_error(
+    tmp_path: Path,
+) -> None:
     asked = QuerySet(("x/a.jpg", "y/a.jpg", "b.jpg"), (query("0", "b.jpg"),))
     path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps({"query": "0", "ranking": ["/photos/b.jpg", "/photos/x/a.jpg", "y/a.jpg"]}))
-    assert list(read_answers(path, asked, Problems())["0"].scores) == ["b.jpg", "x/a.jpg", "y/a.jpg"]
+    path.write_text(
+        json.dumps({"query": "0", "ranking": ["/photos/b.jpg", "/photos/x/a.jpg", "y/a.jpg"]})
+    )
+    assert list(read_answers(path, asked, Problems())["0"].scores) == [
+        "b.jpg",
+        "x/a.jpg",
+        "y/a.jpg",
+    ]
     path.write_text(json.dumps({"query": "0", "ranking": ["b.jpg", "a.jpg"]}))
     with pytest.raises(DataError, match=r"'a.jpg' may be 'x/a.jpg' or 'y/a.jpg'"):
         read_answers(path, asked, Problems())

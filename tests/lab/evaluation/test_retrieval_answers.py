@@ -57,13 +57,19 @@ def directly(model: Model, phrase: str, seen: Candidates, by: str) -> tuple[floa
 
 
 def usual_fits(model: Model, photos: Mapping[str, Candidates]) -> dict[str, float]:
-    """What is subtracted for `both`, written out: the log of the sum of exp(10 · fit) over the model's own captions."""
+    """What is subtracted for `both`, written out: the log of the sum of exp(10 · fit) over the
+    model's own captions."""
     words, said = model.runtime.words, set()
     for seen in photos.values():
-        said |= {words.decode(caption.tokens) for caption in decode_captions(model.runtime, seen.first(21).state)}
+        said |= {
+            words.decode(caption.tokens)
+            for caption in decode_captions(model.runtime, seen.first(21).state)
+        }
     read = [finder.to_phrase(model.runtime, text) for text in said]
     return {
-        image: math.log(sum(math.exp(10 * (seen.vectors @ one.vectors.T).max(axis=0).mean()) for one in read))
+        image: math.log(
+            sum(math.exp(10 * (seen.vectors @ one.vectors.T).max(axis=0).mean()) for one in read)
+        )
         for image, seen in photos.items()
         if seen.vectors is not None
     }
@@ -77,16 +83,26 @@ def test_scores_are_means_over_captions_of_the_best_region(
     usual = usual_fits(model, photos) if by == "both" else dict.fromkeys(photos, 0.0)
     for query in asked.queries:
         for image in asked.images:
-            expected = np.mean([directly(model, one.phrase, photos[image], by)[0] for one in query.captions])
-            assert answers[query.query].scores[image] == pytest.approx(expected - usual[image], abs=1e-4)
+            expected = np.mean(
+                [directly(model, one.phrase, photos[image], by)[0] for one in query.captions]
+            )
+            assert answers[query.query].scores[image] == pytest.approx(
+                expected - usual[image], abs=1e-4
+            )
         rows = [directly(model, one.phrase, photos[query.image], by)[1] for one in query.captions]
-        assert answers[query.query].groundings == tuple(map(tuple, photos[query.image].boxes_xyxy[rows].tolist()))
+        assert answers[query.query].groundings == tuple(
+            map(tuple, photos[query.image].boxes_xyxy[rows].tolist())
+        )
     assert evaluate_retrieval(asked, answers)["queries"] == 5
 
 
 @pytest.mark.parametrize("by", ["likelihood", "both"])
 def test_only_the_best_photos_are_measured_exactly_and_come_first(
-    model: Model, asked: QuerySet, photos: Mapping[str, Candidates], by: str, monkeypatch: pytest.MonkeyPatch
+    model: Model,
+    asked: QuerySet,
+    photos: Mapping[str, Candidates],
+    by: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     every = answer_queries(model, asked, photos, by)
     monkeypatch.setattr(retrieval_answers, "RERANKED", 3)
@@ -103,10 +119,14 @@ def test_only_the_best_photos_are_measured_exactly_and_come_first(
             assert ranked[3:] == found[3:]
 
 
-def test_whole_photos_have_no_groundings(model: Model, asked: QuerySet, photos: Mapping[str, Candidates]) -> None:
+def test_whole_photos_have_no_groundings(
+    model: Model, asked: QuerySet, photos: Mapping[str, Candidates]
+) -> None:
     whole = {image: seen.first(1) for image, seen in photos.items()}
     answers = answer_queries(model, asked, whole, "likelihood", grounded=False)
     assert "median_iou" not in evaluate_retrieval(asked, answers)
     query = asked.queries[0]
-    expected = np.mean([directly(model, one.phrase, whole[query.image], "likelihood")[0] for one in query.captions])
+    expected = np.mean(
+        [directly(model, one.phrase, whole[query.image], "likelihood")[0] for one in query.captions]
+    )
     assert answers["0"].scores[query.image] == pytest.approx(expected, abs=1e-4)

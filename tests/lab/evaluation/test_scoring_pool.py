@@ -21,7 +21,9 @@ def workers() -> MeteorWorkers:
         pytest.skip(f"METEOR's tables are not installed: {error}")
 
 
-def test_processes_give_the_same_scores(workers: MeteorWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_give_the_same_scores(
+    workers: MeteorWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     alone = workers.scores(PAIRS)
     monkeypatch.setattr(scoring_pool, "FEW", 10)
     with closing(workers):
@@ -31,7 +33,9 @@ def test_processes_give_the_same_scores(workers: MeteorWorkers, monkeypatch: pyt
     assert workers.metric == "meteor"
 
 
-def test_little_work_starts_no_process(workers: MeteorWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_work_starts_no_process(
+    workers: MeteorWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")
 

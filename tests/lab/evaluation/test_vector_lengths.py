@@ -15,7 +15,9 @@ def test_words_by_their_mean_length() -> None:
     sizes = {f"w{number}": [number, number + 1.0] for number in range(30)}
     found = vector_lengths(sizes, REGIONS)
     assert found["words"] == 30
-    assert [one["word"] for one in found["longest"]] == [f"w{number}" for number in range(29, 29 - SHOWN, -1)]
+    assert [one["word"] for one in found["longest"]] == [
+        f"w{number}" for number in range(29, 29 - SHOWN, -1)
+    ]
     assert found["shortest"][0] == {"word": "w0", "length": 0.5, "times": 2}
 
 

@@ -32,7 +32,11 @@ def test_the_folder_describes_its_model(shaken_checkpoint: Path, tiny_model: Pat
     net, words, recipe = trained.net, trained.words, trained.recipe
     model = read_model_folder(tiny_model)
     assert model.words == words
-    assert (model.info.name, model.info.precision, model.info.training) == ("tiny", "float32", {"step": 7})
+    assert (model.info.name, model.info.precision, model.info.training) == (
+        "tiny",
+        "float32",
+        {"step": 7},
+    )
     assert (model.info.input_size, model.info.pad_to) == (net.config.input_size, net.pad_to)
     assert dataclasses.asdict(model.info.prediction) == dataclasses.asdict(recipe.prediction)
     assert model.info.net["backbone"] == "tiny"
@@ -42,7 +46,9 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
     shaken_checkpoint: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graphs = read_model_folder(tiny_model).graphs
-    monkeypatch.setattr(detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs})
+    monkeypatch.setattr(
+        detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs}
+    )
     export_model(shaken_checkpoint, tmp_path / "half", "half", "float16")
     export_model(shaken_checkpoint, tmp_path / "stored", "stored", "int8-stored")
     export_model(shaken_checkpoint, tmp_path / "integers", "integers", "int8")
@@ -55,7 +61,9 @@ def test_smaller_storage_is_smaller_and_says_nearly_the_same(
         if node.op_type in ("Gemm", LINEAR)
     }
     assert layers["net.recognition.first.weight.stored"] == LINEAR
-    assert layers["net.recognition.score.weight"] == "Gemm", "scores and boxes need more than 8 bits"
+    assert layers["net.recognition.score.weight"] == "Gemm", (
+        "scores and boxes need more than 8 bits"
+    )
     whole = open_torch_runtime(shaken_checkpoint)
     image = np.random.default_rng(0).uniform(0, 255, (1, 3, 96, 64)).astype(np.float32)
     expected = whole.propose(image, (60, 90))
@@ -89,17 +97,23 @@ class TestStudent:
         state = {"best": [], "optimizer": {}, **task.description()}
         return save_checkpoint(tmp_path / "run", 3, {"model": task.net.state_dict()}, state)
 
-    def test_all_but_its_backbone_is_the_teachers(self, student: Path, tiny_model: Path, tmp_path: Path) -> None:
+    def test_all_but_its_backbone_is_the_teachers(
+        self, student: Path, tiny_model: Path, tmp_path: Path
+    ) -> None:
         export_student(student, tmp_path / "fast", "fast", tiny_model)
         own, teacher = read_model_folder(tmp_path / "fast"), read_model_folder(tiny_model)
-        assert {name for name in own.graphs if own.graphs[name] != teacher.graphs[name]} == {"propose"}
+        assert {name for name in own.graphs if own.graphs[name] != teacher.graphs[name]} == {
+            "propose"
+        }
         assert own.info.training == {"step": 3, "teacher": "tiny"}
         whole, exported = open_torch_runtime(student), OnnxRuntime(tmp_path / "fast", threads=1)
         image = np.random.default_rng(0).uniform(0, 255, (1, 3, 96, 64)).astype(np.float32)
         expected, found = whole.propose(image, (60, 90)), exported.propose(image, (60, 90))
         np.testing.assert_allclose(found.logits, expected.logits, atol=1e-4 * expected.logits.std())
 
-    def test_it_takes_the_heads_along(self, student: Path, tmp_path: Path, aligning_model: Path) -> None:
+    def test_it_takes_the_heads_along(
+        self, student: Path, tmp_path: Path, aligning_model: Path
+    ) -> None:
         export_student(student, tmp_path / "fast", "fast", aligning_model)
         own, teacher = read_model_folder(tmp_path / "fast"), read_model_folder(aligning_model)
         assert own.heads["words"].graphs == teacher.heads["words"].graphs

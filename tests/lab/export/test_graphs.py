@@ -24,7 +24,9 @@ def graph_of(values: np.ndarray) -> onnx.ModelProto:
 
 
 def stored_types(graph: onnx.ModelProto) -> set[int]:
-    return {tensor.data_type for tensor in graph.graph.initializer if tensor.name.endswith(".stored")}
+    return {
+        tensor.data_type for tensor in graph.graph.initializer if tensor.name.endswith(".stored")
+    }
 
 
 def expanded(graph: onnx.ModelProto) -> np.ndarray:
@@ -33,7 +35,9 @@ def expanded(graph: onnx.ModelProto) -> np.ndarray:
 
     weight = helper.make_tensor_value_info("weight", TensorProto.FLOAT, None)
     nodes = [node for node in graph.graph.node if "y" not in node.output]
-    alone = helper.make_model(helper.make_graph(nodes, "weight", [], [weight], graph.graph.initializer))
+    alone = helper.make_model(
+        helper.make_graph(nodes, "weight", [], [weight], graph.graph.initializer)
+    )
     (values,) = ReferenceEvaluator(alone).run(None, {})
     assert isinstance(values, np.ndarray)
     return values
@@ -42,7 +46,9 @@ def expanded(graph: onnx.ModelProto) -> np.ndarray:
 def linear_graph(values: np.ndarray, bias: np.ndarray, name: str = "weight") -> onnx.ModelProto:
     """x -> x · weightᵀ + bias."""
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", None]) for name in "xy")
-    node = helper.make_node("Gemm", ["x", name, "bias"], ["y"], alpha=1.0, beta=1.0, transA=0, transB=1)
+    node = helper.make_node(
+        "Gemm", ["x", name, "bias"], ["y"], alpha=1.0, beta=1.0, transA=0, transB=1
+    )
     weights = [numpy_helper.from_array(values, name), numpy_helper.from_array(bias, "bias")]
     return helper.make_model(
         helper.make_graph([node], "one", [x], [y], weights),
@@ -52,7 +58,9 @@ def linear_graph(values: np.ndarray, bias: np.ndarray, name: str = "weight") -> 
 
 
 def run(graph: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     (y,) = session.run(None, {"x": x})
     return np.asarray(y)
 
@@ -96,19 +104,29 @@ def test_the_layer_before_the_score_keeps_more_than_8_bits() -> None:
 def test_matrices_and_filters_come_back_from_storage(precision: str) -> None:
     generator = np.random.default_rng(1)
     for shape, kind in (((40, 50), precision), ((16, 8, 3, 3), "float16"), ((4, 90), "float16")):
-        rows = 10.0 ** generator.integers(-3, 3, (shape[0], *[1] * (len(shape) - 1)))  # of very different size
+        rows = 10.0 ** generator.integers(
+            -3, 3, (shape[0], *[1] * (len(shape) - 1))
+        )  # of very different size
         values = (generator.normal(size=shape) * rows).astype(np.float32)
         values[0] = 0
         graph = shrink(graph_of(values), precision)
-        assert stored_types(graph) == {TensorProto.FLOAT16 if kind == "float16" else TensorProto.INT8}
+        assert stored_types(graph) == {
+            TensorProto.FLOAT16 if kind == "float16" else TensorProto.INT8
+        }
         largest = np.abs(values).max(axis=tuple(range(1, values.ndim)), keepdims=True)
-        step = largest / 254 * 1.01 if kind == "int8-stored" else np.maximum(np.abs(values) / 2**11, 2.0**-24)
+        step = (
+            largest / 254 * 1.01
+            if kind == "int8-stored"
+            else np.maximum(np.abs(values) / 2**11, 2.0**-24)
+        )
         assert (np.abs(expanded(graph) - values) <= step).all()
 
 
 def test_small_and_whole_numbered_constants_stay_as_they_are() -> None:
     graph = graph_of(np.ones((7, 7), dtype=np.float32))
-    graph.graph.initializer.append(numpy_helper.from_array(np.zeros((40, 40), dtype=np.int64), "indices"))
+    graph.graph.initializer.append(
+        numpy_helper.from_array(np.zeros((40, 40), dtype=np.int64), "indices")
+    )
     before = graph.SerializeToString()
     for precision in PRECISIONS:
         assert shrink(graph, precision).SerializeToString() == before

@@ -31,7 +31,9 @@ CODE, TOKENS = 10, 12
 SMALL = MultimodalRNNConfig(embedding=16, hidden=16)
 
 
-def test_a_copy_with_a_head_is_the_model_and_the_head(tiny_model: Path, aligning_model: Path) -> None:
+def test_a_copy_with_a_head_is_the_model_and_the_head(
+    tiny_model: Path, aligning_model: Path
+) -> None:
     plain, added = read_model_folder(tiny_model), read_model_folder(aligning_model)
     assert added.graphs == plain.graphs
     assert added.words == plain.words
@@ -43,7 +45,9 @@ def test_a_copy_with_a_head_is_the_model_and_the_head(tiny_model: Path, aligning
 def traced(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exporting again would give the same graphs, only later."""
     graphs = read_model_folder(tiny_model).graphs
-    monkeypatch.setattr(detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs})
+    monkeypatch.setattr(
+        detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs}
+    )
 
 
 @pytest.mark.usefixtures("traced")
@@ -77,7 +81,9 @@ def test_a_head_of_another_detector_is_refused(
 ) -> None:
     heads = load_heads([alignment_run], "float32")
     model = read_model_folder(tiny_model)
-    write_model_folder(tmp_path / "other", model.info, model.words, {**model.graphs, "recognize": b"other"})
+    write_model_folder(
+        tmp_path / "other", model.info, model.words, {**model.graphs, "recognize": b"other"}
+    )
     with pytest.raises(ModelError, match="another detector") as caught:
         add_heads(tmp_path / "other", tmp_path / "model", "other", heads)
     assert caught.value.exit_code == 6
@@ -97,7 +103,9 @@ def test_what_is_no_head(shaken_checkpoint: Path) -> None:
         load_heads([shaken_checkpoint], "float32")
 
 
-def test_a_head_is_replaced_by_a_newer_one(aligning_model: Path, alignment_run: Path, tmp_path: Path) -> None:
+def test_a_head_is_replaced_by_a_newer_one(
+    aligning_model: Path, alignment_run: Path, tmp_path: Path
+) -> None:
     add_heads(aligning_model, tmp_path / "again", "again", load_heads([alignment_run], "float16"))
     found = read_model_folder(tmp_path / "again").heads["words"].graphs
     assert found != read_model_folder(aligning_model).heads["words"].graphs
@@ -126,7 +134,9 @@ def test_edges_cannot_be_a_head(alignment_run: Path, tmp_path: Path) -> None:
     state["recipe"]["net"]["words"] = "edges"
     state["recipe"]["parses"] = str(tmp_path / "parses.json.gz")
     state["relations"] = ["", "det"]
-    config = AlignmentConfig(words="edges", size=16, hidden=12, embedding=8, train_embedding=True, dropout=0.0)
+    config = AlignmentConfig(
+        words="edges", size=16, hidden=12, embedding=8, train_embedding=True, dropout=0.0
+    )
     tokens = len(state["vocabulary"]["words"]) + 2
     net = AlignmentNet(config, state["code"], tokens, 2)
     kept = {key: value for key, value in state.items() if key not in ("format", "step")}
@@ -152,16 +162,27 @@ def test_the_graphs_of_a_sentence_net_say_what_it_says(config: MultimodalRNNConf
     traced = trace_sentence_net(net, CODE)
     for precision, tolerance in (("float32", 1e-4), ("float16", 5e-2), ("int8-stored", 0.3)):
         graphs = {name: shrink(copy.deepcopy(graph), precision) for name, graph in traced.items()}
-        sessions = {name: onnxruntime.InferenceSession(graph.SerializeToString()) for name, graph in graphs.items()}
+        sessions = {
+            name: onnxruntime.InferenceSession(graph.SerializeToString())
+            for name, graph in graphs.items()
+        }
         compare(net, sessions, tolerance)
 
 
 @torch.no_grad()
-def compare(net: MultimodalRNN, sessions: dict[str, onnxruntime.InferenceSession], tolerance: float) -> None:
+def compare(
+    net: MultimodalRNN, sessions: dict[str, onnxruntime.InferenceSession], tolerance: float
+) -> None:
     for rows, regions in ((1, 20), (7, 3)):  # neither is what the graphs were traced with
-        scene = (torch.randn(rows, 3, CODE), torch.randn(rows, regions, CODE), torch.rand(rows, regions, 5))
+        scene = (
+            torch.randn(rows, 3, CODE),
+            torch.randn(rows, regions, CODE),
+            torch.rand(rows, regions, 5),
+        )
         state = net.begin(net.look(*scene))
-        given = dict(zip(GRAPHS["sentence_begin"][0], (part.numpy() for part in scene), strict=True))
+        given = dict(
+            zip(GRAPHS["sentence_begin"][0], (part.numpy() for part in scene), strict=True)
+        )
         arrays = sessions["sentence_begin"].run(None, given)
         for token in (TOKENS, 3, 5):
             tokens = torch.full((rows,), token)

@@ -1,4 +1,5 @@
-"""Going on from a model: the same network comes back out of its folder, learns new words, and learns quicker."""
+"""Going on from a model: the same network comes back out of its folder, learns new words, and
+learns quicker."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def assert_same_outputs(net: FCLN, runtime: OnnxRuntime, side: int, tolerance: f
         np.testing.assert_allclose(own_logprobs, logprobs, atol=tolerance * logprobs.std())
 
 
-@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-4), ("float16", 1e-4), ("int8-stored", 1e-4)])
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [("float32", 1e-4), ("float16", 1e-4), ("int8-stored", 1e-4)]
+)
 def test_a_net_comes_back_out_of_its_folder(
     shaken_checkpoint: Path,
     tiny_model: Path,
@@ -68,7 +71,9 @@ def test_a_net_comes_back_out_of_its_folder(
 ) -> None:
     """As exact as the arithmetic: what the folder rounded is rounded for both."""
     graphs = read_model_folder(tiny_model).graphs
-    monkeypatch.setattr(detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs})
+    monkeypatch.setattr(
+        detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs}
+    )
     detector.export_model(shaken_checkpoint, tmp_path / "model", "model", precision)
     pretrained = load_pretrained(str(tmp_path / "model"))
     assert_same_outputs(pretrained.net, OnnxRuntime(tmp_path / "model", threads=1), 96, tolerance)
@@ -79,14 +84,23 @@ def test_so_does_one_that_multiplies_integers(
 ) -> None:
     """Its graphs round the inputs of its layers as well, so weights are compared, not outputs."""
     graphs = read_model_folder(tiny_model).graphs
-    monkeypatch.setattr(detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs})
+    monkeypatch.setattr(
+        detector, "trace", lambda _: {name: onnx.load_from_string(graphs[name]) for name in graphs}
+    )
     detector.export_model(shaken_checkpoint, tmp_path / "model", "model", "int8")
-    whole, pretrained = load_pretrained(str(tiny_model)).net, load_pretrained(str(tmp_path / "model")).net
+    whole, pretrained = (
+        load_pretrained(str(tiny_model)).net,
+        load_pretrained(str(tmp_path / "model")).net,
+    )
     for name, weight in whole.state_dict().items():
-        assert (pretrained.state_dict()[name] - weight).abs().max() <= 0.01 * weight.abs().max(), name
+        assert (pretrained.state_dict()[name] - weight).abs().max() <= 0.01 * weight.abs().max(), (
+            name
+        )
 
 
-@pytest.mark.parametrize("backbone", ["efficientnet-lite0", pytest.param("vit-s", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "backbone", ["efficientnet-lite0", pytest.param("vit-s", marks=pytest.mark.slow)]
+)
 def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path, backbone: str) -> None:
     config = FCLNConfig(
         backbone=backbone,
@@ -121,7 +135,9 @@ def test_folded_batch_normalisation_comes_back_as_a_bias(tmp_path: Path, backbon
 def test_equal_weights_are_not_lost(untrained_run: Path, tmp_path: Path) -> None:
     """The exporter leaves out biases that are zero, as in a new net, and writes equal ones once."""
     checkpoint = next((untrained_run / "run" / "checkpoints").iterdir())
-    state = {key: value for key, value in read_state(checkpoint).items() if key not in ("format", "step")}
+    state = {
+        key: value for key, value in read_state(checkpoint).items() if key not in ("format", "step")
+    }
     weights = read_tensors(checkpoint, "model")
     weights["language.lstm.bias_hh_l0"] = weights["language.lstm.bias_ih_l0"].clone()
     saved = save_checkpoint(tmp_path / "checkpoints", 1, {"model": weights}, state)
@@ -142,14 +158,19 @@ def test_known_words_keep_their_weights_and_new_ones_start_as_unknown(tiny_model
     pretrained.fill(net, words)
     old, new = pretrained.net.language, net.language
     number, zebra = known.encode([known.words[3]])[0], words.encode(["zebra"])[0]
-    for before, after in ((old.embedding.weight, new.embedding.weight), (old.output.weight, new.output.weight)):
+    for before, after in (
+        (old.embedding.weight, new.embedding.weight),
+        (old.output.weight, new.output.weight),
+    ):
         assert torch.equal(after[number], before[number])
         assert torch.equal(after[zebra], before[UNKNOWN])
     for style, place in (("sketch", known.start()), (known.styles[0], known.start())):
         assert torch.equal(new.embedding.weight[words.start(style)], old.embedding.weight[place])
 
 
-def test_start_tokens_of_lengths_start_as_the_first_style_and_are_kept_afterwards(tiny_model: Path) -> None:
+def test_start_tokens_of_lengths_start_as_the_first_style_and_are_kept_afterwards(
+    tiny_model: Path,
+) -> None:
     pretrained = load_pretrained(str(tiny_model))
     words = replace(pretrained.words, lengths=3)
     net = FCLN(pretrained.net.config, len(words), words.starts)
@@ -174,7 +195,10 @@ def test_the_recipe_says_how_often_blocks_are_skipped(tiny_model: Path) -> None:
 
 def test_a_folder_of_another_net_is_refused(tiny_model: Path, tmp_path: Path) -> None:
     model = read_model_folder(tiny_model)
-    for change, said in (({"channels": 32}, "another architecture"), ({"colour": "red"}, "unknown key 'colour'")):
+    for change, said in (
+        ({"channels": 32}, "another architecture"),
+        ({"colour": "red"}, "unknown key 'colour'"),
+    ):
         info = ModelInfo(**{**vars(model.info), "net": {**model.info.net, **change}})
         folder = tmp_path / next(iter(change))
         write_model_folder(folder, info, model.words, model.graphs)
@@ -197,16 +221,49 @@ def train(quick_changes: tuple[str, ...]) -> Callable[..., int]:
 
     def call(out: Path, *arguments: str) -> int:
         sets = [word for change in quick_changes for word in ("--set", change)]
-        return run(["train", str(RECIPES / "tiny.toml"), "-o", str(out), "-q", "--device", "cpu", *sets, *arguments])
+        return run(
+            [
+                "train",
+                str(RECIPES / "tiny.toml"),
+                "-o",
+                str(out),
+                "-q",
+                "--device",
+                "cpu",
+                *sets,
+                *arguments,
+            ]
+        )
 
     return call
 
 
 def test_fine_tuning_starts_ahead_of_a_new_net(train: Callable[..., int], tmp_path: Path) -> None:
-    assert train(tmp_path / "long", "--set", "run.steps=150", "--set", "run.checkpoint_every=150") == 0
-    assert run(["export", str(tmp_path / "long"), str(tmp_path / "model"), "--precision", "int8-stored", "-q"]) == 0
+    assert (
+        train(tmp_path / "long", "--set", "run.steps=150", "--set", "run.checkpoint_every=150") == 0
+    )
+    assert (
+        run(
+            [
+                "export",
+                str(tmp_path / "long"),
+                str(tmp_path / "model"),
+                "--precision",
+                "int8-stored",
+                "-q",
+            ]
+        )
+        == 0
+    )
     write_scenes(tmp_path / "others", train=8, dev=2, long_side=64, seed=9)
-    others = ["--set", f"data.0.path={tmp_path / 'others'}", "--set", "run.steps=10", "--set", "net.channels=16"]
+    others = [
+        "--set",
+        f"data.0.path={tmp_path / 'others'}",
+        "--set",
+        "run.steps=10",
+        "--set",
+        "net.channels=16",
+    ]
     assert train(tmp_path / "new", *others) == 0
     assert train(tmp_path / "tuned", *others, "--from", str(tmp_path / "model")) == 0
     new, tuned = losses_of(tmp_path / "new"), losses_of(tmp_path / "tuned")

@@ -18,8 +18,8 @@ BOXES = np.array([(10.0 * number, 0.0, 10.0 * number + 8, 8.0) for number in ran
 
 
 def made_up(likelihood: float, place: float, photos: int = 40) -> list[list[AlignedSentence]]:
-    """Two phrases of "a", an adjective and a noun, each on a region that the evidence speaks for so much, in stds; fits
-    are noise."""
+    """Two phrases of "a", an adjective and a noun, each on a region that the evidence speaks for so
+    much, in stds; fits are noise."""
     chance, made = np.random.default_rng(3), []
     for _ in range(photos):
         fits, likelihoods = chance.normal(size=(2, 6, REGIONS))
@@ -31,7 +31,10 @@ def made_up(likelihood: float, place: float, photos: int = 40) -> list[list[Alig
         function = np.array([True, False, False] * 2)
         evidence = Evidence(fits, likelihoods, places, np.ones(6, dtype=bool), function)
         x0, y0, x1, y1 = BOXES[regions].T.tolist()
-        truths = [TrueMention("", (3 * n, 3 * n + 3), (x0[n], y0[n], x1[n], y1[n]), ("other",)) for n in (0, 1)]
+        truths = [
+            TrueMention("", (3 * n, 3 * n + 3), (x0[n], y0[n], x1[n], y1[n]), ("other",))
+            for n in (0, 1)
+        ]
         made.append([AlignedSentence(evidence, tuple(range(6)), BOXES, tuple(truths))])
     return made
 
@@ -50,11 +53,14 @@ def test_weights_grow_with_the_fits() -> None:
     """An inner product may be any number; the same choices are made."""
     photos = made_up(likelihood=3.0, place=1.0)
     larger = [
-        [one._replace(evidence=one.evidence._replace(fits=50 * one.evidence.fits)) for one in photo] for photo in photos
+        [one._replace(evidence=one.evidence._replace(fits=50 * one.evidence.fits)) for one in photo]
+        for photo in photos
     ]
     found, scaled = fit(photos, UNFITTED), fit(larger, UNFITTED)
     assert scaled["after"] == found["after"]
-    assert scaled["fitted"] == {name: pytest.approx(50 * weight) for name, weight in found["fitted"].items()}
+    assert scaled["fitted"] == {
+        name: pytest.approx(50 * weight) for name, weight in found["fitted"].items()
+    }
 
 
 def test_what_knows_nothing_gets_none() -> None:

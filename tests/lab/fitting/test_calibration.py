@@ -10,7 +10,9 @@ from regiontalk.inference.calibration import calibrated
 from regiontalk.lab.fitting.calibration import fit
 
 
-def drawn(count: int, truth: tuple[float, float, float], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def drawn(
+    count: int, truth: tuple[float, float, float], seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores, and verdicts that are right as often as the calibration `truth` says."""
     generator = np.random.default_rng(seed)
     values = generator.beta(0.5, 3, count)

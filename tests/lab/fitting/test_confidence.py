@@ -30,14 +30,18 @@ LEAST, MEAN, WORDS, AGREES = (
 
 
 def photo(seed: int, lengths: bool = False, harm: float = 0.0) -> JudgedCaptions:
-    """Six regions whose own captions of two words are right as often as σ(3 + the least likely word's log-probability);
-    with `lengths`, also captions of six words, of a log-probability that is less by `harm`. These add a word, which is
-    true if the mean of their log-probabilities is more than -0.7."""
+    """Six regions whose own captions of two words are right as often as σ(3 + the least likely
+    word's log-probability); with `lengths`, also captions of six words, of a log-probability that
+    is less by `harm`. These add a word, which is true if the mean of their log-probabilities is
+    more than -0.7."""
     generator = np.random.default_rng(seed)
     count = 12 if lengths else 6
     own = np.arange(count) < 6
     values = generator.normal(size=(count, len(CONFIDENCE_FEATURES)))
-    values[:, LEAST], values[:, MEAN] = -generator.exponential(2, count), -generator.uniform(0, 1, count)
+    values[:, LEAST], values[:, MEAN] = (
+        -generator.exponential(2, count),
+        -generator.uniform(0, 1, count),
+    )
     values[:, AGREES], values[:, WORDS] = 1, np.where(own, 2, LONGEST)
     values[6:, LEAST] = values[: count - 6, LEAST] - harm
     right = np.tile(generator.random(6), count // 6) < sigmoid(3 + values[:, LEAST])
@@ -48,7 +52,9 @@ def photo(seed: int, lengths: bool = False, harm: float = 0.0) -> JudgedCaptions
 def test_a_fit_finds_what_verdicts_were_drawn_from() -> None:
     found = fit([photo(seed) for seed in range(1000)])
     fresh = photo(5000)
-    np.testing.assert_allclose(probabilities(fresh.features, found), sigmoid(3 + fresh.features[:, LEAST]), atol=0.06)
+    np.testing.assert_allclose(
+        probabilities(fresh.features, found), sigmoid(3 + fresh.features[:, LEAST]), atol=0.06
+    )
 
 
 def test_figures_are_those_of_other_photos() -> None:
@@ -56,11 +62,14 @@ def test_figures_are_those_of_other_photos() -> None:
     found, [sure] = fit_and_check([photos])
     one, right = np.concatenate(sure), np.concatenate([photo.right for photo in photos])
     figures = report(photos, sure, found)
-    assert figures["expected_calibration_error"] == pytest.approx(expected_error(reliability(one, right)))
+    assert figures["expected_calibration_error"] == pytest.approx(
+        expected_error(reliability(one, right))
+    )
     assert figures["expected_calibration_error"] < 0.05
     assert (figures["photos"], figures["captions"]) == (300, 1800)
     assert all(
-        np.abs(ours - probabilities(photo.features, found)).max() > 0 for photo, ours in zip(photos, sure, strict=True)
+        np.abs(ours - probabilities(photo.features, found)).max() > 0
+        for photo, ours in zip(photos, sure, strict=True)
     )
 
 
@@ -91,16 +100,22 @@ def test_most_of_what_is_shown_is_right_on_every_data_set() -> None:
 def test_longer_captions_must_be_likely_enough_for_half_of_their_words_to_be_true() -> None:
     found, _ = fit_and_check([[photo(seed, lengths=True) for seed in range(200)]])
     assert found.longer == pytest.approx(LONGERS[0])  # where more than half are true
-    none_true = [one._replace(added=one.added * [1, 0]) for one in (photo(seed, lengths=True) for seed in range(40))]
+    none_true = [
+        one._replace(added=one.added * [1, 0])
+        for one in (photo(seed, lengths=True) for seed in range(40))
+    ]
     assert fit_and_check([none_true])[0].longer == LONGER, "nothing to learn from"
 
 
 def test_what_is_said_is_as_often_right_as_its_confidence_tells() -> None:
-    """Of a region's captions the surest is said: on average that is less often right than it seems."""
+    """Of a region's captions the surest is said: on average that is less often right than it
+    seems."""
 
     def chosen_among(seed: int) -> JudgedCaptions:
         one = photo(seed, lengths=True)
-        one.features[6:, LEAST] = -np.random.default_rng(seed + 10_000).exponential(2, 6)  # tells nothing
+        one.features[6:, LEAST] = -np.random.default_rng(seed + 10_000).exponential(
+            2, 6
+        )  # tells nothing
         one.features[6:, WORDS] = 1
         return one
 

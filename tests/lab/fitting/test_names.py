@@ -14,7 +14,8 @@ SIZE = 16
 
 
 def photos(count: int, noise: float) -> list[NamedCodes]:
-    """Codes near one centre per name; entry 0 is dead, entry 1 tells how sharp a photo is and says nothing."""
+    """Codes near one centre per name; entry 0 is dead, entry 1 tells how sharp a photo is and says
+    nothing."""
     random = np.random.default_rng(3)
     centres = np.random.default_rng(4).normal(size=(5, SIZE))
     made = []
@@ -22,14 +23,21 @@ def photos(count: int, noise: float) -> list[NamedCodes]:
         name = number % 5
         code = centres[name] + noise * random.normal(size=SIZE)
         code[:2] = 0, random.normal()
-        made.append(NamedCodes(f"{number}.jpg", (f"thing {name}",), ("thing",), code[None].astype(np.float32)))
+        made.append(
+            NamedCodes(
+                f"{number}.jpg", (f"thing {name}",), ("thing",), code[None].astype(np.float32)
+            )
+        )
     return made
 
 
 def test_names_are_learned_and_their_probabilities_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "STEPS", 300)
     table, report = names.fit(photos(400, 1.2), "detector")
-    assert (table.names, set(table.coarse)) == (tuple(f"thing {number}" for number in range(5)), {"thing"})
+    assert (table.names, set(table.coarse)) == (
+        tuple(f"thing {number}" for number in range(5)),
+        {"thing"},
+    )
     others = photos(800, 1.2)[400:]
     found = name_probabilities(np.concatenate([one.codes for one in others]), table)
     right = found.argmax(axis=1) == np.array([int(one.names[0][-1]) for one in others])

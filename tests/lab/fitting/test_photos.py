@@ -1,4 +1,5 @@
-"""What is tried on a photo that was looked at once is what the model would answer with those settings."""
+"""What is tried on a photo that was looked at once is what the model would answer with those
+settings."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ from regiontalk.models.folder import read_model_folder, write_model_folder
 from regiontalk.models.settings import RANKING_FEATURES, PredictionConfig, Ranking
 
 LARGE_FIRST = Ranking(
-    RANKING_FEATURES, (tuple(float(name == "area") for name in RANKING_FEATURES),), (0.0,), (1.0,), 0.0
+    RANKING_FEATURES,
+    (tuple(float(name == "area") for name in RANKING_FEATURES),),
+    (0.0,),
+    (1.0,),
+    0.0,
 )
 CHANGES: tuple[dict[str, Any], ...] = (
     {},
@@ -30,7 +35,9 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 
 def settings_of(folder: Path, **changes: Any) -> PredictionConfig:
-    own = replace(read_model_folder(folder).info.prediction, proposals=40, final_nms=0.8, score="final")
+    own = replace(
+        read_model_folder(folder).info.prediction, proposals=40, final_nms=0.8, score="final"
+    )
     return replace(own, **changes)
 
 
@@ -54,15 +61,23 @@ def test_settings_give_what_the_model_answers_with_them(
     assert len(found) > 2
     assert [region.xyxy for region in found] == [region.xyxy for region in expected]
     assert [region.caption for region in found] == [region.caption for region in expected]
-    assert [region.score for region in found] == pytest.approx([region.score for region in expected], abs=1e-6)
+    assert [region.score for region in found] == pytest.approx(
+        [region.score for region in expected], abs=1e-6
+    )
 
 
-def test_a_photo_is_seen_in_its_records_pixels(tiny_model: Path, untrained_run: Path, tmp_path: Path) -> None:
+def test_a_photo_is_seen_in_its_records_pixels(
+    tiny_model: Path, untrained_run: Path, tmp_path: Path
+) -> None:
     dataset = Dataset(untrained_run / "data", "dev")
     record = dataset[0]
     assert record.shard is not None
     shutil.copy(dataset.folder / record.shard, tmp_path)
-    twice = record.to_dict() | {"width": 2 * record.width, "height": 2 * record.height, "regions": []}
+    twice = record.to_dict() | {
+        "width": 2 * record.width,
+        "height": 2 * record.height,
+        "regions": [],
+    }
     (tmp_path / "annotations.jsonl").write_text(json.dumps(twice))
     model, settings = regiontalk.load(tiny_model, threads=1), settings_of(tiny_model)
     for data, factor in ((dataset, 1), (Dataset(tmp_path), 2)):

@@ -28,7 +28,9 @@ def seen(
     found: Sequence[tuple[Box, str, float]],
     name: str = "a.jpg",
 ) -> RankedPhoto:
-    record = Record(name, 100, 100, regions=tuple(TrueRegion(box, phrase) for box, phrase in truths))
+    record = Record(
+        name, 100, 100, regions=tuple(TrueRegion(box, phrase) for box, phrase in truths)
+    )
     sure = np.array([score for _, _, score in found])
     evidence = Evidence(
         (100, 100),
@@ -42,7 +44,8 @@ def seen(
 
 
 def planted(count: int, seed: int = 0) -> list[RankedPhoto]:
-    """Photos with a large thing, a wrong region inside it, and a right one of that size elsewhere that scores less."""
+    """Photos with a large thing, a wrong region inside it, and a right one of that size elsewhere
+    that scores less."""
     generator = np.random.default_rng(seed)
     photos = []
     for number in range(count):
@@ -50,7 +53,11 @@ def planted(count: int, seed: int = 0) -> list[RankedPhoto]:
         large, within = (x, y, x + 45, y + 50), (x + 5, y + 5, x + 5 + side, y + 5 + side)
         alone = (70 - x, y, 70 - x + side, y + side)
         jitter = generator.uniform(-0.05, 0.05, 3)
-        found = [(large, "dog", 0.9 + jitter[0]), (within, "cat", 0.7 + jitter[1]), (alone, "tree", 0.5 + jitter[2])]
+        found = [
+            (large, "dog", 0.9 + jitter[0]),
+            (within, "cat", 0.7 + jitter[1]),
+            (alone, "tree", 0.5 + jitter[2]),
+        ]
         photos.append(seen([(large, "dog"), (alone, "tree")], found, f"{number:03}.jpg"))
     return photos
 
@@ -59,7 +66,10 @@ def test_a_region_is_worth_the_thresholds_it_passes() -> None:
     truth = [((0.0, 0.0, 50.0, 50.0), "dog"), ((60.0, 60.0, 90.0, 90.0), "cat")]
     found = [((0.0, 0.0, 50.0, 50.0), "dog", 0.5), ((60.0, 60.0, 90.0, 90.0), "tree", 0.5)]
     half = ((0.0, 0.0, 50.0, 26.0), "dog", 0.5)  # an IoU of 0.53 with the last pixel counted in
-    (exact,), (wide,) = targets([seen(truth, found)], UnigramF1()), targets([seen(truth, [half])], UnigramF1())
+    (exact,), (wide,) = (
+        targets([seen(truth, found)], UnigramF1()),
+        targets([seen(truth, [half])], UnigramF1()),
+    )
     assert exact.tolist() == [1.0, 0.0]
     assert wide.tolist() == pytest.approx([3 / 5])
 
@@ -67,12 +77,17 @@ def test_a_region_is_worth_the_thresholds_it_passes() -> None:
 def test_of_regions_that_want_one_truth_the_best_is_worth_something() -> None:
     truth = [((0.0, 0.0, 50.0, 50.0), "dog")]
     near, nearer, off = (0.0, 0.0, 50.0, 40.0), (0.0, 0.0, 50.0, 45.0), (80.0, 80.0, 90.0, 90.0)
-    photo = seen(truth, [(near, "dog", 0.9), (nearer, "dog", 0.5), (nearer, "cat", 0.8), (off, "dog", 0.7)])
+    photo = seen(
+        truth, [(near, "dog", 0.9), (nearer, "dog", 0.5), (nearer, "cat", 0.8), (off, "dog", 0.7)]
+    )
     assert [value > 0 for value in targets([photo], UnigramF1())[0]] == [False, True, False, False]
 
 
 def test_photos_without_regions_or_truths_are_worth_nothing() -> None:
-    nothing, untrue = seen([((0.0, 0.0, 5.0, 5.0), "dog")], []), seen([], [((0.0, 0.0, 5.0, 5.0), "dog", 0.5)])
+    nothing, untrue = (
+        seen([((0.0, 0.0, 5.0, 5.0), "dog")], []),
+        seen([], [((0.0, 0.0, 5.0, 5.0), "dog", 0.5)]),
+    )
     assert [values.tolist() for values in targets([nothing, untrue], UnigramF1())] == [[], [0.0]]
 
 
@@ -107,8 +122,13 @@ def test_gradients_are_those_of_the_loss() -> None:
         for index in np.ndindex(layers[place].shape):
             change = np.zeros_like(layers[place])
             change[index] = 1e-6
-            up, down = ([*layers[:place], layers[place] + way * change, *layers[place + 1 :]] for way in (1, -1))
-            assert np.asarray(gradient)[index] == pytest.approx((loss(up) - loss(down)) / 2e-6, abs=1e-7)
+            up, down = (
+                [*layers[:place], layers[place] + way * change, *layers[place + 1 :]]
+                for way in (1, -1)
+            )
+            assert np.asarray(gradient)[index] == pytest.approx(
+                (loss(up) - loss(down)) / 2e-6, abs=1e-7
+            )
 
 
 def test_a_fit_is_the_same_every_time_and_does_not_mind_a_feature_that_never_changes() -> None:

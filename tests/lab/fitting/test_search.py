@@ -28,7 +28,8 @@ PHRASES = ("a red circle", "a blue square")
 
 @pytest.fixture(scope="module")
 def photos(model: Model, untrained_run: Path) -> list[tuple[Record, Entry]]:
-    """Photos of which every other one shows the one, the others the other, in captions and in vectors."""
+    """Photos of which every other one shows the one, the others the other, in captions and in
+    vectors."""
     dataset = Dataset(untrained_run / "data", None)
     asked = DatasetModel(model, dataset)
     found = []
@@ -42,7 +43,9 @@ def photos(model: Model, untrained_run: Path) -> list[tuple[Record, Entry]]:
     return found
 
 
-def test_most_phrases_that_are_not_there_find_nothing(model: Model, photos: list[tuple[Record, Entry]]) -> None:
+def test_most_phrases_that_are_not_there_find_nothing(
+    model: Model, photos: list[tuple[Record, Entry]]
+) -> None:
     config, report = fit(model, photos)
     assert (report["photos"], report["phrases"], report["phrases_not_there"]) == (len(photos), 2, 2)
     assert config.captions > 0
@@ -59,9 +62,15 @@ def test_the_weights_are_those_that_rank_best() -> None:
     weights = _best_weights(Questions([knows], [lost], []))
     assert weights[:2] == (1.0, 0.0)
     assert weights[2] > 0
-    assert (knows.rank(weights), knows.rank((1.0, 0.0, 0.0)), lost.rank(weights)) == (1, 2, math.inf)
+    assert (knows.rank(weights), knows.rank((1.0, 0.0, 0.0)), lost.rank(weights)) == (
+        1,
+        2,
+        math.inf,
+    )
 
 
-def test_records_without_phrases_are_refused(model: Model, photos: list[tuple[Record, Entry]]) -> None:
+def test_records_without_phrases_are_refused(
+    model: Model, photos: list[tuple[Record, Entry]]
+) -> None:
     with pytest.raises(DataError, match="too few phrases"):
         fit(model, photos[:1])

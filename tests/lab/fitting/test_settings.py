@@ -29,11 +29,18 @@ def words(tiny_model: Path) -> Vocabulary:
 @pytest.fixture(scope="module")
 def photos(tiny_model: Path, untrained_run: Path) -> list[SeenPhoto]:
     """What is true is what the model finds with `BASE`."""
-    asked = DatasetModel(regiontalk.load(tiny_model, threads=1), Dataset(untrained_run / "data", "dev"))
+    asked = DatasetModel(
+        regiontalk.load(tiny_model, threads=1), Dataset(untrained_run / "data", "dev")
+    )
     seen = [look_at(asked, record, TRIED) for record in asked.dataset]
     truths = [photo.regions(BASE, asked.model.runtime.words).regions for photo in seen]
     return [
-        replace(photo, record=replace(photo.record, regions=tuple(TrueRegion(one.xyxy, one.caption) for one in found)))
+        replace(
+            photo,
+            record=replace(
+                photo.record, regions=tuple(TrueRegion(one.xyxy, one.caption) for one in found)
+            ),
+        )
         for photo, found in zip(seen, truths, strict=True)
     ]
 
@@ -52,13 +59,17 @@ def test_the_best_setting_comes_first(photos: list[SeenPhoto], words: Vocabulary
     assert results[-1][0].proposals == 1, "one proposal finds least"
 
 
-def test_the_figures_are_those_of_the_evaluation(photos: list[SeenPhoto], words: Vocabulary) -> None:
+def test_the_figures_are_those_of_the_evaluation(
+    photos: list[SeenPhoto], words: Vocabulary
+) -> None:
     ((_, result),) = try_settings(photos, words, [BASE], UnigramF1())
     found = [photo.regions(BASE, words) for photo in photos]
     assert result.map == evaluate_dense([photo.record for photo in photos], found, UnigramF1()).map
 
 
-def test_fewer_proposals_are_chosen_where_they_cost_next_to_nothing(photos: list[SeenPhoto], words: Vocabulary) -> None:
+def test_fewer_proposals_are_chosen_where_they_cost_next_to_nothing(
+    photos: list[SeenPhoto], words: Vocabulary
+) -> None:
     ((_, result),) = try_settings(photos, words, [BASE], UnigramF1())
     near, far = (replace(result, ap=result.ap - cost * NEGLIGIBLE) for cost in (0.9, 1.1))
     fewer, fewest = replace(BASE, proposals=20), replace(BASE, proposals=10)

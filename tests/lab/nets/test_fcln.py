@@ -1,4 +1,5 @@
-"""The whole network: first weights, shapes, and that photos of a batch do not meddle with one another."""
+"""The whole network: first weights, shapes, and that photos of a batch do not meddle with one
+another."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ import torch
 
 from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
 from regiontalk.lab.nets.language import LanguageConfig
-from regiontalk.lab.nets.localization import LocalizationConfig, box_geometry, decode_boxes, to_cxcywh
+from regiontalk.lab.nets.localization import (
+    LocalizationConfig,
+    box_geometry,
+    decode_boxes,
+    to_cxcywh,
+)
 from regiontalk.lab.nets.recognition import RecognitionConfig
 
 CONFIG = FCLNConfig(
@@ -25,7 +31,9 @@ CONFIG = FCLNConfig(
 
 def make_net(initialization: str = "he", **language: object) -> FCLN:
     torch.manual_seed(0)
-    config = replace(CONFIG, initialization=initialization, language=replace(CONFIG.language, **language))
+    config = replace(
+        CONFIG, initialization=initialization, language=replace(CONFIG.language, **language)
+    )
     return FCLN(config, tokens=7, starts=2).eval()
 
 
@@ -42,7 +50,9 @@ def test_the_final_box_is_the_region_moved_by_the_final_transform():
     torch.nn.init.normal_(net.recognition.transform.weight)
     features, _ = net.backbone(photos(), SIZES)
     recognized = net.recognize(features, SIZES, BOXES)
-    torch.testing.assert_close(recognized.boxes_xyxy, decode_boxes(to_cxcywh(BOXES), recognized.transforms))
+    torch.testing.assert_close(
+        recognized.boxes_xyxy, decode_boxes(to_cxcywh(BOXES), recognized.transforms)
+    )
     assert not torch.allclose(recognized.boxes_xyxy, BOXES)
 
 
@@ -77,19 +87,26 @@ def test_the_photo_code_is_that_of_the_photo_without_its_padding():
     features, _ = net.backbone(photos(), SIZES)
     recognized = net.recognize(features, SIZES, BOXES)
     whole = torch.cat([torch.zeros_like(SIZES), SIZES], dim=1)[:, None]
-    torch.testing.assert_close(recognized.photo_codes, net.recognize(features, SIZES, whole).codes[:, 0])
+    torch.testing.assert_close(
+        recognized.photo_codes, net.recognize(features, SIZES, whole).codes[:, 0]
+    )
 
 
 def test_geometry_says_where_a_box_lies_in_its_photo():
     found = box_geometry(
-        torch.tensor([[[0.0, 10.0, 50.0, 30.0], [-10.0, 0.0, 200.0, 40.0]]]), torch.tensor([[100.0, 40]])
+        torch.tensor([[[0.0, 10.0, 50.0, 30.0], [-10.0, 0.0, 200.0, 40.0]]]),
+        torch.tensor([[100.0, 40]]),
     )
     expected = torch.tensor([[[0, 0.25, 0.5, 0.75, 0.25], [0, 0, 1, 1, 1.0]]])
     torch.testing.assert_close(found, expected)
 
 
 def heads(net: FCLN) -> dict[str, torch.Tensor]:
-    return {name: weight.detach() for name, weight in net.named_parameters() if not name.startswith("backbone.")}
+    return {
+        name: weight.detach()
+        for name, weight in net.named_parameters()
+        if not name.startswith("backbone.")
+    }
 
 
 def test_gaussian_first_weights_are_the_papers():
@@ -126,15 +143,25 @@ def test_first_weights_do_not_touch_the_backbone(how):
     backbone = FCLN(replace(CONFIG, initialization=how), tokens=7, starts=1).backbone
     torch.manual_seed(0)
     other = FCLN(replace(CONFIG, initialization="he"), tokens=7, starts=1).backbone
-    assert all(torch.equal(a, b) for a, b in zip(backbone.parameters(), other.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(backbone.parameters(), other.parameters(), strict=True)
+    )
 
 
 def test_defaults_are_the_papers():
     config = FCLNConfig()
     assert (config.backbone, config.input_size, config.initialization) == ("vgg16", 720, "gaussian")
-    assert (len(config.localization.anchors), config.localization.filters, config.localization.score_ways) == (
+    assert (
+        len(config.localization.anchors),
+        config.localization.filters,
+        config.localization.score_ways,
+    ) == (
         12,
         256,
         1,
     )
-    assert (config.language.embedding, config.language.hidden, config.language.feed) == (512, 512, "once")
+    assert (config.language.embedding, config.language.hidden, config.language.feed) == (
+        512,
+        512,
+        "once",
+    )

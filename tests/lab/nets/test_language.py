@@ -1,4 +1,5 @@
-"""The language model (DenseCap 3.1.4): stepping equals teacher forcing, and so does decoding over its steps."""
+"""The language model (DenseCap 3.1.4): stepping equals teacher forcing, and so does decoding over
+its steps."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def test_counted_words_alone_have_the_same_logits(feed):
 def steps(model: LanguageModel) -> decoding.Step:
     """What `decoding` drives, over the net itself."""
 
-    def step(tokens: decoding.Integers, state: decoding.State) -> tuple[decoding.Floats, decoding.State]:
+    def step(
+        tokens: decoding.Integers, state: decoding.State
+    ) -> tuple[decoding.Floats, decoding.State]:
         with torch.inference_mode():
             logprobs, h, c = model.step(torch.from_numpy(tokens), *map(torch.from_numpy, state))
         return logprobs.numpy(), (h.numpy(), c.numpy(), state[2])
@@ -103,7 +106,8 @@ def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
 
 
 def test_what_follows_the_code_itself_is_ignored():
-    """Fed once: T inputs give T outputs, the first of them what follows START; y₋₁ is not among them."""
+    """Fed once: T inputs give T outputs, the first of them what follows START; y₋₁ is not among
+    them."""
     model = make_model("once")
     seen = see(model, codes())
     fed = torch.full((4, 3), START)
@@ -138,7 +142,9 @@ def test_fed_always_the_code_stands_beside_every_word():
 def test_styles_begin_differently(feed):
     model = make_model(feed)
     seen = see(model, codes())
-    assert not torch.allclose(model(seen, torch.tensor([[START]] * 4)), model(seen, torch.tensor([[START + 1]] * 4)))
+    assert not torch.allclose(
+        model(seen, torch.tensor([[START]] * 4)), model(seen, torch.tensor([[START + 1]] * 4))
+    )
 
 
 def test_surroundings_matter_only_where_they_are_asked_for():

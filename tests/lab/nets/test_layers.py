@@ -19,7 +19,10 @@ def test_padding_is_tensorflows_same(kernel, stride):
     total = max((out - 1) * stride + kernel - size, 0)
     padded = np.pad(np.ones((size, size)), (total // 2, total - total // 2))
     expected = [
-        [padded[i * stride : i * stride + kernel, j * stride : j * stride + kernel].sum() for j in range(out)]
+        [
+            padded[i * stride : i * stride + kernel, j * stride : j * stride + kernel].sum()
+            for j in range(out)
+        ]
         for i in range(out)
     ]
     np.testing.assert_allclose(found[0, 0].detach(), expected, rtol=1e-5)

@@ -67,7 +67,10 @@ def test_paper_anchors_are_four_sizes_of_three_shapes():
     for size in range(4):
         group = areas[3 * size : 3 * size + 3]
         assert max(group) / min(group) < 1.02
-    assert all(pytest.approx(4, rel=0.03) == big / small for small, big in zip(areas[::3], areas[3::3], strict=False))
+    assert all(
+        pytest.approx(4, rel=0.03) == big / small
+        for small, big in zip(areas[::3], areas[3::3], strict=False)
+    )
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -88,7 +91,9 @@ def test_outputs_belong_to_the_anchor_they_are_named_after(number, ways):
         expected = [8 + 16 * column, 8 + 16 * row, *SMALL.anchors[other]]
         if other == number:
             expected = [8 + 16 * column + 0.25 * width, 8 + 16 * row, width, 2 * height]
-        torch.testing.assert_close(found[0, row, column, other], torch.tensor(expected, dtype=torch.float32))
+        torch.testing.assert_close(
+            found[0, row, column, other], torch.tensor(expected, dtype=torch.float32)
+        )
 
 
 def test_two_way_score_is_the_logit_of_the_softmax():
@@ -115,10 +120,18 @@ def test_a_score_moves_with_what_it_sees():
 @given(st.data())
 def test_encoding_is_the_inverse_of_decoding(data):
     anchors = torch.tensor(
-        data.draw(st.lists(st.tuples(coordinates, coordinates, *[st.floats(4, 300)] * 2), min_size=1, max_size=8)),
+        data.draw(
+            st.lists(
+                st.tuples(coordinates, coordinates, *[st.floats(4, 300)] * 2),
+                min_size=1,
+                max_size=8,
+            )
+        ),
         dtype=torch.float64,
     )
-    transforms = torch.from_numpy(data.draw(np_st.arrays(np.float64, anchors.shape, elements=st.floats(-3, 3))))
+    transforms = torch.from_numpy(
+        data.draw(np_st.arrays(np.float64, anchors.shape, elements=st.floats(-3, 3)))
+    )
     back = encode_boxes(anchors, decode_boxes(anchors, transforms))
     torch.testing.assert_close(back, transforms, rtol=1e-9, atol=1e-9)
 
@@ -141,7 +154,9 @@ def test_equations_1_and_2_by_hand():
     anchor = torch.tensor([100.0, 50.0, 40.0, 20.0])
     transform = torch.tensor([0.5, -0.25, math.log(2), math.log(0.5)])
     # centre 100 + 0.5 · 40, 50 − 0.25 · 20; size 80 × 10
-    torch.testing.assert_close(decode_boxes(anchor, transform), torch.tensor([80.0, 40.0, 160.0, 50.0]))
+    torch.testing.assert_close(
+        decode_boxes(anchor, transform), torch.tensor([80.0, 40.0, 160.0, 50.0])
+    )
 
 
 @settings(deadline=None)
@@ -151,7 +166,9 @@ def test_iou_equals_the_numpy_one(seed, grid):
     a, b = random_boxes(random, 2, 7, grid=grid), random_boxes(random, 2, 5, grid=grid)
     a[0, 0, 2:] = a[0, 0, :2]  # a box without area
     for n, found in enumerate(box_iou(a, b)):
-        np.testing.assert_allclose(found, boxes.iou(a[n].numpy(), b[n].numpy()), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            found, boxes.iou(a[n].numpy(), b[n].numpy()), rtol=1e-6, atol=1e-7
+        )
 
 
 def test_boxes_are_cut_to_their_own_photo():
@@ -162,7 +179,8 @@ def test_boxes_are_cut_to_their_own_photo():
 
 @pytest.mark.parametrize("form", [Suppression.one_by_one, Suppression.in_rounds])
 class TestSuppression:
-    """Equal to `boxes.nms`, photo by photo, both in the form for the CPU and in the one for a GPU."""
+    """Equal to `boxes.nms`, photo by photo, both in the form for the CPU and in the one for a
+    GPU."""
 
     @settings(deadline=None, max_examples=60)
     @given(
@@ -183,7 +201,9 @@ class TestSuppression:
     def test_long_chain_of_suppressions(self, form):
         """Each box overlaps only its neighbours, so that what goes depends on all boxes before."""
         left = torch.arange(150, dtype=torch.float32) * 4
-        chain = torch.stack([left, torch.zeros(150), left + 10, torch.full((150,), 10.0)], dim=1)[None]
+        chain = torch.stack([left, torch.zeros(150), left + 10, torch.full((150,), 10.0)], dim=1)[
+            None
+        ]
         places, counts = form(Suppression(0.4, 150), chain)
         assert places[0, : counts[0]].tolist() == list(range(0, 150, 2))
 
@@ -191,10 +211,15 @@ class TestSuppression:
         """They neither suppress nor are suppressed, as in `boxes.nms`."""
         whole, empty = [0.0, 0, 10, 10], [5.0, 5, 5, 9]
         turned_once, turned_twice = [8.0, 2, 2, 8], [8.0, 8, 2, 2]
-        ranked = torch.tensor([[turned_twice, whole, empty, turned_once, empty, turned_twice, whole]])
+        ranked = torch.tensor(
+            [[turned_twice, whole, empty, turned_once, empty, turned_twice, whole]]
+        )
         for threshold in (0.0, 0.2):
             places, counts = form(Suppression(threshold, 7), ranked)
-            assert places[0, : counts[0]].tolist() == boxes.nms(ranked[0], -np.arange(7), threshold).tolist()
+            assert (
+                places[0, : counts[0]].tolist()
+                == boxes.nms(ranked[0], -np.arange(7), threshold).tolist()
+            )
             assert counts.tolist() == [6]
 
     def test_photos_do_not_meddle(self, form):
@@ -208,7 +233,9 @@ class TestSuppression:
 def test_a_long_chain_is_followed_no_further_than_to_the_last_box_wanted(monkeypatch):
     looks = []
     rounds = Suppression._rounds
-    monkeypatch.setattr(Suppression, "_rounds", lambda self, *inputs: looks.append(1) or rounds(self, *inputs))
+    monkeypatch.setattr(
+        Suppression, "_rounds", lambda self, *inputs: looks.append(1) or rounds(self, *inputs)
+    )
     left = torch.arange(150, dtype=torch.float32) * 4
     chain = torch.stack([left, torch.zeros(150), left + 10, torch.full((150,), 10.0)], dim=1)[None]
     places, counts = Suppression(0.4, 3).in_rounds(chain)
@@ -218,8 +245,11 @@ def test_a_long_chain_is_followed_no_further_than_to_the_last_box_wanted(monkeyp
 
 
 def ramp(height: int, width: int) -> torch.Tensor:
-    """Features that say where they are: channel 0 the x of the cell's middle in pixels, channel 1 its y."""
-    y, x = torch.meshgrid(torch.arange(height) * 16.0 + 8, torch.arange(width) * 16.0 + 8, indexing="ij")
+    """Features that say where they are: channel 0 the x of the cell's middle in pixels, channel 1
+    its y."""
+    y, x = torch.meshgrid(
+        torch.arange(height) * 16.0 + 8, torch.arange(width) * 16.0 + 8, indexing="ij"
+    )
     return torch.stack([x, y])[None]
 
 
@@ -241,7 +271,8 @@ def test_each_region_reads_its_own_photo():
 
 
 def test_equation_3_by_hand():
-    """V = Σ U k(i′ − x) k(j′ − y) with k(d) = max(0, 1 − |d|); what lies outside the map counts as zero."""
+    """V = Σ U k(i′ − x) k(j′ − y) with k(d) = max(0, 1 − |d|); what lies outside the map counts as
+    zero."""
     random = np.random.default_rng(5)
     features = torch.from_numpy(random.normal(size=(1, 3, 4, 5)))
     box = torch.tensor([[[-13.0, 5.0, 61.0, 77.0]]], dtype=torch.float64)
@@ -270,7 +301,8 @@ def test_the_identity_samples_the_box_itself(samples: int) -> None:
     boxes = torch.tensor([[[8.0, 8.0, 88.0, 72.0], [-60.0, -20.0, 300.0, 110.0]]] * 2)
     identity = torch.eye(2, 3).expand(2, 2, 2, 3)
     torch.testing.assert_close(
-        sample_regions(features, boxes, 5, samples, identity), sample_regions(features, boxes, 5, samples)
+        sample_regions(features, boxes, 5, samples, identity),
+        sample_regions(features, boxes, 5, samples),
     )
 
 
@@ -278,7 +310,9 @@ def test_an_affine_map_turns_scales_and_shifts_the_grid_inside_the_box():
     box = torch.tensor([[[20.0, 30.0, 80.0, 70.0]]])  # centre 50, 50, half sizes 30, 20
     quarter_turn = torch.tensor([[[[0.0, -1.0, 0.0], [1.0, 0.0, 0.0]]]])
     x, y = sample_regions(ramp(8, 8), box, 3, affine=quarter_turn)[0]
-    torch.testing.assert_close((x[0, 0], y[0, 0]), (torch.tensor(80.0), torch.tensor(30.0)))  # where the right top is
+    torch.testing.assert_close(
+        (x[0, 0], y[0, 0]), (torch.tensor(80.0), torch.tensor(30.0))
+    )  # where the right top is
     torch.testing.assert_close((x[0, 2], y[0, 2]), (torch.tensor(80.0), torch.tensor(70.0)))
     smaller = torch.tensor([[[[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]]])  # the lower right quarter
     x, y = sample_regions(ramp(8, 8), box, 3, affine=smaller)[0]

@@ -39,17 +39,24 @@ def scene(rows: int = 3, regions: int = 4, seed: int = 1) -> tuple[Tensor, Tenso
 
 @pytest.mark.parametrize("conditioning", ["additive", "multiplicative"])
 def test_the_papers_equations(conditioning: Literal["additive", "multiplicative"]) -> None:
-    """Eqs. 13–15 in numpy, three steps: the image adds in the first alone, and scales the state in all of them."""
+    """Eqs. 13–15 in numpy, three steps: the image adds in the first alone, and scales the state in
+    all of them."""
     net = make(replace(SMALL, conditioning=conditioning))
     views, regions, places = scene(rows=1)
-    weights = {name: value.detach().numpy().astype(np.float64) for name, value in net.named_parameters()}
+    weights = {
+        name: value.detach().numpy().astype(np.float64) for name, value in net.named_parameters()
+    }
     image = weights["image.weight"] @ views[0, 0].numpy() + weights["image.bias"]
     scale = image[8:] if conditioning == "multiplicative" else 1
     h = np.zeros(8)
     state = net.begin(net.look(views, regions, places))
     for step, token in enumerate((START, 3, 5)):
         x = weights["embedding.weight"][token]
-        total = weights["word.weight"] @ x + weights["word.bias"] + weights["recurrent.weight"] @ (h * scale)
+        total = (
+            weights["word.weight"] @ x
+            + weights["word.bias"]
+            + weights["recurrent.weight"] @ (h * scale)
+        )
         h = np.maximum(total + (image[:8] if step == 0 else 0), 0)
         y = weights["output.weight"] @ h + weights["output.bias"]
         logprobs, state = net.step(torch.tensor([token]), state)
@@ -69,7 +76,9 @@ def test_teacher_forcing_is_step_after_step(config: MultimodalRNNConfig) -> None
     for place in range(4):
         logprobs, state = net.step(tokens[:, place], state)
         apart.append(logprobs)
-    torch.testing.assert_close(together, packed(torch.stack(apart, dim=1), lengths), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        together, packed(torch.stack(apart, dim=1), lengths), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("config", VARIANTS, ids=str)
@@ -77,7 +86,9 @@ def test_every_weight_learns_and_every_view_counts(config: MultimodalRNNConfig) 
     net = make(config)
     views, regions, places = (part.requires_grad_() for part in scene())
     tokens = torch.tensor([[START, 2, 5, 3]] * 3)
-    net(net.look(views, regions, places), tokens, torch.tensor([4, 4, 4])).logsumexp(dim=1).sum().backward()
+    net(net.look(views, regions, places), tokens, torch.tensor([4, 4, 4])).logsumexp(
+        dim=1
+    ).sum().backward()
     for name, parameter in net.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
@@ -116,7 +127,9 @@ def test_attention_looks_at_the_region_that_fits() -> None:
     net = make(replace(SMALL, attention=4))
     state = net.begin(net.look(*scene(rows=1)))
     asking = torch.cat([state.h, net.embedding(torch.tensor([2]))], dim=1)
-    memory = torch.stack([torch.zeros(4), net.ask(asking)[0] * 100, torch.zeros(4), torch.zeros(4)])[None]
+    memory = torch.stack(
+        [torch.zeros(4), net.ask(asking)[0] * 100, torch.zeros(4), torch.zeros(4)]
+    )[None]
     context = net._attend(asking, State(state.h, state.c, state.bias, memory, state.absent))
     torch.testing.assert_close(context, memory[:, 1])
 
@@ -130,7 +143,8 @@ def test_the_output_begins_with_the_words_frequencies() -> None:
 
 
 def test_dropout_spares_the_states() -> None:
-    """With all words, codes and outputs dropped, the state is what the recurrence and the biases make of it."""
+    """With all words, codes and outputs dropped, the state is what the recurrence and the biases
+    make of it."""
     net = make(replace(SMALL, dropout=1.0)).train()
     seen = net.look(*scene())
     torch.testing.assert_close(seen.bias, net.image.bias.expand(3, 8))

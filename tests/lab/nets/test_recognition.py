@@ -34,7 +34,10 @@ def test_the_score_may_see_where_the_box_lies():
     torch.manual_seed(0)
     seeing = RecognitionNetwork(3, replace(CONFIG, score_hidden=6)).eval()
     codes, logits, _ = seeing(regions(), places())
-    hidden = torch.relu(torch.cat([codes, places()], dim=1) @ seeing.before_score.weight.T + seeing.before_score.bias)
+    hidden = torch.relu(
+        torch.cat([codes, places()], dim=1) @ seeing.before_score.weight.T
+        + seeing.before_score.bias
+    )
     torch.testing.assert_close(logits, hidden @ seeing.score.weight[0] + seeing.score.bias[0])
     assert not torch.allclose(logits, seeing(regions(), places() * 0)[1])
     blind = RecognitionNetwork(3, CONFIG).eval()

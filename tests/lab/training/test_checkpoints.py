@@ -1,4 +1,5 @@
-"""Checkpoints: whole or not at all, and one clear line for everything that may be wrong with one."""
+"""Checkpoints: whole or not at all, and one clear line for everything that may be wrong with
+one."""
 
 from __future__ import annotations
 
@@ -55,9 +56,13 @@ def test_there_and_back(tmp_path):
     assert sorted(path.name for path in place.iterdir()) == ["model.safetensors", "state.json"]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), SafetensorError("no space left")])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), SafetensorError("no space left")]
+)
 @pytest.mark.parametrize("files_written", [0, 1])
-def test_a_failed_save_leaves_the_older_one_and_nothing_else(error, files_written, tmp_path, monkeypatch):
+def test_a_failed_save_leaves_the_older_one_and_nothing_else(
+    error, files_written, tmp_path, monkeypatch
+):
     save(tmp_path, 1, 1.0)
     original, calls = checkpoints.save_file, []
 
@@ -81,7 +86,8 @@ def test_a_failed_save_leaves_the_older_one_and_nothing_else(error, files_writte
 
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
 def test_a_disk_that_is_really_full(tmp_path):
-    """A limit on file size takes the place of a full disk: the write itself fails, in a process of its own."""
+    """A limit on file size takes the place of a full disk: the write itself fails, in a process of
+    its own."""
     import subprocess
     import sys
 
@@ -93,7 +99,9 @@ def test_a_disk_that_is_really_full(tmp_path):
         "try: save_checkpoint(Path(sys.argv[1]), 2, {'model': {'w': torch.zeros(1 << 20)}}, {})\n"
         "except OutputError as error: print(error.message); sys.exit(error.exit_code)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 5, done.stderr
     assert "cannot be written" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -110,7 +118,11 @@ def test_only_the_newest_and_the_best_are_kept(tmp_path):
     for step in (5, 50, 500, 5000):
         save(tmp_path, step)
     drop_old(tmp_path, 2, [tmp_path / "step-00000005"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000005", "step-00000500", "step-00005000"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "step-00000005",
+        "step-00000500",
+        "step-00005000",
+    ]
     drop_old(tmp_path, 1, [])
     assert [path.name for path in tmp_path.iterdir()] == ["step-00005000"]
 
@@ -142,7 +154,9 @@ class TestFind:
         save(tmp_path / "checkpoints", 3)
         newest = save(tmp_path / "checkpoints", 9)
         assert find_checkpoint(tmp_path) == newest
-        save(tmp_path / "checkpoints", 12, best=[{"step": 7, "value": 0.5}])  # which someone has deleted
+        save(
+            tmp_path / "checkpoints", 12, best=[{"step": 7, "value": 0.5}]
+        )  # which someone has deleted
         assert find_checkpoint(tmp_path).name == "step-00000012"
 
     def test_nothing_there(self, tmp_path):
@@ -220,7 +234,9 @@ def test_weights_of_another_architecture(other, counts, tmp_path):
 def train(net: nn.Module, optimizer: torch.optim.Optimizer, steps: range) -> None:
     for step in steps:
         optimizer.zero_grad()
-        net(torch.randn(4, 3, generator=torch.Generator().manual_seed(step))).square().sum().backward()
+        net(
+            torch.randn(4, 3, generator=torch.Generator().manual_seed(step))
+        ).square().sum().backward()
         optimizer.step()
 
 
@@ -229,7 +245,9 @@ def test_an_optimizer_resumes_bit_for_bit(kind, tmp_path):
     config = OptimizerConfig(kind, 0.05, weight_decay=0.01)
     torch.manual_seed(0)
     net, copy, stranger = (nn.Linear(3, 2) for _ in range(3))
-    optimizer, other = (build_optimizer(which.named_parameters(), config) for which in (net, stranger))
+    optimizer, other = (
+        build_optimizer(which.named_parameters(), config) for which in (net, stranger)
+    )
     train(net, optimizer, range(3))
     train(stranger, other, range(5))
     moments, numbers = optimizer_tensors({"rest": optimizer, "backbone": other})
@@ -237,7 +255,9 @@ def test_an_optimizer_resumes_bit_for_bit(kind, tmp_path):
     place = save_checkpoint(tmp_path, 3, tensors, {**STATE, "optimizer": numbers})
     copy.load_state_dict(read_tensors(place, "model"))
     restored = build_optimizer(copy.named_parameters(), config)
-    restore_optimizers({"rest": restored}, read_tensors(place, "optimizer"), read_state(place)["optimizer"])
+    restore_optimizers(
+        {"rest": restored}, read_tensors(place, "optimizer"), read_state(place)["optimizer"]
+    )
     train(net, optimizer, range(3, 6))
     train(copy, restored, range(3, 6))
     assert torch.equal(net.weight, copy.weight)

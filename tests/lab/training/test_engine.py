@@ -15,7 +15,12 @@ import pytest
 import torch
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.lab.training.checkpoints import latest_checkpoint, load_fcln, read_state, read_tensors
+from regiontalk.lab.training.checkpoints import (
+    latest_checkpoint,
+    load_fcln,
+    read_state,
+    read_tensors,
+)
 from regiontalk.lab.training.detector.task import FCLNTask
 from regiontalk.lab.training.engine import Engine, TrainingDiverged, check_same_recipe
 from regiontalk.lab.training.optimizers import rate_factor
@@ -44,7 +49,9 @@ class Onlooker:
 @pytest.fixture
 def make_engine(quick_recipe, tmp_path):
     def make(*changes: str, folder: str = "run", onlooker: Onlooker | None = None) -> Engine:
-        return Engine(FCLNTask.begin(quick_recipe(*changes)), tmp_path / folder, CPU, onlooker or Onlooker())
+        return Engine(
+            FCLNTask.begin(quick_recipe(*changes)), tmp_path / folder, CPU, onlooker or Onlooker()
+        )
 
     return make
 
@@ -81,13 +88,27 @@ def test_a_run_from_start_to_end(make_engine):
     entries = log_of(engine)
     assert [entry["step"] for entry in entries if "caption" in entry] == [1, 2, 3, 4, 5, 6]
     assert [entry["step"] for entry in entries if "dev" in entry] == [3, 6]
-    assert set(entries[0]) >= {"proposal_score", "proposal_box", "final_score", "final_box", "caption", "rate"}
-    assert {path.name for path in (engine.folder / "pictures").iterdir()} == {"step-00000003.jpg", "step-00000006.jpg"}
+    assert set(entries[0]) >= {
+        "proposal_score",
+        "proposal_box",
+        "final_score",
+        "final_box",
+        "caption",
+        "rate",
+    }
+    assert {path.name for path in (engine.folder / "pictures").iterdir()} == {
+        "step-00000003.jpg",
+        "step-00000006.jpg",
+    }
     assert list((engine.folder / "tensorboard").iterdir())
 
 
 def test_the_same_seed_is_the_same_run(make_engine):
-    first, second, other = make_engine(folder="a"), make_engine(folder="b"), make_engine("run.seed=9", folder="c")
+    first, second, other = (
+        make_engine(folder="a"),
+        make_engine(folder="b"),
+        make_engine("run.seed=9", folder="c"),
+    )
     for engine in (first, second, other):
         engine.train()
     assert same(weights(first), weights(second))
@@ -100,7 +121,12 @@ def test_stopped_and_resumed_is_as_if_never_stopped(kind, make_engine):
     changes = (
         f"optimizer.kind={kind}",
         f"backbone_optimizer.kind={kind}",
-        *("net.recognition.dropout=0.5", "net.language.dropout=0.3", "augmentation.flip=0.5", "augmentation.zoom=1.2"),
+        *(
+            "net.recognition.dropout=0.5",
+            "net.language.dropout=0.3",
+            "augmentation.flip=0.5",
+            "augmentation.zoom=1.2",
+        ),
         *("optimizer.rate=1e-3", "backbone_optimizer.rate=1e-4", "schedule.warmup=4"),
     )
     whole = make_engine(*changes, folder="whole")
@@ -116,7 +142,9 @@ def test_stopped_and_resumed_is_as_if_never_stopped(kind, make_engine):
     assert whole.ema is not None
     assert part.ema is not None
     assert same(whole.ema.values, part.ema.values)
-    last = [read_tensors(latest_checkpoint(e.checkpoint_folder), "optimizer") for e in (whole, part)]
+    last = [
+        read_tensors(latest_checkpoint(e.checkpoint_folder), "optimizer") for e in (whole, part)
+    ]
     assert same(*last)
     steps = [entry["step"] for entry in log_of(part) if "caption" in entry]
     assert steps == [1, 2, 3, 4, 5, 6]
@@ -148,14 +176,24 @@ class TestRefusals:
 
     def test_what_may_change(self, make_engine):
         make_engine().train(seconds=0)
-        free = ("run.log_every=3", "run.checkpoint_every=5", "run.keep=1", "run.evaluate_every=3", "run.pictures=1")
+        free = (
+            "run.log_every=3",
+            "run.checkpoint_every=5",
+            "run.keep=1",
+            "run.evaluate_every=3",
+            "run.pictures=1",
+        )
         assert make_engine(*free, "run.evaluate_photos=1", "run.workers=1").resume()
 
     def test_another_data_set_under_the_same_name(self, make_engine):
         """Same number of words, but other words: the weights would fit and mean something else."""
         make_engine().train(seconds=0)
         engine = make_engine()
-        swapped = (engine.task.words.words[1], engine.task.words.words[0], *engine.task.words.words[2:])
+        swapped = (
+            engine.task.words.words[1],
+            engine.task.words.words[0],
+            *engine.task.words.words[2:],
+        )
         object.__setattr__(engine.task.words, "words", swapped)
         with pytest.raises(UsageError, match="words of the data set"):
             engine.resume()
@@ -181,7 +219,9 @@ class TestRefusals:
             Engine(task, tmp_path, CPU, Onlooker(), Processes(0, 2))
 
     def test_recipes_compare_by_value_not_by_form(self):
-        check_same_recipe({"a": (1, 2), "run": {"keep": 1}}, {"a": [1, 2], "run": {"keep": 5}}, Path("x"))
+        check_same_recipe(
+            {"a": (1, 2), "run": {"keep": 1}}, {"a": [1, 2], "run": {"keep": 5}}, Path("x")
+        )
         with pytest.raises(UsageError, match=r"a\.1 = 2, now None"):
             check_same_recipe({"a": [1, 2]}, {"a": [1]}, Path("x"))
 
@@ -229,7 +269,9 @@ class TestStops:
         engine.train(seconds=0)
         before = weights(engine)
         original = engine.task.losses
-        engine.task.losses = lambda batch: original(batch) | {"caption": torch.tensor(value, requires_grad=True)}
+        engine.task.losses = lambda batch: (
+            original(batch) | {"caption": torch.tensor(value, requires_grad=True)}
+        )
         batch = engine.task.batches(0, 1)[1]
         with pytest.raises(TrainingDiverged) as caught:
             engine.train()
@@ -243,7 +285,9 @@ class TestStops:
 
 class TestFrozen:
     def test_first_layers_never_move(self, make_engine):
-        engine = make_engine("schedule.freeze_first_layers=true", "backbone_optimizer.weight_decay=0.1")
+        engine = make_engine(
+            "schedule.freeze_first_layers=true", "backbone_optimizer.weight_decay=0.1"
+        )
         before = weights(engine)
         engine.train()
         changed = moved(before, weights(engine))
@@ -252,7 +296,9 @@ class TestFrozen:
 
     def test_the_backbone_waits_for_its_epoch(self, make_engine):
         """8 photos in batches of 2: an epoch is 4 steps."""
-        engine = make_engine("schedule.backbone_from_epoch=1.0", "backbone_optimizer.weight_decay=0.1")
+        engine = make_engine(
+            "schedule.backbone_from_epoch=1.0", "backbone_optimizer.weight_decay=0.1"
+        )
         assert engine.task.backbone_from() == 4
         batches = engine.task.batches(0, 1)
         start = weights(engine)
@@ -276,7 +322,11 @@ class TestFrozen:
             assert bool(tracked) != frozen
 
     def test_batch_norm_stands_still_while_the_backbone_waits(self, make_engine):
-        changes = ("net.backbone=efficientnet-lite0", "net.input_size=32", "schedule.freeze_batchnorm=false")
+        changes = (
+            "net.backbone=efficientnet-lite0",
+            "net.input_size=32",
+            "schedule.freeze_batchnorm=false",
+        )
         engine = make_engine(*changes, "schedule.backbone_from_epoch=1.0")
         before = weights(engine)
         engine.train_step([engine.task.batches(0, 1)[0]])
@@ -285,13 +335,18 @@ class TestFrozen:
 
 def test_rates_follow_the_schedule(make_engine):
     engine = make_engine(
-        "schedule.warmup=3", "schedule.decay=cosine", "optimizer.rate=0.4", "backbone_optimizer.rate=0.2"
+        "schedule.warmup=3",
+        "schedule.decay=cosine",
+        "optimizer.rate=0.4",
+        "backbone_optimizer.rate=0.2",
     )
     batches = engine.task.batches(0, 1)
     for step in range(6):
         engine.train_step([batches[step]])
         factor = rate_factor(step, 6, engine.recipe.schedule)
-        rates = {name: {group["lr"] for group in o.param_groups} for name, o in engine.optimizers.items()}
+        rates = {
+            name: {group["lr"] for group in o.param_groups} for name, o in engine.optimizers.items()
+        }
         assert rates == {"backbone": {0.2 * factor}, "rest": {0.4 * factor}}
         engine.step += 1
 
@@ -299,7 +354,9 @@ def test_rates_follow_the_schedule(make_engine):
 def test_gradients_are_clipped_all_together(make_engine):
     engine = make_engine("schedule.clip_norm=1e-3")
     engine.train_step([engine.task.batches(0, 1)[0]])
-    total = math.sqrt(sum(float(p.grad.square().sum()) for p in engine.net.parameters() if p.grad is not None))
+    total = math.sqrt(
+        sum(float(p.grad.square().sum()) for p in engine.net.parameters() if p.grad is not None)
+    )
     assert total == pytest.approx(1e-3, rel=1e-3)
 
 
@@ -312,11 +369,19 @@ def test_gradients_are_clipped_one_by_one(make_engine):
 
 def test_losses_are_weighted(make_engine):
     """Without any weight but that of the proposals' boxes, only what leads to them moves."""
-    none = [f"losses.{name}=0.0" for name in ("proposal_score", "final_score", "final_box", "caption")]
-    engine = make_engine(*none, "optimizer.kind=sgd", "backbone_optimizer.kind=sgd", "optimizer.weight_decay=0.0")
+    none = [
+        f"losses.{name}=0.0" for name in ("proposal_score", "final_score", "final_box", "caption")
+    ]
+    engine = make_engine(
+        *none, "optimizer.kind=sgd", "backbone_optimizer.kind=sgd", "optimizer.weight_decay=0.0"
+    )
     before = weights(engine)
     engine.train_step([engine.task.batches(0, 1)[0]])
-    changed = {name.rsplit(".", 1)[0] for name in moved(before, weights(engine)) if not name.startswith("backbone.")}
+    changed = {
+        name.rsplit(".", 1)[0]
+        for name in moved(before, weights(engine))
+        if not name.startswith("backbone.")
+    }
     assert changed <= {"localization.conv", "localization.transforms"}
     assert "localization.transforms" in changed
 
@@ -366,7 +431,9 @@ class TestBest:
         assert checkpoint_names(engine) == ["step-00000004", "step-00000006"]
 
     def test_no_number_is_never_best(self, make_engine):
-        assert self.train(make_engine, [math.nan, 0.1, math.nan, 0.0, 0.0, 0.0]).best[0]["step"] == 2
+        assert (
+            self.train(make_engine, [math.nan, 0.1, math.nan, 0.0, 0.0, 0.0]).best[0]["step"] == 2
+        )
 
     def test_it_is_remembered_when_the_run_resumes(self, make_engine):
         engine = make_engine("run.evaluate_every=1", "run.keep=1")
@@ -408,13 +475,19 @@ def test_checkpoints_are_no_larger_than_foreseen(make_engine):
     engine.train(seconds=0)
     place = latest_checkpoint(engine.checkpoint_folder)
     size = sum(file.stat().st_size for file in place.glob("*.safetensors"))
-    assert 0.5 * engine.checkpoint_bytes() < size < 1.1 * engine.checkpoint_bytes() + 50_000  # and names
+    assert (
+        0.5 * engine.checkpoint_bytes() < size < 1.1 * engine.checkpoint_bytes() + 50_000
+    )  # and names
 
 
 def test_bfloat16_learns_too(make_engine):
     engine = make_engine("run.precision=bfloat16")
     engine.train()
-    assert all(value.dtype == torch.float32 for value in weights(engine).values() if value.is_floating_point())
+    assert all(
+        value.dtype == torch.float32
+        for value in weights(engine).values()
+        if value.is_floating_point()
+    )
     assert all(value.isfinite().all() for value in weights(engine).values())
 
 

@@ -1,4 +1,5 @@
-"""Batches from worker processes: in order from any step, no more processes than cores, errors named."""
+"""Batches from worker processes: in order from any step, no more processes than cores, errors
+named."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def test_batches_come_in_order_from_any_step(workers: int) -> None:
 
 def test_no_more_workers_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(loader, "DataLoader", lambda *_, num_workers, **__: asked.append(num_workers) or ())
+    monkeypatch.setattr(
+        loader, "DataLoader", lambda *_, num_workers, **__: asked.append(num_workers) or ()
+    )
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4), raising=False)
     for workers, processes in ((14, "1"), (3, "1"), (0, "1"), (14, "2"), (14, "8")):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", processes)

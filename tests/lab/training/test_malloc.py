@@ -27,6 +27,8 @@ print(first, faults())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
 def test_large_blocks_are_used_again():
-    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True
+    )
     without, with_it = map(int, done.stdout.split())
     assert with_it < without / 10

@@ -24,10 +24,14 @@ from regiontalk.lab.training.recipe.shared import OptimizerConfig, ScheduleConfi
 )
 def test_kinds(kind, expected):
     net = nn.Linear(3, 2)
-    optimizer = build_optimizer(net.named_parameters(), OptimizerConfig(kind, 0.1, weight_decay=0.3))
+    optimizer = build_optimizer(
+        net.named_parameters(), OptimizerConfig(kind, 0.1, weight_decay=0.3)
+    )
     assert type(optimizer) is expected
     decays = {
-        parameter.dim(): group["weight_decay"] for group in optimizer.param_groups for parameter in group["params"]
+        parameter.dim(): group["weight_decay"]
+        for group in optimizer.param_groups
+        for parameter in group["params"]
     }
     assert decays == {2: 0.3, 1: 0.0}  # biases do not decay
 
@@ -56,7 +60,9 @@ def test_rates_fall_towards_the_first_layers():
 
 
 def test_layers_with_rates_of_their_own():
-    net = nn.ModuleDict({"head": nn.Linear(2, 2), "heads": nn.Linear(2, 2), "rest": nn.Linear(2, 2)})
+    net = nn.ModuleDict(
+        {"head": nn.Linear(2, 2), "heads": nn.Linear(2, 2), "rest": nn.Linear(2, 2)}
+    )
     config = OptimizerConfig("adam", 0.1, rates={"head": 0.2, "head.bias": 0.3})
     groups = build_optimizer(net.named_parameters(), config).param_groups
     rates = {id(p): group["lr"] for group in groups for p in group["params"]}
@@ -68,17 +74,23 @@ def test_layers_with_rates_of_their_own():
 
 def test_a_rate_for_a_layer_that_is_not_there():
     with pytest.raises(UsageError, match="no layer is called 'haed'"):
-        build_optimizer(nn.Linear(2, 2).named_parameters(), OptimizerConfig("adam", 0.1, rates={"haed": 0.2}))
+        build_optimizer(
+            nn.Linear(2, 2).named_parameters(), OptimizerConfig("adam", 0.1, rates={"haed": 0.2})
+        )
 
 
 def test_rates_over_time():
     constant = ScheduleConfig()
     assert [rate_factor(step, 100, constant) for step in (0, 50, 99)] == [1, 1, 1]
     warm = ScheduleConfig(warmup=10)
-    assert [rate_factor(step, 100, warm) for step in (0, 4, 9, 50)] == pytest.approx([0.1, 0.5, 1, 1])
+    assert [rate_factor(step, 100, warm) for step in (0, 4, 9, 50)] == pytest.approx(
+        [0.1, 0.5, 1, 1]
+    )
     cosine = ScheduleConfig(decay="cosine")
     half = LAST_RATE + (1 - LAST_RATE) / 2
-    assert [rate_factor(step, 101, cosine) for step in (0, 50, 100)] == pytest.approx([1, half, LAST_RATE])
+    assert [rate_factor(step, 101, cosine) for step in (0, 50, 100)] == pytest.approx(
+        [1, half, LAST_RATE]
+    )
     both = [rate_factor(step, 50, ScheduleConfig(warmup=5, decay="cosine")) for step in range(50)]
     assert max(both) == both[4]
     assert all(0 < factor <= 1 for factor in both)
@@ -110,7 +122,8 @@ def test_the_moving_average_includes_buffers():
 
 
 def test_a_slow_average_starts_quickly():
-    """The start must not linger: after 100 steps with decay 0.9999 hardly anything of it is left."""
+    """The start must not linger: after 100 steps with decay 0.9999 hardly anything of it is
+    left."""
     net = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(net.weight)
     ema = EMA(net, 0.9999)

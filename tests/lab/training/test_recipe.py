@@ -1,4 +1,5 @@
-"""Recipes: strict reading, changes from the command line, and the round trip through a checkpoint's JSON."""
+"""Recipes: strict reading, changes from the command line, and the round trip through a checkpoint's
+JSON."""
 
 from __future__ import annotations
 
@@ -42,17 +43,27 @@ def test_recipes_of_the_repository_load_and_come_back_from_json(path):
 def test_defaults_are_the_papers(recipe_file):
     recipe = load_recipe(recipe_file)
     assert recipe.net == load_recipe(RECIPES / "fcln-paper.toml").net
-    assert (recipe.sampler.regions, recipe.sampler.positive_iou, recipe.sampler.negative_iou) == (256, 0.7, 0.3)
+    assert (recipe.sampler.regions, recipe.sampler.positive_iou, recipe.sampler.negative_iou) == (
+        256,
+        0.7,
+        0.3,
+    )
     assert recipe.losses == load_recipe(RECIPES / "fcln-paper.toml").losses
     assert recipe.backbone_optimizer.kind == "sgd"
     assert recipe.backbone_optimizer.momentum == 0.9
-    assert (recipe.optimizer.kind, recipe.optimizer.rate, recipe.optimizer.betas) == ("adam", 1e-6, (0.9, 0.99))
+    assert (recipe.optimizer.kind, recipe.optimizer.rate, recipe.optimizer.betas) == (
+        "adam",
+        1e-6,
+        (0.9, 0.99),
+    )
 
 
 def test_paper_recipe_follows_section_3():
     recipe = load_recipe(RECIPES / "fcln-paper.toml")
     losses = recipe.losses
-    assert (losses.proposal_score, losses.proposal_box, losses.final_score, losses.final_box) == (0.1,) * 4
+    assert (losses.proposal_score, losses.proposal_box, losses.final_score, losses.final_box) == (
+        0.1,
+    ) * 4
     assert losses.caption == 1.0
     assert recipe.schedule.backbone_from_epoch == 1.0
     assert recipe.schedule.freeze_first_layers
@@ -88,7 +99,10 @@ def test_release_recipe_has_the_released_settings():
         ('[run]\nsteps = "many"\n[[data]]\npath = "x"\n', "'many'"),
         ('[run]\nsteps = 2.5\n[[data]]\npath = "x"\n', "2.5"),
         ('[run]\nsteps = true\n[[data]]\npath = "x"\n', "True"),
-        (SMALLEST + "[net.localization]\nanchors = [[1, 2, 3]]\n", "anchors[0]: [1, 2, 3] is not a list of 2 values"),
+        (
+            SMALLEST + "[net.localization]\nanchors = [[1, 2, 3]]\n",
+            "anchors[0]: [1, 2, 3] is not a list of 2 values",
+        ),
         (SMALLEST + "[sampler]\nclip = 1\n", "bool"),
         (SMALLEST + "[anchor_sampler]\nadd_ground_truth = true\n", "'add_ground_truth'"),
         (SMALLEST + "[data.styles]\nobject = 3\n", "object"),
@@ -130,7 +144,9 @@ def test_a_bad_choice_lists_the_good_ones(change, recipe_file):
 
 
 def test_a_bad_prediction_setting_lists_the_good_ones(recipe_file):
-    assert "prediction: score is 'sum'; it must be final or product" in refused(recipe_file, "prediction.score=sum")
+    assert "prediction: score is 'sum'; it must be final or product" in refused(
+        recipe_file, "prediction.score=sum"
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,12 +191,23 @@ def test_changes_take_toml_values_and_bare_text(recipe_file):
     assert recipe.net.localization.anchors == ((1.0, 2.0), (3.5, 4.0))
     assert recipe.data[0].path == "/a b/c=d"
     assert recipe.data[0].styles == {"object": "names"}
-    assert (recipe.schedule.ema, recipe.sampler.clip, recipe.optimizer.betas) == (0.9, True, (0.5, 0.6))
+    assert (recipe.schedule.ema, recipe.sampler.clip, recipe.optimizer.betas) == (
+        0.9,
+        True,
+        (0.5, 0.6),
+    )
 
 
 @pytest.mark.parametrize(
     "change",
-    ["run.steps", "data.1.path=x", "data.first.path=x", "run.steps.deep=1", "data.0.path.deep=1", "data.9=1"],
+    [
+        "run.steps",
+        "data.1.path=x",
+        "data.first.path=x",
+        "run.steps.deep=1",
+        "data.0.path.deep=1",
+        "data.9=1",
+    ],
 )
 def test_changes_that_lead_nowhere(change, recipe_file):
     assert change in refused(recipe_file, change)
@@ -198,7 +225,9 @@ def test_the_metrics_to_choose_by_are_those_that_are_reported(quick_recipe, scen
     recipe = quick_recipe()
     task = FCLNTask.begin(recipe)
     net = task.net.eval()
-    metrics, _ = evaluate_net(net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1, pytest.fail)
+    metrics, _ = evaluate_net(
+        net, task.words, recipe.prediction, Dataset(scenes, "dev"), 1, pytest.fail
+    )
     assert tuple(metrics) == get_args(get_type_hints(FCLNRunConfig)["metric"])
 
 
@@ -212,8 +241,12 @@ def test_the_style_length_needs_lengths_and_another_style(recipe_file):
 
 
 def test_a_recipe_replaces_keys_of_its_base(tmp_path):
-    (tmp_path / "first.toml").write_text('run = { steps = 5, batch = 2 }\ndata = [{ path = "a" }, { path = "b" }]\n')
-    (tmp_path / "second.toml").write_text('base = "first.toml"\nrun = { steps = 7 }\ndata = [{ path = "c" }]\n')
+    (tmp_path / "first.toml").write_text(
+        'run = { steps = 5, batch = 2 }\ndata = [{ path = "a" }, { path = "b" }]\n'
+    )
+    (tmp_path / "second.toml").write_text(
+        'base = "first.toml"\nrun = { steps = 7 }\ndata = [{ path = "c" }]\n'
+    )
     recipe = load_recipe(tmp_path / "second.toml", ("run.batch=3",))
     assert (recipe.run.steps, recipe.run.batch) == (7, 3)
     assert [data.path for data in recipe.data] == ["c"], "a list is replaced as a whole"

@@ -31,9 +31,19 @@ class Silent:
 
 @pytest.fixture
 def begin(quick_changes, tmp_path):
-    def start(*more: str, resume: bool = False, minutes: float | None = None, folder: Path | None = None) -> Silent:
+    def start(
+        *more: str, resume: bool = False, minutes: float | None = None, folder: Path | None = None
+    ) -> Silent:
         watcher = Silent()
-        start_run(TINY, (*quick_changes, *more), folder or tmp_path / "run", resume, minutes, "cpu", watcher)
+        start_run(
+            TINY,
+            (*quick_changes, *more),
+            folder or tmp_path / "run",
+            resume,
+            minutes,
+            "cpu",
+            watcher,
+        )
         return watcher
 
     return start
@@ -89,8 +99,11 @@ def test_no_room_is_noticed_before_the_first_step(begin, tmp_path, monkeypatch):
     assert not (tmp_path / "run" / "log.jsonl").exists()
 
 
-def test_a_run_that_goes_on_needs_room_for_what_is_missing_only(begin, quick_recipe, tmp_path, monkeypatch):
-    """Two kept ones, the best and one being written make four; one of them is there when the run resumes."""
+def test_a_run_that_goes_on_needs_room_for_what_is_missing_only(
+    begin, quick_recipe, tmp_path, monkeypatch
+):
+    """Two kept ones, the best and one being written make four; one of them is there when the run
+    resumes."""
     engine = Engine(FCLNTask.begin(quick_recipe()), tmp_path, torch.device("cpu"), Silent())
     room = SimpleNamespace(free=3.5 * engine.checkpoint_bytes())
     begin(minutes=0)

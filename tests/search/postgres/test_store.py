@@ -1,4 +1,5 @@
-"""What is PostgreSQL's own: many writers, an index over vectors, a server that dies, and what can be wrong with it."""
+"""What is PostgreSQL's own: many writers, an index over vectors, a server that dies, and what can
+be wrong with it."""
 
 from __future__ import annotations
 
@@ -62,7 +63,14 @@ for n in map(int, sys.argv[3].split(",")):
 
 
 def write(address: str, numbers: list[int]) -> subprocess.Popen[str]:
-    code = [sys.executable, "-c", WRITER, address, str(Path(__file__).parents[2]), ",".join(map(str, numbers))]
+    code = [
+        sys.executable,
+        "-c",
+        WRITER,
+        address,
+        str(Path(__file__).parents[2]),
+        ",".join(map(str, numbers)),
+    ]
     return subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -93,7 +101,9 @@ def test_a_server_that_is_killed_loses_the_photo_in_flight_at_most() -> None:
                     last = line
             server.start()
             stored = contents(server.address)
-            assert sorted(stored) == [f"{number:04d}.jpg" for number in range(len(stored))]  # whole, and none lost
+            assert sorted(stored) == [
+                f"{number:04d}.jpg" for number in range(len(stored))
+            ]  # whole, and none lost
             assert int(last) < len(stored) <= int(last) + 2  # at most the commit was not heard of
         with pytest.raises(IndexProblem, match="no connection"):
             reader.files()
@@ -105,12 +115,17 @@ def test_a_server_that_is_killed_loses_the_photo_in_flight_at_most() -> None:
         server.stop()
 
 
-def test_a_photo_that_fails_leaves_nothing(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_photo_that_fails_leaves_nothing(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = store.files()
     broken = replace(entry(2), file=entry(2).file._replace(size=999), vectors=vectors_of(2)[:3])
     with pytest.raises(ValueError, match="shorter"):
         store.put([broken])
-    for error in (psycopg.errors.DiskFull("no space left"), psycopg.errors.IoError("could not extend file")):
+    for error in (
+        psycopg.errors.DiskFull("no space left"),
+        psycopg.errors.IoError("could not extend file"),
+    ):
 
         def fail(*_: object, error: Exception = error) -> None:
             raise error
@@ -124,7 +139,9 @@ def test_a_photo_that_fails_leaves_nothing(store: PostgresStore, monkeypatch: py
 
 
 def test_an_index_made_anew_by_another_model_takes_no_more_photos(store: PostgresStore) -> None:
-    PostgresStore(store.address, replace(MODEL, name="other", fingerprint="ffff"), rebuild=True).close()
+    PostgresStore(
+        store.address, replace(MODEL, name="other", fingerprint="ffff"), rebuild=True
+    ).close()
     with pytest.raises(IndexProblem, match="another model"):
         store.put([entry(3)])
     assert contents(store.address) == {}
@@ -157,10 +174,14 @@ def test_a_large_index_scores_what_is_near_and_what_is_said(
     few = store.word_scores(words, Where("b"), [("399",)])
     assert len(few.ids) < few.searched
     monkeypatch.setattr(postgres_store, "ENOUGH", 150)
-    assert len(store.word_scores(words, Where("b")).ids) == 197  # too few of the nearest are there: all are scored
+    assert (
+        len(store.word_scores(words, Where("b")).ids) == 197
+    )  # too few of the nearest are there: all are scored
 
 
-def test_many_photos_take_no_more_statements_than_one(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_photos_take_no_more_statements_than_one(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids, sent, rows = store.newest(Where(), 0, 6).tolist(), list[str](), store._rows
 
     def count(query: str, values: Sequence[object]) -> list[Any]:
@@ -179,7 +200,9 @@ def test_many_photos_take_no_more_statements_than_one(store: PostgresStore, monk
 
 def test_several_threads_may_ask(store: PostgresStore) -> None:
     answers: list[int] = []
-    threads = [threading.Thread(target=lambda: answers.append(len(store.files()))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: answers.append(len(store.files()))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -213,7 +236,9 @@ def test_a_data_base_without_index_or_pgvector_is_said(
     monkeypatch.setattr(
         tables,
         "_one",
-        lambda connection, query, *values: real(connection, query.replace("'vector'", "'none'"), *values),
+        lambda connection, query, *values: real(
+            connection, query.replace("'vector'", "'none'"), *values
+        ),
     )
     with pytest.raises(IndexProblem, match="has no pgvector"):
         PostgresStore(postgres.address, MODEL)

@@ -58,16 +58,23 @@ def test_room_is_given_back(store: SqliteStore, tmp_path: Path) -> None:
     store.close()
     SqliteStore(tmp_path / "index", MODEL).close()
     sizes = {file.name: file.stat().st_size for file in (tmp_path / "index").glob("*.bin")}
-    assert sizes == {"vectors-1.bin": 3 * (5 * 4 + 5 * 12), "details-1.bin": 3 * (5 * 12 // 2 + 2 * (4 + 128) + 2)}
+    assert sizes == {
+        "vectors-1.bin": 3 * (5 * 4 + 5 * 12),
+        "details-1.bin": 3 * (5 * 12 // 2 + 2 * (4 + 128) + 2),
+    }
 
 
-def test_a_second_writer_is_told_at_once_and_readers_are_not(store: SqliteStore, tmp_path: Path) -> None:
+def test_a_second_writer_is_told_at_once_and_readers_are_not(
+    store: SqliteStore, tmp_path: Path
+) -> None:
     with pytest.raises(IndexProblem, match="another process is writing"):
         SqliteStore(tmp_path / "index", MODEL)
     assert len(contents(tmp_path / "index")) == 6
 
 
-def test_a_transaction_that_fails_leaves_nothing(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_that_fails_leaves_nothing(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = contents(store.folder)
     insert = database.insert
     calls: list[int] = []
@@ -105,7 +112,14 @@ store.compact()
 
 
 def write(folder: Path, photos: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", WRITER, str(folder), str(Path(__file__).parents[2]), str(photos)]
+    command = [
+        sys.executable,
+        "-c",
+        WRITER,
+        str(folder),
+        str(Path(__file__).parents[2]),
+        str(photos),
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE)
 
 
@@ -148,7 +162,9 @@ def test_what_is_damaged_is_said_and_never_answered(store: SqliteStore, tmp_path
 
 @pytest.mark.parametrize("name", ["index.sqlite", "vectors-0.bin"])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
-def test_files_that_were_cut_off_are_refused(store: SqliteStore, tmp_path: Path, name: str, share: float) -> None:
+def test_files_that_were_cut_off_are_refused(
+    store: SqliteStore, tmp_path: Path, name: str, share: float
+) -> None:
     store.close()
     path = tmp_path / "index" / name
     os.truncate(path, int(path.stat().st_size * share))
@@ -161,7 +177,10 @@ def test_files_that_were_cut_off_are_refused(store: SqliteStore, tmp_path: Path,
 
 def test_newer_and_foreign_files_are_refused(store: SqliteStore, tmp_path: Path) -> None:
     store.close()
-    for setting, message in (("user_version = 99", "format 99"), ("application_id = 7", "another program")):
+    for setting, message in (
+        ("user_version = 99", "format 99"),
+        ("application_id = 7", "another program"),
+    ):
         with sqlite3.connect(tmp_path / "index" / database.NAME) as connection:
             connection.execute(f"PRAGMA {setting}")
         connection.close()
@@ -201,7 +220,8 @@ def test_a_missing_index_is_said(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_and_the_old_index_answers(tmp_path: Path) -> None:
     """The system lets no file grow over a limit."""
     code = WRITER.replace("store.forget", "sys.exit('never')  # store.forget").replace(
-        "left = ", "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)); left = "
+        "left = ",
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)); left = ",
     )
     folder = tmp_path / "index"
     command = [sys.executable, "-c", code, str(folder), str(Path(__file__).parents[2]), "5000"]
@@ -228,7 +248,9 @@ def test_an_index_in_a_folder_that_cannot_be_written_answers(
     assert contents(tmp_path / "index") == before
 
 
-def test_many_photos_are_scored_in_blocks(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_photos_are_scored_in_blocks(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = store.word_scores(vectors_of(3), Where())
     monkeypatch.setattr(sqlite_store.vector_file, "BLOCK_PRODUCTS", 1)
     store.put([replace(entry(30), vectors=vectors_of(30, rows=2))])

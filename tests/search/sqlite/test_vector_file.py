@@ -56,11 +56,15 @@ def test_missing_regions_change_no_maximum() -> None:
     few, words = entry(1, rows=2), vectors_of(2, rows=3)
     slots = vector_file.vector_file(Path(), MODEL).make([to_slots(few, MODEL)[0]])
     assert slots["steps"].shape == (1, 5, 12)
-    np.testing.assert_allclose(best_products(slots, words), maxsim.word_scores(few.vectors[None], words), atol=0.01)
+    np.testing.assert_allclose(
+        best_products(slots, words), maxsim.word_scores(few.vectors[None], words), atol=0.01
+    )
 
 
 def test_every_flipped_byte_changes_a_checksum() -> None:
-    slots = detail_file(Path(), MODEL).make([to_slots(entry(number), MODEL)[1] for number in range(2)])
+    slots = detail_file(Path(), MODEL).make(
+        [to_slots(entry(number), MODEL)[1] for number in range(2)]
+    )
     before, size = checksums(slots), slots.dtype.itemsize
     for place in range(size):
         changed = slots.copy()

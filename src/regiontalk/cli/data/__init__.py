@@ -9,7 +9,14 @@ from regiontalk.cli.data import inputs, proposals, records, sets
 COMMANDS = (
     *(records.prepare_command, records.check, records.stats),
     *(sets.merge, sets.phrases, sets.split, sets.join),
-    *(inputs.vectors, inputs.codes, inputs.snippets, inputs.draw, inputs.anchors, proposals.proposals),
+    *(
+        inputs.vectors,
+        inputs.codes,
+        inputs.snippets,
+        inputs.draw,
+        inputs.anchors,
+        proposals.proposals,
+    ),
 )
 
 

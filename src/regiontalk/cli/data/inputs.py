@@ -23,7 +23,8 @@ from regiontalk.lab.data.records import SPLITS
 def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """Select the word vectors of the words in data sets, for word_vectors in a recipe.
 
-    VECTORS is a text file with one word and its numbers per line, such as glove.6B.100d.txt. OUT is an .npz file.
+    VECTORS is a text file with one word and its numbers per line, such as glove.6B.100d.txt. OUT is
+    an .npz file.
     """
     from regiontalk.lab.data.word_vectors import write_word_vectors
 
@@ -33,11 +34,23 @@ def vectors(*, vectors: Path, datasets: tuple[Path, ...], out: Path, as_json: bo
 @click.command()
 @click.argument("dataset", type=options.PLACE)
 @click.argument("out", type=options.FILE)
-@click.option("--model", type=options.MODEL, required=True, help="The model folder that computes them.")
-@click.option("--surroundings", is_flag=True, help="Also compute codes of the boxes made twice as wide and high.")
-@click.option("--on-truths", is_flag=True, help="Use the boxes of the data set instead of the best regions.")
+@click.option(
+    "--model", type=options.MODEL, required=True, help="The model folder that computes them."
+)
+@click.option(
+    "--surroundings",
+    is_flag=True,
+    help="Also compute codes of the boxes made twice as wide and high.",
+)
+@click.option(
+    "--on-truths", is_flag=True, help="Use the boxes of the data set instead of the best regions."
+)
 @one_split_option
-@click.option("--size", type=click.IntRange(min=1), help="Long side of the resized photos. Default: the model's.")
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    help="Long side of the resized photos. Default: the model's.",
+)
 @options.workers_option
 @options.json_option
 @options.quiet_option
@@ -56,16 +69,22 @@ def codes(
 ) -> None:
     """Compute region codes, which heads are trained on.
 
-    OUT is an .npz file with the 19 best regions of every photo of DATASET and the whole photo: boxes, scores, codes.
-    If it is stopped, the same command continues where it stopped.
+    OUT is an .npz file with the 19 best regions of every photo of DATASET and the whole photo:
+    boxes, scores, codes. If it is stopped, the same command continues where it stopped.
     """
     from regiontalk.lab.codes.build import Origin, compute_codes
 
     def track(numbers: Iterable[int], total: int) -> Iterator[int]:
         return console.track(numbers, f"Computing codes of {dataset}", total, quiet)
 
-    coded = compute_codes(Origin(model, dataset, split, surroundings, on_truths, size), out, workers, track)
-    found = {"photos": len(coded), "regions": int(coded.counts.sum()) - len(coded), "code": coded.codes.shape[2]}
+    coded = compute_codes(
+        Origin(model, dataset, split, surroundings, on_truths, size), out, workers, track
+    )
+    found = {
+        "photos": len(coded),
+        "regions": int(coded.counts.sum()) - len(coded),
+        "code": coded.codes.shape[2],
+    }
     print_description(str(out), found, as_json)
 
 
@@ -73,10 +92,24 @@ def codes(
 @click.argument("dataset", type=options.PLACE)
 @click.argument("codes", type=options.FILE)
 @click.argument("out", type=options.FILE)
-@click.option("--alignment", type=options.PLACE, required=True, help="A run of an alignment net on the same codes.")
-@click.option("--beta", type=click.FloatRange(min=0), required=True, help="Larger values give longer snippets.")
+@click.option(
+    "--alignment",
+    type=options.PLACE,
+    required=True,
+    help="A run of an alignment net on the same codes.",
+)
+@click.option(
+    "--beta",
+    type=click.FloatRange(min=0),
+    required=True,
+    help="Larger values give longer snippets.",
+)
 @options.place_weight_option
-@click.option("--sentence-net", type=options.PLACE, help="A run trained on such snippets, to weigh the regions too.")
+@click.option(
+    "--sentence-net",
+    type=options.PLACE,
+    help="A run trained on such snippets, to weigh the regions too.",
+)
 @one_split_option
 @options.json_option
 @options.quiet_option
@@ -93,9 +126,11 @@ def snippets(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Cut sentences into snippets about regions, which the multimodal RNN learns (K&FF section 3.1.4).
+    """Cut sentences into snippets about regions, which the multimodal RNN learns (K&FF section
+    3.1.4).
 
-    CODES are the region codes of DATASET. OUT is a file of JSON lines, for data.snippets in a recipe.
+    CODES are the region codes of DATASET. OUT is a file of JSON lines, for data.snippets in a
+    recipe.
     """
     console.need("train", "aligning", "torch", "safetensors")
     from regiontalk.lab.data.records import Dataset
@@ -110,14 +145,42 @@ def snippets(
 
 @click.command()
 @click.argument("out", type=options.PLACE)
-@click.option("--train", type=click.IntRange(min=1), required=True, help="How many scenes to train on.")
-@click.option("--dev", type=click.IntRange(min=0), required=True, help="How many scenes to evaluate on.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed.")
-@click.option("--size", type=click.IntRange(min=32), default=128, show_default=True, help="Pixels on the long side.")
-@click.option("--shapes", type=click.IntRange(min=1), default=3, show_default=True, help="Most shapes per scene.")
+@click.option(
+    "--train", type=click.IntRange(min=1), required=True, help="How many scenes to train on."
+)
+@click.option(
+    "--dev", type=click.IntRange(min=0), required=True, help="How many scenes to evaluate on."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed."
+)
+@click.option(
+    "--size",
+    type=click.IntRange(min=32),
+    default=128,
+    show_default=True,
+    help="Pixels on the long side.",
+)
+@click.option(
+    "--shapes",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Most shapes per scene.",
+)
 @force_option
 @options.json_option
-def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, force: bool, as_json: bool) -> None:
+def draw(
+    *,
+    out: Path,
+    train: int,
+    dev: int,
+    seed: int,
+    size: int,
+    shapes: int,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Draw scenes of coloured shapes, to try out training without photos."""
     from regiontalk.lab.data.drawn import write_scenes
 
@@ -126,14 +189,29 @@ def draw(*, out: Path, train: int, dev: int, seed: int, size: int, shapes: int, 
 
 @click.command()
 @click.argument("dataset", type=options.PLACE)
-@click.option("--count", type=click.IntRange(min=1), default=12, show_default=True, help="How many.")
-@click.option("--size", type=click.IntRange(min=32), default=720, show_default=True, help="The net's input_size.")
-@click.option("--split", type=click.Choice(SPLITS), default="train", show_default=True, help="The split to use.")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=12, show_default=True, help="How many."
+)
+@click.option(
+    "--size",
+    type=click.IntRange(min=32),
+    default=720,
+    show_default=True,
+    help="The net's input_size.",
+)
+@click.option(
+    "--split",
+    type=click.Choice(SPLITS),
+    default="train",
+    show_default=True,
+    help="The split to use.",
+)
 @options.json_option
 def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> None:
     """Fit anchors to the boxes of a data set, for [net.localization] in a recipe.
 
-    Prints TOML, with the mean IoU of the boxes and their nearest anchors, and the same for the paper's anchors.
+    Prints TOML, with the mean IoU of the boxes and their nearest anchors, and the same for the
+    paper's anchors.
     """
     import numpy as np
 
@@ -163,5 +241,9 @@ def _anchors_toml(found: Mapping[str, Any], dataset: Path, split: str) -> str:
     pairs = [f"[{width}, {height}]" for width, height in found["anchors"]]
     rows = ("  " + ", ".join(pairs[start : start + 6]) + ",\n" for start in range(0, len(pairs), 6))
     source = one_line(f"{found['regions']} {split} regions of {dataset}, long side {found['size']}")
-    scores = f"{found['mean_iou']:.3f}; the paper's anchors at this size: {found['paper_mean_iou']:.3f}"
-    return f"# {source}\n# mean IoU with the nearest anchor: {scores}\nanchors = [\n{''.join(rows)}]"
+    scores = (
+        f"{found['mean_iou']:.3f}; the paper's anchors at this size: {found['paper_mean_iou']:.3f}"
+    )
+    return (
+        f"# {source}\n# mean IoU with the nearest anchor: {scores}\nanchors = [\n{''.join(rows)}]"
+    )

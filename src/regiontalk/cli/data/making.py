@@ -1,4 +1,5 @@
-"""What the commands of `regiontalk data` share: options, progress bars and the summary that they print."""
+"""What the commands of `regiontalk data` share: options, progress bars and the summary that they
+print."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ import click
 
 from regiontalk.cli import console, options
 
-pack_option = click.option("--pack", type=int, metavar="PX", help="Copy photos into tar shards, long side at most PX.")
+pack_option = click.option(
+    "--pack", type=int, metavar="PX", help="Copy photos into tar shards, long side at most PX."
+)
 force_option = click.option("--force", is_flag=True, help="Replace an existing data set.")
 keep_paths_option = click.option(
     "--keep-paths",
@@ -21,17 +24,21 @@ keep_paths_option = click.option(
 
 
 def making(doing: str) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
-    """For a verb that makes the data set `out` from `dataset`, with a progress bar (`track`); it returns the summary to
-    print."""
+    """For a verb that makes the data set `out` from `dataset`, with a progress bar (`track`); it
+    returns the summary to print."""
 
     def decorate(make: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
         @force_option
         @options.json_option
         @options.quiet_option
         @functools.wraps(make)
-        def command(*, dataset: Path, out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
+        def command(
+            *, dataset: Path, out: Path, as_json: bool, quiet: bool, **options: Any
+        ) -> None:
             track = functools.partial(console.track, description=f"{doing} {dataset}", quiet=quiet)
-            print_description(str(out), make(dataset=dataset, out=out, track=track, **options), as_json)
+            print_description(
+                str(out), make(dataset=dataset, out=out, track=track, **options), as_json
+            )
 
         return command
 

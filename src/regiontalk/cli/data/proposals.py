@@ -1,4 +1,5 @@
-"""`regiontalk data proposals`: where to look in the photos of a data set, into a file of regions."""
+"""`regiontalk data proposals`: where to look in the photos of a data set, into a file of
+regions."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ from regiontalk.models import loading
 @click.argument("out", type=options.FILE)
 @one_split_option
 @click.option(
-    "--count", type=click.IntRange(1, 10_000), default=MOST_BOXES, show_default=True, help="Regions per photo."
+    "--count",
+    type=click.IntRange(1, 10_000),
+    default=MOST_BOXES,
+    show_default=True,
+    help="Regions per photo.",
 )
 @edge_model_option
 @options.device_option
@@ -46,8 +51,9 @@ def proposals(
 ) -> None:
     """Find regions without captions, for `predict --regions` and for data.proposals in a recipe.
 
-    The regions are EdgeBoxes, or a model's best proposals after its recognition network has refined and scored them.
-    OUT is a file of JSON lines, one line per photo of DATA; it is gzipped if its name ends in .gz.
+    The regions are EdgeBoxes, or a model's best proposals after its recognition network has refined
+    and scored them. OUT is a file of JSON lines, one line per photo of DATA; it is gzipped if its
+    name ends in .gz.
     """
     dataset = open_split(data, split)
     if source != EDGE_BOXES and edge_model is not None:

@@ -24,16 +24,28 @@ MOST_NAMED = 20  # skipped images named one by one
 @click.argument("format_name", metavar="FORMAT", type=click.Choice(list(prepare.FORMATS)))
 @click.argument("source", type=options.PLACE)
 @click.argument("out", type=options.PLACE)
-@click.option("--images", type=options.PLACE, help="The folder of the photos, if they are not in SOURCE.")
-@click.option("--split-file", type=options.PLACE, help='A JSON file: {"train": [names or ids], "val": [...], ...}.')
-@click.option("--min-regions", type=int, help="Leave out images with fewer regions. [visual-genome: 20]")
-@click.option("--max-regions", type=int, help="Leave out images with more regions. [visual-genome: 50]")
+@click.option(
+    "--images", type=options.PLACE, help="The folder of the photos, if they are not in SOURCE."
+)
+@click.option(
+    "--split-file",
+    type=options.PLACE,
+    help='A JSON file: {"train": [names or ids], "val": [...], ...}.',
+)
+@click.option(
+    "--min-regions", type=int, help="Leave out images with fewer regions. [visual-genome: 20]"
+)
+@click.option(
+    "--max-regions", type=int, help="Leave out images with more regions. [visual-genome: 50]"
+)
 @pack_option
 @click.option("--strict", is_flag=True, help="Fail if an image cannot be used.")
 @force_option
 @options.json_option
 @options.quiet_option
-def prepare_command(format_name: str, source: Path, out: Path, as_json: bool, quiet: bool, **settings: Any) -> None:
+def prepare_command(
+    format_name: str, source: Path, out: Path, as_json: bool, quiet: bool, **settings: Any
+) -> None:
     """Turn a data set in another format into records.
 
     SOURCE is the data set as it was downloaded, OUT the folder to write.
@@ -89,10 +101,14 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
 @click.command()
 @click.argument("dataset", type=options.PLACE)
 @one_split_option
-@click.option("-o", "--output", type=options.PLACE, help="Draw some of the records on a contact sheet (PNG).")
+@click.option(
+    "-o", "--output", type=options.PLACE, help="Draw some of the records on a contact sheet (PNG)."
+)
 @options.json_option
 @options.quiet_option
-def stats(dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool) -> None:
+def stats(
+    dataset: Path, split: str | None, output: Path | None, as_json: bool, quiet: bool
+) -> None:
     """Count images, regions, sentences and words."""
     track = functools.partial(console.track, description=f"Counting {dataset}", quiet=quiet)
     counted = statistics.count_dataset(dataset, split, track)

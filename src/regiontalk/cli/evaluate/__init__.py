@@ -15,10 +15,11 @@ COMMANDS = (
 
 @click.group()
 def command() -> None:
-    """Compute the papers' metrics, on files of predictions or on a model; or have captions judged by eye.
+    """Compute the papers' metrics, on files of predictions or on a model; or have captions judged
+    by eye.
 
-    --record DIR saves the figures and how they were made. Every evaluation on a test split is logged in the model's
-    folder.
+    --record DIR saves the figures and how they were made. Every evaluation on a test split is
+    logged in the model's folder.
     """
 
 

@@ -1,4 +1,5 @@
-"""`regiontalk evaluate dense|captions|regions|ranking|calibration`: metrics on files (formats: docs/evaluation.md)."""
+"""`regiontalk evaluate dense|captions|regions|ranking|calibration`: metrics on files (formats:
+docs/evaluation.md)."""
 
 from __future__ import annotations
 
@@ -27,17 +28,34 @@ if TYPE_CHECKING:
     from regiontalk.lab.evaluation.dense_ap import DenseResult
     from regiontalk.lab.evaluation.language import UnigramF1
 
-without_option = click.option("--without", type=click.Choice(["meteor"]), help="Leave out METEOR and its tables.")
+without_option = click.option(
+    "--without", type=click.Choice(["meteor"]), help="Leave out METEOR and its tables."
+)
 
 
 @click.command()
 @compared
-@click.option("--protocol", type=click.Choice(["densecap", "joint"]), default="densecap", show_default=True)
-@click.option("--last-truth-slip", is_flag=True, help="Repeat a bug of DenseCap's released evaluator.")
-@click.option("--no-box-check", is_flag=True, help="Do not check whether the boxes have the right format.")
-@click.option("--no-reference-scores", is_flag=True, help="Leave out the constant caption and the held-out person.")
+@click.option(
+    "--protocol", type=click.Choice(["densecap", "joint"]), default="densecap", show_default=True
+)
+@click.option(
+    "--last-truth-slip", is_flag=True, help="Repeat a bug of DenseCap's released evaluator."
+)
+@click.option(
+    "--no-box-check", is_flag=True, help="Do not check whether the boxes have the right format."
+)
+@click.option(
+    "--no-reference-scores",
+    is_flag=True,
+    help="Leave out the constant caption and the held-out person.",
+)
 @without_option
-@click.option("-j", "--workers", type=click.IntRange(min=1), help="Processes for METEOR. Default: one per core.")
+@click.option(
+    "-j",
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes for METEOR. Default: one per core.",
+)
 @click.option("-o", "--output", type=FILE, help="Also write an HTML report.")
 @measured("dense")
 def dense(
@@ -63,7 +81,9 @@ def dense(
 
     rules = replace(RULES[protocol], last_truth_slip=last_truth_slip)
     with _scorer(without, measurement, workers or os.cpu_count() or 1, UnigramF1()) as scorer:
-        evaluation = DenseEvaluation(measurement.records(truth, split), scorer, rules, not no_box_check)
+        evaluation = DenseEvaluation(
+            measurement.records(truth, split), scorer, rules, not no_box_check
+        )
         for image in measurement.predictions(predictions, evaluation.sizes):
             evaluation.add(image)
         result = evaluation.result(not no_reference_scores)
@@ -77,7 +97,11 @@ def dense(
 @click.command()
 @compared
 @without_option
-@click.option("--training", type=INPUT, help="Records: count the sentences that are also in their train split.")
+@click.option(
+    "--training",
+    type=INPUT,
+    help="Records: count the sentences that are also in their train split.",
+)
 @measured("captions")
 def captions(
     *,
@@ -93,13 +117,19 @@ def captions(
     from regiontalk.lab.evaluation.files import read_sentences, read_truth
 
     with _scorer(without, measurement) as scorer:
-        references = {one.image: one.sentences for one in measurement.records(truth, split) if one.sentences}
+        references = {
+            one.image: one.sentences for one in measurement.records(truth, split) if one.sentences
+        }
         measurement.record.uses("predictions", predictions)
         found = read_sentences(predictions, references, measurement.problems)
-        figures = evaluate_captions([(found[path], references[path]) for path in references if path in found], scorer)
+        figures = evaluate_captions(
+            [(found[path], references[path]) for path in references if path in found], scorer
+        )
     if training is not None:
         records = read_truth(training, "train", measurement.problems)
-        figures["in_training"] = share_found(found.values(), (one for record in records for one in record.sentences))
+        figures["in_training"] = share_found(
+            found.values(), (one for record in records for one in record.sentences)
+        )
     measurement.finish(figures, figures_table("Sentences", figures))
 
 
@@ -108,14 +138,21 @@ def captions(
 @without_option
 @measured("regions")
 def regions(
-    *, truth: Path, predictions: Path, split: str | None, without: str | None, measurement: Measurement
+    *,
+    truth: Path,
+    predictions: Path,
+    split: str | None,
+    without: str | None,
+    measurement: Measurement,
 ) -> None:
     """Captions of given boxes: BLEU-1..4, METEOR, CIDEr, ROUGE-L (K&FF table 3)."""
     from regiontalk.lab.evaluation.regions import evaluate_regions
 
     with _scorer(without, measurement) as scorer:
         records = list(measurement.records(truth, split))
-        found = measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
+        found = measurement.predictions(
+            predictions, {one.image: (one.width, one.height) for one in records}
+        )
         figures = evaluate_regions(records, found, scorer, measurement.problems)
     measurement.finish(figures, figures_table("Captions of given regions", figures))
 
@@ -123,29 +160,40 @@ def regions(
 @click.command()
 @compared
 @measured("calibration")
-def calibration(*, truth: Path, predictions: Path, split: str | None, measurement: Measurement) -> None:
+def calibration(
+    *, truth: Path, predictions: Path, split: str | None, measurement: Measurement
+) -> None:
     """How well scores (of regions) and confidences (of captions) are calibrated."""
     from regiontalk.lab.evaluation.reliability import joined, judge, judge_words, summary
 
     records = {record.image: record for record in measurement.records(truth, split)}
-    found = measurement.predictions(predictions, {name: (one.width, one.height) for name, one in records.items()})
+    found = measurement.predictions(
+        predictions, {name: (one.width, one.height) for name, one in records.items()}
+    )
     pairs = [(photo, records[photo.path]) for photo in found]
     ways = {"score": judge, "confidence": judge_words}
     judged = {name: joined([way(*pair) for pair in pairs]) for name, way in ways.items()}
-    figures = {name: {"regions": len(one.scores)} | summary(one, one.scores) for name, one in judged.items()}
+    figures = {
+        name: {"regions": len(one.scores)} | summary(one, one.scores)
+        for name, one in judged.items()
+    }
     measurement.finish(
-        figures, *(figures_table(name, {**one, "bins": len(one["bins"])}) for name, one in figures.items())
+        figures,
+        *(figures_table(name, {**one, "bins": len(one["bins"])}) for name, one in figures.items()),
     )
 
 
 @click.command()
 @click.argument("scores", type=INPUT, nargs=-1, required=True)
-@click.option("--first", type=click.IntRange(min=1), help="Use only the first images and their sentences.")
+@click.option(
+    "--first", type=click.IntRange(min=1), help="Use only the first images and their sentences."
+)
 @measured("ranking")
 def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measurement) -> None:
     """Rank images by sentences and sentences by images: R@1/5/10, median rank (K&FF table 1).
 
-    SCORES are files of scores (docs/evaluation.md). With several files, the mean of their figures is printed.
+    SCORES are files of scores (docs/evaluation.md). With several files, the mean of their figures
+    is printed.
     """
     from regiontalk.lab.evaluation.ranking import evaluate_ranking, load_scores
 
@@ -159,7 +207,10 @@ def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measure
 
 
 def _scorer(
-    without: str | None, measurement: Measurement, workers: int = 1, stand_in: UnigramF1 | None = None
+    without: str | None,
+    measurement: Measurement,
+    workers: int = 1,
+    stand_in: UnigramF1 | None = None,
 ) -> AbstractContextManager[Any]:
     """METEOR, or without it the stand-in, if there is one."""
     if without is None:
@@ -175,9 +226,23 @@ def _dense_tables(result: DenseResult) -> Iterator[Table]:
     from regiontalk.lab.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS
     from regiontalk.lab.evaluation.reference_scores import label
 
-    rows = [["predictions", _percent(result.map), _percent(result.map_strict), _percent(result.detection_map)]]
+    rows = [
+        [
+            "predictions",
+            _percent(result.map),
+            _percent(result.map_strict),
+            _percent(result.detection_map),
+        ]
+    ]
     for name, values in result.reference_scores.items():
-        rows.append([f"true boxes: {label(name, values)}", _percent(values["map"]), _percent(values["map_strict"]), ""])
+        rows.append(
+            [
+                f"true boxes: {label(name, values)}",
+                _percent(values["map"]),
+                _percent(values["map_strict"]),
+                "",
+            ]
+        )
     metric = result.metric
     title = f"{result.images} images, protocol {result.protocol}, {metric} {result.language:.3f}"
     yield title, ("", "mAP", f"{metric} ≥ 0.1", "boxes alone"), rows

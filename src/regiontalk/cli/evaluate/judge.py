@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import INPUT, Measurement, Table, measured, photo_opener, split_option
+from regiontalk.cli.measurement import (
+    INPUT,
+    Measurement,
+    Table,
+    measured,
+    photo_opener,
+    split_option,
+)
 from regiontalk.cli.options import FILE, probability_option
 from regiontalk.errors import UsageError
 from regiontalk.results import Shown
@@ -21,21 +28,49 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--predictions", type=INPUT, help="JSON lines from caption, describe or predict.")
-@click.option("--truth", "--data", "truth", type=INPUT, help="The records, if the photos are those of a data set.")
+@click.option(
+    "--truth",
+    "--data",
+    "truth",
+    type=INPUT,
+    help="The records, if the photos are those of a data set.",
+)
 @split_option
-@click.option("--photos", type=click.IntRange(min=1), default=50, show_default=True, help="Size of the random sample.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed of the sample.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Most captions per photo.")
+@click.option(
+    "--photos",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Size of the random sample.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The random seed of the sample.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Most captions per photo.",
+)
 @probability_option("--threshold", "Leave out regions with a lower score.", Shown.threshold)
 @probability_option("--confidence", "Leave out captions with a lower confidence.", 0.0)
-@click.option("-o", "--output", type=FILE, help="Write a page (.html) on which captions are judged.")
+@click.option(
+    "-o", "--output", type=FILE, help="Write a page (.html) on which captions are judged."
+)
 @click.option(
     "--list",
     "sheets",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write sheets with numbered boxes, and a file of verdicts to fill in, to this new folder.",
 )
-@click.option("--judged", type=INPUT, multiple=True, help="The verdicts of one judge. Can be repeated.")
+@click.option(
+    "--judged", type=INPUT, multiple=True, help="The verdicts of one judge. Can be repeated."
+)
 @measured("judged")
 def judge(
     *,
@@ -52,10 +87,11 @@ def judge(
     judged: tuple[Path, ...],
     measurement: Measurement,
 ) -> None:
-    """Have captions, or sentences about photos, judged by eye: right, half or wrong (docs/evaluation.md).
+    """Have captions, or sentences about photos, judged by eye: right, half or wrong
+    (docs/evaluation.md).
 
-    First give --predictions with -o PAGE.html or --list FOLDER, and judge the captions there. Then give the verdicts
-    with --judged FILE, once per judge.
+    First give --predictions with -o PAGE.html or --list FOLDER, and judge the captions there. Then
+    give the verdicts with --judged FILE, once per judge.
     """
     from regiontalk.lab.evaluation import judging
 
@@ -72,10 +108,14 @@ def judge(
     found = judging.read_captioned(predictions, sizes, measurement.problems)
     chosen = judging.choose(found, photos, Shown(threshold, top, confidence), seed)
     opened = judging.open_photos(
-        console.track(chosen, "photos", len(chosen), measurement.quiet), opener, measurement.problems
+        console.track(chosen, "photos", len(chosen), measurement.quiet),
+        opener,
+        measurement.problems,
     )
     items = (
-        judging.write_page(output, opened) if output is not None else judging.write_sheets(Path(str(sheets)), opened)
+        judging.write_page(output, opened)
+        if output is not None
+        else judging.write_sheets(Path(str(sheets)), opened)
     )
     shown = console.count(len({item.photo for item in items}), "photo")
     measurement.message(f"{output or sheets}: {console.count(len(items), 'caption')} of {shown}")
@@ -90,7 +130,9 @@ def _photos(
 
     if truth is not None:
         records = list(measurement.records(truth, split))
-        return photo_opener(truth, records), {record.image: (record.width, record.height) for record in records}
+        return photo_opener(truth, records), {
+            record.image: (record.width, record.height) for record in records
+        }
 
     def open_path(path: str) -> Image.Image:
         """A path as it is, or from the folder of the predictions."""
@@ -105,12 +147,22 @@ def _finish(judgings: list[Judging], measurement: Measurement) -> None:
     figures = evaluate_judgings(judgings)
     rows = [
         [name, *(_share(one, verdict) for verdict in VERDICTS), one["captions"]]
-        for name, one in [*((one["judge"] or "unnamed", one) for one in figures["judges"]), ("all", figures)]
+        for name, one in [
+            *((one["judge"] or "unnamed", one) for one in figures["judges"]),
+            ("all", figures),
+        ]
     ]
-    tables: list[Table] = [("Judged by eye, in % (95 % interval)", ("judge", *VERDICTS, "captions"), rows)]
+    tables: list[Table] = [
+        ("Judged by eye, in % (95 % interval)", ("judge", *VERDICTS, "captions"), rows)
+    ]
     if figures["agreement"]:
         agreed = [
-            [" and ".join(one["judges"]), f"{one['percent']:.1f}", _kappa(one["kappa"]), one["captions"]]
+            [
+                " and ".join(one["judges"]),
+                f"{one['percent']:.1f}",
+                _kappa(one["kappa"]),
+                one["captions"],
+            ]
             for one in figures["agreement"]
         ]
         tables.append(("Agreement", ("judges", "%", "Cohen's kappa", "captions"), agreed))

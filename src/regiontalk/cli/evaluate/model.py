@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from regiontalk.lab.codes.store import CodedPhotos
 
 _on_data = options.with_options(
-    click.option("--codes", type=options.PLACE, help="For a run: the file that `regiontalk data codes` wrote."),
+    click.option(
+        "--codes",
+        type=options.PLACE,
+        help="For a run: the file that `regiontalk data codes` wrote.",
+    ),
     click.option("--truth", type=options.PLACE, required=True, help="A data set folder."),
     test_split_option,
 )
@@ -40,7 +44,9 @@ _on_data = options.with_options(
 @truth_option
 @split_option
 @click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, as JSON lines…")
-@click.option("--model", type=options.MODEL, help="…or the model that writes them; `embedded`: the package's.")
+@click.option(
+    "--model", type=options.MODEL, help="…or the model that writes them; `embedded`: the package's."
+)
 @options.device_option
 @click.option(
     "--smallest",
@@ -81,7 +87,9 @@ def names(
     settings = {"boxes": "true", "smallest": smallest, "longest_side": longest_side}
     measurement.record.values["settings"] = settings
     if predictions is not None:
-        found = measurement.predictions(predictions, {one.image: (one.width, one.height) for one in records})
+        found = measurement.predictions(
+            predictions, {one.image: (one.width, one.height) for one in records}
+        )
     else:
         if not truth.is_dir():
             raise UsageError("--model needs photos: --truth must be a data set folder")
@@ -92,12 +100,18 @@ def names(
     figures = evaluate_names(records, found, smallest)
     if figures["missing"]:
         measurement.problems.add(
-            str(predictions or model), f"no caption for {figures['missing']} objects; they count as wrong"
+            str(predictions or model),
+            f"no caption for {figures['missing']} objects; they count as wrong",
         )
-    rows = [(name, f"{figures[name]:.2f}") for name in ("right", "right_without_people", "class_mean")]
+    rows = [
+        (name, f"{figures[name]:.2f}") for name in ("right", "right_without_people", "class_mean")
+    ]
     tables: list[Table] = [(f"{figures['objects']} objects, named in %", ("", "right"), rows)]
     if classes:
-        by_class = [(name, f"{one['right']:.2f}", one["objects"]) for name, one in figures["classes"].items()]
+        by_class = [
+            (name, f"{one['right']:.2f}", one["objects"])
+            for name, one in figures["classes"].items()
+        ]
         tables.append(("", ("class", "right", "objects"), by_class))
     measurement.finish(figures, *tables)
 
@@ -105,7 +119,11 @@ def names(
 @click.command()
 @click.argument("model", type=options.MODEL)
 @_on_data
-@click.option("--first", type=click.IntRange(min=1), help="Use only the first photos of the split and their sentences.")
+@click.option(
+    "--first",
+    type=click.IntRange(min=1),
+    help="Use only the first photos of the split and their sentences.",
+)
 @options.device_option
 @measured("ranking")
 def alignment(
@@ -120,9 +138,10 @@ def alignment(
 ) -> None:
     """Rank images by sentences and sentences by images: R@1/5/10, median rank (K&FF table 1).
 
-    MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as `regiontalk align` does;
-    or an alignment run or one of its step-… folders, which need --codes. The figures of a run are the mean over its
-    best checkpoints, as in the paper (`run.keep_best`). --device is for runs.
+    MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as
+    `regiontalk align` does; or an alignment run or one of its step-… folders, which need --codes.
+    The figures of a run are the mean over its best checkpoints, as in the paper (`run.keep_best`).
+    --device is for runs.
     """
     from regiontalk.lab.evaluation.alignment import AlignedPhotos
     from regiontalk.lab.evaluation.ranking import evaluate_ranking
@@ -147,7 +166,11 @@ def alignment(
 @click.command()
 @click.argument("model", type=options.MODEL)
 @_on_data
-@click.option("--beta", type=click.FloatRange(min=0), help="Choose regions by the chain of eqs. 10–12, with this β.")
+@click.option(
+    "--beta",
+    type=click.FloatRange(min=0),
+    help="Choose regions by the chain of eqs. 10–12, with this β.",
+)
 @options.place_weight_option
 @measured("grounding")
 def grounding(
@@ -162,9 +185,9 @@ def grounding(
 ) -> None:
     """How often a phrase is aligned with the box that people drew for it: IoU ≥ 0.5, and pointing.
 
-    MODEL is a model folder (`embedded`: the one in the package), or an alignment run or one of its step-… folders,
-    which need --codes. Without --beta, the words of a phrase choose a region together. --place-weight is for runs; a
-    model folder has its own.
+    MODEL is a model folder (`embedded`: the one in the package), or an alignment run or one of its
+    step-… folders, which need --codes. Without --beta, the words of a phrase choose a region
+    together. --place-weight is for runs; a model folder has its own.
     """
     from regiontalk.lab.evaluation.alignment import AlignedPhotos
     from regiontalk.lab.evaluation.grounding import evaluate_grounding
@@ -181,8 +204,13 @@ def grounding(
     chain = {"… without knowing the phrases": figures["chain"]} if "chain" in figures else {}
     own = {"aligned region": figures, **chain, **figures["baselines"]}
     own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
-    rows = [[name, share(one["accuracy"]), share(one["pointing"]), one["mentions"]] for name, one in own.items()]
-    measurement.finish(figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows))
+    rows = [
+        [name, share(one["accuracy"]), share(one["pointing"]), one["mentions"]]
+        for name, one in own.items()
+    ]
+    measurement.finish(
+        figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows)
+    )
 
 
 @click.command()
@@ -192,11 +220,12 @@ def grounding(
 @options.device_option
 @measured("find")
 def find(*, model: Path, truth: Path, split: str, device: str, measurement: Measurement) -> None:
-    """How often the best region of `regiontalk find` is right (IoU ≥ 0.5), and how often absent phrases are rejected.
+    """How often the best region of `regiontalk find` is right (IoU ≥ 0.5), and how often absent
+    phrases are rejected.
 
-    MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. For each photo, as
-    many phrases of other photos are tried too. They share no content word with what people wrote about the photo, so
-    they should not be found.
+    MODEL is a model folder (`embedded`: the one in the package) or a run of a detector. For each
+    photo, as many phrases of other photos are tried too. They share no content word with what
+    people wrote about the photo, so they should not be found.
     """
     from regiontalk.lab.evaluation.find import evaluate_find, phrases_of_others, seek
     from regiontalk.models.settings import FindConfig
@@ -210,9 +239,16 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
         for one in seek(asked.model, record, asked.candidates(record), absent[record.image])
     )
     figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
-    names = {"accuracy": "best region right", "found": "reported as present", "not_there": "absent phrases rejected"}
+    names = {
+        "accuracy": "best region right",
+        "found": "reported as present",
+        "not_there": "absent phrases rejected",
+    }
     rows = [(text, share(figures[name])) for name, text in names.items()]
-    rows += [(f"best region right: {name}", share(one["accuracy"])) for name, one in figures["types"].items()]
+    rows += [
+        (f"best region right: {name}", share(one["accuracy"]))
+        for name, one in figures["types"].items()
+    ]
     measurement.finish(figures, (f"{figures['phrases']} phrases in %", ("", ""), rows))
 
 
@@ -222,9 +258,16 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
 @click.option("-o", "--output", type=options.FILE, help="Draw the words as SVG.")
 @measured("vector-lengths")
 def vector_lengths(
-    *, run: Path, codes: Path | None, truth: Path, split: str, output: Path | None, measurement: Measurement
+    *,
+    run: Path,
+    codes: Path | None,
+    truth: Path,
+    split: str,
+    output: Path | None,
+    measurement: Measurement,
 ) -> None:
-    """List the words and regions with the longest and shortest vectors (K&FF's analysis of magnitudes).
+    """List the words and regions with the longest and shortest vectors (K&FF's analysis of
+    magnitudes).
 
     RUN is an alignment run with the score of eq. 8, in which lengths count. Cosines ignore them.
     """
@@ -239,7 +282,11 @@ def vector_lengths(
         with replacing(output) as temporary:
             temporary.write_text(draw_word_lengths(words), encoding="utf-8")
     ends = [
-        (f"{end} of {figures['words']} words", ("word", "mean length", "times"), map(dict.values, figures[end]))
+        (
+            f"{end} of {figures['words']} words",
+            ("word", "mean length", "times"),
+            map(dict.values, figures[end]),
+        )
         for end in ("longest", "shortest")
     ]
     bands = [
@@ -254,7 +301,9 @@ def _load_codes(codes: Path | None, measurement: Measurement) -> CodedPhotos:
     from regiontalk.lab.codes.store import CodedPhotos
 
     if codes is None:
-        raise UsageError("a run reads region codes", hint="--codes FILE, which regiontalk data codes writes")
+        raise UsageError(
+            "a run reads region codes", hint="--codes FILE, which regiontalk data codes writes"
+        )
     loaded = CodedPhotos.load(codes, surroundings=False)
     measurement.record.uses("codes", codes)
     return loaded

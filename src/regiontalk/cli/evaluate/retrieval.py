@@ -1,4 +1,5 @@
-"""`regiontalk evaluate queries` and `retrieval`: photos and regions from captions (DenseCap table 2)."""
+"""`regiontalk evaluate queries` and `retrieval`: photos and regions from captions (DenseCap table
+2)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ import click
 import numpy as np
 
 from regiontalk.cli import console, options
-from regiontalk.cli.measurement import INPUT, Measurement, figures_table, measured, split_option, truth_option
+from regiontalk.cli.measurement import (
+    INPUT,
+    Measurement,
+    figures_table,
+    measured,
+    split_option,
+    truth_option,
+)
 from regiontalk.cli.region_sources import edge_model_option, region_source
 from regiontalk.cli.splits import test_split_option
 from regiontalk.errors import UsageError
@@ -26,10 +34,30 @@ if TYPE_CHECKING:
 WHOLE = "whole"
 
 _drawn = options.with_options(
-    click.option("--images", type=click.IntRange(min=1), default=1000, show_default=True, help="Images to search in."),
-    click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="How many queries."),
-    click.option("--captions", type=click.IntRange(min=1), default=4, show_default=True, help="Captions per query."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed."),
+    click.option(
+        "--images",
+        type=click.IntRange(min=1),
+        default=1000,
+        show_default=True,
+        help="Images to search in.",
+    ),
+    click.option(
+        "--count",
+        type=click.IntRange(min=1),
+        default=100,
+        show_default=True,
+        help="How many queries.",
+    ),
+    click.option(
+        "--captions",
+        type=click.IntRange(min=1),
+        default=4,
+        show_default=True,
+        help="Captions per query.",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The random seed."
+    ),
 )
 
 
@@ -37,7 +65,9 @@ _drawn = options.with_options(
 @truth_option
 @split_option
 @_drawn
-def queries(*, truth: Path, split: str | None, images: int, count: int, captions: int, seed: int) -> None:
+def queries(
+    *, truth: Path, split: str | None, images: int, count: int, captions: int, seed: int
+) -> None:
     """Draw random queries for `evaluate retrieval` and print them as JSON."""
     from regiontalk.lab.evaluation.retrieval import sample_queries
 
@@ -53,8 +83,12 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
     help="What `evaluate queries` printed. Default: drawn from the truth.",
 )
 @click.option("--predictions", type=INPUT, help="The answers of any system, as JSON lines…")
-@click.option("--model", type=options.MODEL, help="…or the model that answers; `embedded`: the package's.")
-@click.option("--truth", "--data", "truth", type=options.PLACE, help="For a model: the folder of a data set.")
+@click.option(
+    "--model", type=options.MODEL, help="…or the model that answers; `embedded`: the package's."
+)
+@click.option(
+    "--truth", "--data", "truth", type=options.PLACE, help="For a model: the folder of a data set."
+)
 @test_split_option
 @click.option(
     "--by",
@@ -75,7 +109,12 @@ def queries(*, truth: Path, split: str | None, images: int, count: int, captions
 @options.device_option
 @measured("retrieval")
 def retrieval(
-    *, asked_in: Path | None, predictions: Path | None, model: Path | None, measurement: Measurement, **options: Any
+    *,
+    asked_in: Path | None,
+    predictions: Path | None,
+    model: Path | None,
+    measurement: Measurement,
+    **options: Any,
 ) -> None:
     """Find photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2).
 
@@ -94,7 +133,10 @@ def retrieval(
         measurement.record.uses("queries", asked_in)
     if predictions is not None:
         if asked_in is None:
-            raise UsageError("--predictions are answers to --queries", hint="regiontalk evaluate queries draws some")
+            raise UsageError(
+                "--predictions are answers to --queries",
+                hint="regiontalk evaluate queries draws some",
+            )
         measurement.record.uses("predictions", predictions)
         asked = read_queries(asked_in)
         figures = evaluate_retrieval(asked, read_answers(predictions, asked, measurement.problems))
@@ -137,13 +179,17 @@ def _ask(
         if record.image in wanted
     }
     if missing := wanted - set(photos):
-        raise UsageError(f"{truth}: no photo {sorted(missing)[0]!r} in its split {split}, which the queries ask for")
+        raise UsageError(
+            f"{truth}: no photo {sorted(missing)[0]!r} in its split {split}, which the queries ask for"
+        )
     seen_at = time.perf_counter()
     answers = answer_queries(looking.model, asked, photos, by, grounded=regions != WHOLE)
     return asked, answers, {"looking": seen_at - begun, "answering": time.perf_counter() - seen_at}
 
 
-def _source(regions: str, dataset: Dataset, edge_model: Path | None) -> tuple[str, FindRegions | None]:
+def _source(
+    regions: str, dataset: Dataset, edge_model: Path | None
+) -> tuple[str, FindRegions | None]:
     """The name of where a model looks, and what finds it, if it is not the model itself."""
     if regions == "own":
         return regions, None

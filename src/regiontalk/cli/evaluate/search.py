@@ -19,10 +19,11 @@ from regiontalk.lab.data.records import open_split
 @test_split_option
 @measured("search")
 def search(*, model: Path, truth: Path, split: str, measurement: Measurement) -> None:
-    """Index photos and search them by their sentences: R@1/5/10, median rank (K&FF table 1, image search).
+    """Index photos and search them by their sentences: R@1/5/10, median rank (K&FF table 1, image
+    search).
 
-    MODEL is a model folder (`embedded`: the one in the package). The figures are those of `regiontalk search`, and
-    those of a search by vectors alone.
+    MODEL is a model folder (`embedded`: the one in the package). The figures are those of
+    `regiontalk search`, and those of a search by vectors alone.
     """
     from regiontalk.lab.evaluation.search import evaluate_search
     from regiontalk.search.build import to_entry
@@ -35,7 +36,9 @@ def search(*, model: Path, truth: Path, split: str, measurement: Measurement) ->
         for record in measurement.photos(dataset)
     ]
     figures = evaluate_search(
-        asked.model, photos, lambda texts: console.track(texts, "sentences", len(texts), measurement.quiet)
+        asked.model,
+        photos,
+        lambda texts: console.track(texts, "sentences", len(texts), measurement.quiet),
     )
     groups = {"text_to_image": "search", "by_vectors_alone": "by vectors alone"}
     measurement.finish(figures, ranking_table(figures, groups))

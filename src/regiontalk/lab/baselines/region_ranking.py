@@ -1,7 +1,8 @@
-"""K&FF's ranking baseline for regions: a region gets the piece of a training sentence that fits it best.
+"""K&FF's ranking baseline for regions: a region gets the piece of a training sentence that fits it
+best.
 
-The pieces are the segments into which the alignment net cuts training sentences; how well one fits a region is the sum
-over its words (eq. 8 with a single region).
+The pieces are the segments into which the alignment net cuts training sentences; how well one fits
+a region is the sum over its words (eq. 8 with a single region).
 """
 
 from __future__ import annotations
@@ -65,5 +66,10 @@ def caption_truths(
     for record, place in zip(records, truths.find(records, "codes").tolist(), strict=True):
         said = pieces.best(aligner.regions(truths, place)[1:])
         boxes = truths.boxes_xyxy[place, 1 : truths.counts[place]].tolist()
-        found = [Region((x0, y0, x1, y1), 1.0, text) for (x0, y0, x1, y1), text in zip(boxes, said, strict=True)]
-        yield ImageRegions(record.image, record.width, record.height, "region-ranking", tuple(found))
+        found = [
+            Region((x0, y0, x1, y1), 1.0, text)
+            for (x0, y0, x1, y1), text in zip(boxes, said, strict=True)
+        ]
+        yield ImageRegions(
+            record.image, record.width, record.height, "region-ranking", tuple(found)
+        )

@@ -1,7 +1,8 @@
 """Addresses of photos and results such as s3://bucket/folder, accessed by pyarrow.
 
-A name in an address is written as it is, without %-escapes. After a "?" come pyarrow's options, such as
-`region=eu-west-1` or `scheme=http&endpoint_override=host:9000`; they are no part of a photo's name.
+A name in an address is written as it is, without %-escapes. After a "?" come pyarrow's options,
+such as `region=eu-west-1` or `scheme=http&endpoint_override=host:9000`; they are no part of a
+photo's name.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def split(address: str) -> tuple[str, str]:
     user, at, host = rest.partition("/")[0].rpartition("@")
     if at and ":" in user:
         hint = "use environment variables: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        raise UsageError(f"{scheme}{SIGN}…@{host}: a password in an address would be in every result", hint=hint)
+        raise UsageError(
+            f"{scheme}{SIGN}…@{host}: a password in an address would be in every result", hint=hint
+        )
     return place, options
 
 

@@ -13,7 +13,8 @@ from regiontalk.lab.cluster.shards import Shards
 from regiontalk.model import Model
 
 SMALLEST, LARGEST = 8, 1000  # photos of a shard
-TURNS = 20  # chunks for each worker, so that all have work until the end; where that leaves enough for a shard
+# chunks for each worker, so that all have work until the end; where that leaves enough for a shard
+TURNS = 20
 
 Item = TypeVar("Item")
 Ask = Callable[[Model, Any], Any]
@@ -41,7 +42,9 @@ class Answering:
         model, results, skipped = as_files(model), [], dict[str, str]()
         for name, source in sources.open_all(paths, self.options, model.limits):
             try:
-                results.append(replace(self.ask(model, sources.readable(source)), path=name).to_dict())
+                results.append(
+                    replace(self.ask(model, sources.readable(source)), path=name).to_dict()
+                )
             except (InputError, UsageError) as error:
                 skipped[name] = sources.why_skipped(name, source, error)
         self.shards.write(paths, results, skipped)
@@ -56,8 +59,8 @@ def answer_all(
     workers: int,
     address: str | None,
 ) -> Iterator[Answered]:
-    """Chunks as they are done, those of earlier runs of the same command first. Runs with equal `asked` are the same
-    command."""
+    """Chunks as they are done, those of earlier runs of the same command first. Runs with equal
+    `asked` are the same command."""
     done = answering.shards.begin(asked)
     yield Answered(len(done), {})
     chunks = make_chunks(not_done(photos, done), workers)
@@ -72,14 +75,18 @@ def as_files(model: Model) -> Model:
 def not_done(paths: Sequence[str], done: Set[str]) -> list[str]:
     """The photos that are left; a tar file is done if a photo in it is."""
     end = len(sources.ARCHIVE)
-    archives = {path[: at + end] for path in done if (at := path.lower().find(f"{sources.ARCHIVE}/")) >= 0}
+    archives = {
+        path[: at + end] for path in done if (at := path.lower().find(f"{sources.ARCHIVE}/")) >= 0
+    }
     return [path for path in paths if path not in done and path not in archives]
 
 
 def make_chunks(paths: Sequence[str], workers: int) -> list[list[str]]:
     """Each tar file is a separate chunk."""
     single = [path for path in paths if not path.lower().endswith(sources.ARCHIVE)]
-    return in_chunks(single, workers) + [[path] for path in paths if path.lower().endswith(sources.ARCHIVE)]
+    return in_chunks(single, workers) + [
+        [path] for path in paths if path.lower().endswith(sources.ARCHIVE)
+    ]
 
 
 def in_chunks(items: Sequence[Item], workers: int) -> list[list[Item]]:

@@ -1,7 +1,8 @@
 """Indexes photos by the workers of a cluster.
 
-An index in PostgreSQL is written by the workers themselves; an index in a folder has one writer, which gets their
-results. Photos in tar files and object stores need PostgreSQL; they are added once, and not checked again.
+An index in PostgreSQL is written by the workers themselves; an index in a folder has one writer,
+which gets their results. Photos in tar files and object stores need PostgreSQL; they are added
+once, and not checked again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ from regiontalk.lab.cluster.addresses import SIGN
 from regiontalk.lab.cluster.answers import as_files, in_chunks, make_chunks, not_done
 from regiontalk.lab.cluster.ray_engine import run
 from regiontalk.model import Model
-from regiontalk.search.build import Job, Progress, See, SeeAll, Seen, Update, Watch, identify, to_entry
+from regiontalk.search.build import (
+    Job,
+    Progress,
+    See,
+    SeeAll,
+    Seen,
+    Update,
+    Watch,
+    identify,
+    to_entry,
+)
 from regiontalk.search.index import Index
 from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
 
@@ -52,8 +63,11 @@ def _opened(address: str, model: IndexedModel) -> Store:
     return PostgresStore(address, model)
 
 
-def see_on_cluster(load: Callable[[], Model], workers: int, address: str | None, store: str | None) -> SeeAll:
-    """`address`: of the cluster. `store`: of the database that holds the index; None for one in a folder."""
+def see_on_cluster(
+    load: Callable[[], Model], workers: int, address: str | None, store: str | None
+) -> SeeAll:
+    """`address`: of the cluster. `store`: of the database that holds the index; None for one in a
+    folder."""
 
     def see_all(see: See, jobs: Sequence[Job]) -> Iterator[tuple[str, Seen]]:
         for chunk in run(load, Looking(see, store), in_chunks(jobs, workers), workers, address):
@@ -64,7 +78,8 @@ def see_on_cluster(load: Callable[[], Model], workers: int, address: str | None,
 
 @dataclass(frozen=True)
 class Adding:
-    """The work of a worker on photos in tar files and object stores; returns how many were added, and the errors."""
+    """The work of a worker on photos in tar files and object stores; returns how many were added,
+    and the errors."""
 
     store: str
     options: str
@@ -90,7 +105,13 @@ def _look_into(model: Model, name: str, source: str | bytes) -> Entry:
 
 
 def add_sources(
-    index: Index, place: str, load: Callable[[], Model], workers: int, address: str | None, rebuild: bool, watch: Watch
+    index: Index,
+    place: str,
+    load: Callable[[], Model],
+    workers: int,
+    address: str | None,
+    rebuild: bool,
+    watch: Watch,
 ) -> Update:
     """Adds the photos of a tar file, or below an address, that the index does not have."""
     assert index.address is not None

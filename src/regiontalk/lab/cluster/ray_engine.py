@@ -1,7 +1,7 @@
 """Processes chunks of photos on a Ray cluster; each worker process loads its own model.
 
-Ray Data limits how many chunks wait, restarts workers that have died, and gives their chunks to others. So the work on
-a chunk must be idempotent.
+Ray Data limits how many chunks wait, restarts workers that have died, and gives their chunks to
+others. So the work on a chunk must be idempotent.
 """
 
 from __future__ import annotations
@@ -25,9 +25,14 @@ from regiontalk.model import Model
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
-WORKER_CORES = 0.9  # below 1: workers on every core would leave none for Ray's own tasks, and it would wait forever
-OBJECT_STORE = 256 << 20  # bytes of shared memory on this machine: only paths and counts go through it
-OWN_FILES = 16 << 20  # bytes that Ray's sockets, ports and logs may take in the folder for temporary files
+# below 1: workers on every core would leave none for Ray's own tasks, and it would wait forever
+WORKER_CORES = 0.9
+OBJECT_STORE = (
+    256 << 20
+)  # bytes of shared memory on this machine: only paths and counts go through it
+OWN_FILES = (
+    16 << 20
+)  # bytes that Ray's sockets, ports and logs may take in the folder for temporary files
 PATIENCE = 5.0  # seconds for the head of a cluster to answer
 
 
@@ -39,7 +44,9 @@ class Worker:
         self.work, self.failure = work, None
         try:
             self.model = load()
-        except RegionTalkError as error:  # raised by the first chunk: raised here, Ray would retry forever
+        except (
+            RegionTalkError
+        ) as error:  # raised by the first chunk: raised here, Ray would retry forever
             self.failure = error
 
     def __call__(self, row: dict[str, bytes]) -> dict[str, bytes]:
@@ -57,7 +64,8 @@ def run(
     workers: int,
     address: str | None,
 ) -> Iterator[Result]:
-    """The result of `work` for each chunk, as soon as it is done. Errors that are not about a single photo end it."""
+    """The result of `work` for each chunk, as soon as it is done. Errors that are not about a
+    single photo end it."""
     if not chunks:
         return
     with connected(workers, address):
@@ -65,7 +73,9 @@ def run(
         waiting = ray.data.from_items(rows, override_num_blocks=len(rows))
         count = min(workers, len(rows))
         given = {"load": load, "work": work}
-        done = waiting.map(Worker, fn_constructor_kwargs=given, concurrency=count, num_cpus=WORKER_CORES)
+        done = waiting.map(
+            Worker, fn_constructor_kwargs=given, concurrency=count, num_cpus=WORKER_CORES
+        )
         try:
             for row in done.iter_rows():
                 result = pickle.loads(row["done"])
@@ -81,21 +91,32 @@ def run(
 
 @contextmanager
 def connected(workers: int, address: str | None) -> Iterator[None]:
-    """Connects to the cluster at an address, or starts one on this machine, for the duration of the block."""
+    """Connects to the cluster at an address, or starts one on this machine, for the duration of the
+    block."""
     if address is None:
         _check_room()
     else:
         _check_address(address)
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray would give its workers the lowest priority
+    os.environ.setdefault(
+        "RAY_worker_niceness", "0"
+    )  # Ray would give its workers the lowest priority
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no usage data is sent
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    own = {"num_cpus": workers + 1, "object_store_memory": OBJECT_STORE, "_node_ip_address": "127.0.0.1"}
+    own = {
+        "num_cpus": workers + 1,
+        "object_store_memory": OBJECT_STORE,
+        "_node_ip_address": "127.0.0.1",
+    }
     try:
         with _no_stderr():
-            ray.init(address or "local", **quiet, **({} if address else {"include_dashboard": False, **own}))
+            ray.init(
+                address or "local",
+                **quiet,
+                **({} if address else {"include_dashboard": False, **own}),
+            )
     except Exception as error:  # if a node does not start, Ray raises a plain Exception
         hint = "give --address HOST:6379 of a running cluster, or no --address for this machine"
         raise ClusterProblem(f"no Ray cluster: {str(error).splitlines()[0]}", hint=hint) from error
@@ -123,7 +144,9 @@ def _no_stderr() -> Iterator[None]:
 
 def _check_room() -> None:
     """Without space for its own files, Ray waits for half a minute and gives no reason."""
-    place = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")  # as Ray chooses it
+    place = Path(
+        os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+    )  # as Ray chooses it
     if place.is_dir() and shutil.disk_usage(place).free < OWN_FILES:
         hint = f"make {OWN_FILES >> 20} MiB free there, or let RAY_TMPDIR name a folder elsewhere"
         raise ClusterProblem(f"{place}: no space left on device for Ray's own files", hint=hint)

@@ -1,11 +1,12 @@
-"""Results in a folder of shards, which many workers write: JSON lines or Parquet, on a disk or in an object store.
+"""Results in a folder of shards, which many workers write: JSON lines or Parquet, on a disk or in
+an object store.
 
 part-NAME.jsonl      the results of a chunk of photos
 _done/NAME.jsonl     written after it: its photos, one per line, and why a photo was skipped
 _regiontalk.json     the options and the model: results of another command must not be mixed with these
 
-A shard without its list is ignored and written again, so that no result is lost or duplicated if a process is killed.
-Readers such as Spark, pyarrow and Ray ignore names that begin with "_".
+A shard without its list is ignored and written again, so that no result is lost or duplicated if a
+process is killed. Readers such as Spark, pyarrow and Ray ignore names that begin with "_".
 """
 
 from __future__ import annotations
@@ -45,10 +46,13 @@ class Shards:
         return ".parquet" if folder.lower().rstrip("/").endswith(".parquet") else ".jsonl"
 
     def _system(self) -> tuple[fs.FileSystem, str]:
-        return locate(*split(self.place)) if SIGN in self.place else (fs.LocalFileSystem(), self.place)
+        return (
+            locate(*split(self.place)) if SIGN in self.place else (fs.LocalFileSystem(), self.place)
+        )
 
     def begin(self, asked: Mapping[str, Any]) -> set[str]:
-        """The photos that earlier runs of the same command have finished. Those that were skipped are tried again."""
+        """The photos that earlier runs of the same command have finished. Those that were skipped
+        are tried again."""
         with self._explaining():
             system, folder = self._system()
             system.create_dir(f"{folder}/{DONE}", recursive=True)
@@ -58,12 +62,22 @@ class Shards:
                     system.delete_file(info.path)
             done, names = set[str](), set[str]()
             for info in system.get_file_info(fs.FileSelector(f"{folder}/{DONE}")):
-                lines = [parse_object(line, info.path) for line in self._read(system, info.path).splitlines()]
+                lines = [
+                    parse_object(line, info.path)
+                    for line in self._read(system, info.path).splitlines()
+                ]
                 done |= {line["path"] for line in lines if "reason" not in line}
-                self._write(system, info.path, b"".join(json_line(line) for line in lines if "reason" not in line))
+                self._write(
+                    system,
+                    info.path,
+                    b"".join(json_line(line) for line in lines if "reason" not in line),
+                )
                 names.add(info.base_name.removesuffix(".jsonl"))
             for info in system.get_file_info(fs.FileSelector(folder)):
-                if info.base_name.startswith("part-") and info.base_name[5:].partition(".")[0] not in names:
+                if (
+                    info.base_name.startswith("part-")
+                    and info.base_name[5:].partition(".")[0] not in names
+                ):
                     system.delete_file(info.path)
         return done
 
@@ -71,16 +85,25 @@ class Shards:
         about = f"{folder}/{ABOUT}"
         if system.get_file_info(about).type == fs.FileType.File:
             if self._read(system, about) != asked:
-                raise UsageError(f"{self.place}: has results of another command, model or version", hint="-o FOLDER")
+                raise UsageError(
+                    f"{self.place}: has results of another command, model or version",
+                    hint="-o FOLDER",
+                )
             return
         names = {info.base_name for info in system.get_file_info(fs.FileSelector(folder))}
         if names - {DONE, ABOUT + PARTIAL}:
             raise UsageError(
-                f"{self.place}: already exists and was not written by regiontalk", hint="-o names another folder"
+                f"{self.place}: already exists and was not written by regiontalk",
+                hint="-o names another folder",
             )
         self._write(system, about, asked)
 
-    def write(self, photos: Sequence[str], results: Sequence[Mapping[str, Any]], skipped: Mapping[str, str]) -> None:
+    def write(
+        self,
+        photos: Sequence[str],
+        results: Sequence[Mapping[str, Any]],
+        skipped: Mapping[str, str],
+    ) -> None:
         """Writes the results of a chunk of photos; done again, it writes the same files."""
         name = hashlib.sha256("\0".join(photos).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         lines = [{"path": result["path"]} for result in results]
@@ -129,4 +152,6 @@ class Shards:
         except pa.ArrowException as error:
             raise OutputError(f"{self.place}: cannot be written: {reason(error)}") from error
         except (DataError, json.JSONDecodeError, LookupError) as error:
-            raise UsageError(f"{self.place}: its lists of finished photos are damaged: {error}") from error
+            raise UsageError(
+                f"{self.place}: its lists of finished photos are damaged: {error}"
+            ) from error

@@ -1,4 +1,5 @@
-"""Photos as a cluster reads them: paths that all its machines can reach, tar files, and addresses such as s3://."""
+"""Photos as a cluster reads them: paths that all its machines can reach, tar files, and addresses
+such as s3://."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ Source = str | bytes | InputError
 
 
 def find(given: Iterable[str]) -> Photos:
-    """Photos and tar files, by full paths: workers have other working folders. Folders are searched, also those in an
-    object store; a list of paths comes by stdin (`-`)."""
+    """Photos and tar files, by full paths: workers have other working folders. Folders are
+    searched, also those in an object store; a list of paths comes by stdin (`-`)."""
     given = list(given)
     found = find_photos([path for path in given if SIGN not in path], suffixes=(*SUFFIXES, ARCHIVE))
     found.paths = [path if SIGN in path else os.path.abspath(path) for path in found.paths]  # noqa: PTH100
@@ -37,7 +38,10 @@ def options_of(given: Iterable[str]) -> str:
     """The options that all given addresses share."""
     options = {split(address)[1] for address in given if SIGN in address}
     if len(options) > 1:
-        raise UsageError(f"addresses with different options: {', '.join(sorted(options))}", hint="give them one by one")
+        raise UsageError(
+            f"addresses with different options: {', '.join(sorted(options))}",
+            hint="give them one by one",
+        )
     return "".join(options)
 
 
@@ -51,13 +55,17 @@ def _list(place: str, options: str) -> list[str]:
     except (OSError, ValueError) as error:
         raise InputError(f"{place}: cannot be read: {reason(error)}") from error
     files = (info.path for info in inside if info.type == fs.FileType.File)
-    names = (one.removeprefix(path).lstrip("/") for one in files if one.lower().endswith((*SUFFIXES, ARCHIVE)))
+    names = (
+        one.removeprefix(path).lstrip("/")
+        for one in files
+        if one.lower().endswith((*SUFFIXES, ARCHIVE))
+    )
     return sorted(f"{place.rstrip('/')}/{name}" for name in names)
 
 
 def open_all(paths: Iterable[str], options: str, limits: Limits) -> Iterator[tuple[str, Source]]:
-    """Names of photos, and what to open: the photos themselves, and those in tar files, which are named
-    FILE.tar/MEMBER. `options`: of the addresses among them."""
+    """Names of photos, and what to open: the photos themselves, and those in tar files, which are
+    named FILE.tar/MEMBER. `options`: of the addresses among them."""
     for path in paths:
         if path.lower().endswith(ARCHIVE):
             yield from _members(path, options, limits)
@@ -80,7 +88,10 @@ def _fetch(place: str, options: str, limits: Limits) -> bytes | InputError:
 def _members(path: str, options: str, limits: Limits) -> Iterator[tuple[str, Source]]:
     try:
         system, inside = locate(path, options) if SIGN in path else (fs.LocalFileSystem(), path)
-        with closing(system.open_input_stream(inside)) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        with (
+            closing(system.open_input_stream(inside)) as stream,
+            tarfile.open(fileobj=stream, mode="r|") as archive,
+        ):
             for member in archive:
                 file = archive.extractfile(member) if member.isfile() else None
                 if file is not None and member.name.lower().endswith(SUFFIXES):

@@ -1,7 +1,7 @@
 """Computes the region codes of a data set's photos once, so that heads train in minutes.
 
-While a file of codes is being made, finished parts are in a folder next to it (`FILE.parts`), so that a run that was
-killed continues where it stopped.
+While a file of codes is being made, finished parts are in a folder next to it (`FILE.parts`), so
+that a run that was killed continues where it stopped.
 """
 
 from __future__ import annotations
@@ -48,14 +48,17 @@ class Origin(NamedTuple):
 
 
 def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> CodedPhotos:
-    """Computes and saves the codes of every photo of a data set; finished parts of an earlier run are used."""
+    """Computes and saves the codes of every photo of a data set; finished parts of an earlier run
+    are used."""
     if out.suffix != ".npz":
         raise UsageError(f"{out}: the name must end in .npz")
     detector = detector_fingerprint(read_model_folder(origin.model).graphs)
     dataset = open_split(origin.dataset, origin.split)
     names = [record.image for record in dataset]
     if len(set(names)) < len(names):
-        raise DataError(f"{origin.dataset}: two photos with the same name; codes are looked up by name")
+        raise DataError(
+            f"{origin.dataset}: two photos with the same name; codes are looked up by name"
+        )
     asked = {name: getattr(origin, name) for name in ("surroundings", "on_truths", "size")}
     folder = _open_parts(out, {"detector": detector, "photos": _digest(dataset), **asked})
     shares = [range(start, min(start + PART, len(names))) for start in range(0, len(names), PART)]
@@ -68,9 +71,11 @@ def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> Code
     return coded
 
 
-def _make_missing(parts: dict[Path, range], origin: Origin, dataset: Dataset, workers: int) -> Iterator[int]:
-    """Computes the missing parts. Yields the number of every photo, those of finished parts first; the last photo of a
-    part is yielded after the part is saved."""
+def _make_missing(
+    parts: dict[Path, range], origin: Origin, dataset: Dataset, workers: int
+) -> Iterator[int]:
+    """Computes the missing parts. Yields the number of every photo, those of finished parts first;
+    the last photo of a part is yielded after the part is saved."""
     missing = {path: share for path, share in parts.items() if not path.exists()}
     for share in (parts[path] for path in parts if path not in missing):
         yield from share
@@ -99,7 +104,9 @@ def _save_part(path: Path, photos: Sequence[dict[str, NDArray[Any]]]) -> None:
 
 def _digest(dataset: Dataset) -> str:
     """A hash of what determines the photos and their order."""
-    lines = (f"{record.shard}\t{record.image}\t{record.width}\t{record.height}\n" for record in dataset)
+    lines = (
+        f"{record.shard}\t{record.image}\t{record.width}\t{record.height}\n" for record in dataset
+    )
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 

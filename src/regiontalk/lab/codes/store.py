@@ -20,8 +20,8 @@ ARRAYS = ("counts", "boxes_xyxy", "scores", "codes")
 
 @dataclass(frozen=True)
 class CodedPhotos:
-    """P photos with K rows each: row 0 is the whole photo, then its best regions, highest score first (or its true
-    boxes); the rest is zero."""
+    """P photos with K rows each: row 0 is the whole photo, then its best regions, highest score
+    first (or its true boxes); the rest is zero."""
 
     names: tuple[str, ...]
     counts: NDArray[np.int64]
@@ -55,13 +55,18 @@ class CodedPhotos:
         found = [self.places.get(record.image, -1) for record in records]
         if -1 in found:
             name = list(records)[found.index(-1)].image
-            raise DataError(f"{place}: no codes of the photo {name!r}", hint="regiontalk data codes computes them")
+            raise DataError(
+                f"{place}: no codes of the photo {name!r}",
+                hint="regiontalk data codes computes them",
+            )
         return np.array(found, dtype=np.int64)
 
     def check_detector(self, detector: str, checkpoint: Path) -> None:
         """A net can only read the codes of the detector that it was trained on."""
         if detector != self.detector:
-            raise ModelError(f"{checkpoint}: trained on region codes of another detector than these")
+            raise ModelError(
+                f"{checkpoint}: trained on region codes of another detector than these"
+            )
 
     def save(self, path: Path) -> None:
         arrays = {name: getattr(self, name) for name in ARRAYS}
@@ -78,7 +83,11 @@ class CodedPhotos:
                 arrays = {name: stored[name] for name in ARRAYS}
                 if surroundings and "surroundings" in stored.files:
                     arrays["surroundings"] = stored["surroundings"]
-                return cls(tuple(stored["names"].tolist()), detector=str(stored["detector"]), **arrays)
+                return cls(
+                    tuple(stored["names"].tolist()), detector=str(stored["detector"]), **arrays
+                )
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             reason = getattr(error, "strerror", None) or error
-            raise DataError(f"{path}: not a file of codes: {reason}", hint="regiontalk data codes makes one") from error
+            raise DataError(
+                f"{path}: not a file of codes: {reason}", hint="regiontalk data codes makes one"
+            ) from error

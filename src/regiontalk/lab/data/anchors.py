@@ -42,7 +42,10 @@ def fit_anchors(shapes: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     for _ in range(ROUNDS):
         nearest = shape_iou(shapes, anchors).argmax(axis=1)
         moved = np.array(
-            [np.median(shapes[nearest == n], axis=0) if (nearest == n).any() else anchors[n] for n in range(count)]
+            [
+                np.median(shapes[nearest == n], axis=0) if (nearest == n).any() else anchors[n]
+                for n in range(count)
+            ]
         )
         if np.allclose(moved, anchors):
             break

@@ -9,7 +9,14 @@ from pathlib import Path
 from regiontalk.errors import DataError, InputError
 from regiontalk.images.photo import Photo
 from regiontalk.io.files import read_lines
-from regiontalk.lab.data.records import SPLITS, Record, TarShards, TrueRegion, annotations_path, parse_record
+from regiontalk.lab.data.records import (
+    SPLITS,
+    Record,
+    TarShards,
+    TrueRegion,
+    annotations_path,
+    parse_record,
+)
 from regiontalk.results import BoxXYXY
 
 ROUNDING = 0.5  # pixels that a box may exceed the border: coordinates of resized photos are rounded
@@ -42,7 +49,9 @@ class Checker:
     def __post_init__(self) -> None:
         self._shards = TarShards(self.folder)
 
-    def problems(self, track: Callable[[Iterable[Line]], Iterable[Line]] = iter) -> Iterator[Problem]:
+    def problems(
+        self, track: Callable[[Iterable[Line]], Iterable[Line]] = iter
+    ) -> Iterator[Problem]:
         for number, line in track(read_lines(annotations_path(self.folder))):
             self.records += 1
             try:
@@ -67,7 +76,9 @@ class Checker:
             yield f"an image of {record.width}×{record.height} pixels"
         else:
             for count, region in enumerate(record.regions, start=1):
-                yield from (f"region {count}: {problem}" for problem in region_problems(region, record))
+                yield from (
+                    f"region {count}: {problem}" for problem in region_problems(region, record)
+                )
         yield from self._photo_problems(record)
 
     def _photo_problems(self, record: Record) -> Iterator[str]:

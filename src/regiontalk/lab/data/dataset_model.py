@@ -45,10 +45,13 @@ class DatasetModel:
             return in_record(self.model(photo, beam=beam), record)
 
     def regions_among(self, record: Record, find: FindRegions, beam: int = 1) -> ImageRegions:
-        """The regions of a photo, detected among the boxes of `find` instead of the model's own proposals."""
+        """The regions of a photo, detected among the boxes of `find` instead of the model's own
+        proposals."""
         look = self.look_among(record, find)
         regions = tuple(self.model.regions(look, beam))
-        return in_record(ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record)
+        return in_record(
+            ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record
+        )
 
     def look_among(self, record: Record, find: FindRegions) -> Look:
         with self.open(record) as photo:
@@ -57,14 +60,17 @@ class DatasetModel:
             return self.model.look(photo, candidates=(boxes, found.scores))
 
     def proposals(self, record: Record, count: int) -> ScoredBoxes:
-        """The `count` best proposals, refined and scored by the recognition network, best first; no words."""
+        """The `count` best proposals, refined and scored by the recognition network, best first; no
+        words."""
         with self.open(record) as photo:
             look = self.model.look(photo, proposals=count)
         width, height = look.frame.photo_size
         scores = raw_scores(look.detections, self.model.runtime.info.prediction)
         order = np.argsort(-scores, kind="stable")
         boxes = look.frame.to_photo(look.detections.boxes_xyxy[order])
-        return scaled(ScoredBoxes(boxes, scores[order]), record.width / width, record.height / height)
+        return scaled(
+            ScoredBoxes(boxes, scores[order]), record.width / width, record.height / height
+        )
 
     def captions(self, record: Record, boxes_xyxy: geometry.Floats, beam: int = 1) -> ImageRegions:
         """Captions of given boxes (N, 4), in the record's pixels and in their order."""
@@ -75,13 +81,17 @@ class DatasetModel:
     def true_regions(self, record: Record, beam: int = 1) -> ImageRegions:
         """Captions of the true boxes (`merged_truth.true_boxes`), highest score first."""
         found = self.captions(record, true_boxes(record), beam)
-        return replace(found, regions=tuple(sorted(found.regions, key=lambda region: -region.score)))
+        return replace(
+            found, regions=tuple(sorted(found.regions, key=lambda region: -region.score))
+        )
 
     def sentence(self, record: Record, beam: int | None = None) -> Description:
         """One sentence for the whole photo."""
         with self.open(record) as photo:
             found = self.model.describe(photo, beam=beam)
-        return replace(found, path=record.image, width=record.width, height=record.height, photo=None)
+        return replace(
+            found, path=record.image, width=record.width, height=record.height, photo=None
+        )
 
     def look(self, record: Record, on_truths: bool = False, size: int | None = None) -> Look:
         """What codes are computed of: the best regions, or the true boxes."""
@@ -96,7 +106,8 @@ class DatasetModel:
         return self.model.codes(look).codes[1:]
 
     def candidates(self, record: Record, find: FindRegions | None = None) -> Candidates:
-        """The candidates for phrases: the whole photo and its best regions, or the boxes of `find`."""
+        """The candidates for phrases: the whole photo and its best regions, or the boxes of
+        `find`."""
         look = self.look(record) if find is None else self.look_among(record, find)
         seen, (width, height) = self.model.candidates(look), look.frame.photo_size
         boxes = geometry.scale(seen.boxes_xyxy, record.width / width, record.height / height)
@@ -108,7 +119,9 @@ class DatasetModel:
         try:
             yield self._shrunk(self.dataset.read_photo(record))
         except RegionTalkError as error:
-            raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}", hint=error.hint) from error
+            raise DataError(
+                f"{self.dataset.folder}: {record.image}: {error.message}", hint=error.hint
+            ) from error
 
     def _shrunk(self, photo: bytes) -> PhotoSource:
         if self.longest_side is None:
@@ -118,15 +131,21 @@ class DatasetModel:
             return photo
         return opened.resized(self.longest_side).pixels
 
-    def _in_photo(self, boxes_xyxy: geometry.Floats, record: Record, photo: PhotoSource) -> geometry.Floats:
+    def _in_photo(
+        self, boxes_xyxy: geometry.Floats, record: Record, photo: PhotoSource
+    ) -> geometry.Floats:
         """Boxes (N, 4) of a record in the photo's pixels."""
         width, height = Photo.of(photo, self.model.limits).size
         return geometry.scale(boxes_xyxy, width / record.width, height / record.height)
 
     def each(
-        self, answer: Callable[[Record], Answer], numbers: Iterable[int] | None = None, workers: int = 1
+        self,
+        answer: Callable[[Record], Answer],
+        numbers: Iterable[int] | None = None,
+        workers: int = 1,
     ) -> Iterator[Answer]:
-        """The answers for all photos, or those of `numbers`, in order; `workers` photos at a time."""
+        """The answers for all photos, or those of `numbers`, in order; `workers` photos at a
+        time."""
         chosen = range(len(self.dataset)) if numbers is None else numbers
         return in_order(lambda number: answer(self.dataset[number]), chosen, workers)
 
@@ -136,6 +155,7 @@ def in_record(found: ImageRegions, record: Record) -> ImageRegions:
     factors = (record.width / found.width, record.height / found.height)
     boxes = geometry.scale([region.xyxy for region in found.regions], *factors).tolist()
     regions = [
-        replace(region, xyxy=(x0, y0, x1, y1)) for (x0, y0, x1, y1), region in zip(boxes, found.regions, strict=True)
+        replace(region, xyxy=(x0, y0, x1, y1))
+        for (x0, y0, x1, y1), region in zip(boxes, found.regions, strict=True)
     ]
     return ImageRegions(record.image, record.width, record.height, found.model, tuple(regions))

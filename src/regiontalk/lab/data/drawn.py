@@ -1,4 +1,5 @@
-"""Drawn scenes: coloured shapes on plain ground, a phrase each and a sentence of all, to train without any photos."""
+"""Drawn scenes: coloured shapes on plain ground, a phrase each and a sentence of all, to train
+without any photos."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.data.writing import write_dataset
 from regiontalk.results import BoxXYXY
 
-COLOURS = {"red": (214, 40, 40), "green": (40, 160, 60), "blue": (40, 80, 210), "yellow": (240, 200, 30)}
+COLOURS = {
+    "red": (214, 40, 40),
+    "green": (40, 160, 60),
+    "blue": (40, 80, 210),
+    "yellow": (240, 200, 30),
+}
 SHAPES = ("circle", "square", "triangle", "ring")
 GROUND = (225, 228, 232)
 MOST_OVERLAP = 0.1
@@ -44,16 +50,25 @@ def draw_scene(
 
 
 def write_scenes(
-    out: Path, train: int, dev: int, seed: int = 0, long_side: int = 128, shapes: int = 3, force: bool = False
+    out: Path,
+    train: int,
+    dev: int,
+    seed: int = 0,
+    long_side: int = 128,
+    shapes: int = 3,
+    force: bool = False,
 ) -> dict[str, Any]:
-    """A data set of drawn scenes in one tar shard, the same bytes for the same seed; returns its description."""
+    """A data set of drawn scenes in one tar shard, the same bytes for the same seed; returns its
+    description."""
     random = np.random.default_rng(seed)
 
     def scenes(folder: Path) -> Iterator[Record]:
         with tarfile.open(folder / SHARD, "w") as tar:
             for number in range(train + dev):
                 height = int(random.integers(long_side * 2 // 3, long_side + 1))
-                width, height = (long_side, height) if random.random() < 0.5 else (height, long_side)
+                width, height = (
+                    (long_side, height) if random.random() < 0.5 else (height, long_side)
+                )
                 picture, regions = draw_scene(random, width, height, shapes)
                 name = f"scene-{number:05d}.png"
                 add_member(tar, name, encode(picture, "PNG"))
@@ -65,7 +80,9 @@ def write_scenes(
     return write_dataset(out, force, None, how, scenes)
 
 
-def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: BoxXYXY, colour: tuple[int, int, int]) -> None:
+def _draw_shape(
+    pen: ImageDraw.ImageDraw, shape: str, box: BoxXYXY, colour: tuple[int, int, int]
+) -> None:
     x0, y0, x1, y1 = box
     if shape == "circle":
         pen.ellipse(box, fill=colour)

@@ -1,7 +1,8 @@
-"""EdgeBoxes (Zitnick & Dollár 2014) through OpenCV: region proposals that need no training on regions.
+"""EdgeBoxes (Zitnick & Dollár 2014) through OpenCV: region proposals that need no training on
+regions.
 
-DenseCap uses them for systems without proposals of their own. Edges come from a structured-edge model if the user has
-one (OpenCV's `model.yml`); otherwise they are gradients of the photo.
+DenseCap uses them for systems without proposals of their own. Edges come from a structured-edge
+model if the user has one (OpenCV's `model.yml`); otherwise they are gradients of the photo.
 """
 
 from __future__ import annotations
@@ -32,17 +33,24 @@ class EdgeBoxes:
         if not hasattr(
             cv2, "ximgproc"
         ):  # opencv-python lacks it, and hides opencv-contrib-python if both are installed
-            raise MissingExtra("EdgeBoxes need OpenCV with its contrib modules; this one has none", extra="edgeboxes")
+            raise MissingExtra(
+                "EdgeBoxes need OpenCV with its contrib modules; this one has none",
+                extra="edgeboxes",
+            )
         if edge_model is None:
             self.name = "EdgeBoxes on gradient edges"
-            self.finder: Any = cv2.ximgproc.createEdgeBoxes(maxBoxes=limit, edgeMinMag=0.15, minBoxArea=130)
+            self.finder: Any = cv2.ximgproc.createEdgeBoxes(
+                maxBoxes=limit, edgeMinMag=0.15, minBoxArea=130
+            )
         else:
             self.name = "EdgeBoxes on structured edges"
             self.finder = cv2.ximgproc.createEdgeBoxes(maxBoxes=limit)
             try:
                 self.detector = cv2.ximgproc.createStructuredEdgeDetection(str(edge_model))
             except cv2.error as error:
-                raise UsageError(f"{edge_model}: not a structured-edge model: {error.err}") from error
+                raise UsageError(
+                    f"{edge_model}: not a structured-edge model: {error.err}"
+                ) from error
 
     def find(self, photo: Image.Image) -> ScoredBoxes:
         """Boxes in the photo's pixels; their scores s as s / (1 + s), so that none is above 1."""
@@ -66,12 +74,15 @@ class EdgeBoxes:
 
 
 def gradient_edges(pixels: Map) -> tuple[Map, Map]:
-    """Of pixels (H, W, 3): the gradient of the channel that changes most, thinned to its ridges, and its direction."""
+    """Of pixels (H, W, 3): the gradient of the channel that changes most, thinned to its ridges,
+    and its direction."""
     smooth = cv2.GaussianBlur(pixels, (0, 0), BLUR)
     across, down = cv2.Sobel(smooth, cv2.CV_32F, 1, 0), cv2.Sobel(smooth, cv2.CV_32F, 0, 1)
     strength = np.hypot(across, down)  # (H, W, 3)
     channel = strength.argmax(axis=2)[..., None]
-    across, down, edges = (np.take_along_axis(part, channel, 2)[..., 0] for part in (across, down, strength))
+    across, down, edges = (
+        np.take_along_axis(part, channel, 2)[..., 0] for part in (across, down, strength)
+    )
     edges = np.minimum(edges / max(float(np.percentile(edges, STRONG)), 1e-6), 1).astype(np.float32)
     normals = np.arctan2(down, across)
     return _ridges(edges, normals), np.mod(normals, np.pi).astype(np.float32)

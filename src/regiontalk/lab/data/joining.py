@@ -1,6 +1,8 @@
-"""One data set from several about the same photos, for example COCO's objects with RefCOCO's expressions.
+"""One data set from several about the same photos, for example COCO's objects with RefCOCO's
+expressions.
 
-Photos, sizes and splits are those of the first data set; the others add their regions. Photos are matched by `id`.
+Photos, sizes and splits are those of the first data set; the others add their regions. Photos are
+matched by `id`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,11 @@ class Addition:
         return [self._records[place] for place in places]
 
     def to_dict(self) -> dict[str, int]:
-        return {"photos": len(self._records), "joined_photos": self.matched, "dropped_regions": self.dropped}
+        return {
+            "photos": len(self._records),
+            "joined_photos": self.matched,
+            "dropped_regions": self.dropped,
+        }
 
 
 def join_datasets(
@@ -50,7 +56,8 @@ def join_datasets(
     force: bool = False,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> dict[str, Any]:
-    """Writes the joined data set `out`; returns what is in its `dataset.json`. `pack`: see `Packer`."""
+    """Writes the joined data set `out`; returns what is in its `dataset.json`. `pack`: see
+    `Packer`."""
     additions = [Addition(other) for other in others]
 
     def joined(folder: Path) -> Iterator[Record]:
@@ -66,7 +73,8 @@ def join_datasets(
 
 
 def join_record(record: Record, identity: str, additions: Iterable[Addition]) -> Record:
-    """The record with the regions of its photo in other data sets, and their sentences if it has none."""
+    """The record with the regions of its photo in other data sets, and their sentences if it has
+    none."""
     for addition in additions:
         for other in addition.find(identity):
             before = len(record.entity_sentences)
@@ -88,12 +96,16 @@ def _fitted(other: Record, record: Record, addition: Addition) -> Iterable[TrueR
     x, y = record.width / other.width, record.height / other.height
     for region in other.regions:
         try:
-            yield clamp_region(region if x == y == 1 else scale_region(region, x, y), record.width, record.height)
+            yield clamp_region(
+                region if x == y == 1 else scale_region(region, x, y), record.width, record.height
+            )
         except Unusable:
             addition.dropped += 1
 
 
 def _id_of(record: Record, folder: Path) -> str:
     if record.id is None:
-        raise DataError(f"{folder}: {record.image} has no id to join it by", hint="prepare the data set again")
+        raise DataError(
+            f"{folder}: {record.image} has no id to join it by", hint="prepare the data set again"
+        )
     return record.id

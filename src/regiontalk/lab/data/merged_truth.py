@@ -37,8 +37,11 @@ class TruthImage:
 
 
 def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) -> TruthImage:
-    """Merges a record's regions (DenseCap section 4); merged ones (`phrases`) are taken as they are."""
-    regions = tuple(region for region in record.regions if not (drop_invalid and _has_no_area(region)))
+    """Merges a record's regions (DenseCap section 4); merged ones (`phrases`) are taken as they
+    are."""
+    regions = tuple(
+        region for region in record.regions if not (drop_invalid and _has_no_area(region))
+    )
     if not any(region.phrases for region in regions):
         regions = merge_regions(replace(record, regions=regions), MERGE_IOU, plus_one).regions
     return TruthImage(
@@ -51,8 +54,8 @@ def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) 
 
 
 def true_boxes(record: Record) -> Floats:
-    """(T, 4) the true boxes of a photo, wherever they are captioned, coded or given to a model: merged as in the
-    evaluation, without those that have no area inside the photo."""
+    """(T, 4) the true boxes of a photo, wherever they are captioned, coded or given to a model:
+    merged as in the evaluation, without those that have no area inside the photo."""
     merged = truth_of(record).boxes_xyxy
     return merged[boxes.area(boxes.clip(merged, record.width, record.height)) > 0]
 

@@ -1,4 +1,5 @@
-"""DenseCap section 4: ground-truth boxes that overlap heavily become one region with several references."""
+"""DenseCap section 4: ground-truth boxes that overlap heavily become one region with several
+references."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ from regiontalk.lab.data.writing import write_dataset
 
 
 def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False) -> Record:
-    """The record with regions of IoU >= threshold merged: the mean box, and all phrases in `phrases`.
+    """The record with regions of IoU >= threshold merged: the mean box, and all phrases in
+    `phrases`.
 
     `phrase` is the first of them; a type is kept if all are equal.
     """
-    boxes_xyxy = np.array([region.xyxy for region in record.regions], dtype=np.float64).reshape(-1, 4)
+    boxes_xyxy = np.array([region.xyxy for region in record.regions], dtype=np.float64).reshape(
+        -1, 4
+    )
     groups = boxes.merge_groups(boxes_xyxy, threshold, plus_one)
     merged = (_merge([record.regions[member] for member in group]) for group in groups)
     return replace(record, regions=tuple(merged))

@@ -1,4 +1,5 @@
-"""Noun phrases of several lengths from a parsed sentence: "a cat", "a white cat", "a white cat eating from a bowl"."""
+"""Noun phrases of several lengths from a parsed sentence: "a cat", "a white cat", "a white cat
+eating from a bowl"."""
 
 from __future__ import annotations
 
@@ -14,12 +15,16 @@ MOST_WORDS = 12
 MOST_LONG = 3  # phrases that continue after the noun
 
 _ANIMATE = ANIMALS | {"person"}
-_PARTS_OF_NOUNS = frozenset(("compound", "poss", "nmod", "npadvmod", "amod", "det"))  # such a noun heads no phrase
+_PARTS_OF_NOUNS = frozenset(
+    ("compound", "poss", "nmod", "npadvmod", "amod", "det")
+)  # such a noun heads no phrase
 _BEFORE_NOUNS = frozenset(("det", "amod", "compound", "nummod", "nmod", "poss", "quantmod"))
 _DETERMINERS = word_set("a an the some several many")
 _NUMBERS = word_set("one two three four five six seven eight nine ten")
 _COLOURS = word_set("black white red blue green yellow orange pink purple brown gray grey")
-_PICTURES = word_set("picture pictures photo photos photograph image images view shot close closeup up scene")
+_PICTURES = word_set(
+    "picture pictures photo photos photograph image images view shot close closeup up scene"
+)
 # These have no meaning without the thing that they are part of.
 _PARTS = word_set(
     """side sides top middle back front end edge bottom corner area part group couple bunch pair set row piece lot kind
@@ -31,13 +36,21 @@ _STATES = word_set(  # verbs that are hardly used in the -ing form
     shows show"""
 )
 # "A man getting" is incomplete.
-_UNFINISHED = word_set("being having getting going trying preparing attempting making taking using saying")
-_ENDING_ADVERBS = word_set("outside outdoors inside indoors together around up down away alone nearby")
-_ELSEWHERE = word_set("his her their toward towards into onto past")  # in phrases about people, not objects
+_UNFINISHED = word_set(
+    "being having getting going trying preparing attempting making taking using saying"
+)
+_ENDING_ADVERBS = word_set(
+    "outside outdoors inside indoors together around up down away alone nearby"
+)
+_ELSEWHERE = word_set(
+    "his her their toward towards into onto past"
+)  # in phrases about people, not objects
 _OBJECTS = ("dobj", "attr", "prt", "xcomp", "ccomp", "oprd", "acomp", "dative")
 # A phrase ends before punctuation, a question word or a new clause.
 _CLAUSE_TAGS = frozenset(("WDT", "WP", "WRB", ",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH"))
-_CLAUSE_DEPS = frozenset(("mark", "advcl", "ccomp", "relcl", "parataxis", "neg", "nsubj", "nsubjpass", "expl"))
+_CLAUSE_DEPS = frozenset(
+    ("mark", "advcl", "ccomp", "relcl", "parataxis", "neg", "nsubj", "nsubjpass", "expl")
+)
 _FINITE = frozenset(("VBZ", "VBP", "VBD"))
 
 _PLAIN = re.compile(r"[a-z]+(?:(?: |-| '|')[a-z]+)*")
@@ -48,8 +61,8 @@ _NO_VOWEL_SOUND = re.compile(r"uni(?!n)|use|usu|ute|uku|euro|one\b|once\b")
 class NounPhrase:
     """A noun (at `head`) with its modifiers, in words that begin at `start`.
 
-    `short` is without adjectives and `full` with them, None if the phrase cannot be used; `long` continue after the
-    noun.
+    `short` is without adjectives and `full` with them, None if the phrase cannot be used; `long`
+    continue after the noun.
     """
 
     start: int
@@ -62,11 +75,14 @@ class NounPhrase:
     @property
     def texts(self) -> tuple[str, ...]:
         """All phrases, shortest first, each once."""
-        return tuple(dict.fromkeys(text for text in (self.short, self.full, *self.long) if text is not None))
+        return tuple(
+            dict.fromkeys(text for text in (self.short, self.full, *self.long) if text is not None)
+        )
 
 
 def noun_phrases(tree: Tree) -> Iterator[NounPhrase]:
-    """Every noun of a sentence that heads a phrase; without texts if it cannot be used alone ("his dog")."""
+    """Every noun of a sentence that heads a phrase; without texts if it cannot be used alone ("his
+    dog")."""
     for place, token in enumerate(tree.tokens):
         if token.tag in NOUNS and token.dep not in _PARTS_OF_NOUNS and token.text not in _PICTURES:
             start = _start(tree, place)
@@ -77,10 +93,13 @@ def noun_phrases(tree: Tree) -> Iterator[NounPhrase]:
 
 
 def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
-    """The phrase whose full form are the words from `start` to `end`; None if no noun heads them."""
+    """The phrase whose full form are the words from `start` to `end`; None if no noun heads
+    them."""
     tokens = tree.tokens
     inside = range(start, end + 1)
-    heads = [place for place in inside if tokens[place].head == place or tokens[place].head not in inside]
+    heads = [
+        place for place in inside if tokens[place].head == place or tokens[place].head not in inside
+    ]
     if len(heads) != 1 or tokens[heads[0]].tag not in NOUNS or _denied(tree, heads[0]):
         return None
     return _phrase(tree, start, heads[0], end) if _start(tree, heads[0]) == start else None
@@ -88,11 +107,17 @@ def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
 
 def _phrase(tree: Tree, start: int, head: int, end: int) -> NounPhrase:
     full = tree.text(start, end)
-    longer = [text for text in (_plain(f"{full} {ending}") for ending in _endings(tree, head, end)) if text]
+    longer = [
+        text
+        for text in (_plain(f"{full} {ending}") for ending in _endings(tree, head, end))
+        if text
+    ]
     if len(longer) > MOST_LONG:
         longer = [longer[0], longer[len(longer) // 2], longer[-1]]
     plural = tree.tokens[head].tag in PLURALS
-    return NounPhrase(start, head, plural, _plain(_short(tree, start, head)), _plain(full), tuple(longer))
+    return NounPhrase(
+        start, head, plural, _plain(_short(tree, start, head)), _plain(full), tuple(longer)
+    )
 
 
 def _plain(text: str | None) -> str | None:
@@ -104,7 +129,8 @@ def _plain(text: str | None) -> str | None:
 
 
 def _start(tree: Tree, head: int) -> int | None:
-    """Where the words before a noun begin; None if it cannot be used alone ("his dog", "this dog", "12 dogs")."""
+    """Where the words before a noun begin; None if it cannot be used alone ("his dog", "this dog",
+    "12 dogs")."""
     start = head
     for child in reversed([child for child in tree.children[head] if child < head]):
         token = tree.tokens[child]
@@ -126,7 +152,9 @@ def _denied(tree: Tree, head: int) -> bool:
 def _short(tree: Tree, start: int, head: int) -> str | None:
     """Determiner or number, compound and noun alone."""
     before = [child for child in tree.children[head] if start <= child < head]
-    if tree.tokens[head].text in _PARTS or any(tree.tokens[child].dep == "poss" for child in before):
+    if tree.tokens[head].text in _PARTS or any(
+        tree.tokens[child].dep == "poss" for child in before
+    ):
         return None
     first = head
     for child in reversed(before):
@@ -139,7 +167,9 @@ def _short(tree: Tree, start: int, head: int) -> str | None:
         return None  # a hot dog is no dog
     name = tree.text(first, head)
     opening = (tree.tokens[child] for child in before)
-    return " ".join([*(_article(token.text, name) for token in opening if token.dep in ("det", "nummod")), name])
+    return " ".join(
+        [*(_article(token.text, name) for token in opening if token.dep in ("det", "nummod")), name]
+    )
 
 
 def with_article(phrase: str) -> str:
@@ -151,7 +181,9 @@ def _article(determiner: str, following: str) -> str:
     """The determiner; of "a" and "an" the one that goes with what follows."""
     if determiner not in ("a", "an"):
         return determiner
-    vowel = following.startswith(("a", "e", "i", "o", "u", "hour")) and not _NO_VOWEL_SOUND.match(following)
+    vowel = following.startswith(("a", "e", "i", "o", "u", "hour")) and not _NO_VOWEL_SOUND.match(
+        following
+    )
     return "an" if vowel else "a"
 
 
@@ -159,7 +191,8 @@ def _article(determiner: str, following: str) -> str:
 
 
 def _endings(tree: Tree, head: int, end: int) -> list[str]:
-    """Endings after a noun, each longer than the one before: "in a shirt", "in a shirt riding a horse"."""
+    """Endings after a noun, each longer than the one before: "in a shirt", "in a shirt riding a
+    horse"."""
     pieces: list[str] = []
     last = _last_modifier(tree, head, end)
     if last > end:
@@ -177,7 +210,11 @@ def _endings(tree: Tree, head: int, end: int) -> list[str]:
 
 def _pieces(tree: Tree, head: int, opening: str, first: int, last: int) -> list[str]:
     """`opening` and the words from `first` to each place, up to `last`, where a phrase may end."""
-    return [opening + tree.text(first, end) for end in range(first, last + 1) if _may_end(tree, head, end, first, last)]
+    return [
+        opening + tree.text(first, end)
+        for end in range(first, last + 1)
+        if _may_end(tree, head, end, first, last)
+    ]
 
 
 def _last_modifier(tree: Tree, head: int, end: int) -> int:
@@ -191,11 +228,14 @@ def _last_modifier(tree: Tree, head: int, end: int) -> int:
 
 
 def _modifies(tree: Tree, head: int, child: int) -> bool:
-    """Whether a modifier really belongs to the noun. Parsers often attach to an object what somebody does with it."""
+    """Whether a modifier really belongs to the noun. Parsers often attach to an object what
+    somebody does with it."""
     token = tree.tokens[child]
     if token.dep == "acl":
         return token.tag == "VBN" or (token.tag == "VBG" and not _belongs_to_somebody(tree, head))
-    if token.dep == "prep":  # nobody climbs "a wall with his hands" or runs over "the grass toward the trees"
+    if (
+        token.dep == "prep"
+    ):  # nobody climbs "a wall with his hands" or runs over "the grass toward the trees"
         elsewhere = _ELSEWHERE.intersection(tree.words(*tree.edges(child)))
         return _animate(tree, head) or not elsewhere
     return token.dep == "advmod" and token.text in ("next", "close")
@@ -217,7 +257,8 @@ def _animate(tree: Tree, place: int) -> bool:
 
 
 def _clause(tree: Tree, head: int, after: int) -> tuple[str, int, int] | None:
-    """The verb of the noun, if it comes at `after`, as a participle: "(who) is riding", "rides" -> "riding".
+    """The verb of the noun, if it comes at `after`, as a participle: "(who) is riding", "rides" ->
+    "riding".
 
     Words in place of the sentence's own, and the first and last place of those that follow.
     """
@@ -226,7 +267,11 @@ def _clause(tree: Tree, head: int, after: int) -> tuple[str, int, int] | None:
         if tree.words(after, after) not in (["that"], ["who"], ["which"]):
             return None
         after += 1
-        relative = [child for child in tree.children[head] if tree.tokens[child].dep == "relcl" and child >= after]
+        relative = [
+            child
+            for child in tree.children[head]
+            if tree.tokens[child].dep == "relcl" and child >= after
+        ]
         if len(relative) != 1 or tree.tokens[after].text not in _BE:
             return None
         verb = relative[0]
@@ -238,7 +283,9 @@ def _clause(tree: Tree, head: int, after: int) -> tuple[str, int, int] | None:
         return None
     if token.text in _BE:  # "is on a table"
         prepositions = [
-            child for child in tree.children[verb] if child == verb + 1 and tree.tokens[child].dep == "prep"
+            child
+            for child in tree.children[verb]
+            if child == verb + 1 and tree.tokens[child].dep == "prep"
         ]
         return ("", verb + 1, last) if prepositions else None
     if token.tag in ("VBZ", "VBP") and token.text not in _STATES:
@@ -258,24 +305,32 @@ def _before_clause(tree: Tree, first: int, last: int) -> int:
 
 
 def _may_end(tree: Tree, head: int, end: int, first: int, last: int) -> bool:
-    """Whether a phrase may end at `end`: with a noun, with what somebody does ("a man fishing"), or an adverb."""
+    """Whether a phrase may end at `end`: with a noun, with what somebody does ("a man fishing"), or
+    an adverb."""
     token = tree.tokens[end]
     if token.tag in NOUNS:
         return not _noun_goes_on(tree, end)
     if token.tag == "VBG" and end == first:
-        return not tree.has_child(end, *_OBJECTS) and token.text not in _UNFINISHED and _animate(tree, head)
+        return (
+            not tree.has_child(end, *_OBJECTS)
+            and token.text not in _UNFINISHED
+            and _animate(tree, head)
+        )
     return end == last and token.text in _ENDING_ADVERBS
 
 
 def _noun_goes_on(tree: Tree, place: int) -> bool:
-    """Whether the phrase is incomplete: "front (of)", "a pink (hat)", "between a tree (and)", "his arms (folded)"."""
+    """Whether the phrase is incomplete: "front (of)", "a pink (hat)", "between a tree (and)", "his
+    arms (folded)"."""
     token = tree.tokens[place]
     following = tree.tokens[place + 1] if place + 1 < len(tree.tokens) else Token("", "", "", place)
     governor = tree.governor(place).text
     return (
         token.dep in _PARTS_OF_NOUNS
         or token.text == "order"  # "in order to"
-        or (token.dep == "conj" and tree.governor(place).tag == "VBG")  # "sitting and watches" is no noun
+        or (
+            token.dep == "conj" and tree.governor(place).tag == "VBG"
+        )  # "sitting and watches" is no noun
         or following.tag in NOUNS
         or following.text in ("of", "'s", "'", "-")
         or (token.text in _COLOURS and tree.has_child(place, "det"))

@@ -1,4 +1,5 @@
-"""Photos in tar shards: upright, resized, as JPEG; a data set is then a few large files that can be moved."""
+"""Photos in tar shards: upright, resized, as JPEG; a data set is then a few large files that can be
+moved."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ JPEG_QUALITY = 90
 
 
 class Packer:
-    """Writes the photos of records into shards of about 256 MB: the same bytes for the same photos."""
+    """Writes the photos of records into shards of about 256 MB: the same bytes for the same
+    photos."""
 
     def __init__(self, folder: Path, long_side: int) -> None:
         if long_side < SHORTEST_SIDE:
@@ -73,8 +75,11 @@ class Packer:
 
 
 @contextmanager
-def packing(folder: Path, long_side: int | None, photos: TarShards) -> Iterator[Callable[[Record], Record]]:
-    """A function that packs the photo of a record into `folder`; without a long side photos are not copied."""
+def packing(
+    folder: Path, long_side: int | None, photos: TarShards
+) -> Iterator[Callable[[Record], Record]]:
+    """A function that packs the photo of a record into `folder`; without a long side photos are not
+    copied."""
     if long_side is None:
         yield lambda record: record
         return

@@ -14,9 +14,11 @@ PLURALS = frozenset(("NNS", "NNPS"))
 
 @dataclass(frozen=True)
 class Token:
-    """A word of a parse, in lower case: `tag` is Penn Treebank's, `dep` the arc's label (ClearNLP's, as spaCy's).
+    """A word of a parse, in lower case: `tag` is Penn Treebank's, `dep` the arc's label
+    (ClearNLP's, as spaCy's).
 
-    `head` is the place of the word that it depends on; a root's is its own. `space`: a space follows the word.
+    `head` is the place of the word that it depends on; a root's is its own. `space`: a space
+    follows the word.
     """
 
     text: str
@@ -59,7 +61,9 @@ class Tree:
 
     def text(self, start: int, end: int) -> str:
         """The same as they stand in the sentence."""
-        words = (token.text + (" " if token.space else "") for token in self.tokens[start : end + 1])
+        words = (
+            token.text + (" " if token.space else "") for token in self.tokens[start : end + 1]
+        )
         return "".join(words).strip()
 
 
@@ -76,15 +80,26 @@ def load_parser() -> Parser:
 
         model = spacy.load(PARSER, exclude=["ner", "lemmatizer", "attribute_ruler"])
     except (ImportError, OSError) as error:
-        raise MissingExtra(f"parsing sentences needs spaCy and {PARSER}: {error}", extra="parse") from error
+        raise MissingExtra(
+            f"parsing sentences needs spaCy and {PARSER}: {error}", extra="parse"
+        ) from error
 
     def as_document(sentence: Sentence) -> Doc:
-        return model.make_doc(sentence) if isinstance(sentence, str) else Doc(model.vocab, words=list(sentence))
+        return (
+            model.make_doc(sentence)
+            if isinstance(sentence, str)
+            else Doc(model.vocab, words=list(sentence))
+        )
 
     def parse(sentences: Sequence[Sentence]) -> Iterator[Tree]:
-        for document in model.pipe((as_document(sentence) for sentence in sentences), batch_size=256):
+        for document in model.pipe(
+            (as_document(sentence) for sentence in sentences), batch_size=256
+        ):
             yield Tree(
-                [Token(token.text, token.tag_, token.dep_, token.head.i, bool(token.whitespace_)) for token in document]
+                [
+                    Token(token.text, token.tag_, token.dep_, token.head.i, bool(token.whitespace_))
+                    for token in document
+                ]
             )
 
     return parse

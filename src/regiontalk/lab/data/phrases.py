@@ -1,7 +1,8 @@
 """Phrases of several lengths from a photo's sentences, placed on its boxes.
 
-If regions have entity chains (Flickr30k Entities), a phrase gets the box of the words that it contains. Otherwise it
-gets the box of an object, if its noun names the object and only one box can be meant.
+If regions have entity chains (Flickr30k Entities), a phrase gets the box of the words that it
+contains. Otherwise it gets the box of an object, if its noun names the object and only one box can
+be meant.
 """
 
 from __future__ import annotations
@@ -29,10 +30,14 @@ from regiontalk.lab.data.writing import Counts, write_dataset
 from regiontalk.language.object_names import ANIMALS, object_names
 
 DERIVED = "derived"
-MUCH_LARGER = 3.0  # the largest of several boxes is meant if its area is this many times the next one's
+MUCH_LARGER = (
+    3.0  # the largest of several boxes is meant if its area is this many times the next one's
+)
 PAIRS = frozenset(("skis", "scissors"))  # plural words for one thing
 UNCOUNTABLE = frozenset(("broccoli", "luggage", "cattle", "people"))
-LONGEST_SENTENCE = 1000  # characters; longer texts are not sentences, and the parser needs much memory for them
+LONGEST_SENTENCE = (
+    1000  # characters; longer texts are not sentences, and the parser needs much memory for them
+)
 RECORDS_AT_ONCE = 2000  # whose sentences are parsed together
 
 
@@ -45,7 +50,8 @@ def add_phrases(
     force: bool = False,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> dict[str, Any]:
-    """Writes the data set `out` with phrases added to the regions of `splits`; returns its description.
+    """Writes the data set `out` with phrases added to the regions of `splits`; returns its
+    description.
 
     `keep_paths`: relative paths of photos are kept, for an `out` in the same folder as `folder`.
     """
@@ -64,14 +70,21 @@ def add_phrases(
 
     def results(_: Counts) -> dict[str, Any]:
         of_words = {str(words): lengths[words] for words in sorted(lengths)}
-        return {"derived": lengths.total(), "photos_with_derived": counts["photos"], "derived_of_words": of_words}
+        return {
+            "derived": lengths.total(),
+            "photos_with_derived": counts["photos"],
+            "derived_of_words": of_words,
+        }
 
     how = {"source": "phrases", "settings": {"splits": list(splits), "parser": PARSER}}
     return write_dataset(out, force, folder, how, with_phrases, results)
 
 
-def _parsed(records: Iterable[Record], parser: Parser, splits: Sequence[str]) -> Iterator[tuple[Record, list[Tree]]]:
-    """Every record with the parses of its sentences, of those in `splits`; many are parsed at once."""
+def _parsed(
+    records: Iterable[Record], parser: Parser, splits: Sequence[str]
+) -> Iterator[tuple[Record, list[Tree]]]:
+    """Every record with the parses of its sentences, of those in `splits`; many are parsed at
+    once."""
     rest = iter(records)
     while some := list(islice(rest, RECORDS_AT_ONCE)):
         sentences = [sentences_of(record) if record.split in splits else [] for record in some]
@@ -81,7 +94,8 @@ def _parsed(records: Iterable[Record], parser: Parser, splits: Sequence[str]) ->
 
 
 def sentences_of(record: Record) -> list[Sentence]:
-    """The texts to parse: the words of `entity_sentences`, which chains refer to, else the sentences."""
+    """The texts to parse: the words of `entity_sentences`, which chains refer to, else the
+    sentences."""
     if record.entity_sentences:
         return [_of_length(sentence.lower()).split() for sentence in record.entity_sentences]
     return [_of_length(sentence.lower().strip()) for sentence in record.sentences]
@@ -92,7 +106,8 @@ def _of_length(sentence: str) -> str:
 
 
 def place_phrases(record: Record, trees: Sequence[Tree]) -> list[TrueRegion]:
-    """New regions with the phrases of a record's parsed sentences, each once, without those that it already has."""
+    """New regions with the phrases of a record's parsed sentences, each once, without those that it
+    already has."""
     place = _by_entities if record.entity_sentences else _by_objects
     seen = {(region.xyxy, region.phrase.lower()) for region in record.regions}
     derived: list[TrueRegion] = []
@@ -107,18 +122,25 @@ def _by_entities(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
     for region in record.regions:
         for number in region.sentences:
             if not 0 <= number < len(trees):
-                raise DataError(f"{record.image}: {region.phrase!r} is in sentence {number} of {len(trees)}")
+                raise DataError(
+                    f"{record.image}: {region.phrase!r} is in sentence {number} of {len(trees)}"
+                )
             noun = _entity_phrase(region, trees[number])
-            if noun is not None and (noun.plural or not region.boxes_xyxy):  # "a dog" on two boxes is a mistake
+            if noun is not None and (
+                noun.plural or not region.boxes_xyxy
+            ):  # "a dog" on two boxes is a mistake
                 for text in _texts(noun, trees[number]):
                     yield replace(region, phrase=text, type=DERIVED, sentences=(), more={})
 
 
 def _entity_phrase(region: TrueRegion, tree: Tree) -> NounPhrase | None:
-    """The noun phrase of a region's phrase in a sentence; None if it occurs twice, or has no noun."""
+    """The noun phrase of a region's phrase in a sentence; None if it occurs twice, or has no
+    noun."""
     words = region.phrase.lower().split()
     sentence = [token.text for token in tree.tokens]
-    starts = [start for start in range(len(sentence)) if sentence[start : start + len(words)] == words]
+    starts = [
+        start for start in range(len(sentence)) if sentence[start : start + len(words)] == words
+    ]
     if len(starts) != 1:
         return None
     return noun_phrase_between(tree, starts[0], starts[0] + len(words) - 1)
@@ -126,7 +148,8 @@ def _entity_phrase(region: TrueRegion, tree: Tree) -> NounPhrase | None:
 
 @dataclass(frozen=True)
 class Mention:
-    """Objects of the photo that a noun of a sentence may mean; `several`: more than one at a time."""
+    """Objects of the photo that a noun of a sentence may mean; `several`: more than one at a
+    time."""
 
     labels: tuple[str, ...]
     several: bool
@@ -136,7 +159,9 @@ class Mention:
 def _by_objects(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
     objects = _objects(record)
     sentences = [list(_mentions(tree, objects)) for tree in trees]
-    several = {label for mentions in sentences for one in mentions if one.several for label in one.labels}
+    several = {
+        label for mentions in sentences for one in mentions if one.several for label in one.labels
+    }
     for mentions in sentences:
         counts = Counter(label for one in mentions for label in one.labels)
         for one in mentions:
@@ -144,7 +169,9 @@ def _by_objects(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
                 meant = _the_one([region for label in one.labels for region in objects[label]])
                 if meant is not None:
                     more = {"object": meant.phrase}
-                    yield from (TrueRegion(meant.xyxy, text, DERIVED, more=more) for text in one.texts)
+                    yield from (
+                        TrueRegion(meant.xyxy, text, DERIVED, more=more) for text in one.texts
+                    )
 
 
 def _objects(record: Record) -> dict[str, list[TrueRegion]]:
@@ -163,7 +190,11 @@ def _mentions(tree: Tree, objects: Mapping[str, Sequence[TrueRegion]]) -> Iterat
         labels = tuple(label for label in names.classes_of(words, objects) if label in objects)
         if not labels or (words[-1] in names.family and not ANIMALS.isdisjoint(objects)):
             continue
-        if tree.words(noun.head, noun.head + 1) in (["couple", "of"], ["crowd", "of"], ["family", "of"]):
+        if tree.words(noun.head, noun.head + 1) in (
+            ["couple", "of"],
+            ["crowd", "of"],
+            ["family", "of"],
+        ):
             continue  # "a couple of dogs" are no people
         if "sports ball" in labels and not _determined(tree.tokens[noun.start]):
             continue  # "playing baseball" is no ball
@@ -171,7 +202,8 @@ def _mentions(tree: Tree, objects: Mapping[str, Sequence[TrueRegion]]) -> Iterat
 
 
 def _texts(noun: NounPhrase, tree: Tree) -> tuple[str, ...]:
-    """The phrase's texts; "man on a horse" becomes "a man on a horse" where the noun is known to be countable."""
+    """The phrase's texts; "man on a horse" becomes "a man on a horse" where the noun is known to be
+    countable."""
     if noun.plural or _determined(tree.tokens[noun.start]):
         return noun.texts
     words = tree.words(noun.start, noun.head)
@@ -185,7 +217,8 @@ def _determined(first: Token) -> bool:
 
 
 def _the_one(regions: Sequence[TrueRegion]) -> TrueRegion | None:
-    """The region that a singular noun means: the only one, or one that is much larger than all others."""
+    """The region that a singular noun means: the only one, or one that is much larger than all
+    others."""
     areas = boxes.area([region.xyxy for region in regions])
     largest, *others = sorted(range(len(regions)), key=lambda number: -areas[number])
     if others and areas[largest] < MUCH_LARGER * areas[others[0]]:

@@ -1,4 +1,5 @@
-"""Turns a data set of another format into records: reads sizes, clips boxes to the image, counts what is dropped."""
+"""Turns a data set of another format into records: reads sizes, clips boxes to the image, counts
+what is dropped."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ from regiontalk.lab.data.formats import (
     xmp,
     yolo,
 )
-from regiontalk.lab.data.formats.sources import NO_SPLIT, Format, Item, Skipped, Source, read_split_file
+from regiontalk.lab.data.formats.sources import (
+    NO_SPLIT,
+    Format,
+    Item,
+    Skipped,
+    Source,
+    read_split_file,
+)
 from regiontalk.lab.data.packing import packing
 from regiontalk.lab.data.records import Record, TarShards, TrueRegion, checked
 from regiontalk.lab.data.region_boxes import Unusable, clamp_region, scale_region
@@ -50,7 +58,8 @@ FORMATS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a source is prepared; None: the default of its format. `pack`: long side of packed photos."""
+    """How a source is prepared; None: the default of its format. `pack`: long side of packed
+    photos."""
 
     images: Path | None = None
     split_file: Path | None = None
@@ -77,7 +86,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "skipped_images": dict(sorted(Counter(skipped.kind for skipped in self.skipped).items())),
+            "skipped_images": dict(
+                sorted(Counter(skipped.kind for skipped in self.skipped).items())
+            ),
             "left_out_images": dict(sorted(self.left_out.items())),
             "missing_photos": self.missing,
             "dropped_regions": dict(sorted(self.dropped.items())),
@@ -133,7 +144,9 @@ class RecordMaker:
     def __post_init__(self) -> None:
         self._places: dict[tuple[str | None, str], str] = {}
 
-    def records(self, items: Iterable[Item | Skipped], packed: Callable[[Record], Record]) -> Iterator[Record]:
+    def records(
+        self, items: Iterable[Item | Skipped], packed: Callable[[Record], Record]
+    ) -> Iterator[Record]:
         for item in items:
             if isinstance(item, Skipped):
                 self.report.skipped.append(item)
@@ -151,12 +164,18 @@ class RecordMaker:
         if record.split == NO_SPLIT:
             self.report.left_out["in no split"] += 1
             return None
-        image, there = self.source.locate(record.image, self.form) if record.shard is None else (record.image, True)
+        image, there = (
+            self.source.locate(record.image, self.form)
+            if record.shard is None
+            else (record.image, True)
+        )
         if not record.width and not there:
             self._skip(item, "photo not found", f"photo not found: {image}")
             return None
         if self._places.setdefault((record.shard, image), item.place) != item.place:
-            self._skip(item, "duplicate", f"the same photo as in {self._places[record.shard, image]}")
+            self._skip(
+                item, "duplicate", f"the same photo as in {self._places[record.shard, image]}"
+            )
             return None
         width, height = (record.width, record.height) if record.width else Photo(image).size
         regions = tuple(self._fit(item, width, height))
@@ -179,7 +198,9 @@ class RecordMaker:
             except Unusable as problem:
                 if self.form.own:
                     place = item.region_place(number)
-                    raise DataError(f"{place}: {problem}: {list(region.xyxy)} {region.phrase!r}") from problem
+                    raise DataError(
+                        f"{place}: {problem}: {list(region.xyxy)} {region.phrase!r}"
+                    ) from problem
                 self.report.dropped[str(problem)] += 1
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{item.region_place(number)}: {error}") from error
@@ -187,7 +208,9 @@ class RecordMaker:
                 self.report.clamped += fitted is not placed
                 yield fitted
 
-    def _rule_against(self, regions: tuple[TrueRegion, ...], sentences: tuple[str, ...]) -> str | None:
+    def _rule_against(
+        self, regions: tuple[TrueRegion, ...], sentences: tuple[str, ...]
+    ) -> str | None:
         if len(regions) < self.form.min_regions:
             return f"fewer than {self.form.min_regions} regions"
         if self.form.max_regions is not None and len(regions) > self.form.max_regions:

@@ -1,8 +1,8 @@
 """Records: the format of data sets on disk.
 
-A data set is a folder with `annotations.jsonl` (or `.jsonl.gz`), one image per line, and `dataset.json`. Images stay
-where they are (`image` is a path, relative to the folder) or are in tar shards (`shard` is the tar file, `image` its
-member).
+A data set is a folder with `annotations.jsonl` (or `.jsonl.gz`), one image per line, and
+`dataset.json`. Images stay where they are (`image` is a path, relative to the folder) or are in tar
+shards (`shard` is the tar file, `image` its member).
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class TrueRegion(WithMore):
     xyxy: BoxXYXY
     phrase: str
     type: str | None = None
-    """The type of the phrase; recipes choose by it. `object`: a class name. `phrase`: a description. `referring`: an
-    expression for one of several similar objects. Flickr30k Entities has `people`, `clothing`, `vehicles/scene` etc."""
+    """The type of the phrase; recipes choose by it. `object`: a class name. `phrase`: a
+    description. `referring`: an expression for one of several similar objects. Flickr30k Entities
+    has `people`, `clothing`, `vehicles/scene` etc."""
     boxes_xyxy: tuple[BoxXYXY, ...] = ()
     """The single boxes of a plural phrase; `xyxy` is then their union."""
     entity: str | None = None
@@ -46,7 +47,8 @@ class TrueRegion(WithMore):
     phrases: tuple[str, ...] = ()
     """All phrases of a merged region (`data merge`); `phrase` is then the first."""
     score: float | None = None
-    """For a region that a model found: the probability that people would mark this place; None if people drew it."""
+    """For a region that a model found: the probability that people would mark this place; None if
+    people drew it."""
     confidence: float | None = None
     """For such a region: the probability that the phrase is right."""
     coarse: str | None = None
@@ -59,7 +61,16 @@ class TrueRegion(WithMore):
 
     def to_dict(self) -> dict[str, Any]:
         required = {"xyxy": list(self.xyxy), "phrase": self.phrase}
-        names = ("boxes_xyxy", "type", "entity", "sentences", "phrases", "score", "confidence", "coarse")
+        names = (
+            "boxes_xyxy",
+            "type",
+            "entity",
+            "sentences",
+            "phrases",
+            "score",
+            "confidence",
+            "coarse",
+        )
         return {**required, **_present(self, names), **self.more}
 
 
@@ -78,13 +89,23 @@ class Record(WithMore):
     id: str | None = None
     """The id of the image in its source (for example COCO's number); data sets are joined by it."""
     entity_sentences: tuple[str, ...] = ()
-    """The sentences that regions' phrases come from: those of `sentences`, possibly in another order."""
+    """The sentences that regions' phrases come from: those of `sentences`, possibly in another
+    order."""
     original_width: int | None = None
     """Of the image before it was reduced by packing."""
     original_height: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("image", "shard", "id", "width", "height", "original_width", "original_height", "split")
+        names = (
+            "image",
+            "shard",
+            "id",
+            "width",
+            "height",
+            "original_width",
+            "original_height",
+            "split",
+        )
         return {
             **_present(self, names),
             "sentences": list(self.sentences),
@@ -97,7 +118,9 @@ class Record(WithMore):
 def _present(value: TrueRegion | Record, names: Iterable[str]) -> dict[str, Any]:
     """The fields that are not empty, as in JSON."""
     fields = {name: getattr(value, name) for name in names}
-    return {name: _plain(field) for name, field in fields.items() if field is not None and field != ()}
+    return {
+        name: _plain(field) for name, field in fields.items() if field is not None and field != ()
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -107,8 +130,8 @@ def _plain(value: Any) -> Any:
 class Dataset:
     """A prepared data set with random access; a record is parsed when it is read.
 
-    The annotations are held as bytes (and shared by forked workers), not as objects: Visual Genome's 108,077 images
-    take about 0.5 GB.
+    The annotations are held as bytes (and shared by forked workers), not as objects: Visual
+    Genome's 108,077 images take about 0.5 GB.
     """
 
     def __init__(self, folder: str | Path, split: str | None = None) -> None:
@@ -151,7 +174,9 @@ def open_split(folder: Path, split: str | None) -> Dataset:
     dataset = Dataset(folder, split)
     if not len(dataset):
         where = f"no image in split {split}" if split else "no image"
-        raise DataError(f"{folder}: {where}", hint="regiontalk data stats counts the images of each split")
+        raise DataError(
+            f"{folder}: {where}", hint="regiontalk data stats counts the images of each split"
+        )
     return dataset
 
 
@@ -163,8 +188,13 @@ class TarShards:
         self._members: dict[str, dict[str, tuple[int, int]]] = {}
 
     def photo(self, record: Record) -> Path | bytes:
-        """The argument of `images.photo.open_photo`: the image's path, or its bytes from a shard."""
-        return self.folder / record.image if record.shard is None else self.read(record.shard, record.image)
+        """The argument of `images.photo.open_photo`: the image's path, or its bytes from a
+        shard."""
+        return (
+            self.folder / record.image
+            if record.shard is None
+            else self.read(record.shard, record.image)
+        )
 
     def read(self, shard: str, member: str) -> bytes:
         places = self._members.get(shard)
@@ -183,8 +213,15 @@ class TarShards:
     def _index(self, shard: str) -> dict[str, tuple[int, int]]:
         path = self.folder / shard
         try:
-            with open_file(path) as file, tarfile.open(fileobj=cast(Any, _Headers(file)), mode="r:") as tar:
-                return {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
+            with (
+                open_file(path) as file,
+                tarfile.open(fileobj=cast(Any, _Headers(file)), mode="r:") as tar,
+            ):
+                return {
+                    member.name: (member.offset_data, member.size)
+                    for member in tar
+                    if member.isfile()
+                }
         except (OSError, ValueError, tarfile.TarError) as error:
             raise DataError(f"{path}: cannot be read as a tar shard: {error}") from error
 
@@ -209,7 +246,9 @@ def parse_record(line: bytes, place: str) -> Record:
 def checked(record: Record, place: str) -> Record:
     """The record; raises `DataError` if it has too many regions."""
     if len(record.regions) > MOST_REGIONS:
-        raise DataError(f"{place}: {len(record.regions)} regions, and at most {MOST_REGIONS} can be used")
+        raise DataError(
+            f"{place}: {len(record.regions)} regions, and at most {MOST_REGIONS} can be used"
+        )
     return record
 
 

@@ -1,4 +1,5 @@
-"""Scales regions to an image of another size, and clips them to it; a plural phrase has the union of its boxes."""
+"""Scales regions to an image of another size, and clips them to it; a plural phrase has the union
+of its boxes."""
 
 from __future__ import annotations
 
@@ -51,6 +52,13 @@ def scale_region(region: TrueRegion, x: float, y: float) -> TrueRegion:
     """The region on a photo that was resized by `x` and `y`."""
 
     def scale(box: BoxXYXY) -> BoxXYXY:
-        return round(box[0] * x, 3), round(box[1] * y, 3), round(box[2] * x, 3), round(box[3] * y, 3)
+        return (
+            round(box[0] * x, 3),
+            round(box[1] * y, 3),
+            round(box[2] * x, 3),
+            round(box[3] * y, 3),
+        )
 
-    return replace(region, xyxy=scale(region.xyxy), boxes_xyxy=tuple(scale(box) for box in region.boxes_xyxy))
+    return replace(
+        region, xyxy=scale(region.xyxy), boxes_xyxy=tuple(scale(box) for box in region.boxes_xyxy)
+    )

@@ -1,7 +1,7 @@
 """Files of regions without captions: proposals for each photo of a data set, highest score first.
 
-JSON lines as `caption --json` prints them, captions not needed:
-{"path": "a.jpg", "width": 448, "height": 336, "regions": [{"xyxy": [6, 135, 97, 305], "score": 0.21}]}
+JSON lines as `caption --json` prints them, captions not needed: {"path": "a.jpg", "width": 448,
+"height": 336, "regions": [{"xyxy": [6, 135, 97, 305], "score": 0.21}]}
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def _short(value: float) -> float:
 
 
 def scaled(found: ScoredBoxes, factor_x: float, factor_y: float) -> ScoredBoxes:
-    return ScoredBoxes(boxes.scale(found.boxes_xyxy, factor_x, factor_y).astype(np.float64), found.scores)
+    return ScoredBoxes(
+        boxes.scale(found.boxes_xyxy, factor_x, factor_y).astype(np.float64), found.scores
+    )
 
 
 def read_region_file(path: Path, records: Iterable[Record]) -> dict[str, ScoredBoxes]:
@@ -80,12 +82,20 @@ def _boxes(line: _Line, record: Record, place: str) -> ScoredBoxes:
             hint="scale boxes, width and height to the data set's",
         )
     if len(line.regions) > MOST_REGIONS:
-        raise DataError(f"{place}: {len(line.regions)} regions, and at most {MOST_REGIONS} can be used")
+        raise DataError(
+            f"{place}: {len(line.regions)} regions, and at most {MOST_REGIONS} can be used"
+        )
     try:
-        xyxy = np.array([region["xyxy"] for region in line.regions], dtype=np.float64).reshape(len(line.regions), 4)
-        scores = np.array([region["score"] for region in line.regions], dtype=np.float64).reshape(len(line.regions))
+        xyxy = np.array([region["xyxy"] for region in line.regions], dtype=np.float64).reshape(
+            len(line.regions), 4
+        )
+        scores = np.array([region["score"] for region in line.regions], dtype=np.float64).reshape(
+            len(line.regions)
+        )
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{place}: a region is {{'xyxy': four numbers, 'score': a number}}") from error
+        raise DataError(
+            f"{place}: a region is {{'xyxy': four numbers, 'score': a number}}"
+        ) from error
     if not ((scores >= 0) & (scores <= 1)).all():
         raise DataError(f"{place}: scores must be from 0 to 1")
     clipped = boxes.clip(xyxy, line.width, line.height).astype(np.float64)

@@ -25,7 +25,9 @@ def sample_sheet(folder: Path, split: str | None = None) -> Image:
 def draw_record(record: Record, photo: Image) -> Image:
     """The photo with the record's first regions; a plural phrase is drawn on each of its boxes."""
     shown = [
-        (box, region.phrase) for region in record.regions[:MOST_REGIONS] for box in region.boxes_xyxy or (region.xyxy,)
+        (box, region.phrase)
+        for region in record.regions[:MOST_REGIONS]
+        for box in region.boxes_xyxy or (region.xyxy,)
     ]
     return drawing.draw_regions(photo, [box for box, _ in shown], [phrase for _, phrase in shown])
 

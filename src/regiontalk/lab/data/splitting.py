@@ -15,16 +15,22 @@ from regiontalk.lab.data.writing import write_dataset
 
 
 def photo_id(record: Record) -> str:
-    """A photo's name without folders and extension: it does not depend on where the photo is stored."""
+    """A photo's name without folders and extension: it does not depend on where the photo is
+    stored."""
     return PurePosixPath(record.image).stem
 
 
-def held_out(records: Iterable[Record], count: int, excluded: frozenset[str] = frozenset()) -> dict[str, str]:
+def held_out(
+    records: Iterable[Record], count: int, excluded: frozenset[str] = frozenset()
+) -> dict[str, str]:
     """The split of the photos that are held out: the first `count` are test, the next `count` dev.
 
-    The order is that of the SHA-256 of their ids. Only photos with sentences are held out, and none of `excluded`.
+    The order is that of the SHA-256 of their ids. Only photos with sentences are held out, and none
+    of `excluded`.
     """
-    ids = {photo_id(record) for record in records if record.sentences and record.split == "train"} - excluded
+    ids = {
+        photo_id(record) for record in records if record.sentences and record.split == "train"
+    } - excluded
     order = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     if len(order) <= 2 * count:
         raise DataError(
@@ -43,7 +49,8 @@ def split_dataset(
     force: bool = False,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> dict[str, Any]:
-    """Writes the data set `out`: `folder` with `count` photos each for test and dev; returns its description.
+    """Writes the data set `out`: `folder` with `count` photos each for test and dev; returns its
+    description.
 
     `over`: the data set that the held-out photos are chosen from, where `folder` is a part of it.
     """
@@ -55,4 +62,6 @@ def split_dataset(
             named = record if keep_paths else in_place(record, folder)
             yield replace(named, split=splits.get(photo_id(record), record.split))
 
-    return write_dataset(out, force, folder, {"source": "split", "settings": {"hold_out": count}}, assigned)
+    return write_dataset(
+        out, force, folder, {"source": "split", "settings": {"hold_out": count}}, assigned
+    )

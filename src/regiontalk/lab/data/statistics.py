@@ -22,13 +22,23 @@ def count_dataset(
     split: str | None = None,
     track: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> dict[str, Any]:
-    """Counts of a data set or one of its splits. Words are counted after K&FF's cleaning; `words`: distinct ones.
+    """Counts of a data set or one of its splits. Words are counted after K&FF's cleaning; `words`:
+    distinct ones.
 
     `vocabulary`: the size of the papers' vocabularies for the training texts.
     """
     counts = Counts()
-    regions_per_image, phrase_lengths, sentence_lengths = Counter[int](), Counter[int](), Counter[int]()
-    words, types, karpathy, densecap = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    regions_per_image, phrase_lengths, sentence_lengths = (
+        Counter[int](),
+        Counter[int](),
+        Counter[int](),
+    )
+    words, types, karpathy, densecap = (
+        Counter[str](),
+        Counter[str](),
+        Counter[str](),
+        Counter[str](),
+    )
     for record in track(stream_records(folder)):
         if split is not None and record.split != split:
             continue
@@ -42,9 +52,13 @@ def count_dataset(
         types.update(region.type or "none" for region in record.regions)
         if record.split == "train":
             karpathy.update(chain.from_iterable(sentences))
-            densecap.update(word for region in record.regions for word in clean_densecap(region.phrase) or ())
+            densecap.update(
+                word for region in record.regions for word in clean_densecap(region.phrase) or ()
+            )
     if not counts["images"]:
-        raise DataError(f"{folder}: " + ("an empty data set" if split is None else f"no image in split {split}"))
+        raise DataError(
+            f"{folder}: " + ("an empty data set" if split is None else f"no image in split {split}")
+        )
     totals = counts.to_dict()
     return {
         **{name: totals[name] for name in ("images", "regions", "sentences")},
@@ -69,7 +83,8 @@ def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def frequent(words: Counter[str], smallest_count: int) -> int:
-    """How many words occur often enough, the END token counted with them; 0 where there is no text."""
+    """How many words occur often enough, the END token counted with them; 0 where there is no
+    text."""
     return sum(count >= smallest_count for count in words.values()) + 1 if words else 0
 
 

@@ -1,4 +1,5 @@
-"""GloVe's vectors (Pennington et al. 2014) of the words in data sets, as the small file that recipes read."""
+"""GloVe's vectors (Pennington et al. 2014) of the words in data sets, as the small file that
+recipes read."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def write_word_vectors(vectors: Path, datasets: Iterable[Path], out: Path) -> in
             try:
                 found[word] = [float(text) for text in numbers]
             except ValueError as error:
-                raise DataError(f"{vectors}, line {number}: not a word and its vector: {error}") from error
+                raise DataError(
+                    f"{vectors}, line {number}: not a word and its vector: {error}"
+                ) from error
     if not found or len({len(vector) for vector in found.values()}) > 1:
         raise DataError(f"{vectors}: vectors of different lengths, or none of the words")
     words = sorted(found)

@@ -35,7 +35,10 @@ class Counts:
 
     def to_dict(self) -> dict[str, Any]:
         names = ("images", "regions", "sentences")
-        splits = {split: {name: self.splits[split][name] for name in names} for split in sorted(self.splits)}
+        splits = {
+            split: {name: self.splits[split][name] for name in names}
+            for split in sorted(self.splits)
+        }
         return {name: self[name] for name in names} | {"splits": splits}
 
 
@@ -47,10 +50,11 @@ def write_dataset(
     records: Callable[[Path], Iterable[Record]],
     results: Callable[[Counts], Mapping[str, Any]] = lambda _: {},
 ) -> dict[str, Any]:
-    """Writes the data set `out`, made from `source`, which is never replaced; returns what is in its `dataset.json`.
+    """Writes the data set `out`, made from `source`, which is never replaced; returns what is in
+    its `dataset.json`.
 
-    That has `how` it was made first, and the `results` last, which get the counts of what was written. `records` gets
-    the folder for packed photos.
+    That has `how` it was made first, and the `results` last, which get the counts of what was
+    written. `records` gets the folder for packed photos.
     """
     out = out.resolve()
     _check_replaceable(out, force, source)
@@ -72,7 +76,9 @@ def _line(record: Record, out: Path) -> bytes:
     """A record's line; `out` may be replaced, so its photo must not be in there."""
     photos = record.shard or record.image
     if photos.startswith(f"{out}{os.sep}"):
-        raise UsageError(f"{out}: not replaced, because it has {photos}, which the new data set needs")
+        raise UsageError(
+            f"{out}: not replaced, because it has {photos}, which the new data set needs"
+        )
     try:
         return json_line(record.to_dict())
     except ValueError as error:  # an infinite number in a field that nothing here reads
@@ -80,11 +86,14 @@ def _line(record: Record, out: Path) -> bytes:
 
 
 def _check_replaceable(out: Path, force: bool, source: Path | None) -> None:
-    """Raises `UsageError` if something would be replaced, except, with `force`, a folder with only a data set."""
+    """Raises `UsageError` if something would be replaced, except, with `force`, a folder with only
+    a data set."""
     if not out.exists():
         return
     if not out.is_dir():
-        raise UsageError(f"{out}: there is a file of this name", hint="give a folder that does not exist yet")
+        raise UsageError(
+            f"{out}: there is a file of this name", hint="give a folder that does not exist yet"
+        )
     names = [path.name for path in out.iterdir()]
     if names and not force:
         raise UsageError(f"{out}: the folder is not empty", hint="--force replaces a data set")

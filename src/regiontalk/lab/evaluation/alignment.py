@@ -11,7 +11,13 @@ import numpy as np
 
 from regiontalk.boxes import Floats
 from regiontalk.inference import maxsim
-from regiontalk.inference.alignment import HEAD, AlignmentHead, Evidence, split_sentence, word_vectors
+from regiontalk.inference.alignment import (
+    HEAD,
+    AlignmentHead,
+    Evidence,
+    split_sentence,
+    word_vectors,
+)
 from regiontalk.inference.regions import Candidates
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Record
@@ -51,7 +57,8 @@ class AlignedPhotos:
         return self.asked.candidates(record).first(1 + BEST_REGIONS)
 
     def score_matrix(self, records: Iterable[Record]) -> ScoreMatrix:
-        """The score of every photo with every sentence (eq. 8). One without words scores 0 everywhere."""
+        """The score of every photo with every sentence (eq. 8). One without words scores 0
+        everywhere."""
         photos, sentences, owners = [], [], []
         for number, record in enumerate(records):
             photos.append(np.asarray(self.regions(record).vectors))
@@ -67,7 +74,10 @@ class AlignedPhotos:
         for record in records:
             for one in self.sentences(record):
                 words = list(one.places)
-                unary, chain = one.evidence.unary(settings)[words], one.evidence.align(settings)[words]
+                unary, chain = (
+                    one.evidence.unary(settings)[words],
+                    one.evidence.align(settings)[words],
+                )
                 for truth in one.truths:
                     yield Mention(truth, one.boxes_xyxy, unary, chain)
 
@@ -79,17 +89,22 @@ class AlignedPhotos:
         seen, aligned = self.regions(record), []
         for sentence, own in truths.items():
             read = split_sentence(sentence, self.model.runtime.head(HEAD).words)
-            aligned.append(AlignedSentence(head.gather(read, seen), read.places, seen.boxes_xyxy, tuple(own)))
+            aligned.append(
+                AlignedSentence(head.gather(read, seen), read.places, seen.boxes_xyxy, tuple(own))
+            )
         return aligned
 
 
 def sentence_scores(vectors: Floats, sentences: Sequence[Floats], is_mean: bool) -> Floats:
-    """The sum, or mean, over a sentence's words (W, h) of how well each fits its best region of a photo (R, h)."""
+    """The sum, or mean, over a sentence's words (W, h) of how well each fits its best region of a
+    photo (R, h)."""
     lengths = np.array([len(words) for words in sentences])
     scores = np.zeros(len(sentences))
     said = np.flatnonzero(lengths)
     if len(said):
-        best = maxsim.word_scores(vectors[None], np.concatenate([words for words in sentences if len(words)]))[0]
+        best = maxsim.word_scores(
+            vectors[None], np.concatenate([words for words in sentences if len(words)])
+        )[0]
         starts = np.concatenate([[0], np.cumsum(lengths[said])[:-1]])
         scores[said] = np.add.reduceat(best, starts) / (lengths[said] if is_mean else 1)
     return scores

@@ -1,4 +1,5 @@
-"""Average precision over IoU and language thresholds, by the rules of either of the two known evaluators."""
+"""Average precision over IoU and language thresholds, by the rules of either of the two known
+evaluators."""
 
 from __future__ import annotations
 
@@ -34,13 +35,21 @@ class Rules:
 
 RULES = {
     "densecap": Rules(),
-    "joint": Rules("joint", plus_one=False, strict=True, recall_steps=99, treebank_words=True, drop_invalid=True),
+    "joint": Rules(
+        "joint",
+        plus_one=False,
+        strict=True,
+        recall_steps=99,
+        treebank_words=True,
+        drop_invalid=True,
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Detections, best first: overlap with the truth that each claims (0: none) and language score."""
+    """Detections, best first: overlap with the truth that each claims (0: none) and language
+    score."""
 
     overlaps: Floats
     language: Floats
@@ -53,7 +62,8 @@ class Pool:
 
 
 def curve(right: NDArray[np.bool_], truths: int, rules: Rules) -> Floats:
-    """Interpolated precision at the recall levels: the best precision at that recall or any higher one."""
+    """Interpolated precision at the recall levels: the best precision at that recall or any higher
+    one."""
     ranks = np.flatnonzero(right) + 1
     hits = np.arange(1, len(ranks) + 1)
     best_from = np.maximum.accumulate((hits / ranks)[::-1])[::-1]
@@ -66,7 +76,8 @@ def curve(right: NDArray[np.bool_], truths: int, rules: Rules) -> Floats:
 
 
 def hits_needed(truths: int, rules: Rules) -> Integers:
-    """Right detections needed for each recall level, in whole numbers so that rounding decides nothing."""
+    """Right detections needed for each recall level, in whole numbers so that rounding decides
+    nothing."""
     levels = np.arange(rules.recall_steps + 1)
     if rules.strict:  # hits / truths > level / steps
         return levels * truths // rules.recall_steps + 1
@@ -77,7 +88,10 @@ def curves(pool: Pool, rules: Rules) -> Floats:
     """Precision (5, 7, levels): IoU thresholds by boxes alone and the language thresholds."""
     return np.array(
         [
-            [curve(pool.right(iou, score, rules), pool.truths, rules) for score in (BOXES_ALONE, *LANGUAGE_THRESHOLDS)]
+            [
+                curve(pool.right(iou, score, rules), pool.truths, rules)
+                for score in (BOXES_ALONE, *LANGUAGE_THRESHOLDS)
+            ]
             for iou in IOU_THRESHOLDS
         ]
     )

@@ -1,6 +1,8 @@
-"""Detects boxes in another format than xyxy pixels, which would give an mAP near zero without any error.
+"""Detects boxes in another format than xyxy pixels, which would give an mAP near zero without any
+error.
 
-All boxes of a file are checked together: a single odd box may be a model's mistake, hundreds of them are a format.
+All boxes of a file are checked together: a single odd box may be a model's mistake, hundreds of
+them are a format.
 """
 
 from __future__ import annotations
@@ -60,17 +62,31 @@ class BoxCheck:
         """Raises DataError with the convention that the numbers look like."""
         looks_like = self._looks_like() if self.seen else None
         if looks_like:
-            raise DataError(f"{self.what}: the boxes can't be xyxy pixels; they look like {looks_like}", hint=_HINT)
+            raise DataError(
+                f"{self.what}: the boxes can't be xyxy pixels; they look like {looks_like}",
+                hint=_HINT,
+            )
 
     def _looks_like(self) -> str | None:
         reach = f"{self.reach[0]:.2f} × {self.reach[1]:.2f} of the image's size"
         if self.largest <= 1.5 < self.smallest_side / 8:
             return "coordinates normalised to 0–1"
-        name, count = max(self.fitting.items(), key=lambda item: item[1])  # of equal ones the first: xyxy
+        name, count = max(
+            self.fitting.items(), key=lambda item: item[1]
+        )  # of equal ones the first: xyxy
         if self.fitting[_XYXY] >= MOSTLY * self.seen:
-            # Over many images, some prediction comes as near to the right and the bottom edge as the truth.
-            smaller = self.images >= 20 and self.seen >= 200 and (self.reach < 0.8 * self.true_reach).all()
-            return f"pixels of a smaller, resized image (none reaches beyond {reach})" if smaller else None
+            # Over many images, some prediction comes as near to the right and the bottom edge as
+            # the truth.
+            smaller = (
+                self.images >= 20
+                and self.seen >= 200
+                and (self.reach < 0.8 * self.true_reach).all()
+            )
+            return (
+                f"pixels of a smaller, resized image (none reaches beyond {reach})"
+                if smaller
+                else None
+            )
         if count >= MOSTLY * self.seen:
             return name
         if self.fitting[_XYXY] < self.seen / 2:

@@ -25,16 +25,23 @@ CIDER_SIGMA = 6.0
 ROUGE_BETA = 1.2
 
 
-def evaluate_captions(pairs: Iterable[tuple[str, Sequence[str]]], meteor: CorpusScorer | None = None) -> dict[str, Any]:
+def evaluate_captions(
+    pairs: Iterable[tuple[str, Sequence[str]]], meteor: CorpusScorer | None = None
+) -> dict[str, Any]:
     """Every figure for (sentence, references) pairs: between 0 and 1, CIDEr up to 10."""
-    words = [(tokenize(sentence), [tokenize(one) for one in references]) for sentence, references in pairs]
+    words = [
+        (tokenize(sentence), [tokenize(one) for one in references])
+        for sentence, references in pairs
+    ]
     if not words:
         raise DataError("no sentence to evaluate")
     if not all(references for _, references in words):
         raise DataError("a sentence without references cannot be evaluated")
     figures: dict[str, Any] = {f"bleu{n}": value for n, value in enumerate(bleu(words), start=1)}
     if meteor is not None:
-        joined = [(" ".join(ours), [" ".join(one) for one in references]) for ours, references in words]
+        joined = [
+            (" ".join(ours), [" ".join(one) for one in references]) for ours, references in words
+        ]
         figures["meteor"] = meteor.corpus_score(joined)
     figures |= {"cider": cider(words), "rouge_l": rouge_l(words)}
     return figures | {"sentences": len(words), "distinct": len({ours for ours, _ in words})}
@@ -48,7 +55,8 @@ def share_found(sentences: Iterable[str], training: Iterable[str]) -> float:
 
 
 def bleu(pairs: Sequence[WordPair]) -> tuple[float, float, float, float]:
-    """Corpus BLEU with the reference length nearest to the sentence's (of two equally near, the shorter)."""
+    """Corpus BLEU with the reference length nearest to the sentence's (of two equally near, the
+    shorter)."""
     correct = np.zeros(LONGEST)
     guessed = np.zeros(LONGEST)
     length = reference_length = 0
@@ -65,12 +73,15 @@ def bleu(pairs: Sequence[WordPair]) -> tuple[float, float, float, float]:
     precisions = np.cumprod((correct + 1e-15) / (guessed + 1e-9))
     ratio = (length + 1e-15) / (reference_length + 1e-9)
     brevity = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
-    b1, b2, b3, b4 = (float(value ** (1 / n)) * brevity for n, value in enumerate(precisions, start=1))
+    b1, b2, b3, b4 = (
+        float(value ** (1 / n)) * brevity for n, value in enumerate(precisions, start=1)
+    )
     return b1, b2, b3, b4
 
 
 def rouge_l(pairs: Sequence[WordPair]) -> float:
-    """Mean F-measure of the longest common subsequence; best precision and best recall taken apart."""
+    """Mean F-measure of the longest common subsequence; best precision and best recall taken
+    apart."""
     return float(np.mean([_rouge_l(ours, references) for ours, references in pairs]))
 
 
@@ -97,7 +108,8 @@ def common_length(a: Words, b: Words) -> int:
 
 
 def cider(pairs: Sequence[WordPair]) -> float:
-    """CIDEr-D without its repetition clause, as coco-caption has it: mean over sentences, times ten."""
+    """CIDEr-D without its repetition clause, as coco-caption has it: mean over sentences, times
+    ten."""
     references = [[ngrams(one) for one in more] for _, more in pairs]
     frequency: Ngrams = Counter()
     for more in references:
@@ -112,22 +124,33 @@ def cider(pairs: Sequence[WordPair]) -> float:
 
 
 class _Weights:
-    """A sentence's n-grams, weighed: rarer among the images' references is heavier. By length of n-gram."""
+    """A sentence's n-grams, weighed: rarer among the images' references is heavier. By length of
+    n-gram."""
 
     def __init__(self, counts: Ngrams, frequency: Ngrams, log_images: float) -> None:
         self.weights: list[dict[tuple[str, ...], float]] = [{} for _ in range(LONGEST)]
         for gram, count in counts.items():
-            self.weights[len(gram) - 1][gram] = count * (log_images - math.log(max(1, frequency[gram])))
-        self.norms = [math.sqrt(sum(value * value for value in part.values())) for part in self.weights]
+            self.weights[len(gram) - 1][gram] = count * (
+                log_images - math.log(max(1, frequency[gram]))
+            )
+        self.norms = [
+            math.sqrt(sum(value * value for value in part.values())) for part in self.weights
+        ]
         # coco-caption takes the number of bigrams for the length.
         self.length = sum(count for gram, count in counts.items() if len(gram) == 2)
 
     def similarity(self, reference: _Weights) -> float:
         """Mean over n of the clipped cosine, less the more the lengths differ."""
         total = 0.0
-        for ours, theirs, norm, other in zip(self.weights, reference.weights, self.norms, reference.norms, strict=True):
+        for ours, theirs, norm, other in zip(
+            self.weights, reference.weights, self.norms, reference.norms, strict=True
+        ):
             if norm and other:
-                shared = sum(min(value, theirs[gram]) * theirs[gram] for gram, value in ours.items() if gram in theirs)
+                shared = sum(
+                    min(value, theirs[gram]) * theirs[gram]
+                    for gram, value in ours.items()
+                    if gram in theirs
+                )
                 total += shared / (norm * other)
         apart = self.length - reference.length
         return total / LONGEST * math.exp(-(apart**2) / (2 * CIDER_SIGMA**2))
@@ -136,5 +159,7 @@ class _Weights:
 def ngrams(words: Words) -> Ngrams:
     """Counts of every run of one to four words."""
     return Counter(
-        tuple(words[start : start + n]) for n in range(1, LONGEST + 1) for start in range(len(words) - n + 1)
+        tuple(words[start : start + n])
+        for n in range(1, LONGEST + 1)
+        for start in range(len(words) - n + 1)
     )

@@ -1,8 +1,8 @@
 """Average precision of dense captioning, over boxes and captions (DenseCap section 4.1).
 
-A detection is right at (t, s) when it is the first to claim a truth, overlaps it by an IoU of t, and its caption
-scores above s against the truth's references. Detections of all images are ranked together; mAP is the mean over
-5 IoU × 6 language thresholds.
+A detection is right at (t, s) when it is the first to claim a truth, overlaps it by an IoU of t,
+and its caption scores above s against the truth's references. Detections of all images are ranked
+together; mAP is the mean over 5 IoU × 6 language thresholds.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def evaluate_dense(
 ) -> DenseResult:
     """Evaluates predictions against records; `path` of the one is `image` of the other.
 
-    Only numbers are kept of a detection, so predictions may be a stream. An image without predictions counts as one
-    where nothing was found.
+    Only numbers are kept of a detection, so predictions may be a stream. An image without
+    predictions counts as one where nothing was found.
     """
     evaluation = DenseEvaluation(truth, scorer, rules, check_boxes)
     for image in predictions:
@@ -102,10 +102,18 @@ class DenseEvaluation:
 
     BATCH = 64  # images whose captions are scored together
 
-    def __init__(self, truth: Iterable[Record], scorer: SentenceScorer, rules: Rules, check_boxes: bool = True) -> None:
+    def __init__(
+        self,
+        truth: Iterable[Record],
+        scorer: SentenceScorer,
+        rules: Rules,
+        check_boxes: bool = True,
+    ) -> None:
         self.rules = rules
         self.scorer = TreebankWords(scorer) if rules.treebank_words else scorer
-        self.truths = truths_by_path(truth_of(one, rules.plus_one, rules.drop_invalid) for one in truth)
+        self.truths = truths_by_path(
+            truth_of(one, rules.plus_one, rules.drop_invalid) for one in truth
+        )
         if not self.truths:
             raise DataError("the truth has no image")
         self.check = _prediction_check(self.truths.values()) if check_boxes else None
@@ -140,7 +148,11 @@ class DenseEvaluation:
         self._score_waiting()
         if self.check is not None:
             self.check.verdict()
-        references = measure_references(self.truths.values(), self.scorer, self.rules) if reference_scores else {}
+        references = (
+            measure_references(self.truths.values(), self.scorer, self.rules)
+            if reference_scores
+            else {}
+        )
         pool = self.pool()
         ap = curves(pool, self.rules).mean(axis=2)
         return DenseResult(
@@ -166,7 +178,8 @@ class DenseEvaluation:
         return Pool(overlaps[order], language[order], truths)
 
     def image_maps(self) -> dict[str, float]:
-        """The mAP of every image with truths as if it were the only one, to find the best and the worst."""
+        """The mAP of every image with truths as if it were the only one, to find the best and the
+        worst."""
         out = {}
         for path, truth in self.truths.items():
             matched = self.matched.get(path)
@@ -177,8 +190,12 @@ class DenseEvaluation:
 
     def _score_waiting(self) -> None:
         """Language scores of the batch: against the claimed truth, and against the image's bag."""
-        claims = iter(score_once(self.scorer, [pair for image in self.waiting for pair in image.claims]))
-        bags = iter(self.scorer.scores([pair for image in self.waiting for pair in image.bag_pairs]))
+        claims = iter(
+            score_once(self.scorer, [pair for image in self.waiting for pair in image.claims])
+        )
+        bags = iter(
+            self.scorer.scores([pair for image in self.waiting for pair in image.bag_pairs])
+        )
         for image in self.waiting:
             image.language[image.claiming] = [next(claims) for _ in image.claims]
             self.bag_total += sum(weight * next(bags) for weight in image.bag_weights)

@@ -48,7 +48,8 @@ class Problems:
 
 @dataclass(frozen=True)
 class PredictedImage(WithMore):
-    """A line of predictions. Width and height may be missing; where they are given they must be the truth's."""
+    """A line of predictions. Width and height may be missing; where they are given they must be the
+    truth's."""
 
     path: str
     regions: tuple[Any, ...]
@@ -110,10 +111,14 @@ def read_truth(source: Path, split: str | None, problems: Problems) -> Iterator[
         yield record
     if not places:
         there = ", ".join(f"{name}: {count}" for name, count in splits.items())
-        raise DataError(f"{path}: no record" + (f" of split {split!r} (there are {there})" if there else ""))
+        raise DataError(
+            f"{path}: no record" + (f" of split {split!r} (there are {there})" if there else "")
+        )
 
 
-def read_predictions(path: Path, sizes: Mapping[str, Size], problems: Problems) -> Iterator[ImageRegions]:
+def read_predictions(
+    path: Path, sizes: Mapping[str, Size], problems: Problems
+) -> Iterator[ImageRegions]:
     """Predicted regions of the images in `sizes` (the truth's), under the truth's names."""
     lines = Predictions(path, PredictedImage, sizes, problems)
     other_size = images = 0
@@ -122,10 +127,14 @@ def read_predictions(path: Path, sizes: Mapping[str, Size], problems: Problems) 
         width, height = sizes[name]
         given = (line.width or width, line.height or height)
         if given == (width, height):
-            yield ImageRegions(name, width, height, line.model, tuple(_regions(line, place, problems)))
+            yield ImageRegions(
+                name, width, height, line.model, tuple(_regions(line, place, problems))
+            )
             continue
         other_size += 1
-        problems.add(place, f"for {given[0]}×{given[1]} pixels, the truth is for {width}×{height}; skipped")
+        problems.add(
+            place, f"for {given[0]}×{given[1]} pixels, the truth is for {width}×{height}; skipped"
+        )
         if other_size >= SIZE_MISTAKES and other_size > images / 2:
             break
     if other_size > images / 2:
@@ -150,7 +159,8 @@ def read_sentences(path: Path, known: Collection[str], problems: Problems) -> di
 
 @dataclass
 class Predictions(Generic[Line]):
-    """The lines of a file for the images in `known`, each with its place and that image's name; one for an image."""
+    """The lines of a file for the images in `known`, each with its place and that image's name; one
+    for an image."""
 
     file: Path
     kind: type[Line]
@@ -178,7 +188,9 @@ class Predictions(Generic[Line]):
     def _refuse(self, name: str, path: str, place: str) -> None:
         earlier, where = self.taken[name]
         if earlier != path:
-            raise DataError(f"{place}: {path!r} and {earlier!r} ({where}) may both be {name!r}", hint=UNIQUE)
+            raise DataError(
+                f"{place}: {path!r} and {earlier!r} ({where}) may both be {name!r}", hint=UNIQUE
+            )
         self.problems.add(place, f"{path!r} has a prediction in {where} already; skipped")
 
     def report_missing(self, consequence: str) -> None:
@@ -186,7 +198,9 @@ class Predictions(Generic[Line]):
         if len(missing) == len(self.known):
             raise DataError(
                 f"{self.file}: no line is for an image of the truth",
-                hint=f"'path' must be the truth's 'image', such as {missing[0]!r}" if missing else None,
+                hint=f"'path' must be the truth's 'image', such as {missing[0]!r}"
+                if missing
+                else None,
             )
         if missing:
             some = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
@@ -200,8 +214,9 @@ UNIQUE = "give more of the path, so that it names one image"
 class Names:
     """Finds the image that a path means among those of the truth.
 
-    The same path comes first; then one that has only more leading folders, or fewer. Where one of both is absolute, so
-    that photos may have been moved, the file name is enough; of several, the one with most folders in common.
+    The same path comes first; then one that has only more leading folders, or fewer. Where one of
+    both is absolute, so that photos may have been moved, the file name is enough; of several, the
+    one with most folders in common.
     """
 
     def __init__(self, known: Collection[str]) -> None:
@@ -214,7 +229,9 @@ class Names:
         fitting: dict[tuple[bool, int], list[str]] = defaultdict(list)
         for name in self._by_file.get(parts[-1], ()) if parts else ():
             pairs = list(zip(reversed(parts), reversed(_parts(name)), strict=False))
-            shared = next((count for count, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
+            shared = next(
+                (count for count, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs)
+            )
             if shared == len(pairs) or _is_absolute(path) or _is_absolute(name):
                 fitting[shared == len(pairs), shared].append(name)
         if not fitting:

@@ -1,5 +1,5 @@
-"""`find` on phrases that people wrote for boxes: how often the best region is theirs, and how often a phrase of another
-photo is reported as absent.
+"""`find` on phrases that people wrote for boxes: how often the best region is theirs, and how often
+a phrase of another photo is reported as absent.
 
 A phrase is absent if none of its content words occurs in what people wrote about the photo.
 """
@@ -38,7 +38,11 @@ class Sought(NamedTuple):
 
     def probabilities(self, config: FindConfig) -> Scores:
         """(R,)"""
-        return np.zeros(len(self.right)) if self.evidence is None else self.evidence.probabilities(config)
+        return (
+            np.zeros(len(self.right))
+            if self.evidence is None
+            else self.evidence.probabilities(config)
+        )
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -47,16 +51,26 @@ def content_words(text: str) -> frozenset[str]:
 
 def written_words(record: Record) -> frozenset[str]:
     """All content words that people wrote about a photo."""
-    return content_words(" ".join([*record.sentences, *(region.phrase or "" for region in record.regions)]))
+    return content_words(
+        " ".join([*record.sentences, *(region.phrase or "" for region in record.regions)])
+    )
 
 
 def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
-    """For each photo as many phrases as it has itself, from the photos after it, that are not there."""
+    """For each photo as many phrases as it has itself, from the photos after it, that are not
+    there."""
     drawn = {}
     for place, record in enumerate(records):
         own, wanted = written_words(record), len(record.regions)
-        others = (region.phrase for after in _after(records, place) for region in after.regions if region.phrase)
-        absent = (phrase for phrase in others if (words := content_words(phrase)) and not words & own)
+        others = (
+            region.phrase
+            for after in _after(records, place)
+            for region in after.regions
+            if region.phrase
+        )
+        absent = (
+            phrase for phrase in others if (words := content_words(phrase)) and not words & own
+        )
         drawn[record.image] = [phrase for _, phrase in zip(range(wanted), absent, strict=False)]
     return drawn
 
@@ -66,18 +80,28 @@ def _after(records: Sequence[Record], place: int) -> Iterator[Record]:
 
 
 def seek(
-    model: Model, record: Record, seen: Candidates, absent: Sequence[str], by_likelihood: bool = True
+    model: Model,
+    record: Record,
+    seen: Candidates,
+    absent: Sequence[str],
+    by_likelihood: bool = True,
 ) -> list[Sought]:
-    """Looks for a photo's phrases, and for absent ones, among regions in the record's pixels, exactly as `Model.find`
-    does."""
+    """Looks for a photo's phrases, and for absent ones, among regions in the record's pixels,
+    exactly as `Model.find` does."""
     nowhere = np.zeros(len(seen.scores), dtype=bool)
     true = [region for region in record.regions if region.phrase]
-    rights = [geometry.iou(seen.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [nowhere] * len(absent)
+    rights = [geometry.iou(seen.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [
+        nowhere
+    ] * len(absent)
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
     read = [_read(model, phrase) for phrase in (*(str(region.phrase) for region in true), *absent)]
-    found = iter(finder.gather(model.runtime, [one for one in read if one is not None], seen, by_likelihood))
+    found = iter(
+        finder.gather(model.runtime, [one for one in read if one is not None], seen, by_likelihood)
+    )
     return [
-        Sought(number < len(true), types[number], rights[number], None if one is None else next(found))
+        Sought(
+            number < len(true), types[number], rights[number], None if one is None else next(found)
+        )
         for number, one in enumerate(read)
     ]
 
@@ -90,8 +114,9 @@ def _read(model: Model, phrase: str) -> Phrase | None:
 
 
 def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any]:
-    """`accuracy`: the share of phrases whose best region is right; `found`: that are reported as present;
-    `not_there`: the share of other photos' phrases that are not; `expected_calibration_error` of the best score."""
+    """`accuracy`: the share of phrases whose best region is right; `found`: that are reported as
+    present; `not_there`: the share of other photos' phrases that are not;
+    `expected_calibration_error` of the best score."""
     right: list[bool] = []
     every: list[float] = []
     scores: dict[bool, list[float]] = {True: [], False: []}
@@ -114,5 +139,8 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
         "expected_calibration_error": summary(best, best.scores)["expected_calibration_error"],
         "phrases": len(here),
         "phrases_not_there": len(absent),
-        "types": {name: {"accuracy": float(np.mean(own)), "phrases": len(own)} for name, own in sorted(types.items())},
+        "types": {
+            name: {"accuracy": float(np.mean(own)), "phrases": len(own)}
+            for name, own in sorted(types.items())
+        },
     }

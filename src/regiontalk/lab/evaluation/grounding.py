@@ -1,7 +1,9 @@
-"""Grounding: how often the region that a phrase was aligned with is the one that people drew for it.
+"""Grounding: how often the region that a phrase was aligned with is the one that people drew for
+it.
 
-A mention is a phrase in one sentence. Right is a box of IoU ≥ 0.5 with the phrase's true box (the union of its boxes,
-as Flickr30k Entities' own protocol has it); the pointing score asks only that the box's centre lies in the true box.
+A mention is a phrase in one sentence. Right is a box of IoU ≥ 0.5 with the phrase's true box (the
+union of its boxes, as Flickr30k Entities' own protocol has it); the pointing score asks only that
+the box's centre lies in the true box.
 """
 
 from __future__ import annotations
@@ -40,17 +42,20 @@ class TrueMention:
 
 @dataclass(frozen=True)
 class Mention:
-    """A mention, the photo's regions (row 0 is the whole photo), and how well each word of the sentence fits each."""
+    """A mention, the photo's regions (row 0 is the whole photo), and how well each word of the
+    sentence fits each."""
 
     truth: TrueMention
     boxes_xyxy: Floats  # (R, 4)
     fits: Floats  # (W, R), with the other terms of the score added
     chain: NDArray[np.intp] | None = None
-    """(W,) the region that `align` gives each word; None for runs, which have no settings for it."""
+    """(W,) the region that `align` gives each word; None for runs, which have no settings for
+    it."""
 
 
 def true_mentions(record: Record) -> Iterator[TrueMention]:
-    """Every phrase in every sentence that has it. One whose words are not in the sentence is left out."""
+    """Every phrase in every sentence that has it. One whose words are not in the sentence is left
+    out."""
     for region in record.regions:
         phrase = clean_karpathy(region.phrase)
         for number in region.sentences:
@@ -73,8 +78,8 @@ def _find(part: Sequence[str], words: Sequence[str]) -> int | None:
 
 
 def choose_region(fits: Floats, words: tuple[int, int], beta: float | None) -> int:
-    """The region of a phrase: the one its words fit best together, or with `beta` the one that most of them have in
-    the chain of eqs. 10–12.
+    """The region of a phrase: the one its words fit best together, or with `beta` the one that most
+    of them have in the chain of eqs. 10–12.
     """
     start, end = words
     if beta is None:
@@ -89,8 +94,8 @@ def most_chosen(chain: NDArray[np.intp], words: tuple[int, int]) -> int:
 
 
 def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -> dict[str, Any]:
-    """Shares of mentions: `accuracy` and `pointing` of the model, for phrases of each type, and without a model;
-    `chain`: if `align` is not told what the phrases are."""
+    """Shares of mentions: `accuracy` and `pointing` of the model, for phrases of each type, and
+    without a model; `chain`: if `align` is not told what the phrases are."""
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     types: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     chance: list[tuple[float, float]] = []
@@ -119,8 +124,12 @@ def _choices(mention: Mention, beta: float | None) -> dict[str, int]:
     """The number of the region that the model chooses, and what needs no words chooses."""
     boxes = mention.boxes_xyxy
     areas = geometry.area(boxes)
-    areas[0] = -1 if len(boxes) > 1 else areas[0]  # the whole photo is no region, unless it is all there is
-    chain = {} if mention.chain is None else {"chain": most_chosen(mention.chain, mention.truth.words)}
+    areas[0] = (
+        -1 if len(boxes) > 1 else areas[0]
+    )  # the whole photo is no region, unless it is all there is
+    chain = (
+        {} if mention.chain is None else {"chain": most_chosen(mention.chain, mention.truth.words)}
+    )
     return chain | {
         "model": choose_region(mention.fits, mention.truth.words, beta),
         "largest region": int(areas.argmax()),
@@ -143,4 +152,8 @@ def is_right(boxes_xyxy: Floats, truth: BoxXYXY) -> NDArray[np.bool_]:
 
 def _summary(outcomes: Sequence[tuple[float, float]]) -> dict[str, Any]:
     right, pointed = zip(*outcomes, strict=True)
-    return {"accuracy": float(np.mean(right)), "pointing": float(np.mean(pointed)), "mentions": len(outcomes)}
+    return {
+        "accuracy": float(np.mean(right)),
+        "pointing": float(np.mean(pointed)),
+        "mentions": len(outcomes),
+    }

@@ -1,8 +1,8 @@
-"""Judging captions by eye: which ones are shown, the page to judge them on, sheets for judges without a browser, and
-the figures.
+"""Judging captions by eye: which ones are shown, the page to judge them on, sheets for judges
+without a browser, and the figures.
 
-A judging is a JSON file, downloaded from the page or filled in beside the sheets. One judge says of each caption
-whether it is right, half right or wrong.
+A judging is a JSON file, downloaded from the page or filled in beside the sheets. One judge says of
+each caption whether it is right, half right or wrong.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ Opened = tuple[ImageRegions, Image.Image]
 
 @dataclass(frozen=True)
 class Item:
-    """A caption to judge, and the verdict once there is one. A sentence is about the box of the whole photo."""
+    """A caption to judge, and the verdict once there is one. A sentence is about the box of the
+    whole photo."""
 
     photo: str
     xyxy: BoxXYXY
@@ -74,11 +75,15 @@ class Judging:
     schema: str = SCHEMA
 
 
-# -- which captions ------------------------------------------------------------------------------------------
+# -- which captions
+# ------------------------------------------------------------------------------------------
 
 
-def read_captioned(path: Path, sizes: Mapping[str, Size], problems: Problems) -> Iterator[ImageRegions]:
-    """What `caption` or `describe` said of photos, of such sizes. A sentence is a region as large as the photo."""
+def read_captioned(
+    path: Path, sizes: Mapping[str, Size], problems: Problems
+) -> Iterator[ImageRegions]:
+    """What `caption` or `describe` said of photos, of such sizes. A sentence is a region as large
+    as the photo."""
     first = next((data for _, data in read_objects(path, Problems())), {})
     if "sentence" not in first:
         yield from read_predictions(path, sizes, problems)
@@ -89,7 +94,8 @@ def read_captioned(path: Path, sizes: Mapping[str, Size], problems: Problems) ->
 
 
 def own_sizes(path: Path) -> dict[str, Size]:
-    """The photos that a file of predictions names, with their sizes, for photos that no record describes."""
+    """The photos that a file of predictions names, with their sizes, for photos that no record
+    describes."""
     sizes: dict[str, Size] = {}
     for _, data in read_objects(path, Problems()):
         name, width, height = (data.get(key) for key in ("path", "width", "height"))
@@ -97,7 +103,8 @@ def own_sizes(path: Path) -> dict[str, Size]:
             sizes[name] = (width, height)
     if not sizes:
         raise DataError(
-            f"{path}: no line has a path, a width and a height", hint="regiontalk caption --json writes them"
+            f"{path}: no line has a path, a width and a height",
+            hint="regiontalk caption --json writes them",
         )
     return sizes
 
@@ -106,9 +113,11 @@ def _is_side(value: Any) -> TypeGuard[int]:
     return type(value) is int and 0 < value <= LARGEST_SIDE
 
 
-def choose(photos: Iterable[ImageRegions], count: int, shown: Shown, seed: int = 0) -> list[ImageRegions]:
-    """A random sample of the photos, with the regions of each that are shown at first. Photos without any are left
-    out."""
+def choose(
+    photos: Iterable[ImageRegions], count: int, shown: Shown, seed: int = 0
+) -> list[ImageRegions]:
+    """A random sample of the photos, with the regions of each that are shown at first. Photos
+    without any are left out."""
     able = []
     for photo in sorted(photos, key=lambda photo: photo.path):
         regions = shown.at_first(sorted(photo.regions, key=lambda region: -region.score))
@@ -119,7 +128,9 @@ def choose(photos: Iterable[ImageRegions], count: int, shown: Shown, seed: int =
     return [able[number] for number in np.random.default_rng(seed).permutation(len(able))[:count]]
 
 
-def open_photos(photos: Iterable[ImageRegions], opener: OpenPhoto, problems: Problems) -> Iterator[Opened]:
+def open_photos(
+    photos: Iterable[ImageRegions], opener: OpenPhoto, problems: Problems
+) -> Iterator[Opened]:
     """The photos that can be opened, one after the other."""
     opened = 0
     for photo in photos:
@@ -134,7 +145,8 @@ def open_photos(photos: Iterable[ImageRegions], opener: OpenPhoto, problems: Pro
         raise DataError("none of the photos can be opened")
 
 
-# -- showing them --------------------------------------------------------------------------------------------
+# -- showing them
+# --------------------------------------------------------------------------------------------
 
 
 def write_page(path: Path, photos: Iterable[Opened]) -> list[Item]:
@@ -146,10 +158,18 @@ def write_page(path: Path, photos: Iterable[Opened]) -> list[Item]:
         file.write(before + '{"photos": [')
         for photo, image in photos:
             regions = [
-                {"xyxy": region.xyxy, "share": _share(region.xyxy, photo), "caption": region.caption}
+                {
+                    "xyxy": region.xyxy,
+                    "share": _share(region.xyxy, photo),
+                    "caption": region.caption,
+                }
                 for region in photo.regions
             ]
-            entry = {"photo": photo.path, "jpeg": jpeg_base64(reduced(image, LONG_SIDE), 82), "regions": regions}
+            entry = {
+                "photo": photo.path,
+                "jpeg": jpeg_base64(reduced(image, LONG_SIDE), 82),
+                "regions": regions,
+            }
             file.write((",\n" if items else "\n") + json_for_html(entry))
             items += [Item(photo.path, region.xyxy, region.caption) for region in photo.regions]
             models.add(photo.model)
@@ -184,9 +204,14 @@ def write_sheets(folder: Path, photos: Iterable[Opened]) -> list[Item]:
             pictures = []
             for photo, image in some:
                 numbered = enumerate(photo.regions, start=len(items) + 1)
-                own = [Item(photo.path, one.xyxy, one.caption, None, name, number) for number, one in numbered]
+                own = [
+                    Item(photo.path, one.xyxy, one.caption, None, name, number)
+                    for number, one in numbered
+                ]
                 scaled = boxes.scale(
-                    [item.xyxy for item in own], image.width / photo.width, image.height / photo.height
+                    [item.xyxy for item in own],
+                    image.width / photo.width,
+                    image.height / photo.height,
                 )
                 labels = [f"{item.number}: {item.caption}" for item in own]
                 pictures.append(drawing.draw_regions(image, scaled, labels))
@@ -194,11 +219,14 @@ def write_sheets(folder: Path, photos: Iterable[Opened]) -> list[Item]:
                 models.add(photo.model)
             titles = [photo.path for photo, _ in some]
             drawing.contact_sheet(pictures, titles, columns=2).save(temporary / name, quality=90)
-        (temporary / SKELETON).write_bytes(json_file(asdict(Judging("", "", _names(models), tuple(items)))))
+        (temporary / SKELETON).write_bytes(
+            json_file(asdict(Judging("", "", _names(models), tuple(items))))
+        )
     return items
 
 
-# -- figures -------------------------------------------------------------------------------------------------
+# -- figures
+# -------------------------------------------------------------------------------------------------
 
 
 def read_judging(path: Path) -> Judging:
@@ -212,9 +240,11 @@ def read_judging(path: Path) -> Judging:
 
 
 def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
-    """Shares of verdicts, in percent with 95 % intervals, of all judges and of each; and how far judges agree.
+    """Shares of verdicts, in percent with 95 % intervals, of all judges and of each; and how far
+    judges agree.
 
-    Verdicts of several judges on the same captions are not independent: the interval of all goes by the captions.
+    Verdicts of several judges on the same captions are not independent: the interval of all goes by
+    the captions.
     """
     own = [_verdicts(judging) for judging in judgings]
     together = Counter(verdict for verdicts in own for verdict in verdicts.values())
@@ -223,7 +253,12 @@ def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
         **_shares(together, captions),
         "captions": captions,
         "judges": [
-            {"judge": judging.judge, "date": judging.date, "model": judging.model, "captions": len(verdicts)}
+            {
+                "judge": judging.judge,
+                "date": judging.date,
+                "model": judging.model,
+                "captions": len(verdicts),
+            }
             | _shares(Counter(verdicts.values()), len(verdicts))
             for judging, verdicts in zip(judgings, own, strict=True)
         ],
@@ -236,12 +271,18 @@ def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
 
 
 def _verdicts(judging: Judging) -> dict[Any, str]:
-    return {(item.photo, item.xyxy, item.caption): item.verdict for item in judging.items if item.verdict}
+    return {
+        (item.photo, item.xyxy, item.caption): item.verdict
+        for item in judging.items
+        if item.verdict
+    }
 
 
 def _shares(verdicts: Counter[str], independent: int) -> dict[str, Any]:
     shares = {name: verdicts[name] / verdicts.total() for name in VERDICTS}
-    intervals = {name: [100 * end for end in wilson(share, independent)] for name, share in shares.items()}
+    intervals = {
+        name: [100 * end for end in wilson(share, independent)] for name, share in shares.items()
+    }
     return {name: 100 * share for name, share in shares.items()} | {"intervals": intervals}
 
 
@@ -254,7 +295,8 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 
 def agreement(one: Mapping[Any, str], other: Mapping[Any, str]) -> dict[str, Any] | None:
-    """Percent of equal verdicts and Cohen's kappa, over the captions that both judged; None where there are none."""
+    """Percent of equal verdicts and Cohen's kappa, over the captions that both judged; None where
+    there are none."""
     both = [(one[key], other[key]) for key in one if key in other]
     if not both:
         return None

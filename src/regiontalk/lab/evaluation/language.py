@@ -20,31 +20,56 @@ class SentenceScorer(Protocol):
 
 
 class CorpusScorer(SentenceScorer, Protocol):
-    """Also one figure for many sentences, which need not be their mean (METEOR adds up its counts)."""
+    """Also one figure for many sentences, which need not be their mean (METEOR adds up its
+    counts)."""
 
     def corpus_score(self, pairs: Iterable[Pair]) -> float: ...
 
 
 FUNCTION_WORDS = frozenset(
-    {"a", "an", "the", "of", "in", "on", "at", "to", "with", "and", "or", "is", "are", "his", "her", "its", "their"}
+    {
+        "a",
+        "an",
+        "the",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "with",
+        "and",
+        "or",
+        "is",
+        "are",
+        "his",
+        "her",
+        "its",
+        "their",
+    }
 )
 
 
 class UnigramF1:
     """The F1 of shared words with the nearest reference. Quick, without tables, and **not** METEOR.
 
-    Words such as "a" do not count, or any two phrases would have something in common. For dev figures during training
-    and for machines without METEOR's tables.
+    Words such as "a" do not count, or any two phrases would have something in common. For dev
+    figures during training and for machines without METEOR's tables.
     """
 
     metric = "unigram_f1"
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        return [max((_f1(sentence, one) for one in references), default=0.0) for sentence, references in pairs]
+        return [
+            max((_f1(sentence, one) for one in references), default=0.0)
+            for sentence, references in pairs
+        ]
 
 
 def _f1(sentence: str, reference: str) -> float:
-    ours, theirs = ([word for word in tokenize(text) if word not in FUNCTION_WORDS] for text in (sentence, reference))
+    ours, theirs = (
+        [word for word in tokenize(text) if word not in FUNCTION_WORDS]
+        for text in (sentence, reference)
+    )
     shared = sum((Counter(ours) & Counter(theirs)).values())
     return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
 
@@ -56,7 +81,9 @@ class TreebankWords:
         self.scorer, self.metric = scorer, scorer.metric
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        return self.scorer.scores([(_words(sentence), [_words(one) for one in more]) for sentence, more in pairs])
+        return self.scorer.scores(
+            [(_words(sentence), [_words(one) for one in more]) for sentence, more in pairs]
+        )
 
 
 def _words(sentence: str) -> str:
@@ -66,6 +93,9 @@ def _words(sentence: str) -> str:
 def score_once(scorer: SentenceScorer, pairs: Sequence[Pair]) -> list[float]:
     """`scorer.scores(pairs)` with every different pair scored once: models repeat themselves."""
     numbers: dict[tuple[str, tuple[str, ...]], int] = {}
-    places = [numbers.setdefault((sentence, tuple(references)), len(numbers)) for sentence, references in pairs]
+    places = [
+        numbers.setdefault((sentence, tuple(references)), len(numbers))
+        for sentence, references in pairs
+    ]
     scores = scorer.scores(list(numbers))
     return [scores[place] for place in places]

@@ -23,8 +23,9 @@ SAME_BOX = 0.9  # IoU from which a predicted box is the given one, rounded
 class MatchedImage:
     """The detections of one image, best first.
 
-    `overlaps` is the IoU with the truth that a detection claims, 0 where it claims none. `language` is
-    filled in later for `claiming`, the detections that can be right; `claims` are their captions and references.
+    `overlaps` is the IoU with the truth that a detection claims, 0 where it claims none. `language`
+    is filled in later for `claiming`, the detections that can be right; `claims` are their captions
+    and references.
     """
 
     scores: Floats
@@ -32,7 +33,9 @@ class MatchedImage:
     language: Floats
     claiming: Integers
     claims: list[Pair] = field(default_factory=list)
-    bag_pairs: list[Pair] = field(default_factory=list)  # each different caption against all references
+    bag_pairs: list[Pair] = field(
+        default_factory=list
+    )  # each different caption against all references
     bag_weights: list[int] = field(default_factory=list)  # how many detections say it
 
     def forget_texts(self) -> None:
@@ -40,11 +43,14 @@ class MatchedImage:
         self.claims, self.bag_pairs, self.bag_weights = [], [], []
 
 
-def match(truth: TruthImage, regions: Sequence[Region], plus_one: bool, last_truth_slip: bool = False) -> MatchedImage:
-    """Each detection, highest score first, claims the truth it overlaps most, unless an earlier one has claimed it.
+def match(
+    truth: TruthImage, regions: Sequence[Region], plus_one: bool, last_truth_slip: bool = False
+) -> MatchedImage:
+    """Each detection, highest score first, claims the truth it overlaps most, unless an earlier one
+    has claimed it.
 
-    Any overlap above 0 is enough; there is no second choice. With `last_truth_slip` a detection that overlaps nothing
-    claims the last truth: the Lua code indexes with -1.
+    Any overlap above 0 is enough; there is no second choice. With `last_truth_slip` a detection
+    that overlaps nothing claims the last truth: the Lua code indexes with -1.
     """
     # The whole key makes the order, and so the result, independent of the order of the input.
     ranked = sorted(regions, key=lambda region: (-region.score, region.xyxy, region.caption))
@@ -57,7 +63,11 @@ def match(truth: TruthImage, regions: Sequence[Region], plus_one: bool, last_tru
     overlaps = np.where(claims & touches, best, 0.0)
     near = np.flatnonzero(overlaps >= IOU_THRESHOLDS[0])
     spoken = [n for n in near if ranked[n].caption.strip() and truth.references[nearest[n]]]
-    captions = Counter(region.caption for region in ranked if region.caption.strip()) if truth.bag else Counter()
+    captions = (
+        Counter(region.caption for region in ranked if region.caption.strip())
+        if truth.bag
+        else Counter()
+    )
     return MatchedImage(
         scores=np.array([region.score for region in ranked], dtype=np.float64),
         overlaps=overlaps,
@@ -69,7 +79,9 @@ def match(truth: TruthImage, regions: Sequence[Region], plus_one: bool, last_tru
     )
 
 
-def best_truths(detections_xyxy: Floats, truths_xyxy: Floats, plus_one: bool) -> tuple[Integers, Floats]:
+def best_truths(
+    detections_xyxy: Floats, truths_xyxy: Floats, plus_one: bool
+) -> tuple[Integers, Floats]:
     """For each detection the truth of highest IoU (of equal ones the first) and that IoU.
 
     One that overlaps nothing gets the last truth and 0.

@@ -1,11 +1,13 @@
-"""Whether captions of true boxes name the objects in them. The names are listed in `language/object_names.toml`.
+"""Whether captions of true boxes name the objects in them. The names are listed in
+`language/object_names.toml`.
 
-What a caption names is its head noun, found without a parser: the caption ends at the first word that opens something
-about the noun ("with", "on", "holding a"), and the longest name that ends where it ends counts. So "an orange shirt"
-names no orange, and "a hot dog on a plate" neither a dog nor a plate.
+What a caption names is its head noun, found without a parser: the caption ends at the first word
+that opens something about the noun ("with", "on", "holding a"), and the longest name that ends
+where it ends counts. So "an orange shirt" names no orange, and "a hot dog on a plate" neither a dog
+nor a plate.
 
-A caption is right about a true region, whatever its phrase, where both have the same head noun or name a class in
-common, and not a man where the other names a woman.
+A caption is right about a true region, whatever its phrase, where both have the same head noun or
+name a class in common, and not a man where the other names a woman.
 """
 
 from __future__ import annotations
@@ -25,13 +27,19 @@ from regiontalk.results import ImageRegions
 
 PEOPLE = "person"
 
-_PARTICIPLES = word_set("made seen shown held cut set lit spread taken worn driven ridden hung built")
+_PARTICIPLES = word_set(
+    "made seen shown held cut set lit spread taken worn driven ridden hung built"
+)
 _DETERMINERS = word_set("a an the his her its their this that some another two three four several")
-_AFTER_NOUNS = word_set("outdoors indoors together asleep alone nearby ahead away there here it him them")
+_AFTER_NOUNS = word_set(
+    "outdoors indoors together asleep alone nearby ahead away there here it him them"
+)
 _MALE = word_set("man boy guy gentleman male father dad son brother")
 _FEMALE = word_set("woman girl lady female mother mom daughter sister")
 # "A group of people" names people, "a bowl of soup" a bowl.
-_GROUPS = word_set("group couple pair bunch herd flock team piece slice row stack pile crowd number set lot lots")
+_GROUPS = word_set(
+    "group couple pair bunch herd flock team piece slice row stack pile crowd number set lot lots"
+)
 
 
 def head_words(caption: str) -> list[str]:
@@ -53,9 +61,13 @@ def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
         return True
     named = words[place - 1] != "orange" and bool(object_names().classes_of(words[start:place]))
     if word == "and" or word.endswith("ed") or word in _PARTICIPLES:
-        return named  # "a man and a dog"; not "a black and white dog", nor "an orange and white cat"
+        return (
+            named  # "a man and a dog"; not "a black and white dog", nor "an orange and white cat"
+        )
     following = words[place + 1] if place + 1 < len(words) else ""
-    return word.endswith("ing") and (named or following in _DETERMINERS or following in PREPOSITIONS)
+    return word.endswith("ing") and (
+        named or following in _DETERMINERS or following in PREPOSITIONS
+    )
 
 
 def named_classes(caption: str) -> tuple[str, ...]:
@@ -69,14 +81,20 @@ def is_right(caption: str, truths: Iterable[TrueRegion]) -> bool:
 
 
 def _same_thing(caption: str, phrase: str) -> bool:
-    ours, theirs = ({*singulars(words[-1])} if (words := head_words(text)) else set() for text in (caption, phrase))
+    ours, theirs = (
+        {*singulars(words[-1])} if (words := head_words(text)) else set()
+        for text in (caption, phrase)
+    )
     if (ours & _MALE and theirs & _FEMALE) or (ours & _FEMALE and theirs & _MALE):
         return False
     return bool(ours & theirs) or not set(named_classes(caption)).isdisjoint(named_classes(phrase))
 
 
-def truths_near(boxes_xyxy: geometry.Floats, record: Record, iou: float = 0.5) -> list[list[TrueRegion]]:
-    """For each box the true regions that it overlaps by at least `iou`: those that say what it is."""
+def truths_near(
+    boxes_xyxy: geometry.Floats, record: Record, iou: float = 0.5
+) -> list[list[TrueRegion]]:
+    """For each box the true regions that it overlaps by at least `iou`: those that say what it
+    is."""
     near = geometry.iou(boxes_xyxy, boxes_of(record.regions)) >= iou
     return [[record.regions[place] for place in row.nonzero()[0]] for row in near]
 
@@ -95,7 +113,9 @@ def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
     )
 
 
-def caption_objects(asked: DatasetModel, records: Iterable[Record], smallest: float = 0.0) -> Iterator[ImageRegions]:
+def caption_objects(
+    asked: DatasetModel, records: Iterable[Record], smallest: float = 0.0
+) -> Iterator[ImageRegions]:
     """A model's captions of the objects' boxes, exactly as `caption --boxes` makes them."""
     for record in records:
         boxes_xyxy = boxes_of(objects_of(record, smallest))
@@ -103,7 +123,9 @@ def caption_objects(asked: DatasetModel, records: Iterable[Record], smallest: fl
             yield asked.captions(record, boxes_xyxy)
 
 
-def evaluate_names(records: Iterable[Record], photos: Iterable[ImageRegions], smallest: float = 0.0) -> dict[str, Any]:
+def evaluate_names(
+    records: Iterable[Record], photos: Iterable[ImageRegions], smallest: float = 0.0
+) -> dict[str, Any]:
     """Captions of `photos` against the objects of `records` that lie on the same boxes (IoU ≥ 0.9).
 
     An object without a caption (`missing`) counts as named wrongly. Shares are in percent.
@@ -111,7 +133,9 @@ def evaluate_names(records: Iterable[Record], photos: Iterable[ImageRegions], sm
     truths = {one.image: objects_of(one, smallest) for one in records}
     objects = Counter(region.phrase for regions in truths.values() for region in regions)
     if not objects:
-        raise DataError("no object to name", hint="regions of type 'object' with a class name as their phrase")
+        raise DataError(
+            "no object to name", hint="regions of type 'object' with a class name as their phrase"
+        )
     right: Counter[str] = Counter()
     captioned = 0
     for photo in photos:
@@ -127,5 +151,7 @@ def evaluate_names(records: Iterable[Record], photos: Iterable[ImageRegions], sm
         "class_mean": sum(shares.values()) / len(shares),
         "objects": total,
         "missing": total - captioned,
-        "classes": {name: {"right": share, "objects": objects[name]} for name, share in shares.items()},
+        "classes": {
+            name: {"right": share, "objects": objects[name]} for name, share in shares.items()
+        },
     }

@@ -17,7 +17,8 @@ def proposal_recall(
     thresholds: Sequence[float] = (0.5, 0.7),
     counts: Sequence[int] = (100, 300),
 ) -> dict[str, dict[str, float]]:
-    """Share of the true boxes with a proposal at IoU >= threshold, for the first `counts` proposals.
+    """Share of the true boxes with a proposal at IoU >= threshold, for the first `counts`
+    proposals.
 
     Both are one (N, 4) array per image, proposals best first. The keys are texts, as in
     {"300": {"0.5": 0.95}}.
@@ -33,6 +34,8 @@ def proposal_recall(
     if not truths:
         raise DataError("no true box to recall")
     return {
-        str(count): {f"{threshold:g}": float(hits[row, n] / truths) for n, threshold in enumerate(thresholds)}
+        str(count): {
+            f"{threshold:g}": float(hits[row, n] / truths) for n, threshold in enumerate(thresholds)
+        }
         for row, count in enumerate(counts)
     }

@@ -1,8 +1,8 @@
 """Words as coco-caption cuts them: Penn Treebank tokens, lower case, without punctuation. No Java.
 
-coco-caption pipes sentences through Stanford's PTBTokenizer 3.4.1 (`-lowerCase`) and drops a list of
-punctuation tokens. This module cuts the same way for what captions contain; `docs/evaluation.md` says
-how often the two differ on real captions.
+coco-caption pipes sentences through Stanford's PTBTokenizer 3.4.1 (`-lowerCase`) and drops a list
+of punctuation tokens. This module cuts the same way for what captions contain; `docs/evaluation.md`
+says how often the two differ on real captions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from functools import lru_cache
 # coco-caption's list. Brackets reach it in lower case ("-lrb-"), so they stay, there as here.
 PUNCTUATION = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
 
-_TYPOGRAPHIC = str.maketrans({"’": "'", "‘": "`", "“": '"', "”": '"', "–": "--", "—": "--", "…": "..."})
+_TYPOGRAPHIC = str.maketrans(
+    {"’": "'", "‘": "`", "“": '"', "”": '"', "–": "--", "—": "--", "…": "..."}
+)
 _SIGNS = {
     **{"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"},
     **{'"': "''", "£": "#", "€": "$", "¢": "cents"},

@@ -25,7 +25,8 @@ LARGEST_ARRAYS = 1 << 32  # bytes: 100,000 images × 10,000 sentences in float32
 
 @dataclass(frozen=True)
 class ScoreMatrix:
-    """`scores` (images, sentences); `owners` (sentences) says which image each sentence belongs to."""
+    """`scores` (images, sentences); `owners` (sentences) says which image each sentence belongs
+    to."""
 
     scores: Floats
     owners: Integers
@@ -38,7 +39,9 @@ class ScoreMatrix:
 
 def recalls(ranks: Integers) -> dict[str, float]:
     """Recall in percent at 1, 5 and 10, and the median rank (1 is best)."""
-    return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in CUTS} | {"median_rank": float(np.median(ranks))}
+    return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in CUTS} | {
+        "median_rank": float(np.median(ranks))
+    }
 
 
 def evaluate_ranking(models: Iterable[ScoreMatrix]) -> dict[str, Any]:
@@ -61,7 +64,8 @@ def _means(models: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
-    """For each image the rank of its best own sentence. A tie with another's sentence counts against it."""
+    """For each image the rank of its best own sentence. A tie with another's sentence counts
+    against it."""
     ranks = []
     for start in range(0, len(model.scores), ROWS_AT_ONCE):
         scores = np.asarray(model.scores[start : start + ROWS_AT_ONCE])
@@ -109,7 +113,9 @@ def _checked_owners(owners: Integers | None, shape: tuple[int, ...], path: Path)
     if len(missing):
         raise DataError(f"{path}: image {missing[0]} has no sentence of its own")
     if owners.shape != (sentences,) or owners.min() < 0 or owners.max() >= images:
-        raise DataError(f"{path}: owners must name one of {images} images for each of {sentences} sentences")
+        raise DataError(
+            f"{path}: owners must name one of {images} images for each of {sentences} sentences"
+        )
     return owners
 
 
@@ -122,7 +128,9 @@ def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
                 raise DataError(f"{path}: more than {LARGEST_ARRAYS >> 30} GiB unpacked")
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
-                return arrays["scores"], arrays["owners"].astype(np.intp) if "owners" in arrays else None
+                return arrays["scores"], arrays["owners"].astype(
+                    np.intp
+                ) if "owners" in arrays else None
     except KeyError as error:
         raise DataError(f"{path}: no array 'scores'") from error
     except (OSError, ValueError, EOFError, BadZipFile) as error:
@@ -136,7 +144,8 @@ class _ImageInFile(WithMore):
 
 
 def _load_lines(path: Path) -> tuple[Floats, Integers | None]:
-    """One image a line. A broken line is an error: leaving an image out would make the rest easier."""
+    """One image a line. A broken line is an error: leaving an image out would make the rest
+    easier."""
     rows: list[Floats] = []
     own: list[tuple[int, ...]] = []
     for place, data in read_json_lines(path):

@@ -1,7 +1,7 @@
 """Two scores to read an mAP against, computed from the truth alone, on its own boxes.
 
-`constant`: the best single caption for all regions; a model must be better than this.
-`human`: one person's phrases scored against the other people's; about the best that a model can reach.
+`constant`: the best single caption for all regions; a model must be better than this. `human`: one
+person's phrases scored against the other people's; about the best that a model can reach.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ SAMPLE = 2000  # truths on which they are compared
 References = Sequence[str]
 
 
-def measure_references(truths: Iterable[TruthImage], scorer: SentenceScorer, rules: Rules) -> dict[str, dict[str, Any]]:
+def measure_references(
+    truths: Iterable[TruthImage], scorer: SentenceScorer, rules: Rules
+) -> dict[str, dict[str, Any]]:
     """`constant` and `human`, each with `map` and `map_strict`."""
     ordered = sorted(truths, key=lambda truth: truth.path)
     references = [more for truth in ordered for more in truth.references]
@@ -44,20 +46,25 @@ def label(name: str, values: Mapping[str, Any]) -> str:
 
 
 def leave_one_out(references: Sequence[References]) -> list[Pair]:
-    """Of each truth with several references, one against the others: the first, the second, … in turn."""
+    """Of each truth with several references, one against the others: the first, the second, … in
+    turn."""
     several = [more for more in references if len(more) > 1]
     turns = [(more, number % len(more)) for number, more in enumerate(several)]
     return [(more[turn], [*more[:turn], *more[turn + 1 :]]) for more, turn in turns]
 
 
-def best_constant_caption(references: Sequence[References], scorer: SentenceScorer, rules: Rules) -> str | None:
+def best_constant_caption(
+    references: Sequence[References], scorer: SentenceScorer, rules: Rules
+) -> str | None:
     """The frequent phrase that does best on a sample of the truths."""
     counts = Counter(one.lower() for more in references for one in more)
     sample = references[:: max(1, len(references) // SAMPLE)]
     candidates = sorted(counts, key=lambda phrase: (-counts[phrase], phrase))[:CANDIDATES]
     return max(
         candidates,
-        key=lambda phrase: _on_true_boxes([(phrase, more) for more in sample], scorer, rules)["map"],
+        key=lambda phrase: _on_true_boxes([(phrase, more) for more in sample], scorer, rules)[
+            "map"
+        ],
         default=None,
     )
 

@@ -21,7 +21,8 @@ def evaluate_regions(
     meteor: CorpusScorer | None = None,
     problems: Problems | None = None,
 ) -> dict[str, Any]:
-    """BLEU, METEOR, CIDEr and ROUGE-L of each true region's caption; a region without one counts as wrong."""
+    """BLEU, METEOR, CIDEr and ROUGE-L of each true region's caption; a region without one counts as
+    wrong."""
     problems = problems or Problems()
     predicted = {image.path: image.regions for image in predictions}
     pairs: list[Pair] = []
@@ -29,7 +30,9 @@ def evaluate_regions(
     for record in truth:
         merged = truth_of(record)
         captions = captions_at(merged.boxes_xyxy, predicted.get(record.image, ()))
-        for box, references, caption in zip(merged.boxes_xyxy, merged.references, captions, strict=True):
+        for box, references, caption in zip(
+            merged.boxes_xyxy, merged.references, captions, strict=True
+        ):
             if not references:
                 continue
             if caption is None:

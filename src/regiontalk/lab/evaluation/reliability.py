@@ -1,9 +1,11 @@
-"""How well scores and confidences are calibrated: the share of right regions against them, as figures and as a diagram.
+"""How well scores and confidences are calibrated: the share of right regions against them, as
+figures and as a diagram.
 
-The score is about the place: a region is right when it overlaps a true region of its photo by an IoU of 0.5, so when
-people found something worth a phrase in that place. Several regions may be right about one thing. The truth covers only
-what people mentioned, so a region on a real thing that nobody mentioned counts as wrong, and calibrated scores are too
-low. The confidence is about the words: of the regions that overlap a true one, those are right whose caption names it
+The score is about the place: a region is right when it overlaps a true region of its photo by an
+IoU of 0.5, so when people found something worth a phrase in that place. Several regions may be
+right about one thing. The truth covers only what people mentioned, so a region on a real thing that
+nobody mentioned counts as wrong, and calibrated scores are too low. The confidence is about the
+words: of the regions that overlap a true one, those are right whose caption names it
 (`names.is_right`).
 """
 
@@ -58,14 +60,22 @@ def judge(found: ImageRegions, record: Record) -> Judged:
 
 def judge_words(found: ImageRegions, record: Record) -> Judged:
     """Judges, by their confidences, the captions of regions that lie on true ones."""
-    near = ((region, region.confidence, truths) for region, truths in _near(found, record) if truths)
-    known = [(sure, is_right(region.caption, truths)) for region, sure, truths in near if sure is not None]
+    near = (
+        (region, region.confidence, truths) for region, truths in _near(found, record) if truths
+    )
+    known = [
+        (sure, is_right(region.caption, truths))
+        for region, sure, truths in near
+        if sure is not None
+    ]
     return _judged([sure for sure, _ in known], [right for _, right in known])
 
 
 def _near(found: ImageRegions, record: Record) -> Iterable[tuple[Region, list[TrueRegion]]]:
     """The regions, each with the true regions that it lies on."""
-    scaled = boxes.scale(boxes_of(found.regions), record.width / found.width, record.height / found.height)
+    scaled = boxes.scale(
+        boxes_of(found.regions), record.width / found.width, record.height / found.height
+    )
     return zip(found.regions, truths_near(scaled, record, RIGHT_IOU), strict=True)
 
 
@@ -75,8 +85,14 @@ def _judged(scores: Sequence[float], right: Sequence[bool]) -> Judged:
 
 def joined(parts: Sequence[Judged]) -> Judged:
     """Those of all photos as one."""
-    scores, right = ([np.zeros(0), *(getattr(part, name) for part in parts)] for name in ("scores", "right"))
-    return Judged(np.concatenate(scores), np.concatenate(right).astype(bool), sum(part.photos for part in parts))
+    scores, right = (
+        [np.zeros(0), *(getattr(part, name) for part in parts)] for name in ("scores", "right")
+    )
+    return Judged(
+        np.concatenate(scores),
+        np.concatenate(right).astype(bool),
+        sum(part.photos for part in parts),
+    )
 
 
 def reliability(scores: Scores, right: Verdicts) -> list[Bin]:

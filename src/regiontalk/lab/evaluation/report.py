@@ -1,4 +1,5 @@
-"""One HTML page about a dense captioning result: figures, and the best and worst images, embedded in it."""
+"""One HTML page about a dense captioning result: figures, and the best and worst images, embedded
+in it."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ figure{margin:0}figcaption{font-size:13px;color:#555}
 PhotoReader = Callable[[str], Image.Image]
 
 
-def choose_examples(image_maps: Mapping[str, float], count: int = EXAMPLES) -> tuple[list[str], list[str]]:
+def choose_examples(
+    image_maps: Mapping[str, float], count: int = EXAMPLES
+) -> tuple[list[str], list[str]]:
     """Paths of the best and of the worst images; none is in both."""
     ranked = sorted(image_maps, key=lambda path: (-image_maps[path], path))
     best = ranked[: min(count, (len(ranked) + 1) // 2)]
@@ -50,7 +53,8 @@ def write_report(
     predictions: Iterable[ImageRegions],
     open_photo: PhotoReader,
 ) -> None:
-    """Writes the page. `predictions` are read once more, for the images shown; `open_photo` may raise an error."""
+    """Writes the page. `predictions` are read once more, for the images shown; `open_photo` may
+    raise an error."""
     image_maps = evaluation.image_maps()
     best, worst = choose_examples(image_maps)
     shown = {image.path: image.regions for image in predictions if image.path in {*best, *worst}}
@@ -58,7 +62,9 @@ def write_report(
     for heading, names in (("Best images", best), ("Worst images", worst)):
         parts += [f"<h2>{heading}</h2>"] if names else []
         for name in names:
-            parts.append(_example(evaluation.truths[name], shown.get(name, ()), image_maps[name], open_photo))
+            parts.append(
+                _example(evaluation.truths[name], shown.get(name, ()), image_maps[name], open_photo)
+            )
     title = "Dense captioning: evaluation"
     page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{STYLE}</style>"
@@ -99,11 +105,15 @@ def _heat_cell(value: float) -> str:
     return f'<td style="background:rgba(8,81,156,{value:.3f});color:{ink}">{100 * value:.1f}'
 
 
-def _example(truth: TruthImage, regions: Sequence[Region], own_map: float, open_photo: PhotoReader) -> str:
+def _example(
+    truth: TruthImage, regions: Sequence[Region], own_map: float, open_photo: PhotoReader
+) -> str:
     canvas = _canvas(truth, open_photo)
     # As many predictions as there are truths: more would hide the photo.
     top = sorted(regions, key=lambda region: -region.score)[: len(truth.references)]
-    people = _picture(canvas, truth, truth.boxes_xyxy, [" / ".join(one) for one in truth.references])
+    people = _picture(
+        canvas, truth, truth.boxes_xyxy, [" / ".join(one) for one in truth.references]
+    )
     model = _picture(canvas, truth, boxes_of(top), [region.caption for region in top])
     return (
         f"<h3>{escape(truth.path)} <small>mAP {100 * own_map:.1f}</small></h3><div class=pair>"
@@ -122,7 +132,9 @@ def _canvas(truth: TruthImage, open_photo: PhotoReader) -> Image.Image:
         return Image.new("RGB", size, (200, 200, 200))
 
 
-def _picture(canvas: Image.Image, truth: TruthImage, boxes_xyxy: Floats, captions: Sequence[str]) -> str:
+def _picture(
+    canvas: Image.Image, truth: TruthImage, boxes_xyxy: Floats, captions: Sequence[str]
+) -> str:
     scaled = boxes.scale(boxes_xyxy, canvas.width / truth.width, canvas.height / truth.height)
     data = jpeg_base64(drawing.draw_regions(canvas, scaled, captions), 85)
     return f'<img alt="" src="data:image/jpeg;base64,{data}">'

@@ -1,4 +1,5 @@
-"""Finding a photo from captions of its regions, and the regions from the captions (DenseCap section 4.2)."""
+"""Finding a photo from captions of its regions, and the regions from the captions (DenseCap section
+4.2)."""
 
 from __future__ import annotations
 
@@ -46,14 +47,19 @@ class QuerySet:
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's score of every image for a query, and where in the source image it sees each caption."""
+    """A model's score of every image for a query, and where in the source image it sees each
+    caption."""
 
     scores: Mapping[str, float]
     groundings: tuple[BoxXYXY | None, ...] = ()
 
 
 def sample_queries(
-    records: Sequence[Record], images: int = 1000, queries: int = 100, captions: int = 4, seed: int = 0
+    records: Sequence[Record],
+    images: int = 1000,
+    queries: int = 100,
+    captions: int = 4,
+    seed: int = 0,
 ) -> QuerySet:
     """The paper's experiment: random images, and queries of random captions of one of them."""
     chance = np.random.default_rng(seed)
@@ -65,19 +71,24 @@ def sample_queries(
     for number in range(queries):
         record = able[int(chance.integers(len(able)))]
         chosen = [record.regions[n] for n in chance.permutation(len(record.regions))[:captions]]
-        made.append(Query(str(number), record.image, tuple(Caption(one.phrase, one.xyxy) for one in chosen)))
+        made.append(
+            Query(str(number), record.image, tuple(Caption(one.phrase, one.xyxy) for one in chosen))
+        )
     return QuerySet(tuple(record.image for record in picked), tuple(made))
 
 
 def evaluate_retrieval(asked: QuerySet, answers: Mapping[str, Answer]) -> dict[str, Any]:
-    """Figures over the queries that have an answer: recall and `iou@…` in percent, median rank and IoU.
+    """Figures over the queries that have an answer: recall and `iou@…` in percent, median rank and
+    IoU.
 
     A model that looks at whole images alone has no figures of IoU.
     """
     answered = [(query, answers[query.query]) for query in asked.queries if query.query in answers]
     if not answered:
         raise DataError("no query has an answer")
-    figures: dict[str, Any] = recalls(np.array([_rank(*one, len(asked.images)) for one in answered]))
+    figures: dict[str, Any] = recalls(
+        np.array([_rank(*one, len(asked.images)) for one in answered])
+    )
     overlaps = np.array([iou for one in answered for iou in _overlaps(*one)])
     if len(overlaps):
         figures |= {f"iou@{cut}": 100 * float((overlaps > cut).mean()) for cut in IOU_THRESHOLDS}
@@ -96,14 +107,18 @@ def _rank(query: Query, answer: Answer, images: int) -> int:
 def _overlaps(query: Query, answer: Answer) -> list[float]:
     """IoU of each caption's grounding with its true box; 0 where a caption was not grounded."""
     pairs = zip(query.captions, answer.groundings, strict=True) if answer.groundings else ()
-    return [0.0 if found is None else float(boxes.iou(true.xyxy, found)[0, 0]) for true, found in pairs]
+    return [
+        0.0 if found is None else float(boxes.iou(true.xyxy, found)[0, 0]) for true, found in pairs
+    ]
 
 
 def read_queries(path: Path) -> QuerySet:
     try:
         return to_dataclass(QuerySet, read_json(path), str(path))
     except DataError as error:
-        raise DataError(error.message, hint="regiontalk evaluate queries makes a set of queries") from error
+        raise DataError(
+            error.message, hint="regiontalk evaluate queries makes a set of queries"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -125,10 +140,14 @@ def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, A
             line = to_dataclass(_Line, data, place)
             name = str(line.query)
             if name not in queries or name in found:
-                raise DataError(f"{place}: query {name!r} is {'repeated' if name in found else 'unknown'}")
+                raise DataError(
+                    f"{place}: query {name!r} is {'repeated' if name in found else 'unknown'}"
+                )
             groundings = line.groundings or ()
             if groundings and len(groundings) != len(queries[name].captions):
-                raise DataError(f"{place}: {len(groundings)} groundings for {len(queries[name].captions)} captions")
+                raise DataError(
+                    f"{place}: {len(groundings)} groundings for {len(queries[name].captions)} captions"
+                )
             if any(max(map(abs, box)) > LARGEST_PIXEL for box in groundings if box):
                 raise DataError(f"{place}: a grounding lies outside of any photo")
             given = _given_scores(line, place)
@@ -138,11 +157,16 @@ def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, A
         known = ((names.find(image, place), score) for image, score in given.items())
         scores = {image: score for image, score in known if image is not None}
         if len(scores) < len(asked.images):
-            problems.add(place, f"only {len(scores)} of {len(asked.images)} images are scored; the others come last")
+            problems.add(
+                place,
+                f"only {len(scores)} of {len(asked.images)} images are scored; the others come last",
+            )
         found[name] = Answer(scores, groundings)
     missing = [name for name in queries if name not in found]
     if missing:
-        problems.add(str(path), f"{len(missing)} queries have no answer (first: {missing[0]!r}); left out")
+        problems.add(
+            str(path), f"{len(missing)} queries have no answer (first: {missing[0]!r}); left out"
+        )
     return found
 
 
@@ -150,5 +174,7 @@ def _given_scores(line: _Line, place: str) -> dict[str, float]:
     if line.scores is not None:
         return line.scores
     if line.ranking is None:
-        raise DataError(f"{place}: neither 'scores' (image: score) nor 'ranking' (images, best first)")
+        raise DataError(
+            f"{place}: neither 'scores' (image: score) nor 'ranking' (images, best first)"
+        )
     return {image: -float(rank) for rank, image in enumerate(line.ranking)}

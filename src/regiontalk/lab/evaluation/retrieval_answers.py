@@ -1,6 +1,7 @@
 """A model's answers to queries of several captions (DenseCap section 4.2).
 
-How well a photo fits a caption, by one of three measures; a query's score is the mean over its captions:
+How well a photo fits a caption, by one of three measures; a query's score is the mean over its
+captions:
 
     likelihood   the log-probability of the caption in the region where it is the highest (the paper's)
     alignment    how well the caption's words fit their best regions, on average (K&FF eq. 8, MaxSim)
@@ -8,19 +9,20 @@ How well a photo fits a caption, by one of three measures; a query's score is th
 
     log q(caption | photo) = τ F(caption, photo) − log Σₛ exp(τ F(s, photo))
 
-p is the likelihood, in the region where `regiontalk find` finds the caption. F is the fit of `alignment`. q
-compares the caption with what the model says of all photos that are searched: the captions s of the whole photos and of
-their `SAID` best regions, each once. Otherwise photos that fit every caption well come first too often (this is the
-inverted softmax of Smith et al. 2017, or the querybank normalisation of Bogolin et al. 2022). So a photo's score
-depends on the photos beside it.
+p is the likelihood, in the region where `regiontalk find` finds the caption. F is the fit of
+`alignment`. q compares the caption with what the model says of all photos that are searched: the
+captions s of the whole photos and of their `SAID` best regions, each once. Otherwise photos that
+fit every caption well come first too often (this is the inverted softmax of Smith et al. 2017, or
+the querybank normalisation of Bogolin et al. 2022). So a photo's score depends on the photos beside
+it.
 
 The first and the last are costly. Photos are found by a quicker measure (a guess of the likelihood,
-`inference.likelihood.best_regions`; q alone), and the best `RERANKED` of each query are measured exactly. A guess of
-the likelihood is never too high: a photo that is first among those is first of all, unless its guess was not among the
-best.
+`inference.likelihood.best_regions`; q alone), and the best `RERANKED` of each query are measured
+exactly. A guess of the likelihood is never too high: a photo that is first among those is first of
+all, unless its guess was not among the best.
 
-Where a caption is in the source photo: the region where it is likeliest; where its words fit best (the region's score
-included, as in `regiontalk align`); where `find` finds it.
+Where a caption is in the source photo: the region where it is likeliest; where its words fit best
+(the region's score included, as in `regiontalk align`); where `find` finds it.
 """
 
 from __future__ import annotations
@@ -61,20 +63,30 @@ class Measured(NamedTuple):
 
 
 def answer_queries(
-    model: Model, asked: QuerySet, photos: Mapping[str, Candidates], by: str = "likelihood", grounded: bool = True
+    model: Model,
+    asked: QuerySet,
+    photos: Mapping[str, Candidates],
+    by: str = "likelihood",
+    grounded: bool = True,
 ) -> dict[str, Answer]:
-    """Name of a query -> its answer. `photos` are the candidate regions of all images, in the pixels of the captions'
-    boxes; not `grounded`: whole photos have no place for a caption."""
-    texts = list(dict.fromkeys(caption.phrase for query in asked.queries for caption in query.captions))
+    """Name of a query -> its answer. `photos` are the candidate regions of all images, in the
+    pixels of the captions' boxes; not `grounded`: whole photos have no place for a caption."""
+    texts = list(
+        dict.fromkeys(caption.phrase for query in asked.queries for caption in query.captions)
+    )
     phrases = {text: finder.to_phrase(model.runtime, text) for text in texts}
-    first = {name: _measure(model, list(phrases.values()), seen, by, exact=False) for name, seen in photos.items()}
+    first = {
+        name: _measure(model, list(phrases.values()), seen, by, exact=False)
+        for name, seen in photos.items()
+    }
     columns = np.stack([first[image].scores for image in asked.images])  # (images, P)
     usual = np.zeros(len(asked.images))
     if by == "both":
         usual = _usual_fits(model, [photos[image] for image in asked.images])
     places = {text: place for place, text in enumerate(texts)}
     found = {
-        query.query: columns[:, [places[caption.phrase] for caption in query.captions]].mean(axis=1) - usual
+        query.query: columns[:, [places[caption.phrase] for caption in query.captions]].mean(axis=1)
+        - usual
         for query in asked.queries
     }
     if by != "alignment":
@@ -82,7 +94,9 @@ def answer_queries(
     answers = {}
     for query in asked.queries:
         scores = dict(zip(asked.images, found[query.query].tolist(), strict=True))
-        answers[query.query] = Answer(scores, _ground(model, query, photos, phrases, by) if grounded else ())
+        answers[query.query] = Answer(
+            scores, _ground(model, query, photos, phrases, by) if grounded else ()
+        )
     return answers
 
 
@@ -95,13 +109,15 @@ def _rerank(
     usual: Scores,
     by: str,
 ) -> dict[str, Scores]:
-    """Scores (images,) of each query, the best `RERANKED` photos measured exactly. A photo is measured once, for all
-    queries that want it: their captions share beginnings."""
+    """Scores (images,) of each query, the best `RERANKED` photos measured exactly. A photo is
+    measured once, for all queries that want it: their captions share beginnings."""
     best = {name: np.argsort(-scores, kind="stable")[:RERANKED] for name, scores in found.items()}
     again = {name: scores - LATER for name, scores in found.items()}
     for row, image in enumerate(asked.images):
         wanted = [query for query in asked.queries if row in best[query.query]]
-        texts = list(dict.fromkeys(caption.phrase for query in wanted for caption in query.captions))
+        texts = list(
+            dict.fromkeys(caption.phrase for query in wanted for caption in query.captions)
+        )
         if texts:
             measured = _measure(model, [phrases[text] for text in texts], photos[image], by)
             score = dict(zip(texts, measured.scores.tolist(), strict=True))
@@ -112,7 +128,8 @@ def _rerank(
 
 
 def _usual_fits(model: Model, photos: Sequence[Candidates]) -> Scores:
-    """(images,) log Σₛ exp(τ F(s, photo)): how well each photo fits what the model says of all of them."""
+    """(images,) log Σₛ exp(τ F(s, photo)): how well each photo fits what the model says of all of
+    them."""
     said = {
         model.runtime.words.decode(caption.tokens)
         for seen in photos
@@ -125,7 +142,11 @@ def _usual_fits(model: Model, photos: Sequence[Candidates]) -> Scores:
 
 
 def _ground(
-    model: Model, query: Query, photos: Mapping[str, Candidates], phrases: Mapping[str, Phrase], by: str
+    model: Model,
+    query: Query,
+    photos: Mapping[str, Candidates],
+    phrases: Mapping[str, Phrase],
+    by: str,
 ) -> tuple[tuple[float, float, float, float], ...]:
     """The box of each caption in the query's own photo."""
     seen = photos[query.image]
@@ -133,15 +154,21 @@ def _ground(
     return tuple((x0, y0, x1, y1) for x0, y0, x1, y1 in seen.boxes_xyxy[rows].tolist())
 
 
-def _measure(model: Model, phrases: Sequence[Phrase], seen: Candidates, by: str, exact: bool = True) -> Measured:
-    """Not `exact`: the quicker measure. For `both`, the term that is the same for all captions is left out."""
+def _measure(
+    model: Model, phrases: Sequence[Phrase], seen: Candidates, by: str, exact: bool = True
+) -> Measured:
+    """Not `exact`: the quicker measure. For `both`, the term that is the same for all captions is
+    left out."""
     if by == "likelihood":
         tokens = [phrase.tokens for phrase in phrases]
         return Measured(*likelihood.best_regions(model.runtime, seen.state, tokens, exact))
     if by == "alignment":
         prior = AlignmentHead(model.runtime).place_prior(seen.scores)
         fits = [finder.fits(phrase, seen) for phrase in phrases]
-        return Measured(np.array([photo for photo, _ in fits]), np.array([(own + prior).argmax() for _, own in fits]))
+        return Measured(
+            np.array([photo for photo, _ in fits]),
+            np.array([(own + prior).argmax() for _, own in fits]),
+        )
     config = model.runtime.info.prediction.find or FindConfig()
     evidence = finder.gather(model.runtime, phrases, seen, by_likelihood=exact)
     rows = np.array([one.choices(config).argmax() for one in evidence])

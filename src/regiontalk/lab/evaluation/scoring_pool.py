@@ -1,4 +1,5 @@
-"""METEOR, if need be by several processes: a test set's captions against all references of their images."""
+"""METEOR, if need be by several processes: a test set's captions against all references of their
+images."""
 
 from __future__ import annotations
 
@@ -18,13 +19,17 @@ SHARES = 4  # parts a worker gets of one call, so that none waits long for anoth
 _of_this_worker: list[Meteor] = []  # one, once a worker process has started
 
 
-def open_meteor(workers: int = 1, notify: Callable[[str], None] | None = None) -> AbstractContextManager[CorpusScorer]:
-    """METEOR 1.5, by several processes for much work. `notify` is called with a message if the first use takes long."""
+def open_meteor(
+    workers: int = 1, notify: Callable[[str], None] | None = None
+) -> AbstractContextManager[CorpusScorer]:
+    """METEOR 1.5, by several processes for much work. `notify` is called with a message if the
+    first use takes long."""
     return closing(MeteorWorkers(workers, notify))
 
 
 class MeteorWorkers:
-    """The interface of `Meteor`. The processes start with the first large call; `close` ends them."""
+    """The interface of `Meteor`. The processes start with the first large call; `close` ends
+    them."""
 
     metric = "meteor"
 
@@ -38,8 +43,11 @@ class MeteorWorkers:
         if self.workers < 2 or sum(len(references) for _, references in asked) < FEW:
             return self.own.scores(asked)
         if self._pool is None:
-            # Not forked: the progress bar has a thread, and a fork would copy its locks as they are.
-            self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), initializer=_start_worker)
+            # Not forked: the progress bar has a thread, and a fork would copy its locks as they
+            # are.
+            self._pool = ProcessPoolExecutor(
+                self.workers, get_context("spawn"), initializer=_start_worker
+            )
         size = -(-len(asked) // (self.workers * SHARES))
         parts = [asked[start : start + size] for start in range(0, len(asked), size)]
         return list(chain.from_iterable(self._pool.map(_score, parts)))

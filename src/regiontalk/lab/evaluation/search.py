@@ -1,4 +1,5 @@
-"""Photos found by sentences (K&FF table 1, image search), as `regiontalk search` answers: through an index."""
+"""Photos found by sentences (K&FF table 1, image search), as `regiontalk search` answers: through
+an index."""
 
 from __future__ import annotations
 
@@ -22,9 +23,11 @@ from regiontalk.search.store import Entry, Where
 Track = Callable[[Sequence[str]], Iterable[str]]
 
 
-def evaluate_search(model: Model, photos: Sequence[tuple[Record, Entry]], track: Track) -> dict[str, Any]:
-    """`text_to_image`: with captions and likelihood, as the model fuses them. `by_vectors_alone`: without. A photo that
-    is not among the best that are looked at twice is not found."""
+def evaluate_search(
+    model: Model, photos: Sequence[tuple[Record, Entry]], track: Track
+) -> dict[str, Any]:
+    """`text_to_image`: with captions and likelihood, as the model fuses them. `by_vectors_alone`:
+    without. A photo that is not among the best that are looked at twice is not found."""
     owners = [number for number, (record, _) in enumerate(photos) for _ in record.sentences]
     sentences = [sentence for record, _ in photos for sentence in record.sentences]
     ranks: list[tuple[float, float]] = []
@@ -48,9 +51,15 @@ def _ranks(searcher: Searcher, sentence: str, owner: int) -> tuple[float, float]
         return math.inf, math.inf
     config = search_config(searcher.runtime)
     found = searcher.evidence([phrase], [], Where(), config, SECOND_LOOK)
-    return _rank(found.probabilities(config)[:, 0], found.ids, owner), _rank(found.fits[:, 0], found.ids, owner)
+    return _rank(found.probabilities(config)[:, 0], found.ids, owner), _rank(
+        found.fits[:, 0], found.ids, owner
+    )
 
 
-def _rank(scores: np.ndarray[Any, np.dtype[np.float64]], ids: np.ndarray[Any, np.dtype[np.int64]], owner: int) -> float:
+def _rank(
+    scores: np.ndarray[Any, np.dtype[np.float64]],
+    ids: np.ndarray[Any, np.dtype[np.int64]],
+    owner: int,
+) -> float:
     own = scores[ids == owner]
     return float((scores >= own).sum()) if len(own) else math.inf

@@ -1,6 +1,8 @@
-"""Lengths of word and region vectors: which of them tell photos apart (K&FF's analysis of magnitudes).
+"""Lengths of word and region vectors: which of them tell photos apart (K&FF's analysis of
+magnitudes).
 
-In the score of eq. 8 a longer vector counts for more: words that fit many photos, such as "a", have short ones.
+In the score of eq. 8 a longer vector counts for more: words that fit many photos, such as "a", have
+short ones.
 """
 
 from __future__ import annotations
@@ -18,14 +20,19 @@ WIDTH, HEIGHT, MARGIN = 720, 420, 46
 BANDS = 5
 
 
-def vector_lengths(words: Mapping[str, Sequence[float]], regions: NDArray[np.float64]) -> dict[str, Any]:
-    """The words with the longest and shortest vectors, and the regions' mean length by score and by area.
+def vector_lengths(
+    words: Mapping[str, Sequence[float]], regions: NDArray[np.float64]
+) -> dict[str, Any]:
+    """The words with the longest and shortest vectors, and the regions' mean length by score and by
+    area.
 
     `regions` is (N, 3): length, score, share of the photo.
     """
     means = ((word, float(np.mean(lengths)), len(lengths)) for word, lengths in words.items())
     rows = sorted(means, key=lambda row: -row[1])
-    entries = [{"word": word, "length": round(length, 3), "times": times} for word, length, times in rows]
+    entries = [
+        {"word": word, "length": round(length, 3), "times": times} for word, length, times in rows
+    ]
     return {
         "words": len(rows),
         "longest": entries[:SHOWN],
@@ -52,13 +59,21 @@ def draw_word_lengths(words: Mapping[str, Sequence[float]]) -> str:
     times = np.log10([count for _, count, _ in points])
     lengths = np.array([length for _, _, length in points])
     x = MARGIN + (WIDTH - 2 * MARGIN) * (times - times.min()) / max(np.ptp(times), 1e-9)
-    y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (lengths - lengths.min()) / max(np.ptp(lengths), 1e-9)
+    y = (
+        HEIGHT
+        - MARGIN
+        - (HEIGHT - 2 * MARGIN) * (lengths - lengths.min()) / max(np.ptp(lengths), 1e-9)
+    )
     named = {int(number) for number in np.linspace(0, len(points) - 1, min(len(points), LABELLED))}
     marks = []
     for number, (word, _, _) in enumerate(points):
-        marks.append(f'<circle cx="{x[number]:.1f}" cy="{y[number]:.1f}" r="1.5" fill="#36c" fill-opacity=".5"/>')
+        marks.append(
+            f'<circle cx="{x[number]:.1f}" cy="{y[number]:.1f}" r="1.5" fill="#36c" fill-opacity=".5"/>'
+        )
         if number in named:
-            marks.append(f'<text x="{x[number] + 3:.1f}" y="{y[number] + 3:.1f}">{escape(word)}</text>')
+            marks.append(
+                f'<text x="{x[number] + 3:.1f}" y="{y[number] + 3:.1f}">{escape(word)}</text>'
+            )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'font-family="sans-serif" font-size="9"><rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'

@@ -33,7 +33,11 @@ MOST_ROUNDING = 0.01  # of a layer's largest weight: 8 bits leave half of that
 
 
 def export_model(
-    checkpoint: Path, out: Path, name: str, precision: str = "float32", heads: Mapping[str, Head] | None = None
+    checkpoint: Path,
+    out: Path,
+    name: str,
+    precision: str = "float32",
+    heads: Mapping[str, Head] | None = None,
 ) -> None:
     """Writes the model folder `out`, with the recipe's prediction settings."""
     check_free(out)
@@ -43,7 +47,9 @@ def export_model(
             f"{checkpoint}: a net without a localization layer cannot be exported: it detects no regions",
             hint="predict --regions runs it as it is",
         )
-    info = model_info(trained.net, trained.recipe.prediction, name, precision, {"step": trained.state["step"]})
+    info = model_info(
+        trained.net, trained.recipe.prediction, name, precision, {"step": trained.state["step"]}
+    )
     graphs = serialize(trace(trained.net), precision)
     for head, added in (heads or {}).items():
         check_head(head, added.info, graphs, str(out))
@@ -51,8 +57,8 @@ def export_model(
 
 
 def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> None:
-    """Writes the model folder `out` of a student: the graph of its own backbone, and everything else from its
-    `teacher`'s folder, except what was fitted to the teacher's predictions."""
+    """Writes the model folder `out` of a student: the graph of its own backbone, and everything
+    else from its `teacher`'s folder, except what was fitted to the teacher's predictions."""
     check_free(out)
     trained, model = load_fcln(checkpoint), read_model_folder(teacher)
     if trained.recipe.teacher is None:
@@ -63,34 +69,46 @@ def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> Non
     training = {"step": trained.state["step"], "teacher": model.info.name}
     info = model_info(trained.net, trained.recipe.prediction, name, precision, training)
     detector = detector_fingerprint(graphs)
-    heads = {one: replace(head, info=replace(head.info, detector=detector)) for one, head in model.heads.items()}
+    heads = {
+        one: replace(head, info=replace(head.info, detector=detector))
+        for one, head in model.heads.items()
+    }
     write_model_folder(out, info, trained.words, graphs, heads)
 
 
 def _check_same_layers(student: FCLN, teacher: ModelFolder) -> None:
-    """Except for the backbone, the student's weights must be the teacher's, within the precision of storage."""
+    """Except for the backbone, the student's weights must be the teacher's, within the precision of
+    storage."""
     stored = stored_weights(teacher.graphs)
     for name, value in student.state_dict().items():
         if name.startswith("backbone.") or name not in stored:
             continue
         own, other = value.numpy(), stored[name]
-        if own.shape != other.shape or np.abs(own - other).max() > MOST_ROUNDING * np.abs(own).max():
+        if (
+            own.shape != other.shape
+            or np.abs(own - other).max() > MOST_ROUNDING * np.abs(own).max()
+        ):
             raise UsageError(f"{teacher.path}: not the student's teacher: {name} differs")
 
 
-def add_heads(folder: Path, out: Path, name: str, heads: Mapping[str, Head], share: Path | None = None) -> None:
-    """Writes a copy of the model `folder` with `heads` added, or replaced. Files that the model folder `share` has too
-    are not written again."""
+def add_heads(
+    folder: Path, out: Path, name: str, heads: Mapping[str, Head], share: Path | None = None
+) -> None:
+    """Writes a copy of the model `folder` with `heads` added, or replaced. Files that the model
+    folder `share` has too are not written again."""
     check_free(out)
     model = read_model_folder(folder)
     for head, added in heads.items():
         check_head(head, added.info, model.graphs, str(folder))
     info = replace(model.info, name=name)
-    write_model_folder(out, info, model.words, model.graphs, {**model.heads, **heads}, share, model.names)
+    write_model_folder(
+        out, info, model.words, model.graphs, {**model.heads, **heads}, share, model.names
+    )
 
 
 def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
-    """The stages as graphs with float32 weights, for inputs of any height, width and number of rows."""
+    """The stages as graphs with float32 weights, for inputs of any height, width and number of
+    rows."""
     propose, recognize, step = Propose(net).eval(), Recognize(net).eval(), Step(net).eval()
     height, width = (cells * STRIDE for cells in CELLS)
     image = torch.full((1, 3, height, width), 127.0)
@@ -100,10 +118,15 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
         boxes = boxes[:3]
         *_, h, c, seen = recognize(features, size, boxes)
     tokens = torch.tensor([0, 1, 2])
-    plane, rows = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}, {0: torch.export.Dim.DYNAMIC}
+    plane, rows = (
+        {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC},
+        {0: torch.export.Dim.DYNAMIC},
+    )
     return {
         "propose": to_onnx(GRAPHS["propose"], propose, (image, size), (plane, {})),
-        "recognize": to_onnx(GRAPHS["recognize"], recognize, (features, size, boxes), (plane, {}, rows)),
+        "recognize": to_onnx(
+            GRAPHS["recognize"], recognize, (features, size, boxes), (plane, {}, rows)
+        ),
         "step": to_onnx(GRAPHS["step"], step, (tokens, h, c, seen), (rows, rows, rows, rows)),
         "appear": to_onnx(GRAPHS["appear"], Appear(net).eval(), (deep, boxes), (plane, rows)),
     }

@@ -3,14 +3,15 @@
 Precisions:
 
 - `float32`: as trained.
-- `float16`: weights stored as float16, half the size. ONNX Runtime converts them to float32 once, when it loads the
-  graph: a photo takes as long as with float32, and only weights are rounded.
+- `float16`: weights stored as float16, half the size. ONNX Runtime converts them to float32 once,
+  when it loads the graph: a photo takes as long as with float32, and only weights are rounded.
 - `int8-stored`: in the same way, but large matrices as 8-bit integers with a scale for every row.
-- `int8`: the same matrices are also multiplied in integers, which is faster. Inputs of a product are rounded to 7 bits
-  with a range for every row, so that a region's caption does not depend on the other regions.
+- `int8`: the same matrices are also multiplied in integers, which is faster. Inputs of a product
+  are rounded to 7 bits with a range for every row, so that a region's caption does not depend on
+  the other regions.
 
-In the last two, 1 × 1 convolutions are stored like matrices, and others as float16: depthwise filters lose too much in
-8 bits. Convolutions are never multiplied in integers.
+In the last two, 1 × 1 convolutions are stored like matrices, and others as float16: depthwise
+filters lose too much in 8 bits. Convolutions are never multiplied in integers.
 """
 
 from __future__ import annotations
@@ -36,11 +37,16 @@ Stored = tuple[list[onnx.TensorProto], list[onnx.NodeProto]]
 
 OPSET = 18
 SMALLEST_HALF = 256  # values; smaller tensors stay float32
-SMALLEST_INT8 = 8  # rows and columns; the few rows that make scores and boxes need more than 8 bits,
-MORE_THAN_INT8 = ("score", "transform")  # and so does the layer before the score: in the names of weights
+SMALLEST_INT8 = (
+    8  # rows and columns; the few rows that make scores and boxes need more than 8 bits,
+)
+MORE_THAN_INT8 = (
+    "score",
+    "transform",
+)  # and so does the layer before the score: in the names of weights
 DOMAIN, LINEAR = "regiontalk", "LinearInIntegers"
-# x (R, in) ≈ low + step · integer from 0 to 127, low and step those of its row. With 8 bits instead of 7, sums
-# overflow on processors without VNNI.
+# x (R, in) ≈ low + step · integer from 0 to 127, low and step those of its row. With 8 bits instead
+# of 7, sums overflow on processors without VNNI.
 _LINEAR_IN_INTEGERS = f"""
 <domain: "{DOMAIN}", opset_import: ["": {OPSET}]>
 {LINEAR} (x, weight, bias, scale) => (y)
@@ -78,9 +84,12 @@ def to_onnx(
     example: tuple[Tensor, ...],
     dynamic: tuple[dict[int, Any], ...],
 ) -> onnx.ModelProto:
-    """A module as a graph; `ports`: names of inputs and outputs; `dynamic`: the axes of each input that may change."""
+    """A module as a graph; `ports`: names of inputs and outputs; `dynamic`: the axes of each input
+    that may change."""
     inputs, outputs = ports
-    example = tuple(value.clone() for value in example)  # tensors of inference mode cannot be traced
+    example = tuple(
+        value.clone() for value in example
+    )  # tensors of inference mode cannot be traced
     with _quiet("torch.onnx"):  # it misses torchvision, and uses what torch has deprecated
         program = torch.onnx.export(
             module,
@@ -97,7 +106,8 @@ def to_onnx(
 
 
 def _without_traces(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """Without the exporter's notes on where each node came from: source lines and folders of this machine."""
+    """Without the exporter's notes on where each node came from: source lines and folders of this
+    machine."""
     inner = graph.graph
     for part in (graph, inner, *inner.node, *inner.initializer, *inner.input, *inner.output):
         part.ClearField("metadata_props")
@@ -177,7 +187,8 @@ def _as_int8(name: str, values: NDArray[np.float32]) -> Stored:
 
 
 def _multiply_in_integers(graph: onnx.ModelProto, weight: str) -> bool:
-    """Turns the linear layers with this weight into `LINEAR`; False if it is used in another way too."""
+    """Turns the linear layers with this weight into `LINEAR`; False if it is used in another way
+    too."""
     users = [node for node in graph.graph.node if weight in node.input]
     if not all(_is_linear_layer(node) and node.input[1] == weight for node in users):
         return False

@@ -1,5 +1,5 @@
-"""Heads of a model folder, from checkpoints of the nets that read region codes: the graphs that `models.folder.HEADS`
-names."""
+"""Heads of a model folder, from checkpoints of the nets that read region codes: the graphs that
+`models.folder.HEADS` names."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ ROWS, REGIONS = 3, 4  # that graphs are traced with; any other number works as w
 DYNAMIC = torch.export.Dim.DYNAMIC
 
 
-def load_heads(checkpoints: Iterable[Path], precision: str, beta: float | None = None) -> dict[str, Head]:
-    """Name -> head of each checkpoint (or run's folder), with weights stored in `precision`; `beta` is eq. 12's.
+def load_heads(
+    checkpoints: Iterable[Path], precision: str, beta: float | None = None
+) -> dict[str, Head]:
+    """Name -> head of each checkpoint (or run's folder), with weights stored in `precision`; `beta`
+    is eq. 12's.
 
     Heads are not multiplied in integers: the loss of accuracy was measured for the detector only.
     """
@@ -36,10 +39,13 @@ def load_heads(checkpoints: Iterable[Path], precision: str, beta: float | None =
 
 
 def trace_alignment_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
-    """The graphs with float32 weights, for any number of regions and sentences of `LONGEST` words."""
+    """The graphs with float32 weights, for any number of regions and sentences of `LONGEST`
+    words."""
     sentence = (torch.ones(1, LONGEST, dtype=torch.long), torch.ones(1, LONGEST))
     return {
-        "vectors": to_onnx(GRAPHS["vectors"], Vectors(net).eval(), (torch.zeros(ROWS, code),), ({0: DYNAMIC},)),
+        "vectors": to_onnx(
+            GRAPHS["vectors"], Vectors(net).eval(), (torch.zeros(ROWS, code),), ({0: DYNAMIC},)
+        ),
         "words": to_onnx(GRAPHS["words"], Words(net).eval(), sentence, ({}, {})),
     }
 
@@ -47,14 +53,22 @@ def trace_alignment_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]
 def trace_sentence_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
     """The graphs with float32 weights, for any number of rows and of regions."""
     begin, step = SentenceBegin(net).eval(), SentenceStep(net).eval()
-    scene = (torch.rand(ROWS, NESTED, code), torch.rand(ROWS, REGIONS, code), torch.rand(ROWS, REGIONS, PLACE))
+    scene = (
+        torch.rand(ROWS, NESTED, code),
+        torch.rand(ROWS, REGIONS, code),
+        torch.rand(ROWS, REGIONS, PLACE),
+    )
     with torch.inference_mode():
         state = begin(*scene)
     rows, rows_and_regions = {0: DYNAMIC}, {0: DYNAMIC, 1: DYNAMIC}
     of_state = (rows, rows, rows, rows_and_regions, rows_and_regions)
     return {
-        "sentence_begin": to_onnx(GRAPHS["sentence_begin"], begin, scene, (rows, *[rows_and_regions] * 2)),
-        "sentence_step": to_onnx(GRAPHS["sentence_step"], step, (torch.arange(ROWS), *state), (rows, *of_state)),
+        "sentence_begin": to_onnx(
+            GRAPHS["sentence_begin"], begin, scene, (rows, *[rows_and_regions] * 2)
+        ),
+        "sentence_step": to_onnx(
+            GRAPHS["sentence_step"], step, (torch.arange(ROWS), *state), (rows, *of_state)
+        ),
     }
 
 

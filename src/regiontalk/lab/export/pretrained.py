@@ -1,11 +1,13 @@
 """Pretrained nets to fine-tune: the package's own, a model folder's, or that of another run.
 
-A model folder has what is needed to run it, not to train it, so two things differ from its checkpoint:
+A model folder has what is needed to run it, not to train it, so two things differ from its
+checkpoint:
 
 - Weights are rounded as they are stored (see `graphs`).
-- Batch normalisation is folded into the convolutions before it. Here the convolutions get the folded weights,
-  and the normalisation the folded bias and the statistics (0, 1) with which it changes nothing else. Statistics
-  of a batch would then be wrong, so they stay frozen: `schedule.freeze_batchnorm` is set.
+- Batch normalisation is folded into the convolutions before it. Here the convolutions get the
+  folded weights, and the normalisation the folded bias and the statistics (0, 1) with which it
+  changes nothing else. Statistics of a batch would then be wrong, so they stay frozen:
+  `schedule.freeze_batchnorm` is set.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Pretrained:
     """Whether batch normalisation is folded into convolutions."""
 
     def adapt(self, recipe: FCLNRecipe) -> FCLNRecipe:
-        """The recipe with this net instead of its own, except `net.skip`, which only training uses."""
+        """The recipe with this net instead of its own, except `net.skip`, which only training
+        uses."""
         frozen = self.folded or recipe.schedule.freeze_batchnorm
         schedule = replace(recipe.schedule, freeze_batchnorm=frozen)
         net = replace(self.net.config, skip=recipe.net.skip)
@@ -57,13 +60,18 @@ class Pretrained:
         return replace(words, words=self.words.words + new)
 
     def fill(self, net: FCLN, words: Vocabulary) -> None:
-        """Copies the weights to a net of the same configuration. A new word starts as `<UNK>`, a new START
-        token as that of the first style."""
+        """Copies the weights to a net of the same configuration. A new word starts as `<UNK>`, a
+        new START token as that of the first style."""
         weights = self.net.state_dict()
         tokens = [*range(len(SPECIAL)), *self.words.encode(words.words)]
-        starts = [self.words.start(style if style in self.words.styles else None) for style in words.styles]
+        starts = [
+            self.words.start(style if style in self.words.styles else None)
+            for style in words.styles
+        ]
         for length in range(1, words.lengths + 1):
-            starts.append(self.words.start_of_length(length) if self.words.lengths else self.words.start())
+            starts.append(
+                self.words.start_of_length(length) if self.words.lengths else self.words.start()
+            )
         weights["language.embedding.weight"] = weights["language.embedding.weight"][tokens + starts]
         for name in ("language.output.weight", "language.output.bias"):
             weights[name] = weights[name][tokens]
@@ -76,7 +84,9 @@ def load_pretrained(place: str | Path) -> Pretrained:
     if place in loading.own_models() or (path / INFO).exists():
         return _from_model_folder(read_model_folder(path))
     if not path.is_dir():
-        raise ModelError(f"{path}: no such model folder or run", hint="'embedded' is the package's own model")
+        raise ModelError(
+            f"{path}: no such model folder or run", hint="'embedded' is the package's own model"
+        )
     trained = load_fcln(find_checkpoint(path))
     return Pretrained(trained.net, trained.words, folded=False)
 
@@ -87,14 +97,19 @@ def _from_model_folder(folder: ModelFolder) -> Pretrained:
     except UsageError as error:
         raise ModelError(error.message) from error
     net = FCLN(config, len(folder.words), folder.words.starts)
-    weights = {name: torch.from_numpy(value) for name, value in stored_weights(folder.graphs).items()}
-    found = {name: value for name, value in _unfolded(net, weights).items() if name in net.state_dict()}
+    weights = {
+        name: torch.from_numpy(value) for name, value in stored_weights(folder.graphs).items()
+    }
+    found = {
+        name: value for name, value in _unfolded(net, weights).items() if name in net.state_dict()
+    }
     fill_net(net, found, folder.path)
     return Pretrained(net.eval(), folder.words, folded=True)
 
 
 def stored_weights(graphs: Mapping[str, bytes]) -> dict[str, NDArray[np.float32]]:
-    """Every weight in the graphs by its name in the net, converted to float32; see `graphs.shrink`."""
+    """Every weight in the graphs by its name in the net, converted to float32; see
+    `graphs.shrink`."""
     weights: dict[str, NDArray[np.float32]] = {}
     for data in graphs.values():
         graph = onnx.load_from_string(data).graph
@@ -116,13 +131,17 @@ def _named_weights(graph: onnx.GraphProto) -> dict[str, NDArray[np.float32]]:
             own = name.removesuffix(".stored")
             weights[own] = values.astype(np.float32) * tensors.get(f"{own}.scale", np.float32(1))
         elif not name.endswith(".scale"):
-            weights[name] = np.array(values, dtype=np.float32)  # a copy, because onnx's arrays are read-only
+            weights[name] = np.array(
+                values, dtype=np.float32
+            )  # a copy, because onnx's arrays are read-only
     return weights
 
 
-def _biases(graph: onnx.GraphProto, weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
-    """The bias of each weight: the exporter leaves out zeros, writes equal ones once, and names those of folded
-    normalisations after the weight."""
+def _biases(
+    graph: onnx.GraphProto, weights: Mapping[str, NDArray[np.float32]]
+) -> dict[str, NDArray[np.float32]]:
+    """The bias of each weight: the exporter leaves out zeros, writes equal ones once, and names
+    those of folded normalisations after the weight."""
     found = {}
     for node in graph.node:
         if node.op_type not in ("Conv", "Gemm", LINEAR):
@@ -135,7 +154,8 @@ def _biases(graph: onnx.GraphProto, weights: Mapping[str, NDArray[np.float32]]) 
 
 
 def _unfolded(net: FCLN, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights with a batch normalisation after each convolution that had one, which adds the folded bias."""
+    """Weights with a batch normalisation after each convolution that had one, which adds the folded
+    bias."""
     unfolded = dict(weights)
     for name, module in net.named_modules():
         if isinstance(module, nn.BatchNorm2d):

@@ -1,4 +1,5 @@
-"""What is fitted on dev photos after training (`fitter`), and the names of its parts and figures."""
+"""What is fitted on dev photos after training (`fitter`), and the names of its parts and
+figures."""
 
 PARTS = ("settings", "ranking", "calibration", "confidence", "find", "alignment", "search", "names")
 ON_REQUEST = ("names",)  # it needs training photos, the others dev photos

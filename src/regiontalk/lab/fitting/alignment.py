@@ -1,8 +1,9 @@
 """The weights of `align` fitted on photos with phrases on boxes (K&FF eqs. 10–12).
 
-One after another, each the best of a few: first those for vectors alone, by which search chooses regions, then the
-language model's. A weight of evidence is the one that grounds most phrases whose words choose together; a β, the one
-that grounds most phrases in the chain, which is not told what the phrases are.
+One after another, each the best of a few: first those for vectors alone, by which search chooses
+regions, then the language model's. A weight of evidence is the one that grounds most phrases whose
+words choose together; a β, the one that grounds most phrases in the chain, which is not told what
+the phrases are.
 """
 
 from __future__ import annotations
@@ -37,14 +38,22 @@ WEIGHTS = (
 )
 
 
-def fit(photos: Sequence[Sequence[AlignedSentence]], settings: AlignmentPredictionConfig) -> dict[str, Any]:
-    """What fits photos best, each with its sentences (`fitted`: weights by name); and figures, cross-validated."""
+def fit(
+    photos: Sequence[Sequence[AlignedSentence]], settings: AlignmentPredictionConfig
+) -> dict[str, Any]:
+    """What fits photos best, each with its sentences (`fitted`: weights by name); and figures,
+    cross-validated."""
     sentences = [sentence for photo in photos for sentence in photo]
     phrases = sum(len(sentence.truths) for sentence in sentences)
     if not phrases:
-        raise DataError("alignment cannot be fitted: no phrases in the records", hint="phrases of entity_sentences")
+        raise DataError(
+            "alignment cannot be fitted: no phrases in the records",
+            hint="phrases of entity_sentences",
+        )
     fits = [sentence.evidence.fits for sentence in sentences]
-    std = np.concatenate([(own - own.mean(axis=1, keepdims=True)).ravel() for own in fits]).std()  # within a photo
+    std = np.concatenate(
+        [(own - own.mean(axis=1, keepdims=True)).ravel() for own in fits]
+    ).std()  # within a photo
 
     @cache
     def right(settings: AlignmentPredictionConfig, by_chain: bool) -> NDArray[np.intp]:

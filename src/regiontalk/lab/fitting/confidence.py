@@ -1,8 +1,9 @@
 """A `Confidence` fitted on regions that lie on true ones, by whether their captions name those
 (`lab.evaluation.names.is_right`). Other regions are left out, because no truth says what they show.
 
-Logistic regression on all captions of the reported regions gives the weights. The caption of a region is chosen by its
-confidence, so the confidence of a chosen caption would be too high: slope and offset are fitted on chosen captions.
+Logistic regression on all captions of the reported regions gives the weights. The caption of a
+region is chosen by its confidence, so the confidence of a chosen caption would be too high: slope
+and offset are fitted on chosen captions.
 
 Shapes: C captions, F features, N captions of all photos together.
 """
@@ -36,16 +37,21 @@ from regiontalk.models.settings import CONFIDENCE_FEATURES, LONGER, Confidence
 
 LONGEST = 6  # words that are asked for in choosing `longer`
 CUTS = np.linspace(0.3, 0.7, 41)
-RIGHT_SHARE = 0.75  # of the captions that are shown, on every data set: an easy one does not make up for a hard one
+# of the captions that are shown, on every data set: an easy one does not make up for a hard one
+RIGHT_SHARE = 0.75
 LONGERS = np.linspace(0.3, 0.7, 9)
-TRUE_SHARE = 0.46  # of the words that longer captions add: the share for words that people add to a noun
-ROUNDS = 2  # the chosen captions depend on the confidence, and the confidence on the chosen captions
+TRUE_SHARE = (
+    0.46  # of the words that longer captions add: the share for words that people add to a noun
+)
+ROUNDS = (
+    2  # the chosen captions depend on the confidence, and the confidence on the chosen captions
+)
 UNFITTED = Confidence((), (), 0.0, likely=float(CUTS[0]))
 
 
 class JudgedCaptions(NamedTuple):
-    """Captions of the regions of a photo that lie on true ones: the model's own, and such of other lengths where it
-    knows them."""
+    """Captions of the regions of a photo that lie on true ones: the model's own, and such of other
+    lengths where it knows them."""
 
     rows: Rows
     """(C,) of the detections; each row's own caption comes before all others, in the same order."""
@@ -56,8 +62,8 @@ class JudgedCaptions(NamedTuple):
     right: Verdicts
     """(C,)"""
     added: NDArray[np.intp]
-    """(C, 2) how many content words are not in the own caption, and how many of these people wrote about the photo; 0
-    where they wrote no sentence about it."""
+    """(C, 2) how many content words are not in the own caption, and how many of these people wrote
+    about the photo; 0 where they wrote no sentence about it."""
 
     def of(self, rows: Rows) -> JudgedCaptions:
         """Those of some rows of the detections."""
@@ -80,8 +86,13 @@ def judge_captions(
     lengths = [range(1, LONGEST + 1 if model.runtime.words.lengths else 1)] * len(own)
     found = choices(model.runtime, look.detections.to_caption(rows, look.frame), own, lengths)
     said = [model.runtime.words.decode(one.tokens) for one in found.captions]
-    right = [is_right(text, truths[row]) for text, row in zip(said, rows[found.rows].tolist(), strict=True)]
-    added = [_added(text, said[row], record) for text, row in zip(said, found.rows.tolist(), strict=True)]
+    right = [
+        is_right(text, truths[row])
+        for text, row in zip(said, rows[found.rows].tolist(), strict=True)
+    ]
+    added = [
+        _added(text, said[row], record) for text, row in zip(said, found.rows.tolist(), strict=True)
+    ]
     return JudgedCaptions(
         rows[found.rows],
         np.arange(len(said)) < len(own),
@@ -92,7 +103,8 @@ def judge_captions(
 
 
 def _added(caption: str, own: str, record: Record) -> tuple[int, int]:
-    """How many content words of a caption are not in the own one, and how many of these people wrote."""
+    """How many content words of a caption are not in the own one, and how many of these people
+    wrote."""
     if not record.sentences:
         return 0, 0
     words = content_words(caption) - content_words(own)
@@ -102,17 +114,23 @@ def _added(caption: str, own: str, record: Record) -> tuple[int, int]:
 
 def fit(photos: Sequence[JudgedCaptions], limits: Confidence = UNFITTED) -> Confidence:
     """The confidence of highest likelihood, with the `likely` and `longer` of `limits`."""
-    values = np.concatenate([np.zeros((0, len(CONFIDENCE_FEATURES))), *(photo.features for photo in photos)])
+    values = np.concatenate(
+        [np.zeros((0, len(CONFIDENCE_FEATURES))), *(photo.features for photo in photos)]
+    )
     right = np.concatenate([np.zeros(0, dtype=bool), *(photo.right for photo in photos)])
     if right.all() or not right.any():
-        raise DataError(f"of {len(right)} captions {'all are' if right.any() else 'none is'} right: nothing to learn")
+        raise DataError(
+            f"of {len(right)} captions {'all are' if right.any() else 'none is'} right: nothing to learn"
+        )
     mean, std = values.mean(axis=0), values.std(axis=0)
     std[std == 0] = 1
     *weights, bias = _regression((values - mean) / std, right)
     weights = weights / std
     found = _with_numbers(limits, weights, bias - mean @ weights)
     for _ in range(ROUNDS):
-        sure, verdicts = what_is_said(photos, [probabilities(photo.features, found) for photo in photos], found)
+        sure, verdicts = what_is_said(
+            photos, [probabilities(photo.features, found) for photo in photos], found
+        )
         log, minus_log_rest, _ = terms(sure)
         slope, offset = _regression((log + minus_log_rest)[:, None], verdicts)
         found = _with_numbers(found, slope * np.array(found.weights), slope * found.bias + offset)
@@ -121,7 +139,9 @@ def fit(photos: Sequence[JudgedCaptions], limits: Confidence = UNFITTED) -> Conf
 
 def _regression(values: Floats, right: Verdicts) -> Floats:
     """Weights of values (N, K) and, last, the bias."""
-    return logistic_regression(np.concatenate([values, np.ones((len(values), 1))], axis=1).T, smoothed(right))
+    return logistic_regression(
+        np.concatenate([values, np.ones((len(values), 1))], axis=1).T, smoothed(right)
+    )
 
 
 def _with_numbers(limits: Confidence, weights: Floats, bias: float) -> Confidence:
@@ -140,8 +160,11 @@ def what_is_said(
     )
 
 
-def fit_and_check(datasets: Sequence[Sequence[JudgedCaptions]]) -> tuple[Confidence, list[list[Scores]]]:
-    """A confidence for the photos of all data sets, and cross-validated confidences (C,) of the captions of each."""
+def fit_and_check(
+    datasets: Sequence[Sequence[JudgedCaptions]],
+) -> tuple[Confidence, list[list[Scores]]]:
+    """A confidence for the photos of all data sets, and cross-validated confidences (C,) of the
+    captions of each."""
     photos = list(itertools.chain(*datasets))
     ends = itertools.accumulate(map(len, datasets))
     parts = [slice(end - len(own), end) for own, end in zip(datasets, ends, strict=True)]
@@ -157,12 +180,14 @@ def fit_and_check(datasets: Sequence[Sequence[JudgedCaptions]]) -> tuple[Confide
 def _of_others(photos: Sequence[JudgedCaptions], limits: Confidence) -> list[Scores]:
     """The confidences (C,) of each photo's captions by what was fitted on others."""
     others = cross_validated(photos, partial(fit, limits=limits))
-    return [probabilities(photo.features, other) for photo, other in zip(photos, others, strict=True)]
+    return [
+        probabilities(photo.features, other) for photo, other in zip(photos, others, strict=True)
+    ]
 
 
 def _likely(datasets: Sequence[tuple[Scores, Verdicts]]) -> float:
-    """The lowest cut that leaves `RIGHT_SHARE` of right captions on every data set, by what is said there: confidences
-    and verdicts. If none does, the highest."""
+    """The lowest cut that leaves `RIGHT_SHARE` of right captions on every data set, by what is said
+    there: confidences and verdicts. If none does, the highest."""
 
     def is_enough(cut: float) -> bool:
         shown = [right[sure >= cut] for sure, right in datasets]
@@ -172,13 +197,16 @@ def _likely(datasets: Sequence[tuple[Scores, Verdicts]]) -> float:
 
 
 def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence) -> float:
-    """The lowest at which `TRUE_SHARE` of the words are true that captions of up to `LONGEST` words add; if there is
-    none, the one at which most are."""
+    """The lowest at which `TRUE_SHARE` of the words are true that captions of up to `LONGEST` words
+    add; if there is none, the one at which most are."""
 
     def true_share(longer: float) -> float:
         at = replace(limits, longer=longer)
         words, true = sum(
-            (photo.added[photo.said(own, at, LONGEST)].sum(axis=0) for photo, own in zip(photos, sure, strict=True)),
+            (
+                photo.added[photo.said(own, at, LONGEST)].sum(axis=0)
+                for photo, own in zip(photos, sure, strict=True)
+            ),
             start=np.zeros(2),
         )
         return float(true / words) if words else 0.0
@@ -190,8 +218,14 @@ def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Co
     return float(next(enough, max(shares, key=shares.__getitem__)))
 
 
-def report(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], fitted: Confidence) -> dict[str, Any]:
+def report(
+    photos: Sequence[JudgedCaptions], sure: Sequence[Scores], fitted: Confidence
+) -> dict[str, Any]:
     """Figures of the chosen captions of some photos, with cross-validated confidences."""
     said, right = what_is_said(photos, sure, fitted)
     figures = summary(Judged(said, right, len(photos)), said, fitted.likely)
-    return {"photos": len(photos), "captions": len(said), "all_right": float(right.mean())} | figures
+    return {
+        "photos": len(photos),
+        "captions": len(said),
+        "all_right": float(right.mean()),
+    } | figures

@@ -18,5 +18,8 @@ def cross_validated(photos: Sequence[Photo], fit: Callable[[list[Photo]], Fitted
     folds = min(FOLDS, len(photos))
     if folds < 2:
         raise DataError(f"{len(photos)} photo: cross-validation needs at least 2")
-    fitted = [fit([photo for number, photo in enumerate(photos) if number % folds != fold]) for fold in range(folds)]
+    fitted = [
+        fit([photo for number, photo in enumerate(photos) if number % folds != fold])
+        for fold in range(folds)
+    ]
     return [fitted[number % folds] for number in range(len(photos))]

@@ -1,9 +1,9 @@
 """A `FindConfig` fitted on photos with phrases on boxes.
 
-The weights that choose a region are a conditional logit: among the regions of a photo that shows a phrase, the right
-ones get as much of the probability as can be (several may be right: McFadden's choice among sets). Then logistic
-regression on whether the chosen region is right, with phrases that are not there among them. The cut-off is where most
-of those are reported as absent.
+The weights that choose a region are a conditional logit: among the regions of a photo that shows a
+phrase, the right ones get as much of the probability as can be (several may be right: McFadden's
+choice among sets). Then logistic regression on whether the chosen region is right, with phrases
+that are not there among them. The cut-off is where most of those are reported as absent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def fit(sought: Sequence[Sought]) -> FindConfig:
     pairs = [(one.evidence, one.right) for one in sought if one.evidence is not None]
     choosable = [(evidence, right) for evidence, right in pairs if right.any()]
     if not choosable or all(one.here for one in sought):
-        raise DataError("find cannot be fitted: too few phrases in the records", hint="regions with phrases")
+        raise DataError(
+            "find cannot be fitted: too few phrases in the records", hint="regions with phrases"
+        )
     fits, likelihoods, places = rounded(np.maximum(conditional_logit(*_padded(choosable)), 0.0))
     chosen = FindConfig(fits, likelihoods, places)
     best = [(evidence.photo_fit, evidence.choices(chosen), right) for evidence, right in pairs]
@@ -47,8 +49,11 @@ def fit(sought: Sequence[Sought]) -> FindConfig:
     return replace(config, likely=likely)
 
 
-def _padded(pairs: Sequence[tuple[Evidence, NDArray[np.bool_]]]) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Features (N, R, 3) of N phrases, which rows are regions (N, R), and which of those are right (N, R)."""
+def _padded(
+    pairs: Sequence[tuple[Evidence, NDArray[np.bool_]]],
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Features (N, R, 3) of N phrases, which rows are regions (N, R), and which of those are right
+    (N, R)."""
     most = max(len(right) for _, right in pairs)
     features, used = np.zeros((len(pairs), most, 3)), np.zeros((len(pairs), most), dtype=bool)
     rights = np.zeros_like(used)
@@ -59,8 +64,11 @@ def _padded(pairs: Sequence[tuple[Evidence, NDArray[np.bool_]]]) -> tuple[Floats
     return features, used, rights
 
 
-def conditional_logit(features: Floats, used: NDArray[np.bool_], right: NDArray[np.bool_]) -> Floats:
-    """The weights (K,) for which right choices among R are the likeliest: features (N, R, K), by Newton's method."""
+def conditional_logit(
+    features: Floats, used: NDArray[np.bool_], right: NDArray[np.bool_]
+) -> Floats:
+    """The weights (K,) for which right choices among R are the likeliest: features (N, R, K), by
+    Newton's method."""
     weights = np.zeros(features.shape[2])
     for _ in range(ROUNDS):
         logits = np.where(used, features @ weights, IMPOSSIBLE)
@@ -68,7 +76,9 @@ def conditional_logit(features: Floats, used: NDArray[np.bool_], right: NDArray[
         wanted = _softmax(np.where(right, logits, IMPOSSIBLE))
         gradient = np.einsum("nr,nrk->k", wanted - chosen, features)
         centred = features - np.einsum("nr,nrk->nk", chosen, features)[:, None]
-        curvature = np.einsum("nr,nrk,nrl->kl", chosen, centred, centred) + 1e-9 * np.eye(len(weights))
+        curvature = np.einsum("nr,nrk,nrl->kl", chosen, centred, centred) + 1e-9 * np.eye(
+            len(weights)
+        )
         step = np.linalg.solve(curvature, gradient)
         weights = weights + step
         if np.abs(step).max() < LAST_STEP:

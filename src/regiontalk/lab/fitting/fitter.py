@@ -1,4 +1,5 @@
-"""What is fitted on dev photos after training, one part after another; each builds on those before it."""
+"""What is fitted on dev photos after training, one part after another; each builds on those before
+it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ from regiontalk.search.store import Entry, PhotoFile
 Answer = TypeVar("Answer")
 Report = dict[str, Any]
 Track = Callable[[Iterator[Any], str, int], Iterator[Any]]
-"""Reports progress: takes an iterator, what is being done, and how many items there are; yields the items."""
+"""Reports progress: takes an iterator, what is being done, and how many items there are; yields the
+items."""
 
 
 @dataclass
@@ -90,7 +92,12 @@ class Fitter:
         watched = self.track(iter(tried), "Comparing settings", len(tried))
         results = settings.try_settings(self._seen, self.model.runtime.words, watched, self.scorer)
         self.settings = settings.choose(results)
-        return {"tried": [{name: getattr(one, name) for name in TRIED} | _figures(result) for one, result in results]}
+        return {
+            "tried": [
+                {name: getattr(one, name) for name in TRIED} | _figures(result)
+                for one, result in results
+            ]
+        }
 
     def _fit_ranking(self) -> Report:
         words = self.model.runtime.words
@@ -110,8 +117,14 @@ class Fitter:
 
         words = self.model.runtime.words
         photos = [judge(photo.regions(self.settings, words), photo.record) for photo in self._seen]
-        others, found, every = cross_validated(photos, fit_photos), fit_photos(photos), joined(photos)
-        after = np.concatenate([calibrated(one.scores, other) for one, other in zip(photos, others, strict=True)])
+        others, found, every = (
+            cross_validated(photos, fit_photos),
+            fit_photos(photos),
+            joined(photos),
+        )
+        after = np.concatenate(
+            [calibrated(one.scores, other) for one, other in zip(photos, others, strict=True)]
+        )
         self.settings = replace(self.settings, calibration=found)
         return {
             "calibration": list(found),
@@ -140,12 +153,19 @@ class Fitter:
 
         def look(asked: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
             seen, others = asked.candidates(record), absent[record.image]
-            stored = seek(self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False)
+            stored = seek(
+                self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False
+            )
             return seek(self.model, record, seen, others), stored
 
         photos = self._each(dataset, look, "Looking for phrases")
-        sought, stored = ([one for photo in part for one in photo] for part in zip(*photos, strict=True))
-        config, indexed = find.fit(sought), find.fit(stored) if HEAD in self.model.runtime.heads else None
+        sought, stored = (
+            [one for photo in part for one in photo] for part in zip(*photos, strict=True)
+        )
+        config, indexed = (
+            find.fit(sought),
+            find.fit(stored) if HEAD in self.model.runtime.heads else None,
+        )
         self.settings = replace(self.settings, find=config, find_indexed=indexed)
         report = {"likely": config.likely} | evaluate_find(sought, config)
         if indexed is not None:
@@ -168,33 +188,51 @@ class Fitter:
             file = PhotoFile(f"{asked.dataset.folder}/{record.image}", 0, 0)
             return record, to_entry(self.model, asked.look(record), file, b"")
 
-        photos = [self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets]
+        photos = [
+            self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets
+        ]
         config, report = search.fit(self.model, list(chain(*photos)))
         self.of_words["search"] = asdict(config)
         return report
 
     def _fit_names(self) -> Report:
-        photos = [self._each(one, names.look_at_names, f"Looking at {one.folder}") for one in self.datasets]
+        photos = [
+            self._each(one, names.look_at_names, f"Looking at {one.folder}")
+            for one in self.datasets
+        ]
         every = list(chain.from_iterable(chain.from_iterable(photos)))
         self.names, report = names.fit(every, self.detector)
         return report
 
     @cached_property
     def _seen(self) -> list[SeenPhoto]:
-        """The first data set's photos, with captions of all that one of the settings to try keeps."""
-        tried = list(settings.settings_to_try(self.settings)) if "settings" in self.parts else [self.settings]
+        """The first data set's photos, with captions of all that one of the settings to try
+        keeps."""
+        tried = (
+            list(settings.settings_to_try(self.settings))
+            if "settings" in self.parts
+            else [self.settings]
+        )
         return self._look(self.datasets[0], tried)
 
     def _look(self, dataset: Dataset, tried: Sequence[PredictionConfig]) -> list[SeenPhoto]:
         judges = "confidence" in self.parts
         return self._each(
-            dataset, lambda asked, record: look_at(asked, record, tried, judges), f"Looking at {dataset.folder}"
+            dataset,
+            lambda asked, record: look_at(asked, record, tried, judges),
+            f"Looking at {dataset.folder}",
         )
 
-    def _each(self, dataset: Dataset, answer: Callable[[DatasetModel, Record], Answer], doing: str) -> list[Answer]:
+    def _each(
+        self, dataset: Dataset, answer: Callable[[DatasetModel, Record], Answer], doing: str
+    ) -> list[Answer]:
         """The answers for the photos of a data set."""
         asked, numbers = DatasetModel(self.model, dataset), self._numbers(dataset)
-        return list(self.track(asked.each(partial(answer, asked), numbers, self.workers), doing, len(numbers)))
+        return list(
+            self.track(
+                asked.each(partial(answer, asked), numbers, self.workers), doing, len(numbers)
+            )
+        )
 
     def _numbers(self, dataset: Dataset) -> list[int]:
         return evenly_spaced(len(dataset), self.photos or len(dataset))

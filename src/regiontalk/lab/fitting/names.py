@@ -1,9 +1,12 @@
-"""Fits the names that a model knows things by: softmax regression over region codes (`models.name_table`).
+"""Fits the names that a model knows things by: softmax regression over region codes
+(`models.name_table`).
 
-Every photo is looked at as it is and, if it is larger, shrunk to `SMALL_SIDE` pixels, so that sharpness says nothing
-about a name. The temperature is chosen on photos that were held out of a first fit; a second one uses all photos.
+Every photo is looked at as it is and, if it is larger, shrunk to `SMALL_SIDE` pixels, so that
+sharpness says nothing about a name. The temperature is chosen on photos that were held out of a
+first fit; a second one uses all photos.
 
-Shapes: E examples, N names, D the size of a code with the appearance appended, B examples of a step.
+Shapes: E examples, N names, D the size of a code with the appearance appended, B examples of a
+step.
 """
 
 from __future__ import annotations
@@ -51,25 +54,39 @@ class NamedCodes:
 
 def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
     """The named regions of a photo, as it is and shrunk."""
-    regions = [region for region in record.regions if region.type in NAMED_TYPES and region.phrase][:MAX_BOXES]
+    regions = [region for region in record.regions if region.type in NAMED_TYPES and region.phrase][
+        :MAX_BOXES
+    ]
     if not regions:
         return []
     names = tuple(region.phrase.lower() for region in regions)
     coarse = tuple((region.coarse or region.phrase).lower() for region in regions)
     sides = [None, SMALL_SIDE] if max(record.width, record.height) > SMALL_SIDE else [None]
     return [
-        NamedCodes(record.image, names, coarse, replace(asked, longest_side=side).codes_at(record, boxes_of(regions)))
+        NamedCodes(
+            record.image,
+            names,
+            coarse,
+            replace(asked, longest_side=side).codes_at(record, boxes_of(regions)),
+        )
         for side in sides
     ]
 
 
-def fit(photos: Sequence[NamedCodes], detector: str, seed: int = 0) -> tuple[NameTable, dict[str, Any]]:
+def fit(
+    photos: Sequence[NamedCodes], detector: str, seed: int = 0
+) -> tuple[NameTable, dict[str, Any]]:
     """The table of names, and how well it names held-out photos."""
-    places = {photo: number for number, photo in enumerate(dict.fromkeys(one.photo for one in photos))}
+    places = {
+        photo: number for number, photo in enumerate(dict.fromkeys(one.photo for one in photos))
+    }
     taught = [one for one in photos if places[one.photo] % HELD_OUT]
     held_out = [one for one in photos if not places[one.photo] % HELD_OUT]
     if len({name for one in taught for name in one.names}) < 2 or not held_out:
-        raise DataError("too few names to fit", hint="regions of type 'object' or 'whole' with a name as their phrase")
+        raise DataError(
+            "too few names to fit",
+            hint="regions of type 'object' or 'whole' with a name as their phrase",
+        )
     trial = _fit_table(taught, detector, seed)
     temperature, report = _choose_temperature(trial, held_out)
     table = _fit_table(photos, detector, seed)
@@ -78,7 +95,11 @@ def fit(photos: Sequence[NamedCodes], detector: str, seed: int = 0) -> tuple[Nam
         weights=(table.weights / temperature).astype(np.float32),
         biases=(table.biases / temperature).astype(np.float32),
     )
-    counts = {"names": len(table.names), "photos": len(places), "examples": sum(len(one.names) for one in photos)}
+    counts = {
+        "names": len(table.names),
+        "photos": len(places),
+        "examples": sum(len(one.names) for one in photos),
+    }
     return scaled, counts | report
 
 
@@ -86,7 +107,9 @@ def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTa
     """Softmax regression on standardised codes; mean and standard deviation end up in W and b."""
     names = sorted({name for one in photos for name in one.names})
     numbers = {name: number for number, name in enumerate(names)}
-    everyday = {name: word for one in photos for name, word in zip(one.names, one.coarse, strict=True)}
+    everyday = {
+        name: word for one in photos for name, word in zip(one.names, one.coarse, strict=True)
+    }
     targets = np.array([numbers[name] for one in photos for name in one.names])
     codes = np.concatenate([one.codes for one in photos]).astype(np.float32)  # (E, D)
     mean = codes.mean(axis=0)
@@ -97,13 +120,19 @@ def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTa
     weights = weights / std
     biases = biases - weights @ mean
     coarse = tuple(everyday[name] for name in names)
-    return NameTable(detector, tuple(names), coarse, weights.astype(np.float32), biases.astype(np.float32))
+    return NameTable(
+        detector, tuple(names), coarse, weights.astype(np.float32), biases.astype(np.float32)
+    )
 
 
-def _softmax_regression(codes: Floats, targets: NDArray[np.intp], count: int, seed: int) -> tuple[Floats, Floats]:
-    """Standardised codes (E, D) and targets (E,) -> W (N, D) and b (N,); AdamW with a cosine schedule.
+def _softmax_regression(
+    codes: Floats, targets: NDArray[np.intp], count: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Standardised codes (E, D) and targets (E,) -> W (N, D) and b (N,); AdamW with a cosine
+    schedule.
 
-    Examples are drawn with a probability of 1/√(examples of their name), so that frequent names do not win every time.
+    Examples are drawn with a probability of 1/√(examples of their name), so that frequent names do
+    not win every time.
     """
     random = np.random.default_rng(seed)
     shares = 1 / np.sqrt(np.bincount(targets, minlength=count))[targets]
@@ -147,7 +176,9 @@ def _choose_temperature(table: NameTable, photos: Sequence[NamedCodes]) -> _Choi
     targets = np.array([numbers.get(name, -1) for one in photos for name in one.names])
     logits = codes @ table.weights.T + table.biases
     known = np.flatnonzero(targets >= 0)
-    losses = [_mean_loss(logits[known] / temperature, targets[known]) for temperature in TEMPERATURES]
+    losses = [
+        _mean_loss(logits[known] / temperature, targets[known]) for temperature in TEMPERATURES
+    ]
     temperature = float(TEMPERATURES[int(np.argmin(losses))])
     best_five = np.argsort(-logits, axis=1)[:, :5]
     return _Choice(

@@ -32,7 +32,8 @@ class SeenPhoto:
     detections: Detections
     """Without codes and states, which nothing here needs."""
     captions: Mapping[int, Caption]
-    """By row of the detections: of all that survive NMS under one of the settings that are tried."""
+    """By row of the detections: of all that survive NMS under one of the settings that are
+    tried."""
     judged: JudgedCaptions | None
     """Of those of them that lie on true regions, where they were asked for."""
 
@@ -55,7 +56,9 @@ class SeenPhoto:
         return to_image(self.record, self.evidence(settings), settings, words)
 
 
-def to_image(record: Record, evidence: Evidence, settings: PredictionConfig, words: Vocabulary) -> ImageRegions:
+def to_image(
+    record: Record, evidence: Evidence, settings: PredictionConfig, words: Vocabulary
+) -> ImageRegions:
     kept, scores = rank(evidence, settings, words)
     said = Said([evidence.captions[row] for row in kept.tolist()], None)
     regions = to_regions(evidence.boxes_xyxy[kept], scores, said, words)
@@ -63,13 +66,19 @@ def to_image(record: Record, evidence: Evidence, settings: PredictionConfig, wor
 
 
 def look_at(
-    asked: DatasetModel, record: Record, tried: Sequence[PredictionConfig], judge_words: bool = False
+    asked: DatasetModel,
+    record: Record,
+    tried: Sequence[PredictionConfig],
+    judge_words: bool = False,
 ) -> SeenPhoto:
-    """One photo, with captions for whatever one of the settings `tried` keeps; `judge_words`: and whether right."""
+    """One photo, with captions for whatever one of the settings `tried` keeps; `judge_words`: and
+    whether right."""
     model = asked.model
     with asked.open(record) as photo:
         look = model.look(photo, proposals=max(settings.proposals for settings in tried))
-    choices = {(settings.proposals, settings.score, settings.final_nms): settings for settings in tried}
+    choices = {
+        (settings.proposals, settings.score, settings.final_nms): settings for settings in tried
+    }
     kept = [survivors(look.detections.first(one.proposals), one) for one in choices.values()]
     rows = np.unique(np.concatenate(kept))
     said = decode_captions(model.runtime, look.detections.states(rows))

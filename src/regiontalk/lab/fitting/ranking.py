@@ -1,8 +1,8 @@
 """A `Ranking` learned from photos whose true regions are known.
 
-What a region should score: the share of dense captioning's 5 × 6 thresholds (IoU by METEOR) that it passes against
-the truth it overlaps most, if no other region does better by the same truth, else 0: in the evaluation each truth
-counts once, for the first region that claims it.
+What a region should score: the share of dense captioning's 5 × 6 thresholds (IoU by METEOR) that it
+passes against the truth it overlaps most, if no other region does better by the same truth, else 0:
+in the evaluation each truth counts once, for the first region that claims it.
 
 Shapes: N regions of all photos together, F features, H hidden units.
 """
@@ -21,7 +21,12 @@ from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.rank import Evidence, Floats, ranking_features
 from regiontalk.lab.data.merged_truth import TruthImage, truth_of
 from regiontalk.lab.data.records import Record
-from regiontalk.lab.evaluation.average_precision import IOU_THRESHOLDS, LANGUAGE_THRESHOLDS, Pool, Rules
+from regiontalk.lab.evaluation.average_precision import (
+    IOU_THRESHOLDS,
+    LANGUAGE_THRESHOLDS,
+    Pool,
+    Rules,
+)
 from regiontalk.lab.evaluation.dense_ap import DenseResult, evaluate_dense
 from regiontalk.lab.evaluation.language import SentenceScorer, score_once
 from regiontalk.lab.evaluation.matching import best_truths
@@ -50,7 +55,9 @@ class RankedPhoto:
 
 def to_ranked(photo: SeenPhoto, settings: PredictionConfig, words: Vocabulary) -> RankedPhoto:
     evidence = photo.evidence(settings)
-    return RankedPhoto(photo.record, evidence, tuple(words.decode(caption.tokens) for caption in evidence.captions))
+    return RankedPhoto(
+        photo.record, evidence, tuple(words.decode(caption.tokens) for caption in evidence.captions)
+    )
 
 
 def targets(photos: Sequence[RankedPhoto], scorer: SentenceScorer) -> list[Floats]:
@@ -61,7 +68,10 @@ def targets(photos: Sequence[RankedPhoto], scorer: SentenceScorer) -> list[Float
         for photo, truth in zip(photos, truths, strict=True)
     ]
     language = _language(photos, truths, wishes, scorer)
-    return [_best_alone(wanted, overlap, said) for (wanted, overlap), said in zip(wishes, language, strict=True)]
+    return [
+        _best_alone(wanted, overlap, said)
+        for (wanted, overlap), said in zip(wishes, language, strict=True)
+    ]
 
 
 def _language(
@@ -70,7 +80,8 @@ def _language(
     wishes: Sequence[tuple[geometry.Integers, geometry.Floats]],
     scorer: SentenceScorer,
 ) -> list[Floats]:
-    """How well every region's words fit the truth it wants; 0 where it is too far from it to be right."""
+    """How well every region's words fit the truth it wants; 0 where it is too far from it to be
+    right."""
     out, places, pairs = [], [], []
     for photo, truth, (wanted, overlap) in zip(photos, truths, wishes, strict=True):
         out.append(np.zeros(len(wanted)))
@@ -85,7 +96,8 @@ def _language(
 
 
 def _best_alone(wanted: geometry.Integers, overlap: geometry.Floats, language: Floats) -> Floats:
-    """The share of thresholds that each region passes, 0 for all but the best of those that want the same truth."""
+    """The share of thresholds that each region passes, 0 for all but the best of those that want
+    the same truth."""
     pool = Pool(overlap, language, truths=len(wanted))
     thresholds = itertools.product(IOU_THRESHOLDS, LANGUAGE_THRESHOLDS)
     passed: Floats = np.mean([pool.right(iou, score, RULES) for iou, score in thresholds], axis=0)
@@ -109,14 +121,16 @@ def fit(values: Floats, wanted: Floats) -> Ranking:
 
 
 def fit_layers(values: Floats, wanted: Floats) -> list[Floats]:
-    """Features (N, F) and targets (N,) -> W (F, H), b (H,), v (H,) and c of least cross-entropy, all regions at every
-    step of Adam.
+    """Features (N, F) and targets (N,) -> W (F, H), b (H,), v (H,) and c of least cross-entropy,
+    all regions at every step of Adam.
 
     The same on every run: the first weights are drawn with a fixed seed.
     """
     share = float(wanted.mean()) if len(wanted) else 0.0
     if not 0 < share < 1:
-        raise DataError(f"of {len(wanted)} regions {'all are' if share else 'none is'} right: nothing to learn")
+        raise DataError(
+            f"of {len(wanted)} regions {'all are' if share else 'none is'} right: nothing to learn"
+        )
     mean, std = values.mean(axis=0), values.std(axis=0)
     std[std == 0] = 1
     inputs = (values - mean) / std
@@ -137,7 +151,10 @@ def _descend(layers: list[Floats], inputs: Floats, wanted: Floats) -> list[Float
         for place, gradient in enumerate(_gradients(layers, inputs, wanted)):
             means[place] = MEMORY[0] * means[place] + (1 - MEMORY[0]) * gradient
             squares[place] = MEMORY[1] * squares[place] + (1 - MEMORY[1]) * gradient**2
-            mean, square = means[place] / (1 - MEMORY[0] ** step), squares[place] / (1 - MEMORY[1] ** step)
+            mean, square = (
+                means[place] / (1 - MEMORY[0] ** step),
+                squares[place] / (1 - MEMORY[1] ** step),
+            )
             layers[place] = layers[place] - rate * mean / (np.sqrt(square) + 1e-8)
     return layers
 
@@ -173,7 +190,8 @@ def judge(
     words: Vocabulary,
     scorer: SentenceScorer,
 ) -> DenseResult:
-    """Dense captioning's figures of the photos, each with its own ranking (None: with the rules of the settings)."""
+    """Dense captioning's figures of the photos, each with its own ranking (None: with the rules of
+    the settings)."""
     found = [
         to_image(photo.record, photo.evidence, replace(settings, ranking=ranking), words)
         for photo, ranking in zip(photos, rankings, strict=True)

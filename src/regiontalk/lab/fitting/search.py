@@ -1,10 +1,11 @@
 """A `SearchConfig` fitted on photos with sentences and phrases.
 
-The photos make two indexes, one of every other photo. A photo shows a phrase if all content words of the phrase stand
-in what people wrote about the photo; a sentence is about its own photo alone. How much captions and likelihood count
-beside the fit of vectors is what ranks right photos highest; logistic regression then turns the sum into the
-probability that a photo shows a phrase. Phrases of one half that have no content word in common with any photo of the
-other are not there: the cut-off is where most of those find nothing.
+The photos make two indexes, one of every other photo. A photo shows a phrase if all content words
+of the phrase stand in what people wrote about the photo; a sentence is about its own photo alone.
+How much captions and likelihood count beside the fit of vectors is what ranks right photos highest;
+logistic regression then turns the sum into the probability that a photo shows a phrase. Phrases of
+one half that have no content word in common with any photo of the other are not there: the cut-off
+is where most of those find nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,15 @@ from regiontalk.search.store import Entry, Where
 
 MOST_PHRASES = 200  # of each kind and half
 NOTHING_SHARE = 0.8  # of the phrases that are not there and should find nothing
-CAPTION_WEIGHTS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0)  # that are tried, in stds; the fit has 1
+CAPTION_WEIGHTS = (
+    0.0,
+    0.125,
+    0.25,
+    0.375,
+    0.5,
+    0.75,
+    1.0,
+)  # that are tried, in stds; the fit has 1
 LIKELIHOOD_WEIGHTS = (0.0, 0.5, 1.0, 1.25, 1.5, 2.0, 2.5)
 ABOUT_BEST = 0.995
 SMALLEST_SLOPE = 1e-3
@@ -50,7 +59,8 @@ class Asked(NamedTuple):
     """A phrase or sentence asked of photos, of which the P best were looked at twice."""
 
     evidence: NDArray[np.float64]
-    """(3, P): how well it fits, its share in captions, and how much likelier it is than for a photo of nothing"""
+    """(3, P): how well it fits, its share in captions, and how much likelier it is than for a photo
+    of nothing"""
     right: Verdicts
     """(P,)"""
 
@@ -60,7 +70,9 @@ class Asked(NamedTuple):
     def rank(self, weights: Weights) -> float:
         """Of the best right photo; infinite where none is among the best."""
         scores = self.scores(weights)
-        return 1.0 + int((scores > scores[self.right].max()).sum()) if self.right.any() else math.inf
+        return (
+            1.0 + int((scores > scores[self.right].max()).sum()) if self.right.any() else math.inf
+        )
 
 
 class Questions(NamedTuple):
@@ -71,14 +83,20 @@ class Questions(NamedTuple):
     sentences: list[Asked]
 
 
-def fit(model: Model, photos: Sequence[tuple[Record, Entry]]) -> tuple[SearchConfig, dict[str, Any]]:
+def fit(
+    model: Model, photos: Sequence[tuple[Record, Entry]]
+) -> tuple[SearchConfig, dict[str, Any]]:
     """What fits photos best, each with its record and what is stored of it; and figures."""
     halves = photos[::2], photos[1::2]
     turns = (halves, halves[::-1]) if len(photos) > 1 else ()
     parts = [_ask(model, own, [record for record, _ in other]) for own, other in turns]
-    asked = Questions(*([one for part in parts for one in part[kind]] for kind in range(len(Questions._fields))))
+    asked = Questions(
+        *([one for part in parts for one in part[kind]] for kind in range(len(Questions._fields)))
+    )
     if not asked.elsewhere or not any(one.right.any() for one in asked.there):
-        raise DataError("search cannot be fitted: too few phrases in the records", hint="regions with phrases")
+        raise DataError(
+            "search cannot be fitted: too few phrases in the records", hint="regions with phrases"
+        )
     weights = _best_weights(asked)
     slope, bias, _ = _probability(asked, weights)
     config = SearchConfig(*rounded(np.array([*(slope * np.array(weights)), bias])))
@@ -94,16 +112,20 @@ def fit(model: Model, photos: Sequence[tuple[Record, Entry]]) -> tuple[SearchCon
 
 
 def _best_weights(asked: Questions) -> Weights:
-    """Of those with about the highest mean reciprocal rank, phrases and sentences counting the same, the weights from
-    which it is seen best whether a photo shows a phrase."""
+    """Of those with about the highest mean reciprocal rank, phrases and sentences counting the
+    same, the weights from which it is seen best whether a photo shows a phrase."""
     kinds = [kind for kind in (asked.there, asked.sentences) if kind]
-    stds = np.concatenate([one.evidence for one in (*asked.there, *asked.elsewhere)], axis=1).std(axis=1)
+    stds = np.concatenate([one.evidence for one in (*asked.there, *asked.elsewhere)], axis=1).std(
+        axis=1
+    )
     fit, captions, likelihood = np.where(stds > 0, stds, np.inf)
     tried = [
         (1.0, float(beside * fit / captions), float(more * fit / likelihood))
         for beside, more in itertools.product(CAPTION_WEIGHTS, LIKELIHOOD_WEIGHTS)
     ]
-    ranks = [np.mean([np.mean([1 / one.rank(own) for one in kind]) for kind in kinds]) for own in tried]
+    ranks = [
+        np.mean([np.mean([1 / one.rank(own) for one in kind]) for kind in kinds]) for own in tried
+    ]
     good = [own for own, rank in zip(tried, ranks, strict=True) if rank >= ABOUT_BEST * max(ranks)]
     return min(good, key=lambda own: _probability(asked, own).loss)
 
@@ -127,7 +149,8 @@ def _probability(asked: Questions, weights: Weights) -> Probability:
 
 
 def _calibration_error(halves: Sequence[Questions], weights: Weights) -> float:
-    """Of the probabilities that photos of each half show phrases, by what the other half says of them."""
+    """Of the probabilities that photos of each half show phrases, by what the other half says of
+    them."""
     likely, right = [], []
     for own, other in zip(halves, halves[::-1], strict=True):
         slope, bias, _ = _probability(other, weights)
@@ -138,7 +161,9 @@ def _calibration_error(halves: Sequence[Questions], weights: Weights) -> float:
 
 
 def _highest(asked: Asked, config: SearchConfig) -> float:
-    logits = np.array([config.fit, config.captions, config.likelihood]) @ asked.evidence + config.bias
+    logits = (
+        np.array([config.fit, config.captions, config.likelihood]) @ asked.evidence + config.bias
+    )
     return float(sigmoid(logits).max())
 
 
@@ -158,8 +183,11 @@ def _report(asked: Questions, weights: Weights, photos: int) -> dict[str, Any]:
     }
 
 
-def _phrases(model: Model, own: Sequence[Record], other: Sequence[Record]) -> tuple[list[str], list[str]]:
-    """Of the photos themselves, and of other photos with no word that these have; some of each, evenly spaced."""
+def _phrases(
+    model: Model, own: Sequence[Record], other: Sequence[Record]
+) -> tuple[list[str], list[str]]:
+    """Of the photos themselves, and of other photos with no word that these have; some of each,
+    evenly spaced."""
     known = frozenset(model.runtime.head(HEAD).words.words)
     words = frozenset().union(*map(written_words, own))
     present = {phrase for phrase in _all_phrases(own) if content_words(phrase) <= known}
@@ -176,7 +204,9 @@ def _some(every: Sequence[Item]) -> list[Item]:
     return [every[place] for place in evenly_spaced(len(every), MOST_PHRASES)]
 
 
-def _ask(model: Model, photos: Sequence[tuple[Record, Entry]], other: Sequence[Record]) -> Questions:
+def _ask(
+    model: Model, photos: Sequence[tuple[Record, Entry]], other: Sequence[Record]
+) -> Questions:
     """Exactly as `Index.search` does, with photos chosen by their vectors alone."""
     records = [record for record, _ in photos]
     written = [written_words(record) for record in records]
@@ -192,11 +222,16 @@ def _ask(model: Model, photos: Sequence[tuple[Record, Entry]], other: Sequence[R
             return Asked(evidence, np.array(right)[found.ids - 1])  # ids count from 1
 
         there, elsewhere = (
-            [ask(phrase, [content_words(phrase) <= words for words in written]) for phrase in phrases]
+            [
+                ask(phrase, [content_words(phrase) <= words for words in written])
+                for phrase in phrases
+            ]
             for phrases in _phrases(model, records, other)
         )
         described = _some([number for number, record in enumerate(records) if record.sentences])
         every = np.eye(len(records), dtype=bool)
-        sentences = [ask(records[number].sentences[0], every[number].tolist()) for number in described]
+        sentences = [
+            ask(records[number].sentences[0], every[number].tolist()) for number in described
+        ]
         store.close()
     return Questions(there, elsewhere, sentences)

@@ -20,12 +20,17 @@ NEGLIGIBLE = 0.001  # of dense mAP: what fewer proposals, and so less time, may 
 
 
 def settings_to_try(base: PredictionConfig) -> Iterator[PredictionConfig]:
-    for score, nms, proposals, weight in itertools.product(SCORES, FINAL_NMS, PROPOSALS, CAPTION_WEIGHTS):
+    for score, nms, proposals, weight in itertools.product(
+        SCORES, FINAL_NMS, PROPOSALS, CAPTION_WEIGHTS
+    ):
         yield replace(base, score=score, final_nms=nms, proposals=proposals, caption_weight=weight)
 
 
 def try_settings(
-    photos: Sequence[SeenPhoto], words: Vocabulary, tried: Iterable[PredictionConfig], scorer: SentenceScorer
+    photos: Sequence[SeenPhoto],
+    words: Vocabulary,
+    tried: Iterable[PredictionConfig],
+    scorer: SentenceScorer,
 ) -> list[tuple[PredictionConfig, DenseResult]]:
     """Every setting with its result, best dense mAP first."""
     truth = [photo.record for photo in photos]
@@ -37,7 +42,8 @@ def try_settings(
 
 
 def choose(results: Sequence[tuple[PredictionConfig, DenseResult]]) -> PredictionConfig:
-    """The best of the settings with the fewest proposals that are as good as the best; `results` come best first."""
+    """The best of the settings with the fewest proposals that are as good as the best; `results`
+    come best first."""
     best = results[0][1].map
     good = [settings for settings, result in results if result.map >= best - NEGLIGIBLE]
     return min(good, key=lambda settings: settings.proposals)

@@ -1,7 +1,8 @@
-"""Regions and words in one space (K&FF section 3.1), and the baseline of dependency edges that K&FF build on.
+"""Regions and words in one space (K&FF section 3.1), and the baseline of dependency edges that K&FF
+build on.
 
-Letters: K photos, R regions of each, D the size of a code, L sentences, T words of each, W words of all sentences,
-e the size of a word's vector, h that of the common space.
+Letters: K photos, R regions of each, D the size of a code, L sentences, T words of each, W words of
+all sentences, e the size of a word's vector, h that of the common space.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from regiontalk.lab.nets.sentence_encoders import Brnn, Gru, Transformer
 FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
 SMALLEST_STD = 0.05  # of a dimension of codes; one that hardly varies must not be amplified
 FIRST_STD = 0.05  # of the numbers in a region's first vector
-LENGTHENED = 5  # added to the length of every sentence by which a score is divided, so that short ones do not win
+# added to the length of every sentence by which a score is divided, so that short ones do not win
+LENGTHENED = 5
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,11 @@ class AlignmentConfig:
     """The defaults are the paper's."""
 
     words: Literal["brnn", "gru", "transformer", "edges"] = "brnn"
-    """The sentence encoder. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`. `edges`: those of a
-    dependency tree (the paper's baseline)."""
+    """The sentence encoder. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`.
+    `edges`: those of a dependency tree (the paper's baseline)."""
     score: Literal["sum", "cosine", "fragments"] = "sum"
-    """Of a photo and a sentence. `sum`: eq. 8. `fragments`: eq. 7. Differs from the paper: `cosine`, the mean over
-    the words of the best cosine."""
+    """Of a photo and a sentence. `sum`: eq. 8. `fragments`: eq. 7. Differs from the paper:
+    `cosine`, the mean over the words of the best cosine."""
     size: int = 1024
     """h; the paper has 1000 to 1600."""
     hidden: int = 512
@@ -43,15 +45,16 @@ class AlignmentConfig:
     dropout: float = 0.5
     """On codes, words and the encoder's output, never within the recurrence."""
     weigh_words: bool = False
-    """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are learned. With inner
-    products, informative words have longer vectors; cosines ignore lengths, so weights replace them."""
+    """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are
+    learned. With inner products, informative words have longer vectors; cosines ignore lengths, so
+    weights replace them."""
 
 
 class RegionVectors(nn.Module):
     """codes (…, D) -> vectors (…, h); eq. 1.
 
-    Codes are first standardised to mean 0 and std 1 (`standardise`). An affine map could do that too, but learns it
-    slowly: some dimensions of a code are many times as large as others.
+    Codes are first standardised to mean 0 and std 1 (`standardise`). An affine map could do that
+    too, but learns it slowly: some dimensions of a code are many times as large as others.
     """
 
     mean: Tensor
@@ -108,14 +111,16 @@ class WordVectors(nn.Module):
         return s if self.weigh is None else s * self._weights(self.weigh(hidden), mask)
 
     def _weights(self, importance: Tensor, mask: Tensor) -> Tensor:
-        """Logits (L, T, 1), mask (L, T) -> the words' weights (L, T, 1), whose mean over each sentence is 1."""
+        """Logits (L, T, 1), mask (L, T) -> the words' weights (L, T, 1), whose mean over each
+        sentence is 1."""
         words = mask[..., None]
         shares = importance.float().masked_fill(words == 0, -1e4).softmax(dim=1)
         return shares * words.sum(dim=1, keepdim=True)
 
 
 class EdgeVectors(nn.Module):
-    """edges (W, 3) of relation, head and dependent -> vectors (W, h): s = f(W_R [x₁; x₂] + b_R). The baseline's."""
+    """edges (W, 3) of relation, head and dependent -> vectors (W, h): s = f(W_R [x₁; x₂] + b_R).
+    The baseline's."""
 
     def __init__(self, tokens: int, relations: int, config: AlignmentConfig) -> None:
         super().__init__()
@@ -138,7 +143,8 @@ class EdgeVectors(nn.Module):
 
 
 class Texts(NamedTuple):
-    """L sentences: tokens (L, T) of words, padded, or edges (W, 3) of all sentences; and how many each has."""
+    """L sentences: tokens (L, T) of words, padded, or edges (W, 3) of all sentences; and how many
+    each has."""
 
     tokens: Tensor
     lengths: Tensor  # (L,)
@@ -166,7 +172,9 @@ class AlignmentNet(nn.Module):
         """The vectors (W, h) of all words, sentence after sentence."""
         if self.config.words == "edges":
             return self.words(texts.tokens)
-        mask = torch.arange(texts.tokens.shape[1], device=texts.tokens.device) < texts.lengths[:, None]
+        mask = (
+            torch.arange(texts.tokens.shape[1], device=texts.tokens.device) < texts.lengths[:, None]
+        )
         return self.words(texts.tokens, mask.float())[mask]
 
     def scores(self, vectors: Tensor, used: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
@@ -180,7 +188,8 @@ class AlignmentNet(nn.Module):
 def sum_sentences(values: Tensor, lengths: Tensor) -> Tensor:
     """values (K, W) -> sums (K, L) over the words of each sentence.
 
-    Not by a matrix product, which autocast would round to eight bits: sentences would get equal scores.
+    Not by a matrix product, which autocast would round to eight bits: sentences would get equal
+    scores.
     """
     sentence = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     sums = torch.zeros(len(values), len(lengths), device=values.device)
@@ -188,8 +197,8 @@ def sum_sentences(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 def fragment_scores(vectors: Tensor, words: Tensor, used: Tensor, lengths: Tensor) -> Tensor:
-    """Eq. 7: scores (K, L), the sum over regions and words of max(0, vᵢ·sₜ); `lengths` (L,) are the numbers of words of
-    the sentences. As in the baseline's own paper it is divided by both lengths.
+    """Eq. 7: scores (K, L), the sum over regions and words of max(0, vᵢ·sₜ); `lengths` (L,) are the
+    numbers of words of the sentences. As in the baseline's own paper it is divided by both lengths.
     """
     sums = F.relu(similarities(vectors, words, used)).float().sum(dim=1)  # (K, W)
     return sum_sentences(sums, lengths) / (used.sum(dim=1)[:, None] * (lengths + LENGTHENED))
@@ -198,8 +207,8 @@ def fragment_scores(vectors: Tensor, words: Tensor, used: Tensor, lengths: Tenso
 def instance_loss(vectors: Tensor, words: Tensor, used: Tensor, owners: Tensor) -> Tensor:
     """Multiple-instance term: the mean of max(0, 1 − y·vᵢ·sₜ); `owners` (W,) is each word's photo.
 
-    y is −1 for regions of other photos. For regions of the word's own photo it is the sign of the product, but the best
-    of them always has +1.
+    y is −1 for regions of other photos. For regions of the word's own photo it is the sign of the
+    product, but the best of them always has +1.
     """
     products = similarities(vectors, words, used)  # (K, R, W)
     photos = torch.arange(len(vectors), device=owners.device)

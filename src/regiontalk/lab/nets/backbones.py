@@ -1,9 +1,9 @@
 """Convolutional backbones: a photo in, a feature map of stride 16 and a deep map out.
 
-Shapes: N photos, C channels, A channels of the deep map, H × W pixels, h = H/16, w = W/16.
-Regions are detected and recognised in the feature map. The deep map has the outputs of the last layers before they are
-reduced and fused for that; it is better for retrieval.
-Inputs are RGB values 0–255 as `images.photo.to_input` makes them; each net normalises them itself.
+Shapes: N photos, C channels, A channels of the deep map, H × W pixels, h = H/16, w = W/16. Regions
+are detected and recognised in the feature map. The deep map has the outputs of the last layers
+before they are reduced and fused for that; it is better for retrieval. Inputs are RGB values 0–255
+as `images.photo.to_input` makes them; each net normalises them itself.
 """
 
 from __future__ import annotations
@@ -18,11 +18,30 @@ from torch import Tensor, nn
 from regiontalk.lab.nets.layers import Normalize, SameConv, skip_photos
 from regiontalk.lab.nets.vit import ViT
 
-VGG_LAYERS = (64, 64, "pool", 128, 128, "pool", 256, 256, 256, "pool", 512, 512, 512, "pool", 512, 512, 512)
+VGG_LAYERS = (
+    64,
+    64,
+    "pool",
+    128,
+    128,
+    "pool",
+    256,
+    256,
+    256,
+    "pool",
+    512,
+    512,
+    512,
+    "pool",
+    512,
+    512,
+    512,
+)
 
 
 class VGG16(nn.Module):
-    """VGG-16's 13 convolutions without the last pool (DenseCap 3.1.1): (N, 3, H, W) -> (N, 512, ⌊H/16⌋, ⌊W/16⌋)."""
+    """VGG-16's 13 convolutions without the last pool (DenseCap 3.1.1): (N, 3, H, W) -> (N, 512,
+    ⌊H/16⌋, ⌊W/16⌋)."""
 
     channels = 512
     deep_channels = 512
@@ -100,7 +119,8 @@ class InvertedResidual(nn.Module):
 
 
 class EfficientNetLite(nn.Module):
-    """EfficientNet-lite 0, 1 or 2 with strides 8, 16 and 32 fused to 16: (N, 3, H, W) -> (N, C, H/16, W/16).
+    """EfficientNet-lite 0, 1 or 2 with strides 8, 16 and 32 fused to 16: (N, 3, H, W) -> (N, C,
+    H/16, W/16).
 
     H and W are multiples of 32.
     """
@@ -108,8 +128,8 @@ class EfficientNetLite(nn.Module):
     pad_to = 32
 
     def __init__(self, size: int, channels: int, skip: float = 0.0, deep_channels: int = 0) -> None:
-        """`skip` is the rate of the last stage; it decreases linearly towards the first. `deep_channels`: channels of
-        the deep map, by a linear layer; 0: unchanged."""
+        """`skip` is the rate of the last stage; it decreases linearly towards the first.
+        `deep_channels`: channels of the deep map, by a linear layer; 0: unchanged."""
         super().__init__()
         self.channels = channels
         self.normalize = Normalize((127.0, 127.0, 127.0), (128.0, 128.0, 128.0))
@@ -124,7 +144,9 @@ class EfficientNetLite(nn.Module):
             repeats = stage.repeats if fixed else -int(-stage.repeats * depth_scale // 1)
             own_skip = skip * number / (len(STAGES) - 1)
             blocks = [
-                InvertedResidual(width if i == 0 else out, out, stage, stage.stride if i == 0 else 1, own_skip)
+                InvertedResidual(
+                    width if i == 0 else out, out, stage, stage.stride if i == 0 else 1, own_skip
+                )
                 for i in range(repeats)
             ]
             self.stages.append(nn.Sequential(*blocks))
@@ -133,7 +155,9 @@ class EfficientNetLite(nn.Module):
                 tapped.append(out)
         deep = tapped[1] + tapped[2]
         self.deep_channels = deep_channels or deep
-        self.deep = SameConv(deep, deep_channels, 1, active=False) if deep_channels else nn.Identity()
+        self.deep = (
+            SameConv(deep, deep_channels, 1, active=False) if deep_channels else nn.Identity()
+        )
         self.fine = SameConv(tapped[0], channels, 3, stride=2, active=False)
         self.middle = SameConv(tapped[1], channels, 1, active=False)
         self.coarse = SameConv(tapped[2], channels, 1, active=False)
@@ -162,7 +186,8 @@ def _twice_as_large(features: Tensor) -> Tensor:
 
 
 class TinyNet(nn.Module):
-    """Five small convolutions for drawn scenes, trained from scratch: (N, 3, H, W) -> (N, C, ⌈H/16⌉, ⌈W/16⌉)."""
+    """Five small convolutions for drawn scenes, trained from scratch: (N, 3, H, W) -> (N, C,
+    ⌈H/16⌉, ⌈W/16⌉)."""
 
     pad_to = 16
 
@@ -193,19 +218,25 @@ class TinyNet(nn.Module):
 Backbone = VGG16 | EfficientNetLite | TinyNet | ViT
 
 
-BackboneName = Literal["tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "vit-s"]
+BackboneName = Literal[
+    "tiny", "vgg16", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "vit-s"
+]
 
 
-def build_backbone(name: BackboneName, channels: int, skip: float = 0.0, deep_channels: int = 0) -> Backbone:
-    """VGG-16 has 512 channels, the others have `channels`. `skip` is for EfficientNet-lite and ViT, `deep_channels` for
-    EfficientNet-lite."""
+def build_backbone(
+    name: BackboneName, channels: int, skip: float = 0.0, deep_channels: int = 0
+) -> Backbone:
+    """VGG-16 has 512 channels, the others have `channels`. `skip` is for EfficientNet-lite and ViT,
+    `deep_channels` for EfficientNet-lite."""
     if name == "vgg16":
         return VGG16()
     if name == "tiny":
         return TinyNet(channels)
     if name == "vit-s":
         return ViT(channels, skip)
-    return EfficientNetLite(int(name.removeprefix("efficientnet-lite")), channels, skip, deep_channels)
+    return EfficientNetLite(
+        int(name.removeprefix("efficientnet-lite")), channels, skip, deep_channels
+    )
 
 
 def _round_channels(channels: float) -> int:

@@ -1,7 +1,7 @@
 """The whole Fully Convolutional Localization Network (DenseCap section 3).
 
-Shapes: N photos, K proposals per photo, B regions per photo, D the size of a code, A of an appearance, T words, V
-tokens.
+Shapes: N photos, K proposals per photo, B regions per photo, D the size of a code, A of an
+appearance, T words, V tokens.
 """
 
 from __future__ import annotations
@@ -36,21 +36,25 @@ class FCLNConfig:
     channels: int = 512
     """Channels of the feature map (VGG-16 has 512)."""
     skip: float = 0.0
-    """Differs from the paper if it is not 0: stochastic depth. How often a photo skips the backbone's last blocks in
-    training (earlier blocks less often), against overfitting. EfficientNet-lite and ViT only."""
+    """Differs from the paper if it is not 0: stochastic depth. How often a photo skips the
+    backbone's last blocks in training (earlier blocks less often), against overfitting.
+    EfficientNet-lite and ViT only."""
     deep_channels: int = 0
-    """Not 0: channels of an EfficientNet-lite's deep map, so that a student's map has the size of its teacher's."""
+    """Not 0: channels of an EfficientNet-lite's deep map, so that a student's map has the size of
+    its teacher's."""
     input_size: int = 720
     """The photo's long side in pixels."""
     initialization: Literal["gaussian", "released", "he"] = "gaussian"
-    """`gaussian`: N(0, 0.01) (the paper). `released`: box heads zero, LSTM N(0, 1/√(D+H)), forget bias 1.
-    `he`: scaled to each layer's inputs, box heads zero."""
+    """`gaussian`: N(0, 0.01) (the paper). `released`: box heads zero, LSTM N(0, 1/√(D+H)), forget
+    bias 1. `he`: scaled to each layer's inputs, box heads zero."""
     localize: bool = True
-    """False: no localization layer; regions come from elsewhere in training (`data.proposals`, else the true ones) and
-    at inference (`predict --regions`). With fixed proposals in both this is the paper's "FCLN on EB"."""
+    """False: no localization layer; regions come from elsewhere in training (`data.proposals`, else
+    the true ones) and at inference (`predict --regions`). With fixed proposals in both this is the
+    paper's "FCLN on EB"."""
     crops: int = 0
-    """Not 0: each region is cut out of the photo, resized to this many pixels a side and sent through the backbone
-    alone: the paper's Region RNN, and its Full-image RNN. Needs `localize = false`."""
+    """Not 0: each region is cut out of the photo, resized to this many pixels a side and sent
+    through the backbone alone: the paper's Region RNN, and its Full-image RNN. Needs `localize =
+    false`."""
     localization: LocalizationConfig = field(default_factory=LocalizationConfig)
     recognition: RecognitionConfig = field(default_factory=RecognitionConfig)
     language: LanguageConfig = field(default_factory=LanguageConfig)
@@ -75,37 +79,52 @@ class Recognized:
 class FCLN(nn.Module):
     """Backbone, localization layer, recognition network and language model, in this order.
 
-    Between them regions are chosen: in training by a sampler (`lab.training.detector.task`), at inference by
-    NMS (`inference.detect`), which runs the parts through `models.torch_runtime`.
+    Between them regions are chosen: in training by a sampler (`lab.training.detector.task`), at
+    inference by NMS (`inference.detect`), which runs the parts through `models.torch_runtime`.
     """
 
     def __init__(self, config: FCLNConfig, tokens: int, starts: int) -> None:
         super().__init__()
         self.config = config
-        self.backbone = build_backbone(config.backbone, config.channels, config.skip, config.deep_channels)
+        self.backbone = build_backbone(
+            config.backbone, config.channels, config.skip, config.deep_channels
+        )
         if config.crops % self.pad_to:
-            raise UsageError(f"crops is {config.crops}; for this backbone it must be a multiple of {self.pad_to}")
+            raise UsageError(
+                f"crops is {config.crops}; for this backbone it must be a multiple of {self.pad_to}"
+            )
         channels = self.backbone.channels
-        self.localization = LocalizationLayer(channels, config.localization) if config.localize else None
+        self.localization = (
+            LocalizationLayer(channels, config.localization) if config.localize else None
+        )
         self.recognition = RecognitionNetwork(channels, config.recognition)
         self.language = LanguageModel(config.recognition.code, tokens, starts, config.language)
         initialize(self, config.initialization)
 
     def look(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """The feature map (N, C, h, w) and the deep map (N, A, h, w) of the photos. For a net with `crops` both are the
-        photos (N, 3, H, W) themselves."""
+        """The feature map (N, C, h, w) and the deep map (N, A, h, w) of the photos. For a net with
+        `crops` both are the photos (N, 3, H, W) themselves."""
         return (images, images) if self.config.crops else self.backbone(images, sizes)
 
     def recognize(self, features: Tensor, sizes: Tensor, boxes_xyxy: Tensor) -> Recognized:
-        """Codes, refined scores and refined boxes of regions (N, B, 4), and the code of the whole photo.
+        """Codes, refined scores and refined boxes of regions (N, B, 4), and the code of the whole
+        photo.
 
         `sizes` (N, 2) are width and height of the photos inside the images; the rest is padding.
         """
         count, regions = boxes_xyxy.shape[:2]
-        whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(boxes_xyxy.dtype)  # (N, 1, 4)
+        whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None, :].to(
+            boxes_xyxy.dtype
+        )  # (N, 1, 4)
         with_whole = torch.cat([boxes_xyxy, whole], dim=1)
-        sampled = self._sample_crops(features, with_whole) if self.config.crops else self._sample(features, with_whole)
-        codes, logits, transforms = self.recognition(sampled, box_geometry(with_whole.detach(), sizes).flatten(0, 1))
+        sampled = (
+            self._sample_crops(features, with_whole)
+            if self.config.crops
+            else self._sample(features, with_whole)
+        )
+        codes, logits, transforms = self.recognition(
+            sampled, box_geometry(with_whole.detach(), sizes).flatten(0, 1)
+        )
         codes = codes.view(count, regions + 1, -1)
         transforms = transforms.view(count, regions + 1, 4)[:, :-1]
         boxes = decode_boxes(to_cxcywh(boxes_xyxy), transforms)
@@ -133,7 +152,8 @@ class FCLN(nn.Module):
         return torch.cat(parts)
 
     def appear(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
-        """The appearance of regions (N, B, 4): means of the deep map (N, A, h, w) over them, (N·B, A)."""
+        """The appearance of regions (N, B, 4): means of the deep map (N, A, h, w) over them, (N·B,
+        A)."""
         return sample_regions(deep, boxes_xyxy, 1, APPEARANCE_POINTS).flatten(1)
 
     def see(self, recognized: Recognized, sizes: Tensor, boxes_xyxy: Tensor) -> Tensor:
@@ -165,7 +185,9 @@ def initialize(net: FCLN, how: str) -> None:
     if how == "released":
         lstm = net.language.lstm
         for name in ("weight_ih_l0", "weight_hh_l0"):
-            nn.init.normal_(lstm.get_parameter(name), std=(lstm.input_size + lstm.hidden_size) ** -0.5)
+            nn.init.normal_(
+                lstm.get_parameter(name), std=(lstm.input_size + lstm.hidden_size) ** -0.5
+            )
     if how == "he":
         if net.localization is not None:
             nn.init.normal_(net.localization.scores.weight, std=0.01)

@@ -20,35 +20,49 @@ class LanguageConfig:
     embedding: int = 512
     hidden: int = 512
     feed: Literal["once", "always"] = "once"
-    """`once`: the code is an input only before START (the paper). `always`: it is an input with every word."""
+    """`once`: the code is an input only before START (the paper). `always`: it is an input with
+    every word."""
     surroundings: bool = False
-    """Differs from the paper: the whole photo's code and the box's geometry are added to the region's code."""
+    """Differs from the paper: the whole photo's code and the box's geometry are added to the
+    region's code."""
     dropout: float = 0.0
 
 
 class LanguageModel(nn.Module):
-    """x₋₁ = ReLU(linear(code)), then START, then the words; y₋₁ is ignored; END closes the caption."""
+    """x₋₁ = ReLU(linear(code)), then START, then the words; y₋₁ is ignored; END closes the
+    caption."""
 
     def __init__(self, code: int, tokens: int, starts: int, config: LanguageConfig) -> None:
         super().__init__()
-        self.feed, self.surroundings, self.dropout = config.feed, config.surroundings, config.dropout
+        self.feed, self.surroundings, self.dropout = (
+            config.feed,
+            config.surroundings,
+            config.dropout,
+        )
         self.hidden = config.hidden
-        self.visual = nn.Linear(code * 2 + GEOMETRY if self.surroundings else code, config.embedding)
+        self.visual = nn.Linear(
+            code * 2 + GEOMETRY if self.surroundings else code, config.embedding
+        )
         self.embedding = nn.Embedding(tokens + starts, config.embedding)
         beside = config.embedding if self.feed == "always" else 0
         self.lstm = nn.LSTM(config.embedding + beside, config.hidden, batch_first=True)
         self.output = nn.Linear(config.hidden, tokens)
 
     def see(self, codes: Tensor, photo_codes: Tensor, geometry: Tensor) -> Tensor:
-        """The model's input for each region: codes (R, D), its photo's code (R, D), geometry (R, 5) -> (R, E)."""
-        shown = torch.cat([codes, photo_codes, geometry.to(codes.dtype)], dim=1) if self.surroundings else codes
+        """The model's input for each region: codes (R, D), its photo's code (R, D), geometry (R, 5)
+        -> (R, E)."""
+        shown = (
+            torch.cat([codes, photo_codes, geometry.to(codes.dtype)], dim=1)
+            if self.surroundings
+            else codes
+        )
         return F.relu(self.visual(shown))
 
     def forward(self, seen: Tensor, tokens: Tensor, counted: Tensor | None = None) -> Tensor:
         """Teacher forcing: START and words (R, T) -> logits of what follows each of them (R, T, V).
 
-        With `counted` (R, T) only for those W positions (W, V). Most captions are much shorter than the longest, and
-        logits of padding are not needed.
+        With `counted` (R, T) only for those W positions (W, V). Most captions are much shorter than
+        the longest, and logits of padding are not needed.
         """
         words = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, E)
         if self.feed == "always":
@@ -64,18 +78,22 @@ class LanguageModel(nn.Module):
         zeros = seen.new_zeros(seen.shape[0], self.hidden)
         return (zeros, zeros) if self.feed == "always" else self._cell(seen, zeros, zeros)
 
-    def step(self, tokens: Tensor, h: Tensor, c: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """One decoding step: tokens (R,), state (R, H) twice, seen (R, E) -> log-probabilities (R, V) and the new
-        state."""
+    def step(
+        self, tokens: Tensor, h: Tensor, c: Tensor, seen: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """One decoding step: tokens (R,), state (R, H) twice, seen (R, E) -> log-probabilities (R,
+        V) and the new state."""
         word = self.embedding(tokens)
         h, c = self._cell(torch.cat([word, seen], dim=1) if self.feed == "always" else word, h, c)
         return torch.log_softmax(self.output(h), dim=1, dtype=torch.float32), h, c
 
     def _cell(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """One LSTM step with the weights of `self.lstm`; on the CPU written out so that it exports as plain operations,
-        on a GPU three kernels."""
+        """One LSTM step with the weights of `self.lstm`; on the CPU written out so that it exports
+        as plain operations, on a GPU three kernels."""
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-        from_input, from_state, input_bias, state_bias = (self.lstm.get_parameter(name) for name in names)
+        from_input, from_state, input_bias, state_bias = (
+            self.lstm.get_parameter(name) for name in names
+        )
         if x.is_cuda:
             return torch.lstm_cell(x, (h, c), from_input, from_state, input_bias, state_bias)
         gates = F.linear(x, from_input, input_bias) + F.linear(h, from_state, state_bias)

@@ -1,8 +1,8 @@
 """The multimodal RNN (K&FF section 3.2): a sentence from the code of a photo or of a region.
 
-Shapes: R sentences, D the size of a code, N nested views, K regions, E the size of a word's vector, A that of
-attention, H of the hidden state, G = H (RNN) or 4H (LSTM: four gates), T words, V tokens that can be predicted, I = G
-or, with multiplicative conditioning, G + H.
+Shapes: R sentences, D the size of a code, N nested views, K regions, E the size of a word's vector,
+A that of attention, H of the hidden state, G = H (RNN) or 4H (LSTM: four gates), T words, V tokens
+that can be predicted, I = G or, with multiplicative conditioning, G + H.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ class MultimodalRNNConfig:
     embedding: int = 512
     hidden: int = 512
     views: Literal[1, 3] = 1
-    """1: only the region's code (the paper). 3: with those of its surroundings and of the whole photo, which the paper
-    proposes as "multiple saccades"."""
+    """1: only the region's code (the paper). 3: with those of its surroundings and of the whole
+    photo, which the paper proposes as "multiple saccades"."""
     conditioning: Literal["additive", "multiplicative"] = "additive"
-    """`additive`: the image adds b_v at the first step (the paper). `multiplicative`, which the paper names as more
-    expressive: the image also scales the state before every word, W_hh (h ⊙ m_v) in eq. 14, m_v = 1 + W_mi CNN."""
+    """`additive`: the image adds b_v at the first step (the paper). `multiplicative`, which the
+    paper names as more expressive: the image also scales the state before every word, W_hh (h ⊙
+    m_v) in eq. 14, m_v = 1 + W_mi CNN."""
     attention: int = 0
-    """Size of the attention over the photo's regions, which is computed for each word; 0: none (the paper)."""
+    """Size of the attention over the photo's regions, which is computed for each word; 0: none (the
+    paper)."""
     heads: int = 1
     """Attention heads."""
     dropout: float = 0.5
@@ -48,7 +50,9 @@ class Seen(NamedTuple):
     """The image inputs of a sentence."""
 
     bias: Tensor  # (R, I) b_v, eq. 13, and m_v appended
-    memory: Tensor  # (R, K, A) what can be attended to; without attention the regions' places, unused
+    memory: (
+        Tensor  # (R, K, A) what can be attended to; without attention the regions' places, unused
+    )
     absent: Tensor  # (R, K) 0, or `FAR_BELOW` for padding
 
 
@@ -63,7 +67,8 @@ class State(NamedTuple):
 
 
 class MultimodalRNN(nn.Module):
-    """Codes are first standardised to mean 0 and std 1 (`standardise`): they are sparse and small."""
+    """Codes are first standardised to mean 0 and std 1 (`standardise`): they are sparse and
+    small."""
 
     views_mean: Tensor
     views_std: Tensor
@@ -92,8 +97,8 @@ class MultimodalRNN(nn.Module):
 
     @torch.no_grad()
     def _initialize(self) -> None:
-        """Words, image and state get about the same initial weight, whatever their sizes; an LSTM's forget gate starts
-        open."""
+        """Words, image and state get about the same initial weight, whatever their sizes; an LSTM's
+        forget gate starts open."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 largest = 1 / math.sqrt(parameter.shape[1])
@@ -119,12 +124,14 @@ class MultimodalRNN(nn.Module):
 
     @torch.no_grad()
     def begin_with_frequencies(self, counts: Tensor) -> None:
-        """b_o = log word frequencies, which the first steps would otherwise have to learn; counts (V,)."""
+        """b_o = log word frequencies, which the first steps would otherwise have to learn; counts
+        (V,)."""
         smoothed = counts.to(self.output.bias) + 1.0
         self.output.bias.copy_(smoothed.log() - smoothed.log().max())
 
     def look(self, views: Tensor, regions: Tensor, places: Tensor) -> Seen:
-        """views (R, N, D) of what the sentence is about, the photo's regions (R, K, D), their places (R, K, 5)."""
+        """views (R, N, D) of what the sentence is about, the photo's regions (R, K, D), their
+        places (R, K, 5)."""
         codes = (views[:, : self.config.views] - self.views_mean) / self.views_std
         bias = self.image(self._drop(codes.flatten(1)))  # eq. 13
         absent = FAR_BELOW * (places[:, :, 4] <= 0).to(codes.dtype)
@@ -140,9 +147,11 @@ class MultimodalRNN(nn.Module):
         return State(zeros, zeros, *seen)
 
     def forward(self, seen: Seen, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Teacher forcing: START and words (R, T), longest rows first -> logits of what follows each, (ΣT, V).
+        """Teacher forcing: START and words (R, T), longest rows first -> logits of what follows
+        each, (ΣT, V).
 
-        `lengths` (R,) count START and words; nothing is computed after them. The result is in `packed` order.
+        `lengths` (R,) count START and words; nothing is computed after them. The result is in
+        `packed` order.
         """
         state = self.begin(seen)
         words = self._drop(self.embedding(tokens))  # (R, T, E)
@@ -154,24 +163,29 @@ class MultimodalRNN(nn.Module):
             state, context = self._advance(words[:going, place], driven[:going, place], state)
             hidden.append(state.h)
             contexts.append(context)
-        return self._logits(torch.cat(hidden), torch.cat(contexts) if self.config.attention else None)
+        return self._logits(
+            torch.cat(hidden), torch.cat(contexts) if self.config.attention else None
+        )
 
     def text_logprobs(self, seen: Seen, tokens: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-        """log p(text), (R,), of texts, longest first: START and words (R, T), words and END (R, T), lengths (R,)."""
+        """log p(text), (R,), of texts, longest first: START and words (R, T), words and END (R, T),
+        lengths (R,)."""
         logprobs = torch.log_softmax(self(seen, tokens, lengths).float(), dim=1)
         of_words = logprobs.gather(1, packed(words, lengths)[:, None])[:, 0]
         rows = torch.arange(len(words), device=words.device)[:, None].expand_as(words)
         return of_words.new_zeros(len(words)).index_add(0, packed(rows, lengths), of_words)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """One decoding step: tokens (R,) -> log-probabilities of what follows (R, V), and the new state."""
+        """One decoding step: tokens (R,) -> log-probabilities of what follows (R, V), and the new
+        state."""
         word = self.embedding(tokens)
         state, context = self._advance(word, self.word(word), state)
         logits = self._logits(state.h, context if self.config.attention else None)
         return torch.log_softmax(logits.float(), dim=1), state
 
     def _advance(self, word: Tensor, driven: Tensor, state: State) -> tuple[State, Tensor]:
-        """Eq. 14 for a word (R, E) and its W_hx x_t + b_h (R, G); the new state, and the attention's result (R, A)."""
+        """Eq. 14 for a word (R, E) and its W_hx x_t + b_h (R, G); the new state, and the
+        attention's result (R, A)."""
         before, added, later = self._condition(state)
         total = driven + self.recurrent(before) + added
         context = state.h
@@ -187,10 +201,13 @@ class MultimodalRNN(nn.Module):
         return State(h, c, later, state.memory, state.absent), context
 
     def _condition(self, state: State) -> tuple[Tensor, Tensor, Tensor]:
-        """The image's effect on this step: the scaled state (R, H), the added term (R, G), the bias of later steps."""
+        """The image's effect on this step: the scaled state (R, H), the added term (R, G), the bias
+        of later steps."""
         if self.config.conditioning == "additive":
             return state.h, state.bias, torch.zeros_like(state.bias)
-        added, scale = state.bias.split([self.word.out_features, self.config.hidden], dim=1)  # b_v, m_v
+        added, scale = state.bias.split(
+            [self.word.out_features, self.config.hidden], dim=1
+        )  # b_v, m_v
         return state.h * scale, added, torch.cat([torch.zeros_like(added), scale], dim=1)
 
     def _attend(self, asking: Tensor, state: State) -> Tensor:
@@ -198,7 +215,9 @@ class MultimodalRNN(nn.Module):
         rows, regions, size = state.memory.shape
         heads = self.config.heads
         question = self.ask(asking).view(rows, heads, size // heads, 1)
-        memory = state.memory.view(rows, regions, heads, size // heads).transpose(1, 2)  # (R, heads, K, A/heads)
+        memory = state.memory.view(rows, regions, heads, size // heads).transpose(
+            1, 2
+        )  # (R, heads, K, A/heads)
         fit = (memory @ question).squeeze(3) / math.sqrt(size / heads) + state.absent[:, None]
         weights = torch.softmax(fit, dim=2)[:, :, None]  # (R, heads, 1, K)
         return (weights.to(memory.dtype) @ memory).reshape(rows, size)
@@ -212,6 +231,7 @@ class MultimodalRNN(nn.Module):
 
 
 def packed(values: Tensor, lengths: Tensor) -> Tensor:
-    """Values (R, T, …) of rows, longest first -> those within the lengths (ΣT, …), position by position."""
+    """Values (R, T, …) of rows, longest first -> those within the lengths (ΣT, …), position by
+    position."""
     places = torch.arange(values.shape[1], device=values.device)
     return values.transpose(0, 1)[places[:, None] < lengths[None, :]]

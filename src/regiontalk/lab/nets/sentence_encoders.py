@@ -15,9 +15,11 @@ HEADS = 4  # of attention
 LONGEST = 24  # words that are read at a time; the exported graph is unrolled to this length
 
 
-def recur(step: Callable[[Tensor, Tensor], Tensor], x: Tensor, mask: Tensor, h: Tensor, backwards: bool) -> Tensor:
-    """x (L, T, ·), mask (L, T), first state (L, hidden) -> states (L, T, hidden); after a sentence's last word they are
-    zero.
+def recur(
+    step: Callable[[Tensor, Tensor], Tensor], x: Tensor, mask: Tensor, h: Tensor, backwards: bool
+) -> Tensor:
+    """x (L, T, ·), mask (L, T), first state (L, hidden) -> states (L, T, hidden); after a
+    sentence's last word they are zero.
 
     A loop: the exporter unrolls it, and with the mask one unrolled length works for all sentences.
     """
@@ -44,8 +46,12 @@ class Brnn(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         e = F.relu(self.enter(x))  # eq. 3
         zeros = e.new_zeros(len(e), self.hidden)
-        h_f = recur(lambda e_t, h: F.relu(e_t + self.forwards(h)), e, mask, zeros, backwards=False)  # eq. 4
-        h_b = recur(lambda e_t, h: F.relu(e_t + self.backwards(h)), e, mask, zeros, backwards=True)  # eq. 5
+        h_f = recur(
+            lambda e_t, h: F.relu(e_t + self.forwards(h)), e, mask, zeros, backwards=False
+        )  # eq. 4
+        h_b = recur(
+            lambda e_t, h: F.relu(e_t + self.backwards(h)), e, mask, zeros, backwards=True
+        )  # eq. 5
         return h_f + h_b
 
 

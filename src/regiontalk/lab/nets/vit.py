@@ -1,10 +1,10 @@
 """A vision transformer as a backbone (Dosovitskiy et al. 2021; DINOv2's ViT-S: Oquab et al. 2023).
 
-Differs from the paper: DenseCap's backbone is convolutional.
-Patches are 16 pixels wide, the stride of all backbones; DINOv2's are 14, and `weights` resizes its patch kernel.
+Differs from the paper: DenseCap's backbone is convolutional. Patches are 16 pixels wide, the stride
+of all backbones; DINOv2's are 14, and `weights` resizes its patch kernel.
 
-Shapes: N photos, H × W pixels, h = H/16, w = W/16, T = 1 + h·w tokens (the class token first), E channels of a token,
-C channels of the feature map.
+Shapes: N photos, H × W pixels, h = H/16, w = W/16, T = 1 + h·w tokens (the class token first), E
+channels of a token, C channels of the feature map.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ class Attention(nn.Module):
         self.proj = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Tokens (N, T, E), and which of them are attended to (N, 1, 1, T; None: all) -> (N, T, E)."""
+        """Tokens (N, T, E), and which of them are attended to (N, 1, 1, T; None: all) -> (N, T,
+        E)."""
         count, tokens = x.shape[:2]
-        # Linear layers get matrices, not stacks of them: only those become `Gemm`, which export can store in 8 bits.
+        # Linear layers get matrices, not stacks of them: only those become `Gemm`, which export can
+        # store in 8 bits.
         qkv = self.qkv(x.flatten(0, 1)).view(count, tokens, 3, HEADS, WIDTH // HEADS)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (N, heads, T, E / heads) each
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -48,7 +50,8 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then two linear layers, each scaled and added. In training a photo skips each at the rate `skip`."""
+    """Attention, then two linear layers, each scaled and added. In training a photo skips each at
+    the rate `skip`."""
 
     def __init__(self, skip: float) -> None:
         super().__init__()
@@ -88,7 +91,8 @@ class ViT(nn.Module):
         return [self.patches]
 
     def depth(self, name: str) -> int:
-        """How many layers follow the one that this weight is in, for rates that fall towards the first layers."""
+        """How many layers follow the one that this weight is in, for rates that fall towards the
+        first layers."""
         part, _, rest = name.partition(".")
         if part == "blocks":
             return DEPTH - int(rest.split(".", 1)[0])
@@ -97,15 +101,17 @@ class ViT(nn.Module):
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w), and the last block's tokens as a map (N, E, h, w).
 
-        `sizes` (N, 2): width and height of the photos inside the images. Padding in a batch does not change the result:
-        positions are relative to the photo, and no token attends to padding.
+        `sizes` (N, 2): width and height of the photos inside the images. Padding in a batch does
+        not change the result: positions are relative to the photo, and no token attends to padding.
         """
         patches = self.patches(self.normalize(images))  # (N, E, h, w)
         height, width = patches.shape[2:]
         x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
         class_token: Tensor = self.class_token  # (1, 1, E)
         mask = None
-        if len(images) > 1:  # a single photo is padded by less than a patch: no mask is needed, and its graph has none
+        if (
+            len(images) > 1
+        ):  # a single photo is padded by less than a patch: no mask is needed, and its graph has none
             class_token = class_token.expand(len(images), -1, -1)
             inside = cells_inside(sizes, height, width).flatten(1)
             mask = F.pad(inside, (1, 0), value=True)[:, None, None]  # (N, 1, 1, T)
@@ -117,8 +123,12 @@ class ViT(nn.Module):
             x = block(x, mask)
             if number in TAPS:
                 taps.append(x)
-        normed = [norm(tap[:, 1:]) for norm, tap in zip([*self.norms, self.norm], taps, strict=True)]
-        planes = [tokens.transpose(1, 2).unflatten(2, (height, width)) for tokens in normed]  # (N, E, h, w) each
+        normed = [
+            norm(tap[:, 1:]) for norm, tap in zip([*self.norms, self.norm], taps, strict=True)
+        ]
+        planes = [
+            tokens.transpose(1, 2).unflatten(2, (height, width)) for tokens in normed
+        ]  # (N, E, h, w) each
         return self.fuse(self.mix(torch.cat(planes, dim=1))), planes[-1]
 
     def _positions(self, sizes: Tensor, height: int, width: int) -> Tensor:
@@ -130,8 +140,11 @@ class ViT(nn.Module):
 
 
 def _interpolation(sides: Tensor, cells: int) -> Tensor:
-    """Weights of the stored positions at the centre of each cell along sides (N,) in pixels: (N, cells, 37)."""
+    """Weights of the stored positions at the centre of each cell along sides (N,) in pixels: (N,
+    cells, 37)."""
     centres = (torch.arange(cells, device=sides.device, dtype=sides.dtype) + 0.5) * STRIDE
     points = (centres / sides[:, None] * POSITIONS - 0.5).clamp(0, POSITIONS - 1)  # (N, cells)
-    distance = (points[..., None] - torch.arange(POSITIONS, device=sides.device, dtype=sides.dtype)).abs()
+    distance = (
+        points[..., None] - torch.arange(POSITIONS, device=sides.device, dtype=sides.dtype)
+    ).abs()
     return (1 - distance).clamp(min=0)

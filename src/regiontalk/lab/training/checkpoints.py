@@ -1,8 +1,9 @@
-"""Checkpoints: safetensors for every tensor, JSON for the rest, written whole or not at all; and the nets in them.
+"""Checkpoints: safetensors for every tensor, JSON for the rest, written whole or not at all; and
+the nets in them.
 
-A checkpoint is a folder `step-00001000` with `model.safetensors`, `ema.safetensors` (where an exponential moving
-average of the weights is kept), `optimizer.safetensors` and `state.json`. It is written beside its place and renamed
-into it.
+A checkpoint is a folder `step-00001000` with `model.safetensors`, `ema.safetensors` (where an
+exponential moving average of the weights is kept), `optimizer.safetensors` and `state.json`. It is
+written beside its place and renamed into it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from regiontalk.lab.training.recipe.shared import Recipe
 from regiontalk.language.vocabulary import Vocabulary
 
 FORMAT = 2
-COMPANION = "companion"  # the alignment net beside an FCLN that learns from sentences; only training needs it
+# the alignment net beside an FCLN that learns from sentences; only training needs it
+COMPANION = "companion"
 CPU = torch.device("cpu")
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -50,7 +52,9 @@ def save_checkpoint(
                 save_file(plain, partial / f"{name}.safetensors")
             except SafetensorError as error:
                 number = re.search(r"\(os error (\d+)\)", str(error))
-                raise output_error(final, OSError(int(number[1]) if number else 0, str(error))) from error
+                raise output_error(
+                    final, OSError(int(number[1]) if number else 0, str(error))
+                ) from error
         (partial / "state.json").write_bytes(json_file({"format": FORMAT, "step": step, **state}))
     return final
 
@@ -66,12 +70,16 @@ def find_checkpoint(folder: Path) -> Path:
 
 
 def best_checkpoints(folder: Path) -> list[Path]:
-    """`folder` itself, or the best checkpoints that the run in it has kept, best first (else the newest)."""
+    """`folder` itself, or the best checkpoints that the run in it has kept, best first (else the
+    newest)."""
     if (folder / "state.json").is_file():
         return [folder]
     newest = latest_checkpoint(folder / "checkpoints") or latest_checkpoint(folder)
     if newest is None:
-        raise ModelError(f"{folder}: no checkpoint here", hint="give a run's folder, or one of its step-… folders")
+        raise ModelError(
+            f"{folder}: no checkpoint here",
+            hint="give a run's folder, or one of its step-… folders",
+        )
     best = [newest.with_name(step_name(one["step"])) for one in read_state(newest).get("best", [])]
     return [place for place in best if place.is_dir()] or [newest]
 
@@ -95,7 +103,9 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     if not isinstance(state, dict) or not {"format", "step", "kind"} <= set(state):
         raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks format, step or kind")
     if state["format"] != FORMAT:
-        raise ModelError(f"{checkpoint}: a checkpoint of format {state['format']}, this program reads {FORMAT}")
+        raise ModelError(
+            f"{checkpoint}: a checkpoint of format {state['format']}, this program reads {FORMAT}"
+        )
     return state
 
 
@@ -125,25 +135,34 @@ class Trained(Generic[Net, RecipeOf]):
     words: Vocabulary
     recipe: RecipeOf
     state: Mapping[str, Any]
-    """`state.json`: of a head also the `detector` whose codes it was trained on, and their size, `code`."""
+    """`state.json`: of a head also the `detector` whose codes it was trained on, and their size,
+    `code`."""
 
 
 def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCLNRecipe]:
     state, recipe, words, weights = _read_trained(checkpoint, FCLNRecipe)
     net = FCLN(recipe.net, len(words), words.starts)
-    fill_net(net, {key: one for key, one in weights.items() if not key.startswith(f"{COMPANION}.")}, checkpoint)
+    fill_net(
+        net,
+        {key: one for key, one in weights.items() if not key.startswith(f"{COMPANION}.")},
+        checkpoint,
+    )
     return Trained(net.to(device).eval(), words, recipe, state)
 
 
 def load_alignment(checkpoint: Path) -> Trained[AlignmentNet, AlignmentRecipe]:
     """The net of an alignment run, or a joint run's part."""
-    state, recipe, words, weights = _read_trained(checkpoint, AlignmentRecipe, "detector", "code", "relations")
+    state, recipe, words, weights = _read_trained(
+        checkpoint, AlignmentRecipe, "detector", "code", "relations"
+    )
     net = AlignmentNet(recipe.net, state["code"], len(words), len(state["relations"]))
     fill_net(net, weights, checkpoint)
     return Trained(net.eval(), words, recipe, state)
 
 
-def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[MultimodalRNN, SentencesRecipe]:
+def load_sentence_net(
+    checkpoint: Path, device: torch.device = CPU
+) -> Trained[MultimodalRNN, SentencesRecipe]:
     """The net of a sentences run, or a joint run's part."""
     state, recipe, words, weights = _read_trained(checkpoint, SentencesRecipe, "detector", "code")
     net = MultimodalRNN(state["code"], len(words), len(words.styles), recipe.net)
@@ -154,8 +173,9 @@ def load_sentence_net(checkpoint: Path, device: torch.device = CPU) -> Trained[M
 def _read_trained(
     checkpoint: Path, kind: type[RecipeOf], *keys: str
 ) -> tuple[dict[str, Any], RecipeOf, Vocabulary, dict[str, Tensor]]:
-    """State, recipe, vocabulary, and the moving average of the weights where there is one, else the weights as they
-    were trained; of a joint run, recipe and weights are those of the part of this kind."""
+    """State, recipe, vocabulary, and the moving average of the weights where there is one, else the
+    weights as they were trained; of a joint run, recipe and weights are those of the part of this
+    kind."""
     state = read_state(checkpoint)
     found = KINDS.get(state["kind"])
     prefix, part = JOINT_PARTS.get(kind, ("", None)) if found is JointRecipe else ("", None)
@@ -167,7 +187,9 @@ def _read_trained(
             raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks {key}")
     words = Vocabulary.from_dict(state["vocabulary"])
     stored: Any = from_stored(JointRecipe if part else kind, state["recipe"], str(checkpoint))
-    weights = read_tensors(checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model")
+    weights = read_tensors(
+        checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model"
+    )
     own = {key.removeprefix(prefix): one for key, one in weights.items() if key.startswith(prefix)}
     return state, part(stored) if part else stored, words, own
 
@@ -185,7 +207,9 @@ def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
     net.load_state_dict(dict(values))
 
 
-def optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> tuple[dict[str, Tensor], dict[str, float]]:
+def optimizer_tensors(
+    optimizers: Mapping[str, torch.optim.Optimizer],
+) -> tuple[dict[str, Tensor], dict[str, float]]:
     """The optimisers' state as named tensors and plain numbers (step counts)."""
     tensors: dict[str, Tensor] = {}
     numbers: dict[str, float] = {}
@@ -200,17 +224,23 @@ def optimizer_tensors(optimizers: Mapping[str, torch.optim.Optimizer]) -> tuple[
 
 
 def restore_optimizers(
-    optimizers: Mapping[str, torch.optim.Optimizer], tensors: Mapping[str, Tensor], numbers: Mapping[str, float]
+    optimizers: Mapping[str, torch.optim.Optimizer],
+    tensors: Mapping[str, Tensor],
+    numbers: Mapping[str, float],
 ) -> None:
     for name, optimizer in optimizers.items():
         state = optimizer.state_dict()
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        parameters = [
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        ]
         moments: dict[int, dict[str, Any]] = {}
         for key, value in [*tensors.items(), *((k, torch.tensor(v)) for k, v in numbers.items())]:
             owner, index, field = key.split("/")
             if owner == name:
                 # in the weight's own layout (channels last, say), as fused optimisers need it
-                laid_out = torch.empty_like(parameters[int(index)]).copy_(value) if value.dim() else value
+                laid_out = (
+                    torch.empty_like(parameters[int(index)]).copy_(value) if value.dim() else value
+                )
                 moments.setdefault(int(index), {})[field] = laid_out
         state["state"] = moments
         optimizer.load_state_dict(state)

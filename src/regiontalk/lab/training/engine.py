@@ -1,7 +1,8 @@
 """The training loop: steps, checkpoints, exact resume, several processes, logs, dev evaluation.
 
-Nothing in a step depends on anything but its number: the batch, the dropout and the sampling are all seeded
-from it, so a run that was killed and resumed is, on the CPU, bit for bit the run that never stopped.
+Nothing in a step depends on anything but its number: the batch, the dropout and the sampling are
+all seeded from it, so a run that was killed and resumed is, on the CPU, bit for bit the run that
+never stopped.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ FREE_KEYS = (
 class Watcher(Protocol):
     """Is told how a run goes, such as a progress bar."""
 
-    def step(self, done: int, total: int, losses: Mapping[str, float] | None, photos_per_second: float) -> None: ...
+    def step(
+        self, done: int, total: int, losses: Mapping[str, float] | None, photos_per_second: float
+    ) -> None: ...
     def say(self, text: str) -> None: ...
 
 
@@ -57,7 +60,8 @@ class Engine:
     watcher: Watcher
     processes: Processes = field(default_factory=Processes)
     strict: bool = False
-    """A photo that cannot be read ends the run; else it is named, and another one takes its place."""
+    """A photo that cannot be read ends the run; else it is named, and another one takes its
+    place."""
 
     def __post_init__(self) -> None:
         recipe: Recipe = self.task.recipe
@@ -73,7 +77,9 @@ class Engine:
             torch.set_float32_matmul_precision("high")
             self.net.to(memory_format=torch.channels_last)
         self.optimizers = self.task.optimizers()
-        self.rates = {name: [group["lr"] for group in o.param_groups] for name, o in self.optimizers.items()}
+        self.rates = {
+            name: [group["lr"] for group in o.param_groups] for name, o in self.optimizers.items()
+        }
         self.ema = EMA(self.net, recipe.schedule.ema) if recipe.schedule.ema else None
         self.step = 0
         self.best: list[dict[str, Any]] = []
@@ -81,10 +87,12 @@ class Engine:
         self.skipped: set[str] = set()
         """What was wrong with photos that cannot be read, a line for each."""
 
-    # -- the loop ------------------------------------------------------------------------------------
+    # -- the loop
+    # ------------------------------------------------------------------------------------
 
     def train(self, seconds: float | None = None) -> None:
-        """Trains to the recipe's last step, until `seconds` have gone by, or until Ctrl-C; ends with a checkpoint."""
+        """Trains to the recipe's last step, until `seconds` have gone by, or until Ctrl-C; ends
+        with a checkpoint."""
         run = self.recipe.run
         batches = Parts([self.task.batches(*share) for share in self._shares()])
         log = RunLog(self.folder, self.step) if self.processes.is_first else None
@@ -112,14 +120,21 @@ class Engine:
     def _shares(self) -> list[tuple[int, int]]:
         """This process's parts of a batch, each as its number and the number of all parts."""
         parts = self.recipe.run.accumulate
-        return [(self.processes.rank * parts + part, self.processes.count * parts) for part in range(parts)]
+        return [
+            (self.processes.rank * parts + part, self.processes.count * parts)
+            for part in range(parts)
+        ]
 
     def train_step(self, parts: Sequence[StepBatch]) -> dict[str, Tensor]:
-        """One update of the weights by the parts of a batch; the mean of their losses, not weighted."""
+        """One update of the weights by the parts of a batch; the mean of their losses, not
+        weighted."""
         self._prepare_step()
         for optimizer in self.optimizers.values():
             optimizer.zero_grad(set_to_none=True)
-        found = [self._learn(part, number) for part, (number, _) in zip(parts, self._shares(), strict=True)]
+        found = [
+            self._learn(part, number)
+            for part, (number, _) in zip(parts, self._shares(), strict=True)
+        ]
         self.processes.average_gradients(self.net)
         if self.recipe.schedule.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.schedule.clip_norm)
@@ -134,7 +149,9 @@ class Engine:
     def _learn(self, part: StepBatch, number: int) -> dict[str, Tensor]:
         """Adds the gradients of a part of a batch; its losses."""
         torch.manual_seed((self.recipe.run.seed * 1_000_003 + self.step) * 1009 + number)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
+        with torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"
+        ):
             losses = self.task.losses(part.to(self.device))
         total = torch.stack([self.task.weight(name) * loss for name, loss in losses.items()]).sum()
         if not torch.isfinite(total):
@@ -154,7 +171,8 @@ class Engine:
             for group, rate in zip(optimizer.param_groups, self.rates[name], strict=True):
                 group["lr"] = rate * factor
 
-    # -- reports and checkpoints -----------------------------------------------------------------------
+    # -- reports and checkpoints
+    # -----------------------------------------------------------------------
 
     def _report(self, losses: Mapping[str, Tensor], log: RunLog | None) -> None:
         if log is None:
@@ -185,7 +203,9 @@ class Engine:
         if not metrics:
             return
         log.metrics(self.step, metrics)
-        self.watcher.say(f"step {self.step}: " + ", ".join(f"{k} {v:.4g}" for k, v in metrics.items()))
+        self.watcher.say(
+            f"step {self.step}: " + ", ".join(f"{k} {v:.4g}" for k, v in metrics.items())
+        )
         self._remember(metrics[self.recipe.run.metric])
 
     def skip(self, message: str) -> None:
@@ -202,18 +222,24 @@ class Engine:
             return
         sign = 1 if self.recipe.run.metric in self.task.lower_is_better else -1
         best = [*self.best, {"step": self.step, "value": value}]
-        self.best = sorted(best, key=lambda one: (sign * one["value"], one["step"]))[: self.recipe.run.keep_best]
+        self.best = sorted(best, key=lambda one: (sign * one["value"], one["step"]))[
+            : self.recipe.run.keep_best
+        ]
 
     def averaged_net(self) -> nn.Module:
-        """A copy of the net for inference, with the moving average of its weights where there is one."""
+        """A copy of the net for inference, with the moving average of its weights where there is
+        one."""
         net = copy.deepcopy(self.task.net)
         if self.ema is not None:
             net.load_state_dict(self.ema.values)
         return net.eval()
 
     def checkpoint_bytes(self) -> int:
-        """How large a checkpoint gets, at most: the weights, two moments of each, and their moving average."""
-        weights = sum(value.numel() * value.element_size() for value in self.net.state_dict().values())
+        """How large a checkpoint gets, at most: the weights, two moments of each, and their moving
+        average."""
+        weights = sum(
+            value.numel() * value.element_size() for value in self.net.state_dict().values()
+        )
         return weights * (3 if self.ema is None else 4)
 
     @property
@@ -224,7 +250,10 @@ class Engine:
         if not self.processes.is_first:
             return
         moments, numbers = checkpoints.optimizer_tensors(self.optimizers)
-        tensors: dict[str, Mapping[str, Tensor]] = {"model": self.net.state_dict(), "optimizer": moments}
+        tensors: dict[str, Mapping[str, Tensor]] = {
+            "model": self.net.state_dict(),
+            "optimizer": moments,
+        }
         if self.ema is not None:
             tensors["ema"] = self.ema.values
         state = {"best": self.best, "optimizer": numbers, **self.task.description()}
@@ -242,7 +271,9 @@ class Engine:
         check_same_recipe(to_dict(then), to_dict(self.recipe), checkpoint)
         now = self.task.description()
         if state["vocabulary"] != now["vocabulary"]:
-            raise UsageError(f"{checkpoint}: the words of the data sets have changed since the run started")
+            raise UsageError(
+                f"{checkpoint}: the words of the data sets have changed since the run started"
+            )
         if state.get("detector") != now.get("detector"):
             raise UsageError(f"{checkpoint}: the run started with region codes of another detector")
         checkpoints.fill_net(self.net, checkpoints.read_tensors(checkpoint, "model"), checkpoint)

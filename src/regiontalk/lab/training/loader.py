@@ -39,7 +39,9 @@ def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
         return change(value)
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {item.name: map_tensors(getattr(value, item.name), change) for item in fields(value)}
+        parts = {
+            item.name: map_tensors(getattr(value, item.name), change) for item in fields(value)
+        }
         return replace(value, **parts)
     if hasattr(value, "_fields"):
         return type(value)(*(map_tensors(part, change) for part in value))
@@ -68,8 +70,8 @@ class Parts:
 
 
 def load_batches(batches: Batches, first_step: int, workers: int) -> Iterator[Any]:
-    """The batches from `first_step` on, by at most as many workers as there are cores; errors are raised here: torch
-    would bury them in a traceback."""
+    """The batches from `first_step` on, by at most as many workers as there are cores; errors are
+    raised here: torch would bury them in a traceback."""
     workers = min(workers, cores_of_process())
     loader: DataLoader[Any] = DataLoader(
         batches,  # type: ignore[arg-type]
@@ -87,12 +89,14 @@ def load_batches(batches: Batches, first_step: int, workers: int) -> Iterator[An
 
 
 def cores_of_process() -> int:
-    """This process's share of the machine's cores; `torchrun` starts several processes on a machine."""
+    """This process's share of the machine's cores; `torchrun` starts several processes on a
+    machine."""
     return max(1, cpu_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def _start_worker(_worker: int) -> None:
-    """Ctrl-C and a cluster's SIGTERM reach all processes of a group; the workers end when their parent lets them.
+    """Ctrl-C and a cluster's SIGTERM reach all processes of a group; the workers end when their
+    parent lets them.
 
     Each worker is one of many, so it decodes its photos with one thread.
     """

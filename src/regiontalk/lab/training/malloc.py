@@ -11,10 +11,11 @@ LARGE = 2**31 - 1
 
 
 def keep_freed_memory() -> bool:
-    """Tells glibc to hand large blocks that were freed to the next step, not to the system; whether it was told.
+    """Tells glibc to hand large blocks that were freed to the next step, not to the system; whether
+    it was told.
 
-    Every step frees and takes tensors of the same sizes. Given back and taken again, each page is cleared by the
-    system first, which can take as long as the arithmetic.
+    Every step frees and takes tensors of the same sizes. Given back and taken again, each page is
+    cleared by the system first, which can take as long as the arithmetic.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -15,20 +15,28 @@ LAST_RATE = 0.01  # of the full rate, where a cosine ends
 
 
 def build_optimizer(
-    named: Iterable[tuple[str, nn.Parameter]], config: OptimizerConfig, depth: Callable[[str], int] | None = None
+    named: Iterable[tuple[str, nn.Parameter]],
+    config: OptimizerConfig,
+    depth: Callable[[str], int] | None = None,
 ) -> torch.optim.Optimizer:
     """Weights decay; biases and normalisation (one-dimensional) do not.
 
-    `depth` says how many layers follow the one a weight is in; each of them multiplies its rate by `layer_decay`.
+    `depth` says how many layers follow the one a weight is in; each of them multiplies its rate by
+    `layer_decay`.
     """
     named = list(named)
     for key in config.rates:
         if not any(_is_in(name, key) for name, _ in named):
             raise UsageError(f"optimizer.rates: no layer is called {key!r}")
-    weights = [((layer_rate(name, config), depth(name) if depth else 0), parameter) for name, parameter in named]
+    weights = [
+        ((layer_rate(name, config), depth(name) if depth else 0), parameter)
+        for name, parameter in named
+    ]
     groups = [
         {
-            "params": [p for place, p in weights if place == (rate, layers) and (p.dim() > 1) == decays],
+            "params": [
+                p for place, p in weights if place == (rate, layers) and (p.dim() > 1) == decays
+            ],
             "lr": rate * config.layer_decay**layers,
             "weight_decay": config.weight_decay if decays else 0.0,
         }
@@ -45,7 +53,8 @@ def build_optimizer(
 
 
 def layer_rate(name: str, config: OptimizerConfig) -> float:
-    """The rate of a parameter: that of the longest key of `rates` that its name begins with, else `rate`."""
+    """The rate of a parameter: that of the longest key of `rates` that its name begins with, else
+    `rate`."""
     keys = [key for key in config.rates if _is_in(name, key)]
     return config.rates[max(keys, key=len)] if keys else config.rate
 

@@ -1,4 +1,5 @@
-"""The process that trains: its device, the other processes of `torchrun`, and how it is told to stop."""
+"""The process that trains: its device, the other processes of `torchrun`, and how it is told to
+stop."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Processes:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         try:
             yield cls(dist.get_rank(), dist.get_world_size())
-            dist.barrier()  # none leaves while another still talks to it: the first one writes a checkpoint last
+            # none leaves while another still talks to it: the first one writes a checkpoint last
+            dist.barrier()
         finally:
             dist.destroy_process_group()
 
@@ -53,12 +55,13 @@ class Processes:
         return bool(vote)
 
     def average_gradients(self, net: nn.Module) -> None:
-        """Every photo counts the same: ranks hold equal shares of a batch, so gradients are averaged.
+        """Every photo counts the same: ranks hold equal shares of a batch, so gradients are
+        averaged.
 
-        Not by DistributedDataParallel: it fixes at its start which weights learn, and here the backbone joins in on the
-        way (`schedule.backbone_from_epoch`); and losses come from the net's parts, not from one `forward`, which it
-        would have to be called by. One message a step, after all parts of a batch, is as quick
-        (`benchmarks/train_processes.py`).
+        Not by DistributedDataParallel: it fixes at its start which weights learn, and here the
+        backbone joins in on the way (`schedule.backbone_from_epoch`); and losses come from the
+        net's parts, not from one `forward`, which it would have to be called by. One message a
+        step, after all parts of a batch, is as quick (`benchmarks/train_processes.py`).
         """
         if self.count == 1:
             return
@@ -67,13 +70,15 @@ class Processes:
         dist.all_reduce(flat)
         flat /= self.count
         parts = flat.split([gradient.numel() for gradient in gradients])
-        torch._foreach_copy_(gradients, [part.view_as(own) for part, own in zip(parts, gradients, strict=True)])
+        torch._foreach_copy_(
+            gradients, [part.view_as(own) for part, own in zip(parts, gradients, strict=True)]
+        )
 
 
 @contextlib.contextmanager
 def noted_interrupts() -> Iterator[list[int]]:
-    """Notes Ctrl-C and SIGTERM (which clusters send) instead of stopping at once, so that no checkpoint holds half a
-    step. The second signal stops at once."""
+    """Notes Ctrl-C and SIGTERM (which clusters send) instead of stopping at once, so that no
+    checkpoint holds half a step. The second signal stops at once."""
     noted: list[int] = []
 
     def note(number: int, _frame: types.FrameType | None) -> None:
@@ -81,7 +86,9 @@ def noted_interrupts() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         noted.append(number)
 
-    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread alone
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # signals reach the main thread alone
         yield noted
         return
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -96,5 +103,11 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("no CUDA device here", hint="--device cpu, or install a CUDA build of torch")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if name == "cuda" else torch.device("cpu")
+        raise UsageError(
+            "no CUDA device here", hint="--device cpu, or install a CUDA build of torch"
+        )
+    return (
+        torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        if name == "cuda"
+        else torch.device("cpu")
+    )

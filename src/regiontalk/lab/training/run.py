@@ -1,4 +1,5 @@
-"""Starting or resuming a training run from a recipe; the run's folder gets its record (`lab.runs`)."""
+"""Starting or resuming a training run from a recipe; the run's folder gets its record
+(`lab.runs`)."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def start_run(
     watcher: Watcher,
     strict: bool = False,
 ) -> None:
-    """Trains to the end of the recipe, or for `minutes`; with `strict`, a photo that cannot be read ends it."""
+    """Trains to the end of the recipe, or for `minutes`; with `strict`, a photo that cannot be read
+    ends it."""
     recipe = load_recipe(recipe_path, changes)
     device = pick_device(device_name)
     if device.type == "cpu":
@@ -57,13 +59,21 @@ def start_run(
             watcher.say(f"resumed at step {engine.step}")
         watcher.say(task.summary())
         _check_space(engine)
-        record = _begin_record(recipe_path, changes, recipe, device, folder, resumed) if processes.is_first else None
+        record = (
+            _begin_record(recipe_path, changes, recipe, device, folder, resumed)
+            if processes.is_first
+            else None
+        )
         try:
             engine.train(None if minutes is None else minutes * 60)
-        except OSError as error:  # the log or a picture; checkpoints and data have errors of their own
+        except (
+            OSError
+        ) as error:  # the log or a picture; checkpoints and data have errors of their own
             raise output_error(folder, error, "the last checkpoint is whole") from error
         if skipped := len(engine.skipped):
-            watcher.say(f"{skipped} {'photo' if skipped == 1 else 'photos'} that cannot be read, skipped")
+            watcher.say(
+                f"{skipped} {'photo' if skipped == 1 else 'photos'} that cannot be read, skipped"
+            )
         if record is not None:
             record.values["skipped_photos"] = len(engine.skipped)
             record.made(find_checkpoint(folder))
@@ -71,7 +81,12 @@ def start_run(
 
 
 def _begin_record(
-    recipe_path: Path, changes: tuple[str, ...], recipe: Any, device: torch.device, folder: Path, resumed: bool
+    recipe_path: Path,
+    changes: tuple[str, ...],
+    recipe: Any,
+    device: torch.device,
+    folder: Path,
+    resumed: bool,
 ) -> runs.RunRecord:
     """Written at the start as well, so that a run that breaks off has one."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
@@ -99,9 +114,12 @@ def _model_place(model: str) -> Path:
 
 
 def _check_space(engine: Engine) -> None:
-    """Better now than at the first checkpoint: room for those that are kept, the best, and one being written."""
+    """Better now than at the first checkpoint: room for those that are kept, the best, and one
+    being written."""
     there = len(list(engine.checkpoint_folder.glob("step-*")))
-    needed = engine.checkpoint_bytes() * max(engine.recipe.run.keep + engine.recipe.run.keep_best + 1 - there, 1)
+    needed = engine.checkpoint_bytes() * max(
+        engine.recipe.run.keep + engine.recipe.run.keep_best + 1 - there, 1
+    )
     free = shutil.disk_usage(engine.folder).free
     if needed > free:
         raise DiskFull(

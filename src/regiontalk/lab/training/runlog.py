@@ -17,7 +17,8 @@ WINDOW = 50  # steps over which speed is measured: batches arrive in bursts
 
 
 class RunLog:
-    """Writes `log.jsonl` and `tensorboard/`; what a resumed run will write again is cut off first."""
+    """Writes `log.jsonl` and `tensorboard/`; what a resumed run will write again is cut off
+    first."""
 
     def __init__(self, folder: Path, step: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,12 +29,17 @@ class RunLog:
         self.began = time.monotonic()
         self.recent = deque([self.began], maxlen=WINDOW + 1)
 
-    def step(self, step: int, losses: Mapping[str, float] | None, photos: int, rate: float) -> float:
-        """Notes a step (losses only every so often); returns the photos per second of the last steps."""
+    def step(
+        self, step: int, losses: Mapping[str, float] | None, photos: int, rate: float
+    ) -> float:
+        """Notes a step (losses only every so often); returns the photos per second of the last
+        steps."""
         self.recent.append(time.monotonic())
         speed = photos * (len(self.recent) - 1) / max(self.recent[-1] - self.recent[0], 1e-9)
         if losses is not None:
-            self._write({"step": step, "rate": rate, "photos_per_second": round(speed, 1), **losses})
+            self._write(
+                {"step": step, "rate": rate, "photos_per_second": round(speed, 1), **losses}
+            )
             for name, value in losses.items():
                 self.board.add_scalar(f"loss/{name}", value, step)
             self.board.add_scalar("rate", rate, step)
@@ -54,7 +60,9 @@ class RunLog:
         self.board.close()
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        self.file.write(json.dumps({"seconds": round(time.monotonic() - self.began, 1), **entry}) + "\n")
+        self.file.write(
+            json.dumps({"seconds": round(time.monotonic() - self.began, 1), **entry}) + "\n"
+        )
         self.file.flush()
 
     def _cut(self, step: int) -> None:

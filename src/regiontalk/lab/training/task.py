@@ -1,4 +1,5 @@
-"""What is trained: a net with its data, losses and optimisers. `run` has a task for each kind of recipe."""
+"""What is trained: a net with its data, losses and optimisers. `run` has a task for each kind of
+recipe."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from regiontalk.lab.training.recipe import to_dict
 from regiontalk.language.vocabulary import Vocabulary
 
 Skip = Callable[[str], None]
-"""Is told, in a line, of a photo that cannot be read and is left out; raises if none may be left out."""
+"""Is told, in a line, of a photo that cannot be read and is left out; raises if none may be left
+out."""
 
 
 @dataclass
@@ -32,7 +34,9 @@ class Task(ABC):
 
     def summary(self) -> str:
         """One line on the net and its data."""
-        weights = sum(parameter.numel() for parameter in self.net.parameters() if parameter.requires_grad)
+        weights = sum(
+            parameter.numel() for parameter in self.net.parameters() if parameter.requires_grad
+        )
         return f"{weights / 1e6:.1f} M weights, {len(self.words)} words, {self.data_summary()}"
 
     @abstractmethod
@@ -59,9 +63,15 @@ class Task(ABC):
 
     def description(self) -> dict[str, Any]:
         """The task's part of `state.json`; a head adds `detector` and `code`."""
-        return {"kind": self.recipe.kind, "recipe": to_dict(self.recipe), "vocabulary": self.words.to_dict()}
+        return {
+            "kind": self.recipe.kind,
+            "recipe": to_dict(self.recipe),
+            "vocabulary": self.words.to_dict(),
+        }
 
     @abstractmethod
-    def evaluate(self, net: Any, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:
-        """Figures on dev by a copy of the net, and where there is something to show a `picture`; none where there is
-        nothing to evaluate on."""
+    def evaluate(
+        self, net: Any, device: torch.device, picture: Path, skip: Skip
+    ) -> dict[str, float]:
+        """Figures on dev by a copy of the net, and where there is something to show a `picture`;
+        none where there is nothing to evaluate on."""

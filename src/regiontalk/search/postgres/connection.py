@@ -1,7 +1,7 @@
 """The tables of an index in PostgreSQL, connections to them, and their errors.
 
-Everything is in the schema `regiontalk` of a database; pgvector provides the type of the vectors and an index over
-them.
+Everything is in the schema `regiontalk` of a database; pgvector provides the type of the vectors
+and an index over them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ MIGRATIONS = (
     ALTER TABLE regiontalk.regions ALTER vector SET STORAGE PLAIN
     """,
 )
-"""Migrations from one format to the next; the format of an index is the number of migrations applied. Vectors are kept
-in their rows (STORAGE PLAIN): reading them from elsewhere takes twice as long."""
+"""Migrations from one format to the next; the format of an index is the number of migrations
+applied. Vectors are kept in their rows (STORAGE PLAIN): reading them from elsewhere takes twice as
+long."""
 
 
 def name_of(address: str) -> str:
@@ -72,9 +73,13 @@ def explaining(name: str) -> Iterator[None]:
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
         raise missing(name) from error
     except (errors.DiskFull, errors.IoError) as error:
-        raise IndexProblem(f"{name}: cannot be written: {_line(error)}", hint="free space on the server") from error
+        raise IndexProblem(
+            f"{name}: cannot be written: {_line(error)}", hint="free space on the server"
+        ) from error
     except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
-        raise IndexProblem(f"{name}: not allowed: {_line(error)}", hint="ask the server's administrator") from error
+        raise IndexProblem(
+            f"{name}: not allowed: {_line(error)}", hint="ask the server's administrator"
+        ) from error
     except errors.OperationalError as error:
         hint = "is the address right, and does the server run?"
         raise IndexProblem(f"{name}: no connection: {_line(error)}", hint=hint) from error
@@ -87,7 +92,9 @@ def _line(error: psycopg.Error) -> str:
 
 
 def missing(name: str) -> IndexProblem:
-    return IndexProblem(f"{name}: no index there", hint=f"regiontalk index FOLDER --store {name} makes one")
+    return IndexProblem(
+        f"{name}: no index there", hint=f"regiontalk index FOLDER --store {name} makes one"
+    )
 
 
 def connect(address: str) -> Connection:
@@ -96,7 +103,9 @@ def connect(address: str) -> Connection:
         address, autocommit=True, application_name="regiontalk", connect_timeout=wait
     )
     # behind it stays what the database has: pgvector may be anywhere
-    connection.execute(f"SELECT set_config('search_path', '{SCHEMA}, ' || current_setting('search_path'), false)")
+    connection.execute(
+        f"SELECT set_config('search_path', '{SCHEMA}, ' || current_setting('search_path'), false)"
+    )
     return connection
 
 
@@ -104,7 +113,9 @@ def prepare(connection: Connection, name: str, model: IndexedModel | None) -> In
     """The model of the index; with `model`, the index is made if there is none, or migrated."""
     with connection.transaction():
         if model is not None:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])  # one of many writers makes it
+            connection.execute(
+                "SELECT pg_advisory_xact_lock(%s)", [LOCK]
+            )  # one of many writers makes it
         there = connection.execute("SELECT to_regclass('regiontalk.about') IS NOT NULL").fetchone()
         version = _one(connection, "SELECT format FROM about") if there == (True,) else 0
         if version > len(MIGRATIONS):
@@ -121,7 +132,9 @@ def prepare(connection: Connection, name: str, model: IndexedModel | None) -> In
 
 
 def read_model(connection: Connection) -> IndexedModel:
-    found = connection.execute("SELECT model, fingerprint, regions, size, state FROM about").fetchone()
+    found = connection.execute(
+        "SELECT model, fingerprint, regions, size, state FROM about"
+    ).fetchone()
     assert found is not None
     return IndexedModel(*found)
 
@@ -132,7 +145,14 @@ def _migrate(connection: Connection, name: str, version: int, model: IndexedMode
     for script in MIGRATIONS[version:]:
         connection.execute(script.format(size=model.size))
     if version == 0:
-        values = (len(MIGRATIONS), model.name, model.fingerprint, model.regions, model.size, model.state)
+        values = (
+            len(MIGRATIONS),
+            model.name,
+            model.fingerprint,
+            model.regions,
+            model.size,
+            model.state,
+        )
         connection.execute("INSERT INTO about VALUES (%s, %s, %s, %s, %s, %s)", values)
     elif version < len(MIGRATIONS):
         connection.execute("UPDATE about SET format = %s", [len(MIGRATIONS)])
@@ -140,12 +160,16 @@ def _migrate(connection: Connection, name: str, version: int, model: IndexedMode
 
 def _add_pgvector(connection: Connection, name: str) -> None:
     if not _one(connection, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"):
-        raise IndexProblem(f"{name}: the server has no pgvector", hint="install pgvector on the server")
+        raise IndexProblem(
+            f"{name}: the server has no pgvector", hint="install pgvector on the server"
+        )
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except errors.InsufficientPrivilege as error:
         hint = "an administrator must run once: CREATE EXTENSION vector"
-        raise IndexProblem(f"{name}: pgvector is not enabled in this database", hint=hint) from error
+        raise IndexProblem(
+            f"{name}: pgvector is not enabled in this database", hint=hint
+        ) from error
 
 
 def drop(connection: Connection) -> None:
@@ -156,18 +180,24 @@ def drop(connection: Connection) -> None:
 def has_near(connection: Connection) -> bool:
     """Whether there is a complete index over the vectors."""
     return bool(
-        _one(connection, f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{NEAR}') AND indisvalid")
+        _one(
+            connection,
+            f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{NEAR}') AND indisvalid",
+        )
     )
 
 
 def make_near(connection: Connection) -> None:
-    """Builds an index over the vectors while others read and write. Does nothing if another process is building it."""
+    """Builds an index over the vectors while others read and write. Does nothing if another process
+    is building it."""
     if not _one(connection, "SELECT pg_try_advisory_lock(%s)::int", LOCK):
         return
     try:
         if not has_near(connection):
             connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{NEAR}")  # one that was not finished
-            connection.execute(f"CREATE INDEX CONCURRENTLY {NEAR} ON regions USING hnsw (vector vector_ip_ops)")
+            connection.execute(
+                f"CREATE INDEX CONCURRENTLY {NEAR} ON regions USING hnsw (vector vector_ip_ops)"
+            )
     finally:
         if not connection.closed:
             connection.execute("SELECT pg_advisory_unlock(%s)", [LOCK])

@@ -1,8 +1,10 @@
-"""An index in PostgreSQL (`postgres`), which many processes on many machines write and search at the same time.
+"""An index in PostgreSQL (`postgres`), which many processes on many machines write and search at
+the same time.
 
-Every photo is a separate transaction: writers wait at most for one photo of each other, and cannot deadlock. A query
-over few photos reads all their vectors. Over many, pgvector's index (HNSW) gives the regions nearest to each word;
-their photos, and those whose captions have all words of a phrase, are scored exactly.
+Every photo is a separate transaction: writers wait at most for one photo of each other, and cannot
+deadlock. A query over few photos reads all their vectors. Over many, pgvector's index (HNSW) gives
+the regions nearest to each word; their photos, and those whose captions have all words of a phrase,
+are scored exactly.
 """
 
 from __future__ import annotations
@@ -42,13 +44,18 @@ NEAREST = 1200  # regions that are looked up for a query; its words share them
 LEAST, MOST = 200, 1000  # of them, for each word; pgvector looks up no more at a time
 SAID = 400  # photos that are looked up for each phrase in captions
 STATE = np.dtype("<f2")  # of a photo's state
-ENOUGH = 100  # photos that must be left of those when only some are meant; with fewer, all that are meant are scored
+# photos that must be left of those when only some are meant; with fewer, all that are meant are
+# scored
+ENOUGH = 100
 
 
 class PostgresStore:
-    """`address`: postgresql://user@host/database. With `model` it is opened for writing, and created if necessary."""
+    """`address`: postgresql://user@host/database. With `model` it is opened for writing, and
+    created if necessary."""
 
-    def __init__(self, address: str, model: IndexedModel | None = None, *, rebuild: bool = False) -> None:
+    def __init__(
+        self, address: str, model: IndexedModel | None = None, *, rebuild: bool = False
+    ) -> None:
         self.address, self.name = address, postgres.name_of(address)
         self._mutex = threading.RLock()
         with explaining(self.name):
@@ -69,7 +76,11 @@ class PostgresStore:
     def files(self, folder: str = "") -> dict[str, Stored]:
         those, values = conditions(Where(folder), "%s")
         with self.reading():
-            return to_files(self._rows(f"SELECT path, bytes, modified, digest FROM photos WHERE {those}", values))
+            return to_files(
+                self._rows(
+                    f"SELECT path, bytes, modified, digest FROM photos WHERE {those}", values
+                )
+            )
 
     def put(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -94,45 +105,62 @@ class PostgresStore:
             copy.set_types(["int8", "int2", *["float8"] * 5, "text", *["float8"] * 3, "vector"])
             regions = zip(entry.regions, entry.raw_scores, entry.vectors, strict=True)
             for number, (region, raw, vector) in enumerate(regions):
-                box, said = map(float, region.xyxy), (region.caption, region.logprob, region.confidence)
+                box, said = (
+                    map(float, region.xyxy),
+                    (region.caption, region.logprob, region.confidence),
+                )
                 copy.write_row((photo, number, *box, region.score, *said, raw, vector))
 
     def forget(self, paths: Iterable[str]) -> None:
         with self._writing():
-            self._connection.execute("DELETE FROM photos WHERE path = ANY(%s)", [[os.fsencode(one) for one in paths]])
+            self._connection.execute(
+                "DELETE FROM photos WHERE path = ANY(%s)", [[os.fsencode(one) for one in paths]]
+            )
 
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
         with self._writing():
             for before, file in files.items():
                 path, now = os.fsencode(before), os.fsencode(file.path)
-                self._connection.execute("DELETE FROM photos WHERE path = %s AND path <> %s", [now, path])
+                self._connection.execute(
+                    "DELETE FROM photos WHERE path = %s AND path <> %s", [now, path]
+                )
                 self._connection.execute(
                     "UPDATE photos SET path = %s, bytes = %s, modified = %s WHERE path = %s",
                     [now, file.size, file.modified, path],
                 )
 
     def compact(self) -> None:
-        """Makes the index over vectors once there are many photos. The server frees space itself."""
+        """Makes the index over vectors once there are many photos. The server frees space
+        itself."""
         with self._mutex, explaining(self.name):
-            photos = self._rows("SELECT count(*) FROM (SELECT 1 FROM photos LIMIT %s) few", [EXACT + 1])[0][0]
+            photos = self._rows(
+                "SELECT count(*) FROM (SELECT 1 FROM photos LIMIT %s) few", [EXACT + 1]
+            )[0][0]
             if photos > EXACT and not postgres.has_near(self._connection):
                 postgres.make_near(self._connection)
 
     # Queries
 
-    def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:
+    def word_scores(
+        self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()
+    ) -> Scored:
         those, values = conditions(where, "%s")
         with self.reading():
             searched = self._rows(f"SELECT count(*) FROM photos WHERE {those}", values)[0][0]
             if searched > EXACT and postgres.has_near(self._connection):
                 near = self._near(words, where, said)
                 if where == Where() or len(near) >= ENOUGH:
-                    return Scored(*self._score(words, "photo = ANY(%s)", [near]), searched, exact=True)
-            meant = "true" if where == Where() else f"photo IN (SELECT id FROM photos WHERE {those})"
+                    return Scored(
+                        *self._score(words, "photo = ANY(%s)", [near]), searched, exact=True
+                    )
+            meant = (
+                "true" if where == Where() else f"photo IN (SELECT id FROM photos WHERE {those})"
+            )
             return Scored(*self._score(words, meant, values), searched, exact=True)
 
     def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
-        """The photos of the regions nearest to each word, and some whose captions say all words of a phrase."""
+        """The photos of the regions nearest to each word, and some whose captions say all words of
+        a phrase."""
         those, meant = conditions(where, "%s")
         nearest = min(max(NEAREST // len(words), LEAST), MOST)
         for setting in (f"hnsw.ef_search = {nearest}", "enable_seqscan = off"):
@@ -140,24 +168,33 @@ class PostgresStore:
         near = ["SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"] * len(words)
         values: list[Any] = [value for word in words for value in (word, nearest)]
         for phrase in filter(None, said):
-            near.append(f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} LIMIT %s")
+            near.append(
+                f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} LIMIT %s"
+            )
             values += [" ".join(phrase), *meant, SAID]
         query = " UNION ".join(f"({one})" for one in near)
         if where != Where():
-            query, values = f"SELECT id FROM photos WHERE id IN ({query}) AND {those}", [*values, *meant]
+            query, values = (
+                f"SELECT id FROM photos WHERE id IN ({query}) AND {those}",
+                [*values, *meant],
+            )
         return [photo for (photo,) in self._rows(query, values)]
 
     def _score(self, words: Floats, meant: str, values: Sequence[object]) -> tuple[Ids, Floats]:
-        """MaxSim (`inference.maxsim.word_scores`) where the vectors are: photos by rising id, and (P, W)."""
+        """MaxSim (`inference.maxsim.word_scores`) where the vectors are: photos by rising id, and
+        (P, W)."""
         best = "".join(", max(-(vector <#> %s))" for _ in words)
         rows = self._rows(
-            f"SELECT photo{best} FROM regions WHERE {meant} GROUP BY photo ORDER BY photo", [*words, *values]
+            f"SELECT photo{best} FROM regions WHERE {meant} GROUP BY photo ORDER BY photo",
+            [*words, *values],
         )
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(words))
         return table[:, 0].astype(np.int64), table[:, 1:].astype(np.float32)
 
     def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
-        query = "SELECT id FROM photos WHERE id = ANY(%s) AND words @@ plainto_tsquery('captions', %s)"
+        query = (
+            "SELECT id FROM photos WHERE id = ANY(%s) AND words @@ plainto_tsquery('captions', %s)"
+        )
         with self.reading():
             found = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), word])]
         return np.isin(scored.ids, np.array(found, dtype=np.int64))
@@ -168,7 +205,9 @@ class PostgresStore:
             query = "SELECT id, key, path, width, height, taken FROM photos WHERE id = ANY(%s)"
             photos = {photo: about for photo, *about in self._rows(query, [chosen])}
             columns = "x0, y0, x1, y1, score, caption, logprob, confidence, raw_score"
-            query = f"SELECT photo, {columns} FROM regions WHERE photo = ANY(%s) ORDER BY photo, number"
+            query = (
+                f"SELECT photo, {columns} FROM regions WHERE photo = ANY(%s) ORDER BY photo, number"
+            )
             regions = defaultdict[int, list[Any]](list)
             for photo, *region in self._rows(query, [chosen]):
                 regions[photo].append(region)
@@ -199,9 +238,13 @@ class PostgresStore:
 
     def newest(self, where: Where, offset: int, limit: int) -> Ids:
         those, values = conditions(where, "%s")
-        query = f"SELECT id FROM photos WHERE {those} ORDER BY taken DESC, id DESC LIMIT %s OFFSET %s"
+        query = (
+            f"SELECT id FROM photos WHERE {those} ORDER BY taken DESC, id DESC LIMIT %s OFFSET %s"
+        )
         with self.reading():
-            return np.array([one for (one,) in self._rows(query, [*values, limit, offset])], dtype=np.int64)
+            return np.array(
+                [one for (one,) in self._rows(query, [*values, limit, offset])], dtype=np.int64
+            )
 
     def find_key(self, key: str) -> int | None:
         with self.reading():
@@ -222,7 +265,9 @@ class PostgresStore:
                 yield
                 return
             with self._reconnected().transaction():
-                self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                self._connection.execute(
+                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+                )
                 yield
 
     @contextmanager
@@ -241,10 +286,20 @@ class PostgresStore:
 
     def _check(self, model: IndexedModel) -> None:
         if model != self.model:
-            raise IndexProblem(f"{self.name}: was rebuilt with another model", hint="--model names that one")
+            raise IndexProblem(
+                f"{self.name}: was rebuilt with another model", hint="--model names that one"
+            )
 
 
 def _to_photo(photo: int, about: Sequence[Any], rows: Sequence[Sequence[Any]]) -> StoredPhoto:
     key, path, width, height, taken = about
     regions = tuple(Region((x0, y0, x1, y1), *said) for x0, y0, x1, y1, *said, _ in rows)
-    return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, regions, tuple(row[-1] for row in rows))
+    return StoredPhoto(
+        photo,
+        key,
+        os.fsdecode(path),
+        (width, height),
+        taken,
+        regions,
+        tuple(row[-1] for row in rows),
+    )

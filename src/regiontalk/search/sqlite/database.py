@@ -52,7 +52,8 @@ MIGRATIONS = (
     CREATE VIRTUAL TABLE captions USING fts5 (text, tokenize = 'porter unicode61');
     """,
 )
-"""Migrations from one format to the next; the format of an index is the number of migrations applied."""
+"""Migrations from one format to the next; the format of an index is the number of migrations
+applied."""
 
 
 @contextmanager
@@ -65,22 +66,29 @@ def explaining(folder: Path) -> Iterator[None]:
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise busy(folder) from error
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-            raise IndexProblem(f"{folder}: cannot be written: {error}", hint="is the disk full?") from error
+            raise IndexProblem(
+                f"{folder}: cannot be written: {error}", hint="is the disk full?"
+            ) from error
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            raise IndexProblem(f"{folder}: cannot be written: {error}", hint="--index keeps it elsewhere") from error
+            raise IndexProblem(
+                f"{folder}: cannot be written: {error}", hint="--index keeps it elsewhere"
+            ) from error
         raise damaged(folder, str(error)) from error
     except FileNotFoundError as error:
         raise damaged(folder, "a file is missing") from error
     except OSError as error:
         hint = "make room" if error.errno in FULL else "--index keeps it elsewhere"
-        raise IndexProblem(f"{folder}: cannot be written: {error.strerror or error}", hint=hint) from error
+        raise IndexProblem(
+            f"{folder}: cannot be written: {error.strerror or error}", hint=hint
+        ) from error
     except (ValueError, TypeError, IndexError, OverflowError) as error:  # damaged values
         raise damaged(folder, str(error)) from error
 
 
 def damaged(folder: Path, reason: str) -> IndexProblem:
     return IndexProblem(
-        f"{folder}: the index is damaged: {reason}", hint=f"{command(folder)} --rebuild makes a new one"
+        f"{folder}: the index is damaged: {reason}",
+        hint=f"{command(folder)} --rebuild makes a new one",
     )
 
 
@@ -89,18 +97,22 @@ def missing(folder: Path) -> IndexProblem:
 
 
 def command(folder: Path) -> str:
-    """The command that makes this index; PHOTOS is to be filled in if the index is not in the folder of the photos."""
+    """The command that makes this index; PHOTOS is to be filled in if the index is not in the
+    folder of the photos."""
     if folder.name == FOLDER:
         return f"regiontalk index {shlex.quote(str(folder.parent))}"
     return f"regiontalk index PHOTOS --index {shlex.quote(str(folder))}"
 
 
 def busy(folder: Path) -> IndexProblem:
-    return IndexProblem(f"{folder}: another process is writing the index", hint="wait until it has finished")
+    return IndexProblem(
+        f"{folder}: another process is writing the index", hint="wait until it has finished"
+    )
 
 
 def take_lock(folder: Path, wait: float = 0) -> sqlite3.Connection:
-    """Held as long as the connection is open; the system releases it even if the process is killed."""
+    """Held as long as the connection is open; the system releases it even if the process is
+    killed."""
     lock = _open(folder / LOCK, "rwc", wait)
     try:
         lock.execute("BEGIN EXCLUSIVE")
@@ -119,13 +131,15 @@ def connect(folder: Path, writing: bool) -> sqlite3.Connection:
     _check_length(path)
     try:
         return _try(_open(path, "ro"))
-    except sqlite3.OperationalError:  # not writable, so SQLite cannot create the shared-memory file of readers
+    except (
+        sqlite3.OperationalError
+    ):  # not writable, so SQLite cannot create the shared-memory file of readers
         return _try(_open(path, "ro&immutable=1"))
 
 
 def _check_length(path: Path) -> None:
-    """SQLite notices a truncated file only when it reads the missing part. After a full disk, the missing part is in
-    the write-ahead log."""
+    """SQLite notices a truncated file only when it reads the missing part. After a full disk, the
+    missing part is in the write-ahead log."""
     log = path.with_name(f"{NAME}-wal")
     if log.is_file() and log.stat().st_size:
         return
@@ -147,7 +161,9 @@ def _try(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def _open(path: Path, mode: str, wait: float = WAIT) -> sqlite3.Connection:
     address = f"file:{quote(os.fsencode(path))}?mode={mode}"
-    return sqlite3.connect(address, timeout=wait, isolation_level=None, check_same_thread=False, uri=True)
+    return sqlite3.connect(
+        address, timeout=wait, isolation_level=None, check_same_thread=False, uri=True
+    )
 
 
 def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | None) -> None:
@@ -211,7 +227,15 @@ def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int
     """A photo; `slot` is its number and the checksums of its vectors and details."""
     path = os.fsencode(entry.file.path)
     told = (secrets.token_hex(8), entry.taken, *entry.size, *_pack(entry))
-    photo = (path, entry.file.size, entry.file.modified, entry.digest, *told, *slot, _seal(path, told))
+    photo = (
+        path,
+        entry.file.size,
+        entry.file.modified,
+        entry.digest,
+        *told,
+        *slot,
+        _seal(path, told),
+    )
     marks = ", ?" * len(photo)
     inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", photo).lastrowid
     captions = (inserted, "\n".join(entry.captions))
@@ -222,21 +246,30 @@ def _pack(entry: Entry) -> tuple[bytes, str]:
     """Numbers and captions of its regions. A row for each region would take twice the space."""
     regions = zip(entry.regions, entry.raw_scores, strict=True)
     rows = [(*one.xyxy, one.score, raw, one.logprob, one.confidence) for one, raw in regions]
-    return np.array(rows, dtype=NUMBERS).tobytes(), "\n".join(region.caption for region in entry.regions)
+    return np.array(rows, dtype=NUMBERS).tobytes(), "\n".join(
+        region.caption for region in entry.regions
+    )
 
 
 def _unpack(numbers: bytes, words: str) -> tuple[tuple[Region, ...], tuple[float, ...]]:
     """Regions and their raw scores."""
     rows = np.frombuffer(numbers, NUMBERS).reshape(-1, COLUMNS).tolist()
     regions = [
-        Region((x0, y0, x1, y1), score, caption, *(None if math.isnan(number) else number for number in said))
+        Region(
+            (x0, y0, x1, y1),
+            score,
+            caption,
+            *(None if math.isnan(number) else number for number in said),
+        )
         for (x0, y0, x1, y1, score, _, *said), caption in zip(rows, words.split("\n"), strict=True)
     ]
     return tuple(regions), tuple(row[5] for row in rows)
 
 
 def delete(database: sqlite3.Connection, path: bytes) -> None:
-    database.execute("DELETE FROM captions WHERE rowid = (SELECT id FROM photos WHERE path = ?)", (path,))
+    database.execute(
+        "DELETE FROM captions WHERE rowid = (SELECT id FROM photos WHERE path = ?)", (path,)
+    )
     database.execute("DELETE FROM photos WHERE path = ?", (path,))
 
 
@@ -251,15 +284,21 @@ def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None
 
 def read(database: sqlite3.Connection, photo: int) -> StoredPhoto:
     _, path, (key, taken, width, height, numbers, words) = _read_checked(database, "id = ?", photo)
-    return StoredPhoto(photo, key, os.fsdecode(path), (width, height), taken, *_unpack(numbers, words))
+    return StoredPhoto(
+        photo, key, os.fsdecode(path), (width, height), taken, *_unpack(numbers, words)
+    )
 
 
 def count_regions(database: sqlite3.Connection, photo: int) -> int:
-    (size,) = database.execute("SELECT length(numbers) FROM photos WHERE id = ?", (photo,)).fetchone()
+    (size,) = database.execute(
+        "SELECT length(numbers) FROM photos WHERE id = ?", (photo,)
+    ).fetchone()
     return int(size) // (COLUMNS * np.dtype(NUMBERS).itemsize)
 
 
-def _read_checked(database: sqlite3.Connection, condition: str, value: object) -> tuple[int, bytes, tuple[Any, ...]]:
+def _read_checked(
+    database: sqlite3.Connection, condition: str, value: object
+) -> tuple[int, bytes, tuple[Any, ...]]:
     """Id, path, and the stored photo."""
     query = f"SELECT id, path, seal, key, taken, width, height, numbers, words FROM photos WHERE {condition}"
     photo, path, seal, *told = database.execute(query, (value,)).fetchone()

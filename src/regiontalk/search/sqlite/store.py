@@ -1,4 +1,5 @@
-"""An index in a folder: SQLite for photos, regions and captions, and mapped files for numbers (`vector_file`).
+"""An index in a folder: SQLite for photos, regions and captions, and mapped files for numbers
+(`vector_file`).
 
 index.sqlite     in WAL mode: readers see the state between two transactions while a writer works
 vectors-N.bin,   written to disk before the transaction that refers to them: if the program is killed, only bytes
@@ -67,7 +68,8 @@ class Table(NamedTuple):
 
 
 class SqliteStore:
-    """`folder` has the files. With `model` it is opened for writing, and created if there is none."""
+    """`folder` has the files. With `model` it is opened for writing, and created if there is
+    none."""
 
     def __init__(self, folder: Path, model: IndexedModel | None = None) -> None:
         self.folder, self.name = folder, str(folder)
@@ -82,7 +84,9 @@ class SqliteStore:
                 self._database = database.connect(folder, writing=model is not None)
                 self._open.append(self._database)
                 database.prepare(self._database, folder, model)
-                self.model = IndexedModel(*map(self._about, (one.name for one in fields(IndexedModel))))
+                self.model = IndexedModel(
+                    *map(self._about, (one.name for one in fields(IndexedModel)))
+                )
                 if model is not None:
                     self._clean_up()
             except BaseException:
@@ -115,7 +119,9 @@ class SqliteStore:
     def put(self, entries: Sequence[Entry]) -> None:
         with self._writing():
             first, sums = self._about("slots"), []
-            columns = zip(*(vector_file.to_slots(entry, self.model) for entry in entries), strict=True)
+            columns = zip(
+                *(vector_file.to_slots(entry, self.model) for entry in entries), strict=True
+            )
             for file, photos in zip(self._files(self._about("generation")), columns, strict=True):
                 slots = file.make(photos)
                 file.append(slots, first)
@@ -139,13 +145,16 @@ class SqliteStore:
                 database.rename(self._database, os.fsencode(path), file)
 
     def compact(self) -> None:
-        """The old files stay for readers that still use them, until the next writer opens the index."""
+        """The old files stay for readers that still use them, until the next writer opens the
+        index."""
         with self._writing():
             table, generation = self._load(), self._about("generation") + 1
             if len(table.slots) >= LIVE_SHARE * len(table.vectors):
                 return
             order = np.argsort(table.slots)
-            for target, slots in zip(self._files(generation), (table.vectors, table.details), strict=True):
+            for target, slots in zip(
+                self._files(generation), (table.vectors, table.details), strict=True
+            ):
                 target.path.unlink(missing_ok=True)
                 for start in range(0, len(order), AT_A_TIME):
                     target.append(slots[table.slots[order[start : start + AT_A_TIME]]], start)
@@ -156,7 +165,12 @@ class SqliteStore:
 
     # Queries
 
-    def word_scores(self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()) -> Scored:  # noqa: ARG002
+    def word_scores(
+        self,
+        words: Floats,
+        where: Where,
+        said: Sequence[Sequence[str]] = (),  # noqa: ARG002
+    ) -> Scored:
         with self.reading():
             table = self._load()
             rows = np.arange(len(table.ids))
@@ -192,13 +206,18 @@ class SqliteStore:
             slots, details = table.slots_of(chosen), self._details(chosen, table)
             counts = [database.count_regions(self._database, one) for one in chosen]
             rows = zip(table.vectors[slots], details, counts, strict=True)
-            return [vector_file.restore(one["scales"], one["steps"], rest["rest"])[:count] for one, rest, count in rows]
+            return [
+                vector_file.restore(one["scales"], one["steps"], rest["rest"])[:count]
+                for one, rest, count in rows
+            ]
 
     def states(self, ids: Iterable[int]) -> Floats:
         with self.reading():
             found = self._details(list(ids), self._load())
             rows = found["state_steps"] * found["state_scales"][:, :, None]
-            state: Floats = rows.reshape(len(found), math.prod(rows.shape[1:]))[:, : self.model.state]
+            state: Floats = rows.reshape(len(found), math.prod(rows.shape[1:]))[
+                :, : self.model.state
+            ]
             return state
 
     def _details(self, ids: Sequence[int], table: Table) -> vector_file.Slots:
@@ -223,7 +242,9 @@ class SqliteStore:
         """Read again when the index has changed."""
         version, slots = self._one("PRAGMA data_version"), self._about("slots")
         if self._table is None or self._table.version != version:
-            rows = self._database.execute("SELECT id, slot, vectors_sum FROM photos ORDER BY id").fetchall()
+            rows = self._database.execute(
+                "SELECT id, slot, vectors_sum FROM photos ORDER BY id"
+            ).fetchall()
             ids, places, sums = np.array(rows, dtype=np.int64).reshape(-1, 3).T
             checksums, unchecked = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=bool)
             checksums[places], unchecked[places] = sums, True

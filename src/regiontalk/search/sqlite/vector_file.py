@@ -1,8 +1,9 @@
-"""Numbers of photos on disk: a file of slots, one for each photo, mapped into memory and never loaded.
+"""Numbers of photos on disk: a file of slots, one for each photo, mapped into memory and never
+loaded.
 
-Numbers are stored relative to the largest one of their row. A query reads 8 bits of every vector; 4 more bits and the
-inputs of the language model are in a second file, which is read for the best photos only. Slots are appended and never
-overwritten, so readers need no lock.
+Numbers are stored relative to the largest one of their row. A query reads 8 bits of every vector; 4
+more bits and the inputs of the language model are in a second file, which is read for the best
+photos only. Slots are appended and never overwritten, so readers need no lock.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from regiontalk.search.store import Entry, Floats, IndexedModel
 STEPS = 127  # of 8 bits, on each side of 0
 FINER = 16  # finer steps in each of them, by the 4 more bits
 STATE_ROW = 128  # numbers of a state that share a scale
-BLOCK_PRODUCTS = 1 << 19  # at a time: they fit into a core's cache, and are too few for BLAS to start threads
+BLOCK_PRODUCTS = (
+    1 << 19
+)  # at a time: they fit into a core's cache, and are too few for BLAS to start threads
 
 Slots = NDArray[np.void]
 """Structured, with the fields of a `SlotFile`."""
@@ -29,25 +32,34 @@ Steps = NDArray[np.int8]
 
 
 def quantize(rows: Floats) -> tuple[Floats, Steps, NDArray[np.uint8]]:
-    """Rows (R, n) -> size of a step (R,), steps (R, n), and the 4 more bits of two numbers in each byte."""
-    scales = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny * FINER * STEPS) / STEPS  # (R,)
+    """Rows (R, n) -> size of a step (R,), steps (R, n), and the 4 more bits of two numbers in each
+    byte."""
+    scales = (
+        np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny * FINER * STEPS) / STEPS
+    )  # (R,)
     fine = np.rint(rows / scales[:, None] * FINER).astype(np.int16)
     steps = (fine + FINER // 2) // FINER
     rest = (fine - FINER * steps + FINER // 2).astype(np.uint8).ravel()
     pairs = np.pad(rest, (0, rest.size % 2)).reshape(-1, 2)
-    return scales.astype(np.float32), steps.astype(np.int8), pairs[:, 0] * np.uint8(FINER) + pairs[:, 1]
+    return (
+        scales.astype(np.float32),
+        steps.astype(np.int8),
+        pairs[:, 0] * np.uint8(FINER) + pairs[:, 1],
+    )
 
 
 def restore(scales: Floats, steps: Steps, rest: NDArray[np.uint8]) -> Floats:
     """The inverse of `quantize`: rows (R, n), to 12 bits."""
-    finer = np.stack([rest // FINER, rest % FINER], axis=1).ravel()[: steps.size].reshape(steps.shape)
+    finer = (
+        np.stack([rest // FINER, rest % FINER], axis=1).ravel()[: steps.size].reshape(steps.shape)
+    )
     exact = (steps + (finer.astype(np.float32) - FINER // 2) / FINER) * scales[:, None]
     return exact.astype(np.float32)
 
 
 def to_slots(entry: Entry, model: IndexedModel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields of a photo's slots in the files of vectors and details. Missing regions are padded with the whole
-    photo, which changes no maximum."""
+    """The fields of a photo's slots in the files of vectors and details. Missing regions are padded
+    with the whole photo, which changes no maximum."""
     filled = np.repeat(entry.vectors[:1], model.regions - len(entry.vectors), axis=0)
     scales, steps, rest = quantize(np.concatenate([entry.vectors, filled]))
     state = np.pad(entry.state, (0, -len(entry.state) % STATE_ROW)).reshape(-1, STATE_ROW)
@@ -92,17 +104,25 @@ class SlotFile:
 
     def open(self, slots: int) -> Slots:
         """The first slots (N,), mapped. Raises `ValueError` if there are fewer."""
-        return np.memmap(self.path, self.layout, "r", shape=(slots,)) if slots else np.zeros(0, self.layout)
+        return (
+            np.memmap(self.path, self.layout, "r", shape=(slots,))
+            if slots
+            else np.zeros(0, self.layout)
+        )
 
 
 def vector_file(path: Path, model: IndexedModel) -> SlotFile:
-    return SlotFile(path, {"scales": ("<f4", (model.regions,)), "steps": ("i1", (model.regions, model.size))})
+    return SlotFile(
+        path, {"scales": ("<f4", (model.regions,)), "steps": ("i1", (model.regions, model.size))}
+    )
 
 
 def detail_file(path: Path, model: IndexedModel) -> SlotFile:
     rows = -(-model.state // STATE_ROW)
     fields = {"rest": ("u1", (-(-model.regions * model.size // 2),))}
-    return SlotFile(path, fields | {"state_scales": ("<f4", (rows,)), "state_steps": ("i1", (rows, STATE_ROW))})
+    return SlotFile(
+        path, fields | {"state_scales": ("<f4", (rows,)), "state_steps": ("i1", (rows, STATE_ROW))}
+    )
 
 
 def checksums(slots: Slots) -> NDArray[np.int64]:
@@ -113,7 +133,8 @@ def checksums(slots: Slots) -> NDArray[np.int64]:
 
 
 def blocks(products: int, wanted: NDArray[np.bool_]) -> Iterator[slice]:
-    """Blocks of slots of at most `BLOCK_PRODUCTS` products each; those without a wanted slot (N,) are left out."""
+    """Blocks of slots of at most `BLOCK_PRODUCTS` products each; those without a wanted slot (N,)
+    are left out."""
     step = max(1, BLOCK_PRODUCTS // products)
     for start in range(0, len(wanted), step):
         if wanted[start : start + step].any():
@@ -121,9 +142,12 @@ def blocks(products: int, wanted: NDArray[np.bool_]) -> Iterator[slice]:
 
 
 def best_products(slots: Slots, words: Floats) -> Floats:
-    """Slots of vectors (N,) and words (W, h) -> the largest product of each word, (N, W), to 8 bits."""
+    """Slots of vectors (N,) and words (W, h) -> the largest product of each word, (N, W), to 8
+    bits."""
     steps, scales = slots["steps"], slots["scales"]
     count, regions, size = steps.shape
-    products = (steps.astype(np.float32).reshape(-1, size) @ words.T).reshape(count, regions, len(words))
+    products = (steps.astype(np.float32).reshape(-1, size) @ words.T).reshape(
+        count, regions, len(words)
+    )
     largest: Floats = (products * scales[:, :, None]).max(axis=1)
     return largest

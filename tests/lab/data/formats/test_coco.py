@@ -19,7 +19,13 @@ CATEGORIES = [
 
 
 def image(number: int) -> dict[str, Any]:
-    return {"license": 5, "file_name": f"{number:012d}.jpg", "height": 64, "width": 96, "id": number}
+    return {
+        "license": 5,
+        "file_name": f"{number:012d}.jpg",
+        "height": 64,
+        "width": 96,
+        "id": number,
+    }
 
 
 def thing(image_id: int, box: list[float], category: int = 18, crowd: int = 0) -> dict[str, Any]:
@@ -61,7 +67,11 @@ def source(tmp_path, scene) -> Path:
         annotations=[thing(30, [0, 0, 5, 5])],
         categories=CATEGORIES,
     )
-    write(folder / "annotations" / "person_keypoints_train2017.json", images=[image(77)], annotations=[])
+    write(
+        folder / "annotations" / "person_keypoints_train2017.json",
+        images=[image(77)],
+        annotations=[],
+    )
     (folder / "train2017").mkdir()
     scene.save(folder / "train2017" / f"{9:012d}.jpg")
     return folder
@@ -97,7 +107,11 @@ def test_one_file_of_any_name_will_do(tmp_path, scene_path):
     )
     prepare("coco", tmp_path / "my_export.json", tmp_path / "out")
     [record] = Dataset(tmp_path / "out")
-    assert (record.image, record.split, record.regions[0].phrase) == (str(scene_path), "train", "dog")
+    assert (record.image, record.split, record.regions[0].phrase) == (
+        str(scene_path),
+        "train",
+        "dog",
+    )
 
 
 def test_a_split_file_may_name_ids_or_files(source, tmp_path):
@@ -108,18 +122,33 @@ def test_a_split_file_may_name_ids_or_files(source, tmp_path):
 
 
 def test_the_same_photos_in_two_years_are_an_error(source, tmp_path):
-    write(source / "annotations" / "captions_val2014.json", images=[image(9)], annotations=[caption(9, "A dog.")])
-    with pytest.raises(DataError, match=r"captions_val2014\.json, images item 1: image 9 is in train2017 too"):
+    write(
+        source / "annotations" / "captions_val2014.json",
+        images=[image(9)],
+        annotations=[caption(9, "A dog.")],
+    )
+    with pytest.raises(
+        DataError, match=r"captions_val2014\.json, images item 1: image 9 is in train2017 too"
+    ):
         prepare("coco", source, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
     ("members", "problem"),
     [
-        ({"images": [image(1)], "annotations": [caption(2, "x")]}, "annotations item 1: no image has the id 2"),
-        ({"images": [image(1)], "annotations": [thing(1, [0, 0, 5, 5])]}, "no category has the id 18"),
+        (
+            {"images": [image(1)], "annotations": [caption(2, "x")]},
+            "annotations item 1: no image has the id 2",
+        ),
+        (
+            {"images": [image(1)], "annotations": [thing(1, [0, 0, 5, 5])]},
+            "no category has the id 18",
+        ),
         ({"images": [image(1)], "annotations": [thing(1, [0, 0, 5])]}, "annotations item 1: "),
-        ({"images": [image(1)], "annotations": [{"image_id": 1}]}, "annotations item 1: there is no 'bbox'"),
+        (
+            {"images": [image(1)], "annotations": [{"image_id": 1}]},
+            "annotations item 1: there is no 'bbox'",
+        ),
         ({"images": [{"id": 1}]}, "images item 1: there is no 'file_name'"),
         ({"images": [image(1) | {"width": 0}]}, "images item 1: an image of 0×64 pixels"),
         ({"images": ["x"]}, "images item 1: 'x' is not a JSON object"),
@@ -149,8 +178,12 @@ def test_a_box_with_a_caption_is_a_region(tmp_path, scene):
 
 
 def test_b2_every_caption_is_a_category_of_its_own():
-    """So that programs which show categories, and drop what they do not know, still have the captions."""
-    mug, spoon = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2), Region((0, 0, 200, 100), 0.25, "a spoon")
+    """So that programs which show categories, and drop what they do not know, still have the
+    captions."""
+    mug, spoon = (
+        Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2),
+        Region((0, 0, 200, 100), 0.25, "a spoon"),
+    )
     photos = [
         ImageRegions("a.jpg", 200, 100, "tiny", (mug, spoon)),
         ImageRegions("deep/b.jpg", 50, 40, "tiny", ()),
@@ -171,14 +204,21 @@ def test_b2_every_caption_is_a_category_of_its_own():
     assert [entry["id"] for entry in document["annotations"]] == [1, 2, 3]
     assert [entry["image_id"] for entry in document["annotations"]] == [1, 1, 3]
     assert [entry["category_id"] for entry in document["annotations"]] == [1, 2, 1]
-    assert [(entry["id"], entry["name"]) for entry in document["categories"]] == [(1, "a red mug"), (2, "a spoon")]
+    assert [(entry["id"], entry["name"]) for entry in document["categories"]] == [
+        (1, "a red mug"),
+        (2, "a spoon"),
+    ]
 
 
 def test_b2_captions_survive_a_program_that_keeps_categories_alone(tmp_path, scene):
     scene.save(tmp_path / "scene.jpg")
-    document = to_coco([ImageRegions("scene.jpg", 96, 64, "tiny", (Region((1, 2, 30, 40), 0.9, "a house"),))])
+    document = to_coco(
+        [ImageRegions("scene.jpg", 96, 64, "tiny", (Region((1, 2, 30, 40), 0.9, "a house"),))]
+    )
     for entry in document["annotations"]:
         del entry["caption"], entry["score"]
     (tmp_path / "said.json").write_text(json.dumps(document))
     prepare("coco", tmp_path / "said.json", tmp_path / "out")
-    assert [region.phrase for record in Dataset(tmp_path / "out") for region in record.regions] == ["a house"]
+    assert [region.phrase for record in Dataset(tmp_path / "out") for region in record.regions] == [
+        "a house"
+    ]

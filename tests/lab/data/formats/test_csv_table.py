@@ -64,7 +64,10 @@ def test_a_table_without_boxes_holds_sentences(photos, tmp_path):
 
 def test_a_missing_or_unreadable_photo_is_skipped_with_its_reason(photos, tmp_path):
     (photos / "bad.jpg").write_text("no photo")
-    table = write(tmp_path, "path,phrase\nphotos/a.jpg,A house.\nphotos/none.jpg,Nothing.\nphotos/bad.jpg,Bad.\n")
+    table = write(
+        tmp_path,
+        "path,phrase\nphotos/a.jpg,A house.\nphotos/none.jpg,Nothing.\nphotos/bad.jpg,Bad.\n",
+    )
     done = prepare("csv", table, tmp_path / "out")
     assert [skipped.place.rpartition(", ")[2] for skipped in done.skipped] == ["line 3", "line 4"]
     assert done.description["skipped_images"] == {"photo not found": 1, "unreadable photo": 1}
@@ -90,15 +93,30 @@ GOOD = "photos/a.jpg,1,2,3,4,a thing,train\n"
         ("file,phrase\n", "line 1: the columns are file, phrase"),
         (HEADER, "an empty data set"),
         (HEADER + GOOD + "photos/a.jpg,1,2,3\n", "line 3: 4 cells under 7 columns"),
-        (HEADER + GOOD + "photos/a.jpg,one,2,3,4,x,\n", "line 3: could not convert string to float: 'one'"),
-        (HEADER + GOOD + "photos/a.jpg,nan,2,3,4,x,\n", "line 3: a box with a coordinate that is not a number"),
-        (HEADER + GOOD + "photos/a.jpg,1,2,inf,4,x,\n", "line 3: a box with a coordinate that is not a number"),
+        (
+            HEADER + GOOD + "photos/a.jpg,one,2,3,4,x,\n",
+            "line 3: could not convert string to float: 'one'",
+        ),
+        (
+            HEADER + GOOD + "photos/a.jpg,nan,2,3,4,x,\n",
+            "line 3: a box with a coordinate that is not a number",
+        ),
+        (
+            HEADER + GOOD + "photos/a.jpg,1,2,inf,4,x,\n",
+            "line 3: a box with a coordinate that is not a number",
+        ),
         (HEADER + GOOD + "photos/a.jpg,1,,3,4,x,\n", "line 3: a box needs all of x0, y0, x1, y1"),
         (HEADER + GOOD + "photos/a.jpg,9,2,3,4,x,\n", "line 3: box without area inside the image"),
-        (HEADER + GOOD + "photos/a.jpg,200,2,300,4,x,\n", "line 3: box without area inside the image"),
+        (
+            HEADER + GOOD + "photos/a.jpg,200,2,300,4,x,\n",
+            "line 3: box without area inside the image",
+        ),
         (HEADER + GOOD + "photos/a.jpg,1,2,3,4,,\n", "line 3: the phrase is empty"),
         (HEADER + GOOD + ",1,2,3,4,x,\n", "line 3: the path is empty"),
-        (HEADER + GOOD + "photos/a.jpg,1,2,3,4,x,test\n", "line 3: photos/a.jpg is in train .*line 2.* and in test"),
+        (
+            HEADER + GOOD + "photos/a.jpg,1,2,3,4,x,test\n",
+            "line 3: photos/a.jpg is in train .*line 2.* and in test",
+        ),
         (HEADER + GOOD + "photos/a.jpg,1,2,3,4,x,later\n", "line 3: unknown split 'later'"),
         (HEADER + GOOD + 'photos/a.jpg,1,2,3,4,"x"y,\n', "line 3: not a table"),
         (HEADER.encode() + b"\xff\xfe", "not UTF-8 text at byte 31"),

@@ -8,7 +8,10 @@ from regiontalk.lab.data.formats.fields import as_size, box_xywh, reading, xywh_
 
 @pytest.mark.parametrize(
     ("error", "message"),
-    [(KeyError("url"), "f, item 3: there is no 'url'"), (TypeError("not text"), "f, item 3: not text")],
+    [
+        (KeyError("url"), "f, item 3: there is no 'url'"),
+        (TypeError("not text"), "f, item 3: not text"),
+    ],
 )
 def test_a_missing_or_mistyped_field_is_named_with_its_place(error, message):
     with pytest.raises(DataError) as caught, reading("f, item 3"):

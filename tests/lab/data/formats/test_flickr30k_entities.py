@@ -86,8 +86,20 @@ def test_phrases_boxes_entities_and_sentences(source, tmp_path):
             "entity": "1",
             "sentences": [0, 1],
         },
-        {"xyxy": [30, 10, 96, 64], "phrase": "shaggy hair", "type": "bodyparts", "entity": "2", "sentences": [0]},
-        {"xyxy": [1, 2, 4, 5], "phrase": "A parked car", "type": "vehicles/scene", "entity": "5", "sentences": [2]},
+        {
+            "xyxy": [30, 10, 96, 64],
+            "phrase": "shaggy hair",
+            "type": "bodyparts",
+            "entity": "2",
+            "sentences": [0],
+        },
+        {
+            "xyxy": [1, 2, 4, 5],
+            "phrase": "A parked car",
+            "type": "vehicles/scene",
+            "entity": "5",
+            "sentences": [2],
+        },
         {
             "xyxy": [0, 0, 96, 64],
             "phrase": "two friends",
@@ -108,7 +120,9 @@ def test_records_written_in_the_original_format_come_back_the_same(source, tmp_p
     (again / "Sentences").mkdir()
     for record in records:
         write_in_original_format(again, record)
-        (again / f"{'val' if record.split == 'dev' else record.split}.txt").write_text(Path(record.image).stem)
+        (again / f"{'val' if record.split == 'dev' else record.split}.txt").write_text(
+            Path(record.image).stem
+        )
     prepare("flickr30k-entities", again, tmp_path / "back", Settings(images=source))
     for before, after in zip(records, Dataset(tmp_path / "back"), strict=True):
         assert after == before
@@ -123,7 +137,9 @@ def write_in_original_format(folder: Path, record: Record) -> None:
         for entity, own in boxes.items()
         for x0, y0, x1, y1 in own
     )
-    (folder / "Annotations" / f"{name}.xml").write_text(annotation(name, objects, (record.width, record.height)))
+    (folder / "Annotations" / f"{name}.xml").write_text(
+        annotation(name, objects, (record.width, record.height))
+    )
     sentences = list(record.sentences)
     for region in record.regions:
         for number in region.sentences:
@@ -144,7 +160,9 @@ def test_a_split_file_takes_the_place_of_the_lists(source, tmp_path, name):
     splits = tmp_path / "splits.json"
     splits.write_text(f'{{"train": ["{name}"]}}')
     prepare("flickr30k-entities", source, tmp_path / "out", Settings(split_file=splits))
-    assert [(Path(r.image).stem, r.split) for r in Dataset(tmp_path / "out")] == [("10002456", "train")]
+    assert [(Path(r.image).stem, r.split) for r in Dataset(tmp_path / "out")] == [
+        ("10002456", "train")
+    ]
 
 
 def test_an_annotation_without_size_asks_the_photo(tmp_path, scene):
@@ -164,14 +182,34 @@ def test_an_annotation_without_size_asks_the_photo(tmp_path, scene):
 @pytest.mark.parametrize(
     ("file", "content", "problem"),
     [
-        ("Annotations/1.xml", "<annotation><object>", r"1\.xml: wrong XML: no element found: line 1, column 20"),
+        (
+            "Annotations/1.xml",
+            "<annotation><object>",
+            r"1\.xml: wrong XML: no element found: line 1, column 20",
+        ),
         ("Annotations/1.xml", "", r"1\.xml: wrong XML"),
         ("Annotations/1.xml", annotation("1", size=(0, 5)), r"1\.xml: an image of 0×5 pixels"),
-        ("Annotations/1.xml", annotation("1").replace(">20<", ">wide<"), r"1\.xml: could not convert"),
-        ("Annotations/1.xml", annotation("1").replace("<xmax>20</xmax>", ""), r"1\.xml: a bndbox without xmax"),
-        ("Annotations/1.xml", annotation("1").replace(">20<", ">nan<"), r"1\.xml, region 1: .*not a number"),
+        (
+            "Annotations/1.xml",
+            annotation("1").replace(">20<", ">wide<"),
+            r"1\.xml: could not convert",
+        ),
+        (
+            "Annotations/1.xml",
+            annotation("1").replace("<xmax>20</xmax>", ""),
+            r"1\.xml: a bndbox without xmax",
+        ),
+        (
+            "Annotations/1.xml",
+            annotation("1").replace(">20<", ">nan<"),
+            r"1\.xml, region 1: .*not a number",
+        ),
         ("Sentences/1.txt", "A [/EN#12 dog] runs", r"1\.txt, line 1: a phrase that does not read"),
-        ("Sentences/1.txt", "A dog\nA [/EN#12/animals dog runs", r"1\.txt, line 2: a phrase that does not read"),
+        (
+            "Sentences/1.txt",
+            "A dog\nA [/EN#12/animals dog runs",
+            r"1\.txt, line 2: a phrase that does not read",
+        ),
         ("train.txt", "1\n", None),
     ],
 )
@@ -196,10 +234,15 @@ def test_missing_files_and_folders_are_named(tmp_path):
 
 
 def test_the_marks_of_phrases_go_from_a_sentence():
-    assert plain_sentence("[/EN#1/people A man] and [/EN#2/people/other his  dog]") == "A man and his  dog"
+    assert (
+        plain_sentence("[/EN#1/people A man] and [/EN#2/people/other his  dog]")
+        == "A man and his  dog"
+    )
 
 
-@pytest.mark.parametrize("text", ["[/EN#1/x" * 20_000, "[/EN#1/x" + " " * 200_000, "[/EN#1/" + "x" * 200_000])
+@pytest.mark.parametrize(
+    "text", ["[/EN#1/x" * 20_000, "[/EN#1/x" + " " * 200_000, "[/EN#1/" + "x" * 200_000]
+)
 def test_a_hostile_sentence_is_read_in_linear_time(text):
     assert plain_sentence(text) == text
 
@@ -207,6 +250,8 @@ def test_a_hostile_sentence_is_read_in_linear_time(text):
 @pytest.mark.parametrize("encoding", ["nope", "shift_jis"])
 def test_an_encoding_that_xml_does_not_have_is_named(tmp_path, encoding):
     source = write_source(tmp_path / "entities", ["1"])
-    (source / "Annotations" / "1.xml").write_text(f'<?xml version="1.0" encoding="{encoding}"?>' + annotation("1"))
+    (source / "Annotations" / "1.xml").write_text(
+        f'<?xml version="1.0" encoding="{encoding}"?>' + annotation("1")
+    )
     with pytest.raises(DataError, match=r"1\.xml: wrong XML"):
         prepare("flickr30k-entities", source, tmp_path / "out")

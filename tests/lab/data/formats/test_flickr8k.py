@@ -25,7 +25,9 @@ def source(tmp_path, scene) -> Path:
     (folder / "Flickr8k_text" / "Flickr8k.token.txt").write_text(TOKENS)
     for split, name in {"train": "1000268201_693b08cb0e", "dev": "1001773457_577c3a7d70"}.items():
         (folder / "Flickr8k_text" / f"Flickr_8k.{split}Images.txt").write_text(f"{name}.jpg\n")
-    (folder / "Flickr8k_text" / "Flickr_8k.testImages.txt").write_text("2258277193_586949ec62.jpg\n")
+    (folder / "Flickr8k_text" / "Flickr_8k.testImages.txt").write_text(
+        "2258277193_586949ec62.jpg\n"
+    )
     (folder / "Flicker8k_Dataset").mkdir()
     for name in ("1000268201_693b08cb0e", "1001773457_577c3a7d70", "2258277193_586949ec62"):
         scene.save(folder / "Flicker8k_Dataset" / f"{name}.jpg")
@@ -47,7 +49,10 @@ def test_the_photo_with_the_stray_suffix_has_its_sentences(source, tmp_path):
     prepare("flickr8k", source, tmp_path / "out")
     record = Dataset(tmp_path / "out")[2]
     assert Path(record.image).name == "2258277193_586949ec62.jpg"
-    assert record.sentences == ("people waiting for the subway", "Some people looking out windows .")
+    assert record.sentences == (
+        "people waiting for the subway",
+        "Some people looking out windows .",
+    )
 
 
 def test_a_missing_photo_is_skipped_with_its_reason(source, tmp_path):
@@ -57,7 +62,9 @@ def test_a_missing_photo_is_skipped_with_its_reason(source, tmp_path):
     [skipped] = done.skipped
     assert skipped.place.endswith("Flickr8k.token.txt, line 5")
     assert skipped.reason.startswith("photo not found: ")
-    with pytest.raises(SkippedInputs, match=r"cannot be used: 1; the first is .*line 5: photo not found"):
+    with pytest.raises(
+        SkippedInputs, match=r"cannot be used: 1; the first is .*line 5: photo not found"
+    ):
         prepare("flickr8k", source, tmp_path / "strict", Settings(strict=True))
     assert not (tmp_path / "strict").exists()
 
@@ -72,7 +79,12 @@ def test_without_lists_everything_is_training(source, tmp_path):
 
 def test_the_token_file_itself_is_a_source_too(source, tmp_path):
     photos = source / "Flicker8k_Dataset"
-    prepare("flickr8k", source / "Flickr8k_text" / "Flickr8k.token.txt", tmp_path / "out", Settings(photos))
+    prepare(
+        "flickr8k",
+        source / "Flickr8k_text" / "Flickr8k.token.txt",
+        tmp_path / "out",
+        Settings(photos),
+    )
     assert len(Dataset(tmp_path / "out")) == 3
 
 
@@ -94,5 +106,7 @@ def test_bad_input_is_named_with_file_and_place(source, tmp_path, text, problem)
 
 def test_a_photo_in_two_lists_is_an_error(source, tmp_path):
     (source / "Flickr8k_text" / "Flickr_8k.testImages.txt").write_text("1000268201_693b08cb0e.jpg")
-    with pytest.raises(DataError, match=r"testImages\.txt: 1000268201_693b08cb0e\.jpg is in train and in test"):
+    with pytest.raises(
+        DataError, match=r"testImages\.txt: 1000268201_693b08cb0e\.jpg is in train and in test"
+    ):
         prepare("flickr8k", source, tmp_path / "out")

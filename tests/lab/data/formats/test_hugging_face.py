@@ -16,7 +16,10 @@ from regiontalk.results import ImageRegions, Region
 
 
 def test_a_list_for_each_property() -> None:
-    mug, spoon = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2), Region((0, 0, 200, 100), 0.25, "a spoon")
+    mug, spoon = (
+        Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2),
+        Region((0, 0, 200, 100), 0.25, "a spoon"),
+    )
     line = to_hugging_face(ImageRegions("a.jpg", 200, 100, "tiny", (mug, spoon)))
     assert line["file_name"] == "a.jpg"
     assert line["objects"] == {
@@ -48,14 +51,25 @@ def test_other_peoples_folders(tmp_path: Path, scene_path: Path) -> None:
         ({}, "there is no 'file_name'"),
         ({"file_name": 5}, "file_name is not text: 5"),
         ({"file_name": "a", "objects": [1]}, r"\[1\] is not a JSON object"),
-        ({"file_name": "a", "objects": {"bbox": [[1, 2, 3, 4]], "caption": []}}, "1 boxes and 0 captions"),
+        (
+            {"file_name": "a", "objects": {"bbox": [[1, 2, 3, 4]], "caption": []}},
+            "1 boxes and 0 captions",
+        ),
         ({"file_name": "a", "objects": {"bbox": [[1, 2]], "caption": ["x"]}}, "missing 2 required"),
-        ({"file_name": "a", "objects": {"bbox": [[1, 2, 3, 4]], "category": [7]}}, "caption is not text: 7"),
-        ({"file_name": "a", "objects": {"bbox": [[1, 2, 3, 4]], "caption": ["x"], "score": []}}, "index out of range"),
+        (
+            {"file_name": "a", "objects": {"bbox": [[1, 2, 3, 4]], "category": [7]}},
+            "caption is not text: 7",
+        ),
+        (
+            {"file_name": "a", "objects": {"bbox": [[1, 2, 3, 4]], "caption": ["x"], "score": []}},
+            "index out of range",
+        ),
         ({"file_name": "a", "objects": {"bbox": 7, "caption": ["x"]}}, "has no len"),
         ({"file_name": "a", "width": 5}, "there is no 'height'"),
     ],
 )
-def test_bad_input_is_named_with_its_line(line: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_bad_input_is_named_with_its_line(
+    line: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=rf"metadata\.jsonl, line 2: .*{problem}"):
         prepare("hf", write(tmp_path, {"file_name": "good.jpg"}, line), tmp_path / "out")

@@ -11,7 +11,10 @@ from regiontalk.lab.data.records import Dataset
 
 
 def entry(name: str, split: str, *sentences: str, **more: object) -> dict[str, object]:
-    texts = [{"tokens": s.lower().split(), "raw": s, "imgid": 0, "sentid": n} for n, s in enumerate(sentences)]
+    texts = [
+        {"tokens": s.lower().split(), "raw": s, "imgid": 0, "sentid": n}
+        for n, s in enumerate(sentences)
+    ]
     return {"sentids": [0], "imgid": 0, "sentences": texts, "split": split, "filename": name} | more
 
 
@@ -48,7 +51,9 @@ def test_flickr_files_have_no_filepath(tmp_path, scene):
     (tmp_path / "flickr30k-images").mkdir()
     scene.save(tmp_path / "flickr30k-images" / "1.jpg")
     path = tmp_path / "dataset_flickr30k.json"
-    path.write_text(json.dumps({"images": [entry("1.jpg", "train", "A dog.")], "dataset": "flickr30k"}))
+    path.write_text(
+        json.dumps({"images": [entry("1.jpg", "train", "A dog.")], "dataset": "flickr30k"})
+    )
     prepare("karpathy", path, tmp_path / "out")
     [record] = Dataset(tmp_path / "out")
     assert record.image == str(tmp_path / "flickr30k-images" / "1.jpg")
@@ -65,7 +70,10 @@ def test_a_split_file_takes_the_place_of_the_files_own_splits(source, tmp_path):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ('{"images": [{"filename": "a.jpg"}]}', r"dataset_coco\.json, image 1: there is no 'sentences'"),
+        (
+            '{"images": [{"filename": "a.jpg"}]}',
+            r"dataset_coco\.json, image 1: there is no 'sentences'",
+        ),
         (json.dumps({"images": [entry("a.jpg", "later", "x")]}), "image 1: unknown split 'later'"),
         ('{"images": [', "wrong JSON at character 13"),
         ("[]", r"expected '{', found '\['"),

@@ -21,20 +21,35 @@ TASKS = to_label_studio([ImageRegions("my photos/a.jpg", 200, 100, "tiny", (MUG,
 
 
 def corrected(*annotations: dict[str, Any], image: str | None = None) -> dict[str, Any]:
-    """A task as Label Studio exports it: our predictions, and beside them what people made of them."""
-    task: dict[str, Any] = copy.deepcopy(TASKS[0]) | {"id": 7, "annotations": list(annotations), "drafts": []}
+    """A task as Label Studio exports it: our predictions, and beside them what people made of
+    them."""
+    task: dict[str, Any] = copy.deepcopy(TASKS[0]) | {
+        "id": 7,
+        "annotations": list(annotations),
+        "drafts": [],
+    }
     task["data"]["image"] = image or task["data"]["image"]
     return task
 
 
 def annotation(results: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     when = {"created_at": "2024-05-01T10:00:00Z", "updated_at": "2024-05-01T10:00:00Z"}
-    return {"id": 3, "completed_by": 1, "was_cancelled": False, "ground_truth": False, **when, "result": results} | more
+    return {
+        "id": 3,
+        "completed_by": 1,
+        "was_cancelled": False,
+        "ground_truth": False,
+        **when,
+        "result": results,
+    } | more
 
 
 def results() -> list[dict[str, Any]]:
     """Our own, as they are copied when an annotator begins."""
-    return [part | {"origin": "prediction"} for part in copy.deepcopy(TASKS[0]["predictions"][0]["result"])]
+    return [
+        part | {"origin": "prediction"}
+        for part in copy.deepcopy(TASKS[0]["predictions"][0]["result"])
+    ]
 
 
 def read(folder: Path, *tasks: dict[str, Any]) -> list[Record]:
@@ -62,7 +77,11 @@ def test_b16_predictions_have_a_score_and_local_files_their_prefix() -> None:
     assert text["value"] == {**box, "text": ["a red mug"]}
     assert rectangle["id"] == text["id"] != others[0]["id"]
     assert (rectangle["type"], text["type"]) == ("rectanglelabels", "textarea")
-    assert (rectangle["original_width"], rectangle["original_height"], rectangle["score"]) == (200, 100, 0.9)
+    assert (rectangle["original_width"], rectangle["original_height"], rectangle["score"]) == (
+        200,
+        100,
+        0.9,
+    )
     assert others[0]["value"]["width"] == others[0]["value"]["height"] == 100.0
 
 
@@ -70,12 +89,22 @@ def test_what_was_corrected_is_read_and_not_the_prediction(tmp_path: Path) -> No
     rectangle, text, *_ = results()  # the spoon was deleted
     text["value"]["text"] = ["a red mug of tea"]
     rectangle["value"] |= {"x": 10.0, "width": 20.0}
-    drawn = rectangle | {"id": "Zx_9", "origin": "manual", "value": rectangle["value"] | {"y": 0.0, "height": 5.5}}
-    named = drawn | {"id": "Zx_10", "value": drawn["value"] | {"rectanglelabels": ["cup", "region"]}}
+    drawn = rectangle | {
+        "id": "Zx_9",
+        "origin": "manual",
+        "value": rectangle["value"] | {"y": 0.0, "height": 5.5},
+    }
+    named = drawn | {
+        "id": "Zx_10",
+        "value": drawn["value"] | {"rectanglelabels": ["cup", "region"]},
+    }
     [record] = read(tmp_path, corrected(annotation([rectangle, text, drawn, named])))
     assert record.image == str(tmp_path / "my photos/a.jpg")
     assert (record.width, record.height) == (200, 100)
-    assert said(record) == [("a red mug of tea", (20.0, 20.0, 60.0, 70.0)), ("cup", (20.0, 0.0, 60.0, 5.5))]
+    assert said(record) == [
+        ("a red mug of tea", (20.0, 20.0, 60.0, 70.0)),
+        ("cup", (20.0, 0.0, 60.0, 5.5)),
+    ]
     assert {region.score for region in record.regions} == {None}, "people have no score"
     description = json.loads((tmp_path / "data/dataset.json").read_text())
     assert description["dropped_regions"] == {"empty phrase": 1}
@@ -117,7 +146,9 @@ def test_photos_that_nobody_annotated_are_left_out(tmp_path: Path) -> None:
         (30, (95.0, 40.0, 134.641, 68.66)),
     ],
 )
-def test_a_turned_rectangle_becomes_the_box_around_it(rotation: float, box: tuple[float, ...], tmp_path: Path) -> None:
+def test_a_turned_rectangle_becomes_the_box_around_it(
+    rotation: float, box: tuple[float, ...], tmp_path: Path
+) -> None:
     rectangle, text, *_ = results()
     rectangle["value"] |= {"x": 50, "y": 40, "width": 20, "height": 10, "rotation": rotation}
     [record] = read(tmp_path, corrected(annotation([rectangle, text])))
@@ -127,8 +158,20 @@ def test_a_turned_rectangle_becomes_the_box_around_it(rotation: float, box: tupl
 def test_texts_of_the_photo_and_several_of_a_region(tmp_path: Path) -> None:
     rectangle, text, _, orphan = results()
     text["value"]["text"] = ["a mug", " the red mug "]
-    sentence = {"id": "t1", "from_name": "about", "to_name": "image", "type": "textarea", "value": {"text": "A table."}}
-    choice = {"id": "t2", "from_name": "q", "to_name": "image", "type": "choices", "value": {"choices": ["indoors"]}}
+    sentence = {
+        "id": "t1",
+        "from_name": "about",
+        "to_name": "image",
+        "type": "textarea",
+        "value": {"text": "A table."},
+    }
+    choice = {
+        "id": "t2",
+        "from_name": "q",
+        "to_name": "image",
+        "type": "choices",
+        "value": {"choices": ["indoors"]},
+    }
     [record] = read(tmp_path, corrected(annotation([sentence, rectangle, text, choice, orphan])))
     assert [phrase for phrase, _ in said(record)] == ["a mug", "the red mug"]
     assert record.sentences == ("A table.",)
@@ -154,13 +197,25 @@ def test_where_label_studio_has_its_photos_from(address: str, name: str) -> None
     [
         ({"type": 5}, "type is not text: 5"),
         ({"value": {}}, "there is no 'x'"),
-        ({"value": {"x": "1", "y": 1, "width": 1, "height": 1}}, "non-int of type 'float'|unsupported operand"),
+        (
+            {"value": {"x": "1", "y": 1, "width": 1, "height": 1}},
+            "non-int of type 'float'|unsupported operand",
+        ),
         ({"original_width": 0}, "an image of 0×100 pixels"),
         ({"image_rotation": 90}, "the photo was turned in Label Studio"),
-        ({"value": {"x": 1, "y": 1, "width": 1, "height": 1, "rectanglelabels": [3]}}, "label is not text: 3"),
+        (
+            {"value": {"x": 1, "y": 1, "width": 1, "height": 1, "rectanglelabels": [3]}},
+            "label is not text: 3",
+        ),
     ],
 )
-def test_bad_input_is_named_with_its_task(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_bad_input_is_named_with_its_task(
+    change: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
     rectangle = results()[0] | change
     with pytest.raises(DataError, match=f"export.json, item 2: .*({problem})"):
-        make(tmp_path, corrected(annotation(results())), corrected(annotation([rectangle]), image="b.jpg"))
+        make(
+            tmp_path,
+            corrected(annotation(results())),
+            corrected(annotation([rectangle]), image="b.jpg"),
+        )

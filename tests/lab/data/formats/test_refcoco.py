@@ -45,11 +45,16 @@ def test_other_pickles_and_json_say_the_same(source: Path, protocol: int, tmp_pa
     (source / "refs(unc).p").unlink()
     (source / "refs(unc).json").write_text(json.dumps(entries))
     prepare("refcoco", source / "refs(unc).json", tmp_path / "third")
-    assert list(Dataset(tmp_path / "first")) == list(Dataset(tmp_path / "second")) == list(Dataset(tmp_path / "third"))
+    assert (
+        list(Dataset(tmp_path / "first"))
+        == list(Dataset(tmp_path / "second"))
+        == list(Dataset(tmp_path / "third"))
+    )
 
 
 @pytest.mark.parametrize(
-    ("splits", "split"), [(["train", "train"], "train"), (["train", "val"], "dev"), (["testB", "val"], "test")]
+    ("splits", "split"),
+    [(["train", "train"], "train"), (["train", "val"], "dev"), (["testB", "val"], "test")],
 )
 def test_a_photo_goes_to_the_last_split_of_its_expressions(
     source: Path, splits: list[str], split: str, tmp_path: Path
@@ -75,12 +80,23 @@ class Command:
         (pickle.dumps({"refs": []}), "not a list of references"),
         (pickle.dumps([5]), "item 1: 5 is not of type dict"),
         (pickle.dumps([{"image_id": 9}]), "item 1: 'ann_id' is missing"),
-        (pickle.dumps([{"image_id": 9, "ann_id": 1, "split": "train", "sentences": []}]), "no annotation 1"),
-        (pickle.dumps([{"image_id": 9, "ann_id": 509, "split": "?", "sentences": []}]), "unknown split"),
-        (pickle.dumps([{"image_id": 9, "ann_id": 509, "split": "val", "sentences": [{}]}]), "'sent' is missing"),
+        (
+            pickle.dumps([{"image_id": 9, "ann_id": 1, "split": "train", "sentences": []}]),
+            "no annotation 1",
+        ),
+        (
+            pickle.dumps([{"image_id": 9, "ann_id": 509, "split": "?", "sentences": []}]),
+            "unknown split",
+        ),
+        (
+            pickle.dumps([{"image_id": 9, "ann_id": 509, "split": "val", "sentences": [{}]}]),
+            "'sent' is missing",
+        ),
     ],
 )
-def test_bad_input_is_named_with_file_and_place(source: Path, data: bytes, problem: str, tmp_path: Path) -> None:
+def test_bad_input_is_named_with_file_and_place(
+    source: Path, data: bytes, problem: str, tmp_path: Path
+) -> None:
     (source / "refs(unc).p").write_bytes(data)
     with pytest.raises(DataError, match=r"refs\(unc\)\.p.*" + problem):
         prepare("refcoco", source, tmp_path / "out")
@@ -106,7 +122,9 @@ def test_c7_a_few_bytes_cannot_ask_for_gigabytes(source: Path, data: bytes, tmp_
     command = [sys.executable, "-c", script, source / "refs(unc).p"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[]\n" or (done.stdout.startswith("refused") and "MemoryError" not in done.stdout)
+    assert done.stdout == "[]\n" or (
+        done.stdout.startswith("refused") and "MemoryError" not in done.stdout
+    )
 
 
 def test_no_expressions_at_all(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def test_a_wrong_split_file_is_named(tmp_path, content, problem):
     assert str(path) in caught.value.message
 
 
-@pytest.mark.parametrize(("name", "ours"), [("val", "dev"), ("restval", "train"), (" Test ", "test")])
+@pytest.mark.parametrize(
+    ("name", "ours"), [("val", "dev"), ("restval", "train"), (" Test ", "test")]
+)
 def test_splits_get_our_names(name, ours):
     assert split_of(name, "here") == ours
 
@@ -56,7 +58,10 @@ def test_photos_are_looked_for_in_the_usual_places(tmp_path, scene):
 
 
 def test_an_absolute_path_stays_as_it_is(tmp_path, scene_path):
-    assert Source(tmp_path / "elsewhere").locate(str(scene_path), Format(no_items)) == (str(scene_path), True)
+    assert Source(tmp_path / "elsewhere").locate(str(scene_path), Format(no_items)) == (
+        str(scene_path),
+        True,
+    )
 
 
 @pytest.mark.parametrize("name", ["a\0b.jpg", "\ud800.jpg", "x" * 5000])

@@ -17,12 +17,29 @@ ALL = Settings(min_regions=0, max_regions=1000)
 
 def region(number: int, box: tuple[float, float, float, float], phrase: str) -> dict[str, object]:
     x, y, width, height = box
-    return {"region_id": number, "width": width, "height": height, "image_id": 1, "phrase": phrase, "y": y, "x": x}
+    return {
+        "region_id": number,
+        "width": width,
+        "height": height,
+        "image_id": 1,
+        "phrase": phrase,
+        "y": y,
+        "x": x,
+    }
 
 
-def image(number: int, folder: str = "VG_100K_2", width: int = 96, height: int = 64) -> dict[str, object]:
+def image(
+    number: int, folder: str = "VG_100K_2", width: int = 96, height: int = 64
+) -> dict[str, object]:
     url = f"https://cs.stanford.edu/people/rak248/{folder}/{number}.jpg"
-    return {"width": width, "url": url, "height": height, "image_id": number, "coco_id": None, "flickr_id": None}
+    return {
+        "width": width,
+        "url": url,
+        "height": height,
+        "image_id": number,
+        "coco_id": None,
+        "flickr_id": None,
+    }
 
 
 def write_source(folder: Path, images: list[object], descriptions: list[object]) -> Path:
@@ -45,7 +62,9 @@ def source(tmp_path, scene) -> Path:
                     region(11, (10, 5, 30, 20), "the clock is green in colour"),
                     region(12, (80, 50, 40, 40), "A sign  on the facade. "),
                     region(13, (-5, -1, 50, 20), "shade"),
-                    region(14, (0, 0, 9, 9), "a man who is wearing a very red shirt and a blue hat"),
+                    region(
+                        14, (0, 0, 9, 9), "a man who is wearing a very red shirt and a blue hat"
+                    ),
                     region(15, (200, 0, 9, 9), "quite outside"),
                     region(16, (5, 5, 0, 9), "no width"),
                     region(17, (5, 5, 9, 9), " "),
@@ -85,7 +104,9 @@ def test_photos_may_lie_in_one_folder_elsewhere(source, tmp_path, scene):
     photos = tmp_path / "photos"
     photos.mkdir()
     scene.save(photos / "2.jpg")
-    prepare("visual-genome", source, tmp_path / "out", Settings(photos, min_regions=0, max_regions=99))
+    prepare(
+        "visual-genome", source, tmp_path / "out", Settings(photos, min_regions=0, max_regions=99)
+    )
     assert Dataset(tmp_path / "out")[1].image == str(photos / "2.jpg")
 
 
@@ -106,24 +127,41 @@ def test_images_with_fewer_than_20_or_more_than_50_regions_are_left_out(tmp_path
         {"id": number, "regions": [region(n, (0, 0, 9, 9), "a dog") for n in range(count)]}
         for number, count in counts.items()
     ]
-    descriptions.append({"id": 20, "regions": [region(n, (0, 0, 9, 9), "a dog") for n in range(19)] + [long]})
-    folder = write_source(tmp_path / "vg", [image(number) for number in (1, 2, 3, 4, 20)], descriptions)
+    descriptions.append(
+        {"id": 20, "regions": [region(n, (0, 0, 9, 9), "a dog") for n in range(19)] + [long]}
+    )
+    folder = write_source(
+        tmp_path / "vg", [image(number) for number in (1, 2, 3, 4, 20)], descriptions
+    )
     done = prepare("visual-genome", folder, tmp_path / "out")
     assert [record.id for record in Dataset(tmp_path / "out")] == ["2", "3"]
-    assert done.description["left_out_images"] == {"fewer than 20 regions": 2, "more than 50 regions": 1}
+    assert done.description["left_out_images"] == {
+        "fewer than 20 regions": 2,
+        "more than 50 regions": 1,
+    }
 
 
 def test_photos_of_coco_are_read_under_its_ids(tmp_path):
     images = [image(1) | {"coco_id": 77}, image(2) | {"coco_id": None}]
-    descriptions = [{"id": number, "regions": [region(1, (0, 0, 9, 9), "a dog")]} for number in (1, 2)]
-    prepare("visual-genome-coco", write_source(tmp_path / "vg", images, descriptions), tmp_path / "out")
+    descriptions = [
+        {"id": number, "regions": [region(1, (0, 0, 9, 9), "a dog")]} for number in (1, 2)
+    ]
+    prepare(
+        "visual-genome-coco", write_source(tmp_path / "vg", images, descriptions), tmp_path / "out"
+    )
     [record] = Dataset(tmp_path / "out")
     assert record.id == "77"
     assert record.regions == (TrueRegion((0, 0, 9, 9), "a dog", "phrase"),)
 
 
 def test_version_1_0_names_images_and_regions_by_id(tmp_path):
-    old_image = {"id": 7, "url": "https://x/VG_100K/7.jpg", "width": 50, "height": 40, "coco_id": None}
+    old_image = {
+        "id": 7,
+        "url": "https://x/VG_100K/7.jpg",
+        "width": 50,
+        "height": 40,
+        "coco_id": None,
+    }
     old_region = {"id": 1, "image": 7, "x": 1, "y": 2, "width": 3, "height": 4, "phrase": "a cup"}
     folder = write_source(tmp_path / "vg", [old_image], [{"id": 7, "regions": [old_region]}])
     [item] = read(Source(folder))
@@ -148,14 +186,30 @@ def test_ten_words_are_counted_after_densecaps_cleaning(phrase, dropped):
 @pytest.mark.parametrize(
     ("images", "descriptions", "problem"),
     [
-        ([image(1)], [{"id": 2, "regions": []}], r"region_descriptions\.json, item 1: image 2 is not in image_data"),
+        (
+            [image(1)],
+            [{"id": 2, "regions": []}],
+            r"region_descriptions\.json, item 1: image 2 is not in image_data",
+        ),
         ([image(1)], [{"id": 1}], "item 1: there is no 'regions'"),
         ([image(1)], [{"id": 1, "regions": [{"x": 1}]}], "item 1: there is no 'y'"),
         ([image(1)], [{"id": 1, "regions": [region(1, ("1", 1, 2, 2), "x")]}], "item 1: "),
-        ([image(1)], [{"id": 1, "regions": [region(1, (1, 1, 2, 2), 5)]}], "item 1: phrase is not text: 5"),
-        ([image(1)], [{"id": 1, "regions": [region(1, (10**400, 1, 2, 2), "x")]}], "item 1, region 1: "),
+        (
+            [image(1)],
+            [{"id": 1, "regions": [region(1, (1, 1, 2, 2), 5)]}],
+            "item 1: phrase is not text: 5",
+        ),
+        (
+            [image(1)],
+            [{"id": 1, "regions": [region(1, (10**400, 1, 2, 2), "x")]}],
+            "item 1, region 1: ",
+        ),
         ([image(1)], [7], "item 1: 7 is not a JSON object"),
-        ([{"image_id": 1, "url": "x/1.jpg", "width": 0, "height": 5}], [], r"image_data\.json, item 1: .*0×5"),
+        (
+            [{"image_id": 1, "url": "x/1.jpg", "width": 0, "height": 5}],
+            [],
+            r"image_data\.json, item 1: .*0×5",
+        ),
         ([image(1)], [], "an empty data set"),
     ],
 )

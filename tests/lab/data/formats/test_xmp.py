@@ -47,7 +47,9 @@ DIGIKAM = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 
 def read_back(folder: Path) -> list[tuple[tuple[str, ...], list[tuple[str, tuple[float, ...]]]]]:
     records = [item.record for item in xmp.read(Source(folder))]
-    return [(one.sentences, [(region.phrase, region.xyxy) for region in one.regions]) for one in records]
+    return [
+        (one.sentences, [(region.phrase, region.xyxy) for region in one.regions]) for one in records
+    ]
 
 
 def phrases(region: Region) -> tuple[str, tuple[float, ...]]:
@@ -108,14 +110,22 @@ def test_boxes_come_back_to_the_hundredth_of_a_pixel(
 def test_a_sidecar_of_another_program_keeps_what_it_says(tmp_path: Path) -> None:
     merged = xmp.to_xmp("a woman", [MUG], (96, 64), existing=DIGIKAM.encode())
     text = merged.decode()
-    for kept in ('xmp:Rating="5"', 'digiKam:PickLabel="3"', "Family/Ann", "Ann at the sea", 'mwg-rs:Type="Face"'):
+    for kept in (
+        'xmp:Rating="5"',
+        'digiKam:PickLabel="3"',
+        "Family/Ann",
+        "Ann at the sea",
+        'mwg-rs:Type="Face"',
+    ):
         assert kept in text
     (tmp_path / "a.jpg.xmp").write_bytes(merged)
     ann = ("Ann", (38.4, 12.8, 57.6, 19.2))
     assert read_back(tmp_path) == [(("Ann at the sea", "a woman"), [ann, phrases(MUG)])]
     again = xmp.to_xmp("a man", [WALL], (96, 64), existing=merged)
     (tmp_path / "a.jpg.xmp").write_bytes(again)
-    assert read_back(tmp_path) == [(("Ann at the sea", "a man"), [ann, phrases(WALL)])], "ours is replaced"
+    assert read_back(tmp_path) == [(("Ann at the sea", "a man"), [ann, phrases(WALL)])], (
+        "ours is replaced"
+    )
     assert xmp.to_xmp("a man", [WALL], (96, 64), existing=again) == again
     (tmp_path / "a.jpg.xmp").write_bytes(
         xmp.to_xmp("a man", [], (96, 64), existing=DIGIKAM.encode(), replace_text=True)

@@ -24,7 +24,8 @@ def write(folder: Path, **files: str) -> Path:
 
 
 def test_what_other_programs_find(tmp_path: Path, scene_path: Path) -> None:
-    """The folder as Ultralytics wants it: links to the photos, labels of five columns, captions as classes."""
+    """The folder as Ultralytics wants it: links to the photos, labels of five columns, captions as
+    classes."""
     house, again = Region((0, 16, 48, 48), 0.9, 'a "house"'), Region((48, 0, 96, 64), 0.5, "it's")
     with yolo.writing(tmp_path / "out") as put:
         put(ImageRegions(str(scene_path), 96, 64, "m", (house, again, house)))
@@ -48,13 +49,18 @@ def test_a_label_that_was_changed_has_no_score(tmp_path: Path, scene_path: Path)
     )
 
 
-def test_photos_must_be_files_and_originals_are_not_touched(tmp_path: Path, scene_path: Path) -> None:
+def test_photos_must_be_files_and_originals_are_not_touched(
+    tmp_path: Path, scene_path: Path
+) -> None:
     scene_path.chmod(0o400)
     before = scene_path.stat()
     with yolo.writing(tmp_path / "out") as put:
         put(ImageRegions(str(scene_path), 96, 64, "m", ()))
     assert scene_path.stat().st_mtime_ns == before.st_mtime_ns
-    with pytest.raises(InputError, match="-: a YOLO data set needs photos"), yolo.writing(tmp_path / "new") as put:
+    with (
+        pytest.raises(InputError, match="-: a YOLO data set needs photos"),
+        yolo.writing(tmp_path / "new") as put,
+    ):
         put(ImageRegions("-", 96, 64, "m", ()))
     assert not (tmp_path / "new").exists()
 
@@ -72,17 +78,27 @@ def test_photos_must_be_files_and_originals_are_not_touched(tmp_path: Path, scen
 )
 def test_every_way_to_name_classes(names: str, tmp_path: Path, scene: Image.Image) -> None:
     """The layout of Roboflow, with a box and a polygon."""
-    source = write(tmp_path / "set", data=names, valid__labels__a="1 0.5 0.5 0.25 1\n0 0 0 0.5 0.25 0.25 1\n")
+    source = write(
+        tmp_path / "set", data=names, valid__labels__a="1 0.5 0.5 0.25 1\n0 0 0 0.5 0.25 0.25 1\n"
+    )
     (source / "valid/images").mkdir()
     scene.save(source / "valid/images/a.jpg")
     prepare("yolo", source, tmp_path / "data")
     [record] = Dataset(tmp_path / "data")
     assert (record.split, record.image) == ("dev", str(source / "valid/images/a.jpg"))
-    assert record.regions == (TrueRegion((36, 0, 60, 64), "traffic light"), TrueRegion((0, 0, 48, 64), "dog"))
+    assert record.regions == (
+        TrueRegion((36, 0, 60, 64), "traffic light"),
+        TrueRegion((0, 0, 48, 64), "dog"),
+    )
 
 
 def test_splits_inside_and_photos_elsewhere(tmp_path: Path, scene: Image.Image) -> None:
-    source = write(tmp_path / "set", classes="dog\n", labels__train__a="0 .5 .5 1 1 0.9", labels__val__b="0 .5 .5 1 1")
+    source = write(
+        tmp_path / "set",
+        classes="dog\n",
+        labels__train__a="0 .5 .5 1 1 0.9",
+        labels__val__b="0 .5 .5 1 1",
+    )
     (tmp_path / "photos/train").mkdir(parents=True)
     scene.save(tmp_path / "photos/train/a.webp")
     done = prepare("yolo", source, tmp_path / "data", Settings(images=tmp_path / "photos"))
@@ -116,7 +132,9 @@ def test_bad_labels_are_named(line: str, problem: str, tmp_path: Path, scene: Im
 def test_c12_hostile_names_are_read_in_linear_time(text: str, tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     with pytest.raises(DataError):
-        prepare("yolo", write(tmp_path / "set", data=text, labels__a="1 .5 .5 1 1"), tmp_path / "data")
+        prepare(
+            "yolo", write(tmp_path / "set", data=text, labels__a="1 .5 .5 1 1"), tmp_path / "data"
+        )
 
 
 @pytest.mark.parametrize(

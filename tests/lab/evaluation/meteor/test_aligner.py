@@ -23,7 +23,11 @@ def align_all(problems: list[Problem]) -> list[list[Match]]:
     listed = [[match for here in found for match in here] for found, _ in problems]
     table = np.array(list(chain.from_iterable(listed)), np.int64).reshape(-1, 5)
     first_match = np.cumsum([0, *map(len, listed)])
-    lengths = np.array([(length, len(found)) for found, length in problems], np.int64).reshape(-1, 2).T.copy()
+    lengths = (
+        np.array([(length, len(found)) for found, length in problems], np.int64)
+        .reshape(-1, 2)
+        .T.copy()
+    )
     rows, first_row = align(Matches(table, first_match), *lengths)
     taken = [tuple(map(int, row)) for row in table[rows]]
     return [taken[begin:end] for begin, end in pairwise(first_row)]
@@ -36,8 +40,8 @@ def take(found: list[list[Match]], hypothesis_length: int) -> list[Match]:
 def align_word_by_word(found: list[list[Match]], _: int) -> list[Match]:
     """The search in plain Python, with the jar's own steps.
 
-    A path is [matched words, chunks, distance, end of the last match or -1, next word of the reference,
-    used words of the hypothesis, matches].
+    A path is [matched words, chunks, distance, end of the last match or -1, next word of the
+    reference, used words of the hypothesis, matches].
     """
     fixed = _unrivalled(found)
     paths: list[list] = [[0, 0, 0, -1, 0, frozenset(), ()]]
@@ -110,7 +114,9 @@ def problems(draw: st.DrawFn, longest: int = 3) -> Problem:
         length = draw(st.integers(1, min(longest, reference - start)))
         extent = draw(st.integers(1, min(longest, hypothesis - place)))
         single = length == extent == 1
-        matcher = draw(st.sampled_from([EXACT, STEM, SYNONYM, PARAPHRASE])) if single else PARAPHRASE
+        matcher = (
+            draw(st.sampled_from([EXACT, STEM, SYNONYM, PARAPHRASE])) if single else PARAPHRASE
+        )
         found[start].append((start, length, skipped + place, extent, matcher))
     return found, skipped + hypothesis
 
@@ -129,7 +135,9 @@ def test_no_word_is_used_twice(problem: Problem) -> None:
     found, _ = problem
     taken = take(*problem)
     for first, size in ((0, 1), (2, 3)):
-        words = [word for match in taken for word in range(match[first], match[first] + match[size])]
+        words = [
+            word for match in taken for word in range(match[first], match[first] + match[size])
+        ]
         assert len(words) == len(set(words))
     assert all(match in found[match[0]] for match in taken)
 
@@ -142,8 +150,11 @@ def test_many_pairs_are_aligned_as_each_alone(some: list[Problem]) -> None:
 
 @settings(deadline=None)  # the first call may compile
 @given(problems(), st.randoms(use_true_random=False))
-def test_only_the_order_at_a_word_of_the_reference_matters(problem: Problem, chance: random.Random) -> None:
-    """The matches of a pair may be listed as the matchers find them, not by the reference's words."""
+def test_only_the_order_at_a_word_of_the_reference_matters(
+    problem: Problem, chance: random.Random
+) -> None:
+    """The matches of a pair may be listed as the matchers find them, not by the reference's
+    words."""
     found, hypothesis_length = problem
     queues = [list(here) for here in found]
     mixed = []

@@ -46,7 +46,11 @@ def test_words_met_later_are_known_too(lexicon: Lexicon) -> None:
 
 
 def test_texts_are_normalized(lexicon: Lexicon) -> None:
-    assert numbers(lexicon, ["Mr. Dog", "", "No. Five, mr. dog!"]) == [[0, 1], [], [2, 3, 4, 5, 0, 1, 6]]
+    assert numbers(lexicon, ["Mr. Dog", "", "No. Five, mr. dog!"]) == [
+        [0, 1],
+        [],
+        [2, 3, 4, 5, 0, 1, 6],
+    ]
     known = ("mr.", "dog", "no", ".", "five", ",", "!")
     assert lexicon.words().key.tolist() == [java_hash(word) for word in known]
 

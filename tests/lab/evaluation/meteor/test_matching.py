@@ -46,7 +46,11 @@ def list_matches(
     keys, stem_keys, synsets = words
     (own, own_phrases), (others, other_phrases) = hypothesis, reference
     places = [(start, place) for start in range(len(others)) for place in range(len(own))]
-    found = [(start, 1, place, 1, EXACT) for start, place in places if keys[own[place]] == keys[others[start]]]
+    found = [
+        (start, 1, place, 1, EXACT)
+        for start, place in places
+        if keys[own[place]] == keys[others[start]]
+    ]
     if [keys[word] for word in own] == [keys[word] for word in others]:
         return found
     unequal = [(start, place) for start, place in places if keys[own[place]] != keys[others[start]]]
@@ -54,13 +58,24 @@ def list_matches(
         (STEM, lambda one, other: stem_keys[one] == stem_keys[other]),
         (SYNONYM, lambda one, other: set(synsets[one]) & set(synsets[other])),
     ):
-        found += [(start, 1, place, 1, matcher) for start, place in unequal if agree(own[place], others[start])]
-    for sources, targets, swapped in ((other_phrases, own_phrases, False), (own_phrases, other_phrases, True)):
+        found += [
+            (start, 1, place, 1, matcher)
+            for start, place in unequal
+            if agree(own[place], others[start])
+        ]
+    for sources, targets, swapped in (
+        (other_phrases, own_phrases, False),
+        (own_phrases, other_phrases, True),
+    ):
         for start, length, node in sources:
             for rewrite in rewrites[node]:
                 for place, extent, other in targets:
                     if other == rewrite:
-                        match = (place, extent, start, length) if swapped else (start, length, place, extent)
+                        match = (
+                            (place, extent, start, length)
+                            if swapped
+                            else (start, length, place, extent)
+                        )
                         found.append((*match, PARAPHRASE))
     return found
 
@@ -68,7 +83,9 @@ def list_matches(
 @st.composite
 def texts_with_phrases(draw: st.DrawFn) -> tuple[Text, list[Phrase]]:
     text = draw(st.lists(st.integers(0, WORDS - 1), max_size=7))
-    spans = [(start, length) for start in range(len(text)) for length in range(1, len(text) - start + 1)]
+    spans = [
+        (start, length) for start in range(len(text)) for length in range(1, len(text) - start + 1)
+    ]
     return text, [(*span, draw(st.integers(0, NODES - 1))) for span in spans if draw(st.booleans())]
 
 
@@ -81,7 +98,11 @@ few = st.lists(st.sampled_from([4, 5, 4 + BUCKETS_APART]), unique=True, max_size
     keys,
     keys,
     st.lists(few, min_size=WORDS, max_size=WORDS),
-    st.lists(st.permutations(range(NODES)).map(lambda all_: list(all_[:3])), min_size=NODES, max_size=NODES),
+    st.lists(
+        st.permutations(range(NODES)).map(lambda all_: list(all_[:3])),
+        min_size=NODES,
+        max_size=NODES,
+    ),
     st.lists(texts_with_phrases(), min_size=1, max_size=4),
     st.data(),
 )
@@ -94,15 +115,21 @@ def test_the_same_as_going_through_all_pairs(
     data: st.DataObject,
 ) -> None:
     numbers = st.integers(0, len(texts) - 1)
-    asked = data.draw(st.lists(st.tuples(numbers, st.lists(numbers, min_size=1, max_size=3)), max_size=3))
+    asked = data.draw(
+        st.lists(st.tuples(numbers, st.lists(numbers, min_size=1, max_size=3)), max_size=3)
+    )
     unused = np.empty(0, np.int64)
-    words = Words(np.array(keys), np.array(stem_keys), unused, np.empty(0, np.bool_), *grouped(synsets))
+    words = Words(
+        np.array(keys), np.array(stem_keys), unused, np.empty(0, np.bool_), *grouped(synsets)
+    )
     phrases = [phrase for _, own in texts for phrase in own]
     start, length, node = np.array(phrases, np.int64).reshape(-1, 3).T.copy()
     all_rewrites, first_rewrite = (array.astype(np.int32) for array in grouped(rewrites))
     nothing = np.empty(0, np.int32)
     matches = find_matches(
-        Questions(np.array([one for one, _ in asked], np.int64), *grouped([others for _, others in asked])),
+        Questions(
+            np.array([one for one, _ in asked], np.int64), *grouped([others for _, others in asked])
+        ),
         Sentences(*grouped([text for text, _ in texts])),
         words,
         Phrases(node, start, length, np.cumsum([0, *(len(own) for _, own in texts)])),

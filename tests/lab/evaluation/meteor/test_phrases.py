@@ -37,15 +37,24 @@ def trie_of(some: set[tuple[int, ...]]) -> tuple[Paraphrases, list[tuple[int, ..
 
 @settings(deadline=None)  # the first call may compile
 @given(st.sets(phrases, max_size=12), st.lists(st.lists(words, max_size=9), max_size=4))
-def test_all_phrases_and_prefixes_of_phrases_are_found(some: set[tuple[int, ...]], texts: list[list[int]]) -> None:
+def test_all_phrases_and_prefixes_of_phrases_are_found(
+    some: set[tuple[int, ...]], texts: list[list[int]]
+) -> None:
     trie, nodes = trie_of(some)
     empty = np.empty(0, np.int64)
     known = Words(empty, empty, np.array([*range(KNOWN), -1]), np.empty(0, np.bool_), empty, empty)
-    sentences = Sentences(np.array(list(chain.from_iterable(texts)), np.int64), np.cumsum([0, *map(len, texts)]))
+    sentences = Sentences(
+        np.array(list(chain.from_iterable(texts)), np.int64), np.cumsum([0, *map(len, texts)])
+    )
     found = find_phrases(sentences, known, trie)
     for number, text in enumerate(texts):
         here = slice(found.first_phrase[number], found.first_phrase[number + 1])
-        listed = zip(found.start[here].tolist(), found.length[here].tolist(), found.node[here].tolist(), strict=True)
+        listed = zip(
+            found.start[here].tolist(),
+            found.length[here].tolist(),
+            found.node[here].tolist(),
+            strict=True,
+        )
         parts = [
             (start, length, tuple(text[start : start + length]))
             for start in range(len(text))

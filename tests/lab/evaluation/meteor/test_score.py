@@ -24,10 +24,14 @@ def meteor() -> Meteor:
 
 
 def test_scores_of_the_jar(meteor: Meteor) -> None:
-    """Made by `data/make_meteor_scores.py`; the last digit is left to the platform's power function."""
+    """Made by `data/make_meteor_scores.py`; the last digit is left to the platform's power
+    function."""
     sentences = (DATA / "meteor_sentences.txt").read_text(encoding="utf-8").split("\n")
     stored = json.loads((DATA / "meteor_scores.json").read_text(encoding="utf-8"))
-    pairs = [(sentences[line], [sentences[other] for other in others]) for line, others, _ in stored["cases"]]
+    pairs = [
+        (sentences[line], [sentences[other] for other in others])
+        for line, others, _ in stored["cases"]
+    ]
     expected = [score for _, _, score in stored["cases"]]
     assert meteor.scores(pairs) == pytest.approx(expected, abs=1e-12)
     assert meteor.corpus_score(pairs) == pytest.approx(stored["corpus"], abs=1e-12)
@@ -47,7 +51,9 @@ def test_the_jar_itself_agrees(meteor: Meteor) -> None:
         ("漢字 naïve 😀", ["naïve 😀 漢字"]),
     ]
     references = {number: others for number, (_, others) in enumerate(pairs)}
-    corpus, scores = jar.compute_score(references, {number: [text] for number, (text, _) in enumerate(pairs)})
+    corpus, scores = jar.compute_score(
+        references, {number: [text] for number, (text, _) in enumerate(pairs)}
+    )
     jar.meteor_p.kill()
     jar.meteor_p.communicate()  # closes its pipes
     assert meteor.scores(pairs) == pytest.approx(scores, abs=1e-12)
@@ -78,8 +84,11 @@ def test_plain_cases(meteor: Meteor, hypothesis: str, reference: str, expected: 
     ("hypothesis", "reference", "weight"),
     [("kwyjibo", "kwyjibo", 1.0), ("kwyjibos", "kwyjibo", 0.6), ("sofa", "couch", 0.8)],
 )
-def test_each_matcher_has_its_weight(meteor: Meteor, hypothesis: str, reference: str, weight: float) -> None:
-    """One matched word on both sides: precision and recall are the weight, and nothing is fragmented."""
+def test_each_matcher_has_its_weight(
+    meteor: Meteor, hypothesis: str, reference: str, weight: float
+) -> None:
+    """One matched word on both sides: precision and recall are the weight, and nothing is
+    fragmented."""
     assert meteor.score(hypothesis, [reference]) == pytest.approx(weight)
 
 
@@ -93,7 +102,8 @@ def test_paraphrases_count(meteor: Meteor) -> None:
 
 
 def test_a_lone_word_that_two_matchers_match_is_lost(meteor: Meteor) -> None:
-    """The jar's search prefers no chunk to half a word; with a neighbour the word costs no chunk."""
+    """The jar's search prefers no chunk to half a word; with a neighbour the word costs no
+    chunk."""
     assert meteor.score("dogs", ["dog"]) == 0
     assert meteor.score("a dogs", ["a dog"]) == pytest.approx(0.7)
 
@@ -118,13 +128,17 @@ def test_no_reference_is_refused(meteor: Meteor) -> None:
         meteor.score("a dog", [])
 
 
-def test_neither_order_nor_company_of_questions_matters(meteor: Meteor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_order_nor_company_of_questions_matters(
+    meteor: Meteor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Words are numbered as they are met, and questions answered many at a time."""
     texts = (DATA / "meteor_sentences.txt").read_text(encoding="utf-8").split("\n")[:300]
     cases = [(texts[n], texts[n + 1 : n + 7]) for n in range(0, len(texts) - 7, 3)]
     together = Meteor.load().scores(iter(cases))
     assert meteor.scores(cases[::-1]) == together[::-1]
-    assert [max(meteor.score(one, [other]) for other in others) for one, others in cases] == together
+    assert [
+        max(meteor.score(one, [other]) for other in others) for one, others in cases
+    ] == together
     corpus = meteor.corpus_score(cases)
     monkeypatch.setattr(score, "AT_ONCE", 10)
     assert meteor.scores(cases) == together
@@ -160,6 +174,8 @@ def test_a_long_start_is_announced(meteor: Meteor, monkeypatch: pytest.MonkeyPat
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), min_size=1, max_size=3))
-def test_any_text_scores_between_0_and_1(meteor: Meteor, hypothesis: str, references: list[str]) -> None:
+def test_any_text_scores_between_0_and_1(
+    meteor: Meteor, hypothesis: str, references: list[str]
+) -> None:
     assert 0 <= meteor.score(hypothesis, references) <= 1
     assert 0 <= meteor.corpus_score([(hypothesis, references)] * 2) <= 1

@@ -34,9 +34,14 @@ def corpus(*rows: list[int]) -> float:
     return corpus_score(np.array(rows))
 
 
-def answer(function_words: list[list[bool]], alignments: list[list[Match]]) -> tuple[float, list[int]]:
+def answer(
+    function_words: list[list[bool]], alignments: list[list[Match]]
+) -> tuple[float, list[int]]:
     """Score and statistics of the first sentence against the others, aligned so."""
-    empty, flat = np.empty(0, np.int64), np.array(list(chain.from_iterable(function_words)), np.bool_)
+    empty, flat = (
+        np.empty(0, np.int64),
+        np.array(list(chain.from_iterable(function_words)), np.bool_),
+    )
     words = Words(empty, empty, empty, flat, empty, empty)
     first = np.cumsum([0, *map(len, function_words)])
     sentences = Sentences(np.arange(len(flat)), first)
@@ -45,15 +50,20 @@ def answer(function_words: list[list[bool]], alignments: list[list[Match]]) -> t
     table: Integers = np.array(list(chain.from_iterable(alignments)), np.int64).reshape(-1, 5)
     first_match = np.cumsum([0, *map(len, alignments)])
     taken = Alignments(np.arange(len(table)), first_match)
-    scores, statistics = best_references(questions, Matches(table, first_match), taken, sentences, words)
+    scores, statistics = best_references(
+        questions, Matches(table, first_match), taken, sentences, words
+    )
     return float(scores[0]), statistics[0].tolist()
 
 
 def test_the_formula() -> None:
-    """P = R = weighted matches / weighted length, by hand: 2 * .75 + 1 * .25 of 3 * .75 + 1 * .25 or 2 * .25."""
+    """P = R = weighted matches / weighted length, by hand: 2 * .75 + 1 * .25 of 3 * .75 + 1 * .25
+    or 2 * .25."""
     precision, recall = 1.75 / 2.5, 1.75 / 2.75
     f_mean = precision * recall / (0.85 * precision + 0.15 * recall)
-    assert corpus([*HYPOTHESIS, *REFERENCE, 2]) == pytest.approx(f_mean * (1 - 0.6 * (2 / 3) ** 0.2))
+    assert corpus([*HYPOTHESIS, *REFERENCE, 2]) == pytest.approx(
+        f_mean * (1 - 0.6 * (2 / 3) ** 0.2)
+    )
 
 
 def test_nothing_matched() -> None:

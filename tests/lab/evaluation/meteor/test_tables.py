@@ -50,7 +50,9 @@ def node_of(loaded: Tables, phrase: str) -> int:
     trie = loaded.paraphrases
     for word in words:
         children = range(trie.first_child[node], trie.first_child[node + 1]) if node >= 0 else ()
-        node = next((child for child in children if trie.last_word[child - trie.single_words] == word), -1)
+        node = next(
+            (child for child in children if trie.last_word[child - trie.single_words] == word), -1
+        )
     return node
 
 
@@ -103,7 +105,9 @@ def test_built_once(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a zip file", None])
-def test_a_corrupt_cache_is_built_again(sources: Sources, damage: bytes | None, tmp_path: Path) -> None:
+def test_a_corrupt_cache_is_built_again(
+    sources: Sources, damage: bytes | None, tmp_path: Path
+) -> None:
     Tables.load()
     (path,) = (tmp_path / "cache").iterdir()
     good = path.read_bytes()

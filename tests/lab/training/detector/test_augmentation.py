@@ -29,10 +29,14 @@ BOX = (30, 20, 90, 70)
 STRONG = AugmentationConfig(flip=0.5, zoom=1.8, colour=0.3, coarse=0.5)
 
 
-def painted(box: tuple[int, int, int, int] = BOX, size: tuple[int, int] = (160, 100)) -> Image.Image:
+def painted(
+    box: tuple[int, int, int, int] = BOX, size: tuple[int, int] = (160, 100)
+) -> Image.Image:
     picture = Image.new("RGB", size, GROUND)
     x0, y0, x1, y1 = box
-    ImageDraw.Draw(picture).rectangle((x0, y0, x1 - 1, y1 - 1), fill=RED)  # its last row and column are inside
+    ImageDraw.Draw(picture).rectangle(
+        (x0, y0, x1 - 1, y1 - 1), fill=RED
+    )  # its last row and column are inside
     return picture
 
 
@@ -56,7 +60,9 @@ def test_the_box_moves_with_the_pixels(seed):
 def test_every_kind_of_change_happens():
     sizes, mirrored, lit = set(), set(), set()
     for seed in range(40):
-        view = random_view(painted(), np.array([BOX], dtype=float), 128, True, STRONG, np.random.default_rng(seed))
+        view = random_view(
+            painted(), np.array([BOX], dtype=float), 128, True, STRONG, np.random.default_rng(seed)
+        )
         sizes.add(view.pixels.shape)
         red = find_red(view.pixels)
         mirrored.add(bool(red[0] + red[2] > view.pixels.shape[1]))
@@ -68,7 +74,9 @@ def test_every_kind_of_change_happens():
 
 def test_the_same_seed_gives_the_same_view():
     first, second = (
-        random_view(painted(), np.array([BOX], dtype=float), 128, True, STRONG, np.random.default_rng(5))
+        random_view(
+            painted(), np.array([BOX], dtype=float), 128, True, STRONG, np.random.default_rng(5)
+        )
         for _ in range(2)
     )
     assert np.array_equal(first.pixels, second.pixels)
@@ -76,7 +84,8 @@ def test_the_same_seed_gives_the_same_view():
 
 
 def test_a_coarse_photo_keeps_its_size_and_loses_detail():
-    """Boxes are in the pixels of the photo: one of another size would be taught with boxes in wrong places."""
+    """Boxes are in the pixels of the photo: one of another size would be taught with boxes in wrong
+    places."""
     noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
     coarse = np.asarray(coarsen(Image.fromarray(noise), np.random.default_rng(1)))
     assert coarse.shape == noise.shape
@@ -89,7 +98,9 @@ def test_without_leave_a_photo_is_never_mirrored():
         random = np.random.default_rng(seed)
         view = random_view(painted(), np.array([BOX], dtype=float), 160, False, always, random)
         assert view.boxes_xyxy[0].tolist() == list(BOX)
-    mirrored = random_view(painted(), np.array([BOX], dtype=float), 160, True, always, np.random.default_rng(0))
+    mirrored = random_view(
+        painted(), np.array([BOX], dtype=float), 160, True, always, np.random.default_rng(0)
+    )
     assert mirrored.boxes_xyxy[0].tolist() == [70, 20, 130, 70]
 
 
@@ -124,7 +135,9 @@ def test_a_box_that_is_mostly_lost_goes(share):
 
 
 def test_what_was_dropped_before_stays_dropped():
-    view = View(np.zeros((50, 50, 3), np.uint8), np.array([[0.0, 0, 9, 9]]), np.zeros(1, dtype=bool))
+    view = View(
+        np.zeros((50, 50, 3), np.uint8), np.array([[0.0, 0, 9, 9]]), np.zeros(1, dtype=bool)
+    )
     assert not crop(view, 100, np.random.default_rng(0)).kept.any()
 
 
@@ -147,7 +160,12 @@ def test_light_changes_and_hues_stay():
 
 def test_no_colour_no_change():
     view = random_view(
-        painted(), np.array([BOX], dtype=float), 160, False, AugmentationConfig(0.0), np.random.default_rng(0)
+        painted(),
+        np.array([BOX], dtype=float),
+        160,
+        False,
+        AugmentationConfig(0.0),
+        np.random.default_rng(0),
     )
     assert np.array_equal(view.pixels, np.asarray(painted()))
 

@@ -1,4 +1,5 @@
-"""Batches: a function of seed and step, full, every photo once an epoch, the right words on the right boxes."""
+"""Batches: a function of seed and step, full, every photo once an epoch, the right words on the
+right boxes."""
 
 from __future__ import annotations
 
@@ -32,11 +33,15 @@ from regiontalk.language.vocabulary import END, UNKNOWN, Vocabulary
 PLAIN = AugmentationConfig(flip=0.0)
 
 
-def region(phrase: str, kind: str | None = None, xyxy: tuple[float, ...] = (4, 4, 40, 30)) -> dict[str, object]:
+def region(
+    phrase: str, kind: str | None = None, xyxy: tuple[float, ...] = (4, 4, 40, 30)
+) -> dict[str, object]:
     return {"xyxy": list(xyxy), "phrase": phrase} | ({} if kind is None else {"type": kind})
 
 
-def write_dataset(folder: Path, records: list[dict[str, object]], size: tuple[int, int] = (64, 48)) -> Path:
+def write_dataset(
+    folder: Path, records: list[dict[str, object]], size: tuple[int, int] = (64, 48)
+) -> Path:
     """Photos of one colour each, and their records."""
     folder.mkdir()
     lines = []
@@ -45,7 +50,9 @@ def write_dataset(folder: Path, records: list[dict[str, object]], size: tuple[in
         width, height = record.get("size", size)
         Image.new("RGB", (width, height), (10 * number % 250, 0, 0)).save(folder / name)
         regions = record.get("regions", [region("a thing")])
-        lines.append({"image": name, "width": width, "height": height, "split": "train", "regions": regions})
+        lines.append(
+            {"image": name, "width": width, "height": height, "split": "train", "regions": regions}
+        )
     (folder / "annotations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
@@ -54,7 +61,10 @@ def write_dataset(folder: Path, records: list[dict[str, object]], size: tuple[in
 def two_sources(tmp_path) -> list[Source]:
     first = write_dataset(tmp_path / "first", [{"size": (64, 30 + n)} for n in range(7)])
     second = write_dataset(tmp_path / "second", [{"size": (40 + n, 64)} for n in range(5)])
-    configs = (DataConfig(str(first), share=0.7, share_at_end=0.3), DataConfig(str(second), share=0.3))
+    configs = (
+        DataConfig(str(first), share=0.7, share_at_end=0.3),
+        DataConfig(str(second), share=0.3),
+    )
     return [Source(config, "train", "densecap") for config in configs]
 
 
@@ -88,32 +98,46 @@ class TestPlan:
         assert len(set(seeds)) == len(seeds)
 
     def test_another_seed_is_another_order(self, two_sources):
-        orders = [[keys(Plan(two_sources, 20, 3, seed).examples(step)) for step in range(20)] for seed in (1, 2)]
+        orders = [
+            [keys(Plan(two_sources, 20, 3, seed).examples(step)) for step in range(20)]
+            for seed in (1, 2)
+        ]
         assert orders[0] != orders[1]
 
     def test_a_small_data_set_still_gives_mixed_batches(self, tmp_path):
         """Sorting by shape must not put the same photo of several epochs into one batch."""
         folder = write_dataset(tmp_path / "few", [{"size": (64, 30 + 3 * n)} for n in range(6)])
-        plan = Plan([Source(DataConfig(str(folder)), "train", "densecap")], steps=40, batch=6, seed=0)
+        plan = Plan(
+            [Source(DataConfig(str(folder)), "train", "densecap")], steps=40, batch=6, seed=0
+        )
         for step in range(40):
             assert sorted(keys(plan.examples(step))) == [(0, n) for n in range(6)]
 
     def test_photos_of_like_shape_stand_together(self, tmp_path):
         shapes = [(64, 32), (32, 64)] * 60
         folder = write_dataset(tmp_path / "mixed", [{"size": shape} for shape in shapes])
-        plan = Plan([Source(DataConfig(str(folder)), "train", "densecap")], steps=20, batch=6, seed=0)
-        mixed = sum(len({number % 2 for _, number in keys(plan.examples(step))}) > 1 for step in range(20))
+        plan = Plan(
+            [Source(DataConfig(str(folder)), "train", "densecap")], steps=20, batch=6, seed=0
+        )
+        mixed = sum(
+            len({number % 2 for _, number in keys(plan.examples(step))}) > 1 for step in range(20)
+        )
         assert mixed <= 2  # one batch a window
 
 
 @settings(deadline=None, max_examples=60)
 @given(
-    shares=st.lists(st.tuples(st.floats(0.01, 5), st.one_of(st.none(), st.floats(0.01, 5))), min_size=1, max_size=4),
+    shares=st.lists(
+        st.tuples(st.floats(0.01, 5), st.one_of(st.none(), st.floats(0.01, 5))),
+        min_size=1,
+        max_size=4,
+    ),
     steps=st.integers(1, 60),
     batch=st.integers(1, 9),
 )
 def test_shares_add_up(shares, steps, batch):
-    """Never a negative count, always a full batch, and never more than a photo or so behind the share."""
+    """Never a negative count, always a full batch, and never more than a photo or so behind the
+    share."""
     configs = [DataConfig("x", start, end) for start, end in shares]
     counts = share_counts(configs, steps, batch)
     assert counts.shape == (steps, len(shares))
@@ -143,18 +167,34 @@ class TestPhrases:
 
     def test_every_kind_of_text_has_its_style(self):
         given = [region("a dog"), region("dog", "object"), region("left dog", "referring")]
-        assert self.phrases(given) == [("a dog", "phrase"), ("dog", "phrase"), ("left dog", "phrase")]
+        assert self.phrases(given) == [
+            ("a dog", "phrase"),
+            ("dog", "phrase"),
+            ("left dog", "phrase"),
+        ]
         styles = {"*": "phrase", "object": "name"}
-        assert self.phrases(given, styles=styles) == [("a dog", "phrase"), ("dog", "name"), ("left dog", "phrase")]
+        assert self.phrases(given, styles=styles) == [
+            ("a dog", "phrase"),
+            ("dog", "name"),
+            ("left dog", "phrase"),
+        ]
         assert self.phrases(given, styles={"object": "name"}) == [("dog", "name")]
 
     def test_bare_names_can_get_an_article_and_a_phrase_a_style_of_its_own(self):
         given = [region("cat", "object"), region("person", "object"), region("cat", "referring")]
         config = {"styles": {"*": "phrase", "object:person": "name"}, "articles": ["object"]}
-        assert self.phrases(given, **config) == [("a cat", "phrase"), ("a person", "name"), ("cat", "phrase")]
+        assert self.phrases(given, **config) == [
+            ("a cat", "phrase"),
+            ("a person", "name"),
+            ("cat", "phrase"),
+        ]
 
     def test_position_words_are_dropped_in_the_styles_named(self):
-        given = [region("dog at the left", "referring"), region("brown dog", "referring"), region("left paw", "phrase")]
+        given = [
+            region("dog at the left", "referring"),
+            region("brown dog", "referring"),
+            region("left paw", "phrase"),
+        ]
         config = {"styles": {"referring": "r", "phrase": "p"}, "without_position_words": ["r"]}
         assert self.phrases(given, **config) == [("brown dog", "r"), ("left paw", "p")]
 
@@ -190,20 +230,32 @@ class TestBalancedNames:
         names = [region("cat", "object", (1 + n, 1, 30, 30)) for n in range(9)] + [
             region("dog", "object", (0, 0, 20, 20))
         ]
-        folder = write_dataset(tmp_path / "d", [{"regions": [*names, region("a red sofa", None, (5, 5, 40, 40))]}])
-        config = DataConfig(str(folder), styles={"*": "phrase"}, articles=("object",), balance_names=balance)
+        folder = write_dataset(
+            tmp_path / "d", [{"regions": [*names, region("a red sofa", None, (5, 5, 40, 40))]}]
+        )
+        config = DataConfig(
+            str(folder), styles={"*": "phrase"}, articles=("object",), balance_names=balance
+        )
         return Source(config, "train", "densecap")
 
     def weights(self, source: Source) -> dict[str, float]:
         phrases = source.phrases(source.record(0))
-        return dict(zip((" ".join(phrase.words) for phrase in phrases), source.weights(phrases), strict=True))
+        return dict(
+            zip(
+                (" ".join(phrase.words) for phrase in phrases), source.weights(phrases), strict=True
+            )
+        )
 
     def test_rare_names_count_more_and_phrases_as_ever(self, tmp_path):
         found = self.weights(self.source(tmp_path, 0.5))
         assert found == {"a cat": (5 / 9) ** 0.5, "a dog": 5**0.5, "a red sofa": 1.0}
 
     def test_no_name_counts_more_than_four_times(self, tmp_path):
-        assert self.weights(self.source(tmp_path, 3.0)) == {"a cat": 0.25, "a dog": 4.0, "a red sofa": 1.0}
+        assert self.weights(self.source(tmp_path, 3.0)) == {
+            "a cat": 0.25,
+            "a dog": 4.0,
+            "a red sofa": 1.0,
+        }
 
     def test_without_it_all_count_the_same(self, tmp_path):
         assert set(self.weights(self.source(tmp_path, 0.0)).values()) == {1.0}
@@ -214,14 +266,21 @@ class TestBalancedNames:
         words = Vocabulary.build(source.texts(), smallest_count=1)
         batch = TrainingBatches(plan, words, long_side=64, pad_to=32, augmentation=PLAIN)[0]
         said = [words.decode(tokens.tolist()) for tokens in batch.truths.tokens[0]]
-        assert dict(zip(said, batch.truths.weights[0].tolist(), strict=True)) == pytest.approx(self.weights(source))
+        assert dict(zip(said, batch.truths.weights[0].tolist(), strict=True)) == pytest.approx(
+            self.weights(source)
+        )
 
 
 class TestStartToken:
     words = Vocabulary(("a", "dog"), styles=("phrase", "name"), lengths=3)
 
-    def starts(self, words: Vocabulary, style: str, count: int, is_name: bool = False) -> Counter[int]:
-        phrase, random = Phrase((0, 0, 9, 9), ("dog",) * count, style, is_name), np.random.default_rng(0)
+    def starts(
+        self, words: Vocabulary, style: str, count: int, is_name: bool = False
+    ) -> Counter[int]:
+        phrase, random = (
+            Phrase((0, 0, 9, 9), ("dog",) * count, style, is_name),
+            np.random.default_rng(0),
+        )
         return Counter(start_token(phrase, words, random) for _ in range(400))
 
     def test_the_first_style_is_taught_with_its_own_and_with_the_lengths(self):
@@ -235,7 +294,9 @@ class TestStartToken:
         assert set(self.starts(self.words, "length", 9)) == {self.words.start_of_length(3)}
 
     def test_names_are_taught_with_their_style_alone(self):
-        assert set(self.starts(self.words, "phrase", 2, is_name=True)) == {self.words.start("phrase")}
+        assert set(self.starts(self.words, "phrase", 2, is_name=True)) == {
+            self.words.start("phrase")
+        }
 
     def test_without_lengths_every_style_has_its_own(self):
         plain = Vocabulary(("a", "dog"), styles=("phrase", "name"))
@@ -244,9 +305,13 @@ class TestStartToken:
 
 class TestBatch:
     def test_words_and_starts_stand_on_their_boxes(self, tmp_path):
-        regions = [region("a red dog", None, (0, 0, 20, 20)), region("dog", "object", (30, 10, 50, 40))]
+        regions = [
+            region("a red dog", None, (0, 0, 20, 20)),
+            region("dog", "object", (30, 10, 50, 40)),
+        ]
         folder = write_dataset(
-            tmp_path / "d", [{"regions": regions}, {"regions": [region("a dog", xyxy=(1, 2, 30, 40))]}]
+            tmp_path / "d",
+            [{"regions": regions}, {"regions": [region("a dog", xyxy=(1, 2, 30, 40))]}],
         )
         batches = make_batches(folder)
         words, truths = batches.words, batches[0].truths
@@ -261,7 +326,9 @@ class TestBatch:
         assert truths.boxes_xyxy[other, 1].tolist() == [0, 0, 0, 0]
 
     def test_boxes_are_scaled_with_the_photo(self, tmp_path):
-        folder = write_dataset(tmp_path / "d", [{"size": (128, 64), "regions": [region("x", xyxy=(10, 20, 110, 60))]}])
+        folder = write_dataset(
+            tmp_path / "d", [{"size": (128, 64), "regions": [region("x", xyxy=(10, 20, 110, 60))]}]
+        )
         batch = make_batches(folder, batch=1)[0]
         assert batch.sizes.tolist() == [[64, 32]]
         assert batch.truths.boxes_xyxy[0].tolist() == [[5, 10, 55, 30]]
@@ -277,16 +344,21 @@ class TestBatch:
             assert (photo[1, :height, :width] == 0).all()
 
     def test_photos_fill_a_batch_that_has_one_zoom(self, tmp_path):
-        """Shapes that are much alike become one, boxes with them; one that differs too much keeps its own."""
+        """Shapes that are much alike become one, boxes with them; one that differs too much keeps
+        its own."""
         shapes = [(64, 48), (64, 46), (64, 50), (64, 49), (200, 48)]
         records = [{"size": size, "regions": [region("x", xyxy=(0, 0, *size))]} for size in shapes]
         one_zoom = AugmentationConfig(flip=0.0, zoom=1.3, zoom_by_batch=True)
-        batches = replace(make_batches(write_dataset(tmp_path / "d", records), one_zoom, batch=5), pad_to=4)
+        batches = replace(
+            make_batches(write_dataset(tmp_path / "d", records), one_zoom, batch=5), pad_to=4
+        )
         widths = set()
         for step in range(8):
             batch = batches[step]
             height, width = batch.images.shape[2:]
-            for name, size, box in zip(batch.names, batch.sizes, batch.truths.boxes_xyxy[:, 0], strict=True):
+            for name, size, box in zip(
+                batch.names, batch.sizes, batch.truths.boxes_xyxy[:, 0], strict=True
+            ):
                 assert name == "4.png" or size.tolist() == [width, height]
                 assert box.tolist() == [0, 0, *size.tolist()]
             widths.add(width)
@@ -300,10 +372,16 @@ class TestBatch:
             names = [share[step].names for share in shares]
             assert all(len(part) == 2 for part in names)
             assert sorted(name for part in names for name in part) == sorted(whole[step].names)
-            seeds = {name: int(seed) for name, seed in zip(whole[step].names, whole[step].seeds, strict=True)}
+            seeds = {
+                name: int(seed)
+                for name, seed in zip(whole[step].names, whole[step].seeds, strict=True)
+            }
             for share in shares:
                 part = share[step]
-                assert all(seeds[name] == int(seed) for name, seed in zip(part.names, part.seeds, strict=True))
+                assert all(
+                    seeds[name] == int(seed)
+                    for name, seed in zip(part.names, part.seeds, strict=True)
+                )
 
     def test_the_same_batch_twice(self, tmp_path):
         folder = write_dataset(tmp_path / "d", [{} for _ in range(4)])
@@ -342,7 +420,9 @@ class TestBatch:
 
 class TestSource:
     def test_only_photos_with_something_to_say(self, tmp_path):
-        folder = write_dataset(tmp_path / "d", [{"regions": []}, {}, {"regions": [region("!")]}, {}])
+        folder = write_dataset(
+            tmp_path / "d", [{"regions": []}, {}, {"regions": [region("!")]}, {}]
+        )
         source = Source(DataConfig(str(folder)), "train", "densecap")
         assert [source.record(n).image for n in range(len(source))] == ["1.png", "3.png"]
         assert list(source.texts()) == ["a thing", "a thing"]
@@ -379,9 +459,13 @@ class TestSource:
             assert not {"1.png", "4.png"} & set(batch.names)
             named = {line.split(": ")[1] for line in batch.skipped}
             assert named == {"1.png", "4.png"}
-            assert all(line.startswith(f"{folder}: ") and "\n" not in line for line in batch.skipped)
+            assert all(
+                line.startswith(f"{folder}: ") and "\n" not in line for line in batch.skipped
+            )
             kept = [number for number, name in enumerate(before.names) if name not in named]
-            assert [batch.names[number] for number in kept] == [before.names[number] for number in kept]
+            assert [batch.names[number] for number in kept] == [
+                before.names[number] for number in kept
+            ]
             assert torch.equal(batch.images[kept], before.images[kept])
             assert before.skipped == ()
 

@@ -58,7 +58,9 @@ def test_photos_are_found_by_the_path_of_caption(quick_recipe, scenes, tmp_path)
         if not name.startswith("backbone."):
             weight.data += torch.randn(weight.shape, generator=generator) * 0.1
     dataset = Dataset(scenes, "dev")
-    metrics, found = evaluate_net(task.net.eval(), task.words, recipe.prediction, dataset, 2, pytest.fail)
+    metrics, found = evaluate_net(
+        task.net.eval(), task.words, recipe.prediction, dataset, 2, pytest.fail
+    )
     assert len(found) == 2
     assert all(0 <= value <= 1 for value in metrics.values())
     graphs = {name: graph.SerializeToString() for name, graph in trace(task.net).items()}
@@ -68,12 +70,18 @@ def test_photos_are_found_by_the_path_of_caption(quick_recipe, scenes, tmp_path)
     records = {record.image: record for record in dataset}
     for ours in found:
         theirs = exported.regions(records[ours.path])
-        assert [region.caption for region in ours.regions] == [region.caption for region in theirs.regions]
+        assert [region.caption for region in ours.regions] == [
+            region.caption for region in theirs.regions
+        ]
         np.testing.assert_allclose(
-            [region.xyxy for region in ours.regions], [region.xyxy for region in theirs.regions], atol=0.02
+            [region.xyxy for region in ours.regions],
+            [region.xyxy for region in theirs.regions],
+            atol=0.02,
         )
         np.testing.assert_allclose(
-            [region.score for region in ours.regions], [region.score for region in theirs.regions], atol=1e-4
+            [region.score for region in ours.regions],
+            [region.score for region in theirs.regions],
+            atol=1e-4,
         )
 
 
@@ -85,7 +93,9 @@ def test_dev_photos_that_cannot_be_read_are_named_and_left_out(quick_recipe, sce
     tar.write_bytes(b"oops".join(content.rsplit(b"\x89PNG", 1)))
     recipe, skipped = quick_recipe(), []
     task = FCLNTask.begin(recipe)
-    _, found = evaluate_net(task.net.eval(), task.words, recipe.prediction, dataset, 4, skipped.append)
+    _, found = evaluate_net(
+        task.net.eval(), task.words, recipe.prediction, dataset, 4, skipped.append
+    )
     assert [photo.path for photo in found] == others
     assert len(skipped) == 1
     assert last in skipped[0]
@@ -105,7 +115,14 @@ def test_pictures(scenes, tmp_path):
 
 
 def test_pictures_of_a_photo_that_is_hardly_a_line(tmp_path):
-    (tmp_path / "annotations.jsonl").write_text('{"image":"line.png","width":2000,"height":1,"split":"dev"}')
+    (tmp_path / "annotations.jsonl").write_text(
+        '{"image":"line.png","width":2000,"height":1,"split":"dev"}'
+    )
     Image.new("RGB", (2000, 1)).save(tmp_path / "line.png")
-    draw_samples([ImageRegions("line.png", 2000, 1, "", ())], Dataset(tmp_path, "dev"), 1, tmp_path / "sheet.jpg")
+    draw_samples(
+        [ImageRegions("line.png", 2000, 1, "", ())],
+        Dataset(tmp_path, "dev"),
+        1,
+        tmp_path / "sheet.jpg",
+    )
     assert (tmp_path / "sheet.jpg").stat().st_size

@@ -1,4 +1,5 @@
-"""The five losses (DenseCap 3.2) against values computed by hand, the paper's way and the release's."""
+"""The five losses (DenseCap 3.2) against values computed by hand, the paper's way and the
+release's."""
 
 from __future__ import annotations
 
@@ -47,10 +48,14 @@ def test_score_loss_is_logistic_and_leaves_filling_out():
     sample = make_sample([[True, False, False, False]], [[True, True, True, False]])
     logits = torch.tensor([[2.0, -1.0, 0.5, 99.0]])
     expected = (logistic(2, 1) + logistic(-1, 0) + logistic(0.5, 0)) / 3
-    assert float(score_loss(logits, sample, torch.zeros_like(logits), PAPER)) == pytest.approx(expected)
+    assert float(score_loss(logits, sample, torch.zeros_like(logits), PAPER)) == pytest.approx(
+        expected
+    )
     released = LossConfig(separate_means=True)
     expected = logistic(2, 1) + (logistic(-1, 0) + logistic(0.5, 0)) / 2
-    assert float(score_loss(logits, sample, torch.zeros_like(logits), released)) == pytest.approx(expected)
+    assert float(score_loss(logits, sample, torch.zeros_like(logits), released)) == pytest.approx(
+        expected
+    )
 
 
 def test_soft_scores_of_positives_have_their_iou_as_target():
@@ -87,11 +92,14 @@ def test_the_release_drops_far_targets():
     targets = torch.tensor([[[1.0, 0, 0, 0], [0, 11.0, 0, 0]]])
     both = torch.tensor([[True, True]])
     assert float(box_loss(transforms, targets, both, PAPER)) == pytest.approx((0.5 + 10.5) / 2)
-    assert float(box_loss(transforms, targets, both, LossConfig(largest_target=10.0))) == pytest.approx(0.5)
+    assert float(
+        box_loss(transforms, targets, both, LossConfig(largest_target=10.0))
+    ) == pytest.approx(0.5)
 
 
 def test_targets_of_negatives_never_matter():
-    """A negative's target may be infinite (its truth has no size); neither loss nor gradient may feel it."""
+    """A negative's target may be infinite (its truth has no size); neither loss nor gradient may
+    feel it."""
     transforms = torch.zeros(1, 2, 4, requires_grad=True)
     targets = torch.tensor([[[1.0, 0, 0, 0], [math.inf, math.nan, 0, 0]]])
     loss = box_loss(transforms, targets, torch.tensor([[True, False]]), PAPER)
@@ -107,7 +115,9 @@ TRUTH = (50.0, 40.0, 70.0, 60.0)  # the first anchor, moved right by half its wi
 
 def make_truths() -> Truths:
     zeros = torch.zeros(1, 1, dtype=torch.long)
-    return Truths(torch.tensor([[TRUTH]]), torch.tensor([[True]]), zeros[..., None], zeros, torch.ones(1, 1))
+    return Truths(
+        torch.tensor([[TRUTH]]), torch.tensor([[True]]), zeros[..., None], zeros, torch.ones(1, 1)
+    )
 
 
 def make_proposals(transforms: torch.Tensor) -> LearnedProposals:
@@ -117,9 +127,13 @@ def make_proposals(transforms: torch.Tensor) -> LearnedProposals:
 
 def test_proposal_losses_by_hand():
     transforms = torch.tensor([[[0.1, 0, 0, 0], [3.0, 3, 3, 3]]])
-    found = proposal_losses(make_proposals(transforms), make_sample([[True, False]]), make_truths(), PAPER)
+    found = proposal_losses(
+        make_proposals(transforms), make_sample([[True, False]]), make_truths(), PAPER
+    )
     assert set(found) == {"proposal_score", "proposal_box"}
-    assert float(found["proposal_score"]) == pytest.approx(logistic(1, 1))  # and logistic(−1, 0), which is the same
+    assert float(found["proposal_score"]) == pytest.approx(
+        logistic(1, 1)
+    )  # and logistic(−1, 0), which is the same
     assert float(found["proposal_box"]) == pytest.approx(smooth_l1(0.5 - 0.1), rel=1e-5)
 
 
@@ -135,12 +149,20 @@ def test_the_release_pulls_all_transforms_to_zero_sampled_or_not():
 def test_final_losses_by_hand():
     """The final transform leads from the sampled region, not from its anchor, to the truth."""
     sample = make_sample([[True, False]])
-    sample.boxes_xyxy[0] = torch.tensor([[50.0, 40.0, 60.0, 60.0], [0, 0, 20, 20]])  # half as wide as the truth
-    transforms = torch.zeros(1, 3, 4)  # the third is a true box, which is recognised along with the sample
-    recognized = Recognized(sample.boxes_xyxy, torch.tensor([[0.3, -0.7, 50.0]]), transforms, transforms, transforms[0])
+    sample.boxes_xyxy[0] = torch.tensor(
+        [[50.0, 40.0, 60.0, 60.0], [0, 0, 20, 20]]
+    )  # half as wide as the truth
+    transforms = torch.zeros(
+        1, 3, 4
+    )  # the third is a true box, which is recognised along with the sample
+    recognized = Recognized(
+        sample.boxes_xyxy, torch.tensor([[0.3, -0.7, 50.0]]), transforms, transforms, transforms[0]
+    )
     found = final_losses(recognized, sample, None, make_truths(), PAPER)
     assert float(found["final_score"]) == pytest.approx((logistic(0.3, 1) + logistic(-0.7, 0)) / 2)
-    expected = smooth_l1(0.5) + smooth_l1(math.log(2))  # its middle 5 pixels off by 10, twice as wide
+    expected = smooth_l1(0.5) + smooth_l1(
+        math.log(2)
+    )  # its middle 5 pixels off by 10, twice as wide
     assert float(found["final_box"]) == pytest.approx(expected, rel=1e-5)
 
 

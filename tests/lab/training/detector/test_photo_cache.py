@@ -15,7 +15,9 @@ SIZES = [(40, 30), (200, 100), (30, 40)]
 
 def photo(number: int) -> Image.Image:
     width, height = SIZES[number]
-    return Image.fromarray(np.random.default_rng(number).integers(0, 255, (height, width, 3), dtype=np.uint8))
+    return Image.fromarray(
+        np.random.default_rng(number).integers(0, 255, (height, width, 3), dtype=np.uint8)
+    )
 
 
 class Opener:
@@ -52,7 +54,9 @@ def test_a_photo_of_unexpected_size_is_not_kept(cache):
     assert cache.get(0, opener).size == SIZES[2]
     assert cache.get(0, opener).size == SIZES[2]
     assert opener.times == 2
-    assert np.array_equal(np.asarray(cache.get(2, Opener(2))), np.asarray(photo(2)))  # its neighbours are unharmed
+    assert np.array_equal(
+        np.asarray(cache.get(2, Opener(2))), np.asarray(photo(2))
+    )  # its neighbours are unharmed
 
 
 def test_in_a_process_that_was_not_forked_photos_are_opened_anew(cache):

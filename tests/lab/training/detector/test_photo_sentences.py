@@ -15,7 +15,12 @@ from regiontalk.errors import DataError, UsageError
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.nets.alignment import AlignmentConfig, AlignmentNet
 from regiontalk.lab.nets.sentence_encoders import LONGEST
-from regiontalk.lab.training.checkpoints import COMPANION, latest_checkpoint, load_fcln, read_tensors
+from regiontalk.lab.training.checkpoints import (
+    COMPANION,
+    latest_checkpoint,
+    load_fcln,
+    read_tensors,
+)
 from regiontalk.lab.training.detector.photo_sentences import (
     SentencePicker,
     Sentences,
@@ -32,7 +37,9 @@ from regiontalk.language.vocabulary import Vocabulary
 READ = Vocabulary(("a", "cat", "dog", "runs", "sleeps"), cleaning="karpathy")
 PICKER = SentencePicker(PhotoSentencesConfig(per_photo=2), WordReader(READ))
 CODE, PROPOSALS = 6, 4
-SMALL = AlignmentConfig(words="gru", score="cosine", size=8, hidden=8, embedding=8, train_embedding=True, dropout=0.0)
+SMALL = AlignmentConfig(
+    words="gru", score="cosine", size=8, hidden=8, embedding=8, train_embedding=True, dropout=0.0
+)
 ON = (
     'sentences={net={words="gru",score="cosine",size=8,hidden=8,embedding=8,train_embedding=true},smallest_count=1}',
     "sampler.inference_proposals=6",
@@ -55,7 +62,10 @@ def task(quick_recipe) -> FCLNTask:
 
 def test_so_many_different_sentences_of_a_photo_each_time():
     several = record("a dog", "a cat", "a dog runs")
-    seen = {tuple(" ".join(words) for words in PICKER.pick(several, np.random.default_rng(n))) for n in range(40)}
+    seen = {
+        tuple(" ".join(words) for words in PICKER.pick(several, np.random.default_rng(n)))
+        for n in range(40)
+    }
     assert all(len(set(picked)) == 2 for picked in seen)
     assert {text for picked in seen for text in picked} == {"a dog", "a cat", "a dog runs"}
 
@@ -74,7 +84,9 @@ def test_each_sentence_belongs_to_its_photo():
     assert sentences.owners.tolist() == [0, 1, 1]
     read = [
         READ.decode(row[:length])
-        for row, length in zip(sentences.texts.tokens.tolist(), sentences.texts.lengths.tolist(), strict=True)
+        for row, length in zip(
+            sentences.texts.tokens.tolist(), sentences.texts.lengths.tolist(), strict=True
+        )
     ]
     assert read == ["a dog", "a cat", "a dog runs"]
 
@@ -84,7 +96,8 @@ def test_a_batch_without_sentences():
 
 
 def made_up(photos: int) -> tuple[Tensor, Sample, Sentences]:
-    """Codes (N, 1 + R, D), of which the last of every photo is filling, and sentences of the first and the third."""
+    """Codes (N, 1 + R, D), of which the last of every photo is filling, and sentences of the first
+    and the third."""
     torch.manual_seed(0)
     codes = torch.rand(photos, 1 + PROPOSALS, CODE, requires_grad=True)
     index = torch.zeros(photos, PROPOSALS, dtype=torch.long)
@@ -147,7 +160,9 @@ def test_a_batch_without_sentences_gives_all_gradients_all_the_same(task):
     losses = task.losses(batch)
     assert losses["contrastive"] == 0
     sum(losses.values()).backward()
-    assert all(parameter.grad is not None for parameter in task.net.get_submodule(COMPANION).parameters())
+    assert all(
+        parameter.grad is not None for parameter in task.net.get_submodule(COMPANION).parameters()
+    )
 
 
 def test_sentences_that_say_left_keep_a_photo_from_being_mirrored(quick_recipe, monkeypatch):
@@ -173,7 +188,9 @@ def test_known_words_start_from_word_vectors(tmp_path):
     vectors = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
     np.savez(tmp_path / "v.npz", words=np.array(["cat", "runs"]), vectors=vectors)
     config = PhotoSentencesConfig(word_vectors=str(tmp_path / "v.npz"), net=SMALL)
-    table = SentencePicker(config, WordReader(READ)).build_net(CODE).get_parameter("words.table.weight")
+    table = (
+        SentencePicker(config, WordReader(READ)).build_net(CODE).get_parameter("words.table.weight")
+    )
     cat, runs, dog = READ.encode(["cat", "runs", "dog"])
     assert table[[cat, runs]].tolist() == vectors.tolist()
     assert table[dog].abs().sum() > 0

@@ -38,12 +38,18 @@ def make_truths(*boxes: tuple[float, ...], padding: int = 0) -> Truths:
     corners = torch.zeros(1, count, 4)
     corners[0, : len(boxes)] = torch.tensor(boxes)
     valid = torch.arange(count)[None] < len(boxes)
-    words, starts = torch.zeros(1, count, 2, dtype=torch.long), torch.zeros(1, count, dtype=torch.long)
+    words, starts = (
+        torch.zeros(1, count, 2, dtype=torch.long),
+        torch.zeros(1, count, dtype=torch.long),
+    )
     return Truths(corners, valid, words, starts, torch.ones(1, count))
 
 
 def sample(
-    boxes: list[tuple[float, ...]], truths: Truths, config: ProposalSamplerConfig = PAPER, seed: int = 0
+    boxes: list[tuple[float, ...]],
+    truths: Truths,
+    config: ProposalSamplerConfig = PAPER,
+    seed: int = 0,
 ) -> Sample:
     given = torch.tensor(boxes)[None]
     return sample_boxes(given, torch.zeros(1, len(boxes)), truths, SIZE, [seed], config)
@@ -60,7 +66,14 @@ FAR = (800.0, 800.0, 850.0, 850.0)
 
 
 def test_thresholds():
-    boxes = [A, overlapping(A, 0.75), overlapping(A, 0.65), overlapping(A, 0.35), overlapping(A, 0.25), FAR]
+    boxes = [
+        A,
+        overlapping(A, 0.75),
+        overlapping(A, 0.65),
+        overlapping(A, 0.35),
+        overlapping(A, 0.25),
+        FAR,
+    ]
     positives, negatives = sets(sample(boxes, make_truths(A)))
     assert positives == {0, 1}
     assert negatives == {4, 5}  # 2 and 3 are neither
@@ -70,14 +83,20 @@ def test_thresholds_hold_at_their_very_values():
     """Of powers of two IoU is exact: at least 0.5 is positive, below 0.25 negative."""
     config = replace(PAPER, positive_iou=0.5, negative_iou=0.25)
     square = (0.0, 0.0, 64.0, 64.0)
-    boxes = [square, overlapping(square, 0.5), overlapping(square, 0.25), overlapping(square, 0.2421875)]
+    boxes = [
+        square,
+        overlapping(square, 0.5),
+        overlapping(square, 0.25),
+        overlapping(square, 0.2421875),
+    ]
     positives, negatives = sets(sample(boxes, make_truths(square), config))
     assert positives == {0, 1}
     assert negatives == {3}
 
 
 def test_a_second_truth_nearby_does_not_blur_the_thresholds():
-    """The lot that breaks ties between phrases must not make a positive of one truth a miss of another."""
+    """The lot that breaks ties between phrases must not make a positive of one truth a miss of
+    another."""
     config = replace(PAPER, positive_iou=0.5, negative_iou=0.5)
     square = (0.0, 0.0, 64.0, 64.0)
     almost = (0.0, 0.0, 64.001, 64.0)
@@ -142,7 +161,9 @@ def test_positives_and_negatives_are_drawn_evenly():
     far = [(600.0 + n, 0.0, 620.0 + n, 20.0) for n in range(16)]
     counts: Counter[int] = Counter()
     for seed in range(600):
-        counts.update(sample(near + far, make_truths(A), replace(PAPER, regions=8), seed).index[0].tolist())
+        counts.update(
+            sample(near + far, make_truths(A), replace(PAPER, regions=8), seed).index[0].tolist()
+        )
     positives = [counts[n] for n in range(8)]
     negatives = [counts[n] for n in range(8, 24)]
     assert min(positives) > 0.8 * 600 * 4 / 8  # 4 of 8 each time
@@ -151,10 +172,15 @@ def test_positives_and_negatives_are_drawn_evenly():
     assert max(negatives) < 1.3 * 600 * 4 / 16
 
 
-@pytest.mark.parametrize("config", [PAPER, replace(PAPER, balance=True, best_iou=0.2, drop_crossing=True)])
+@pytest.mark.parametrize(
+    "config", [PAPER, replace(PAPER, balance=True, best_iou=0.2, drop_crossing=True)]
+)
 def test_padding_is_no_truth(config):
     boxes = [(0.0, 0.0, 0.5, 0.5), A, overlapping(B, 0.6), FAR]
-    plain, padded = sample(boxes, make_truths(A, B), config), sample(boxes, make_truths(A, B, padding=3), config)
+    plain, padded = (
+        sample(boxes, make_truths(A, B), config),
+        sample(boxes, make_truths(A, B, padding=3), config),
+    )
     assert sets(plain) == sets(padded)
     assert (padded.truth[padded.used] < 2).all()
     assert torch.equal(plain.index, padded.index)
@@ -182,7 +208,9 @@ def test_balanced_truths_get_as_many_positives():
     for balance in (False, True):
         config = replace(PAPER, regions=8, balance=balance)
         found = [sample(many + few, make_truths(A, B), config, seed) for seed in range(200)]
-        shares[balance] = float(torch.cat([one.truth[one.positive] for one in found]).float().mean())
+        shares[balance] = float(
+            torch.cat([one.truth[one.positive] for one in found]).float().mean()
+        )
     assert shares[False] == pytest.approx(6 / 66, abs=0.04)
     assert 0.35 < shares[True] < 0.55
 
@@ -194,13 +222,17 @@ def test_hard_negatives_are_drawn_more_often():
     given = torch.tensor(boxes)[None]
     for hardness, low, high in ((0.0, 0.2, 0.3), (1.0, 0.55, 0.85)):
         config = replace(PAPER, regions=4, hardness=hardness)
-        found = [sample_boxes(given, logits, make_truths(A), SIZE, [seed], config) for seed in range(300)]
+        found = [
+            sample_boxes(given, logits, make_truths(A), SIZE, [seed], config) for seed in range(300)
+        ]
         negatives = torch.cat([one.index[one.used & ~one.positive] for one in found])
         assert low < float((negatives <= 10).float().mean()) < high
 
 
 def test_phrases_on_one_box_are_equally_likely():
-    counts = Counter(int(sample([A, FAR], make_truths(A, A, A), seed=seed).truth[0, 0]) for seed in range(600))
+    counts = Counter(
+        int(sample([A, FAR], make_truths(A, A, A), seed=seed).truth[0, 0]) for seed in range(600)
+    )
     assert set(counts) == {0, 1, 2}
     assert min(counts.values()) > 150
 
@@ -208,7 +240,9 @@ def test_phrases_on_one_box_are_equally_likely():
 def random_photos(count: int) -> tuple[LearnedProposals, Truths, torch.Tensor]:
     random = np.random.default_rng(0)
     low = random.uniform(0, 80, (count, 60, 2))
-    corners = torch.from_numpy(np.concatenate([low, low + random.uniform(5, 50, (count, 60, 2))], axis=2)).float()
+    corners = torch.from_numpy(
+        np.concatenate([low, low + random.uniform(5, 50, (count, 60, 2))], axis=2)
+    ).float()
     anchors = to_cxcywh(corners[0])
     truths = Truths(
         corners[:, ::20] + 1.0,
@@ -235,12 +269,15 @@ def test_a_photo_is_sampled_alike_however_its_batch_is_split(function):
     whole = function(proposals, truths, sizes, seeds, config)
     for rows in (slice(0, 1), slice(1, 4), slice(0, 4, 2)):
         boxes, logits = proposals.boxes_xyxy[rows], proposals.logits[rows]
-        share = LearnedProposals(boxes, logits, proposals.transforms[rows], proposals.anchors_cxcywh)
+        share = LearnedProposals(
+            boxes, logits, proposals.transforms[rows], proposals.anchors_cxcywh
+        )
         found = function(share, part(truths, rows), sizes[rows], seeds[rows], config)
         assert torch.equal(found.index, whole.index[rows])
         assert torch.equal(found.truth, whole.truth[rows])
     assert not torch.equal(
-        whole.index[0], function(proposals, truths, sizes, [seed + 1 for seed in seeds], config).index[0]
+        whole.index[0],
+        function(proposals, truths, sizes, [seed + 1 for seed in seeds], config).index[0],
     )
 
 

@@ -41,7 +41,10 @@ def test_styles_in_the_order_they_are_named():
         sentences = None
         data = (
             DataConfig("a", styles={"*": "phrase"}),
-            DataConfig("b", styles={"derived": "length", "object": "name", "phrase": "phrase", "x": "other"}),
+            DataConfig(
+                "b",
+                styles={"derived": "length", "object": "name", "phrase": "phrase", "x": "other"},
+            ),
         )
 
     assert styles_of(Recipe()) == ("phrase", "name", "other")
@@ -55,8 +58,14 @@ def test_lengths_get_start_tokens(quick_recipe):
     assert int(starts.max()) < task.net.language.embedding.num_embeddings == len(task.words) + 5
 
 
-def test_a_transformer_learns_slower_towards_its_first_layers_and_its_new_layers_with_the_rest(quick_recipe):
-    changes = ("net.backbone=vit-s", "backbone_optimizer.rate=0.1", "backbone_optimizer.layer_decay=0.5")
+def test_a_transformer_learns_slower_towards_its_first_layers_and_its_new_layers_with_the_rest(
+    quick_recipe,
+):
+    changes = (
+        "net.backbone=vit-s",
+        "backbone_optimizer.rate=0.1",
+        "backbone_optimizer.layer_decay=0.5",
+    )
     task = FCLNTask.begin(quick_recipe(*changes, "optimizer.rate=0.3"))
     rates = {
         id(parameter): group["lr"]
@@ -70,7 +79,12 @@ def test_a_transformer_learns_slower_towards_its_first_layers_and_its_new_layers
     last, first = (rates[id(backbone.blocks[n].attn.qkv.weight)] for n in (11, 0))
     assert (last, first) == pytest.approx((0.05, 0.1 * 0.5**12))
     assert rates[id(backbone.patches.weight)] == pytest.approx(first / 2)
-    new = (backbone.mix.conv.weight, backbone.fuse.conv.weight, backbone.norms[0].weight, net.language.output.weight)
+    new = (
+        backbone.mix.conv.weight,
+        backbone.fuse.conv.weight,
+        backbone.norms[0].weight,
+        net.language.output.weight,
+    )
     assert {rates[id(weight)] for weight in new} == {0.3}
 
 
@@ -81,7 +95,8 @@ def test_five_losses_by_name(task):
 
 
 def test_a_batch_weighs_its_photos_alike(quick_recipe, tmp_path, scenes):
-    """The losses of two photos are the means of those of each: what lets several processes share a batch."""
+    """The losses of two photos are the means of those of each: what lets several processes share a
+    batch."""
     recipe = quick_recipe("sampler.box_gradients=true")
     task = FCLNTask.begin(recipe)
     batch = task.batches(0, 1)[0]
@@ -91,7 +106,10 @@ def test_a_batch_weighs_its_photos_alike(quick_recipe, tmp_path, scenes):
         one = slice(n, n + 1)
         truths = replace(
             batch.truths,
-            **{name: getattr(batch.truths, name)[one] for name in ("boxes_xyxy", "valid", "tokens", "starts")},
+            **{
+                name: getattr(batch.truths, name)[one]
+                for name in ("boxes_xyxy", "valid", "tokens", "starts")
+            },
         )
         part = replace(
             batch,
@@ -103,7 +121,9 @@ def test_a_batch_weighs_its_photos_alike(quick_recipe, tmp_path, scenes):
         )
         single.append(task.losses(part))
     for name, loss in together.items():
-        torch.testing.assert_close(loss, (single[0][name] + single[1][name]) / 2, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            loss, (single[0][name] + single[1][name]) / 2, rtol=1e-4, atol=1e-5
+        )
 
 
 def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
@@ -114,13 +134,18 @@ def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
         original = task._captioned
 
         def spy(regions, true_regions, original=original, captured=captured):
-            captured["targets"], captured["sample"] = original(regions, true_regions), regions.sample
+            captured["targets"], captured["sample"] = (
+                original(regions, true_regions),
+                regions.sample,
+            )
             return captured["targets"]
 
         task._captioned = spy
         task.losses(batch)
         targets, sample = captured["targets"], captured["sample"]
-        expected = int(sample.positive.sum()) + (int(batch.truths.valid.sum()) if truths == "true" else 0)
+        expected = int(sample.positive.sum()) + (
+            int(batch.truths.valid.sum()) if truths == "true" else 0
+        )
         assert len(targets.rows) == len(targets.photos) == expected
         # what is fed is START, then the words but the last
         assert (targets.fed[:, 0] == task.words.start()).all()
@@ -132,7 +157,9 @@ def test_captioned_are_the_positives_and_if_asked_the_truths(quick_recipe):
 
 def test_scores_can_learn_from_the_proposals_at_inference(quick_recipe):
     sampled = FCLNTask.begin(quick_recipe("sampler.add_ground_truth=true"))
-    at_inference = FCLNTask.begin(quick_recipe("sampler.add_ground_truth=true", "sampler.inference_proposals=12"))
+    at_inference = FCLNTask.begin(
+        quick_recipe("sampler.add_ground_truth=true", "sampler.inference_proposals=12")
+    )
     batch = sampled.batches(0, 1)[0]
     a, b = sampled.losses(batch), at_inference.losses(batch)
     for name in FIVE - {"final_score"}:
@@ -141,7 +168,9 @@ def test_scores_can_learn_from_the_proposals_at_inference(quick_recipe):
 
 
 def test_a_sample_of_its_own_for_the_localization_layer(quick_recipe):
-    own = FCLNTask.begin(quick_recipe("anchor_sampler.regions=8", "anchor_sampler.positive_iou=0.4"))
+    own = FCLNTask.begin(
+        quick_recipe("anchor_sampler.regions=8", "anchor_sampler.positive_iou=0.4")
+    )
     shared = FCLNTask.begin(quick_recipe())
     batch = own.batches(0, 1)[0]
     a, b = own.losses(batch), shared.losses(batch)
@@ -154,7 +183,9 @@ def test_a_sample_of_its_own_for_the_localization_layer(quick_recipe):
 def test_no_positive_at_all_is_no_disaster(quick_recipe):
     """With truths left out and no box good enough there is nothing to caption."""
     task = FCLNTask.begin(
-        quick_recipe("sampler.add_ground_truth=false", "sampler.best_iou=0.99", "sampler.positive_iou=0.99")
+        quick_recipe(
+            "sampler.add_ground_truth=false", "sampler.best_iou=0.99", "sampler.positive_iou=0.99"
+        )
     )
     losses = task.losses(task.batches(0, 1)[0])
     assert float(losses["caption"].detach()) == 0
@@ -162,7 +193,9 @@ def test_no_positive_at_all_is_no_disaster(quick_recipe):
 
 
 def test_cached_photos_are_the_same_batches(quick_recipe):
-    plain, cached = (FCLNTask.begin(quick_recipe(f"run.cache_photos={value}")) for value in ("false", "true"))
+    plain, cached = (
+        FCLNTask.begin(quick_recipe(f"run.cache_photos={value}")) for value in ("false", "true")
+    )
     for step in (0, 1, 5):
         a, b = plain.batches(0, 1)[step], cached.batches(0, 1)[step]
         assert torch.equal(a.images, b.images)
@@ -172,7 +205,9 @@ def test_cached_photos_are_the_same_batches(quick_recipe):
 def test_an_epoch_is_a_pass_over_the_first_data_set(quick_recipe, scenes):
     assert FCLNTask.begin(quick_recipe()).steps_per_epoch() == 4
     recipe = quick_recipe()
-    two = replace(recipe, data=(replace(recipe.data[0], share=1.0), replace(recipe.data[0], share=3.0)))
+    two = replace(
+        recipe, data=(replace(recipe.data[0], share=1.0), replace(recipe.data[0], share=3.0))
+    )
     assert FCLNTask.begin(two).steps_per_epoch() == 16
 
 
@@ -196,7 +231,9 @@ class TestBegin:
 
     def test_weights_that_are_not_there(self, quick_recipe):
         with pytest.raises(ModelError, match="no such file") as caught:
-            FCLNTask.begin(quick_recipe("backbone_weights=/nowhere/vgg16.pth", "net.backbone=vgg16"))
+            FCLNTask.begin(
+                quick_recipe("backbone_weights=/nowhere/vgg16.pth", "net.backbone=vgg16")
+            )
         assert caught.value.exit_code == 6
 
     def test_weights_of_the_package_are_loaded(self, quick_recipe):
@@ -207,7 +244,9 @@ class TestBegin:
         assert not torch.equal(plain.stem.conv.weight, loaded.stem.conv.weight)
 
     def test_the_seed_decides_the_first_weights(self, quick_recipe):
-        first, second, other = (FCLNTask.begin(quick_recipe(f"run.seed={seed}")).net for seed in (1, 1, 2))
+        first, second, other = (
+            FCLNTask.begin(quick_recipe(f"run.seed={seed}")).net for seed in (1, 1, 2)
+        )
         assert torch.equal(first.language.embedding.weight, second.language.embedding.weight)
         assert not torch.equal(first.language.embedding.weight, other.language.embedding.weight)
 
@@ -220,12 +259,19 @@ def test_weights_that_do_not_fit_their_recipe(task, tmp_path):
 
 def test_without_dev_photos_nothing_is_evaluated(task, scenes, tmp_path):
     lines = (scenes / "annotations.jsonl").read_text().splitlines()
-    (tmp_path / "annotations.jsonl").write_text("".join(line + "\n" for line in lines if '"train"' in line))
+    (tmp_path / "annotations.jsonl").write_text(
+        "".join(line + "\n" for line in lines if '"train"' in line)
+    )
     task.recipe = replace(task.recipe, data=(DataConfig(str(tmp_path)),))
     assert task.evaluate(task.net, torch.device("cpu"), tmp_path / "sheet.jpg", pytest.fail) == {}
 
 
-CROPS = ("net.localize=false", "net.crops=32", "sampler.add_ground_truth=false", "sampler.regions=2")
+CROPS = (
+    "net.localize=false",
+    "net.crops=32",
+    "sampler.add_ground_truth=false",
+    "sampler.regions=2",
+)
 
 
 def test_a_region_rnn_learns_from_crops_of_true_regions_alone(quick_recipe):
@@ -234,7 +280,9 @@ def test_a_region_rnn_learns_from_crops_of_true_regions_alone(quick_recipe):
     batch = task.batches(0, 1)[0]
     regions = task._choose(batch.proposals, batch)
     assert batch.proposals is None
-    for boxes, used, truths in zip(regions.boxes_xyxy, regions.sample.used, batch.truths.boxes_xyxy, strict=True):
+    for boxes, used, truths in zip(
+        regions.boxes_xyxy, regions.sample.used, batch.truths.boxes_xyxy, strict=True
+    ):
         assert 1 <= used.sum() <= 2
         assert all((box == truths).all(dim=1).any() for box in boxes[used])
     losses = task.losses(batch)
@@ -251,21 +299,34 @@ def test_a_crop_is_all_that_is_seen_of_a_region(quick_recipe):
     elsewhere[:, :, :, 41:] = 0
     inside = images.clone()
     inside[:, :, 8:20, 8:20] = 0
-    codes = [net.recognize(net.look(one, sizes)[0], sizes, boxes).codes for one in (images, elsewhere, inside)]
+    codes = [
+        net.recognize(net.look(one, sizes)[0], sizes, boxes).codes
+        for one in (images, elsewhere, inside)
+    ]
     assert torch.equal(codes[0], codes[1])
     assert not torch.equal(codes[0], codes[2])
 
 
-def test_fixed_proposals_are_learned_from_in_place_of_the_layers_own(quick_recipe, scenes, tmp_path):
+def test_fixed_proposals_are_learned_from_in_place_of_the_layers_own(
+    quick_recipe, scenes, tmp_path
+):
     file = tmp_path / "regions.jsonl"
     box = [4, 4, 40, 40]
     lines = [json.loads(line) for line in (scenes / "annotations.jsonl").read_text().splitlines()]
     regions = [{"xyxy": box, "score": 0.5}]
     text = [
-        json.dumps({"path": x["image"], "width": x["width"], "height": x["height"], "regions": regions}) for x in lines
+        json.dumps(
+            {"path": x["image"], "width": x["width"], "height": x["height"], "regions": regions}
+        )
+        for x in lines
     ]
     file.write_text("\n".join(text))
-    changes = ("net.localize=false", f"data.0.proposals={file}", "augmentation.zoom=1.0", "augmentation.flip=0.0")
+    changes = (
+        "net.localize=false",
+        f"data.0.proposals={file}",
+        "augmentation.zoom=1.0",
+        "augmentation.flip=0.0",
+    )
     task = FCLNTask.begin(quick_recipe(*changes))
     batch = task.batches(0, 1)[0]
     sizes = {x["image"]: (x["width"], x["height"]) for x in lines}
@@ -275,7 +336,9 @@ def test_fixed_proposals_are_learned_from_in_place_of_the_layers_own(quick_recip
     sample = task._choose(batch.proposals, batch).sample
     assert all(
         (found[used] == own).all()
-        for found, used, own in zip(sample.boxes_xyxy, sample.used, batch.proposals.boxes_xyxy, strict=True)
+        for found, used, own in zip(
+            sample.boxes_xyxy, sample.used, batch.proposals.boxes_xyxy, strict=True
+        )
     )
     assert set(task.losses(batch)) == {"final_score", "final_box", "caption"}
 
@@ -310,4 +373,6 @@ def test_impossible_baselines(change, said, quick_recipe):
 
 def test_crops_fit_the_backbone(quick_recipe):
     with pytest.raises(UsageError, match="multiple of 32"):
-        FCLNTask.begin(quick_recipe("net.localize=false", "net.crops=48", "net.backbone=efficientnet-lite0"))
+        FCLNTask.begin(
+            quick_recipe("net.localize=false", "net.crops=48", "net.backbone=efficientnet-lite0")
+        )

@@ -1,4 +1,5 @@
-"""A student: all but the backbone is the teacher's, stays so, and the backbone comes to give the teacher's maps."""
+"""A student: all but the backbone is the teacher's, stays so, and the backbone comes to give the
+teacher's maps."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ class Nobody:
 
 @pytest.fixture
 def student(quick_recipe: Callable[..., Any], tiny_model: Path) -> FCLNTask:
-    others = (f"losses.{name}=0" for name in ("caption", "final_score", "final_box", "proposal_score", "proposal_box"))
+    others = (
+        f"losses.{name}=0"
+        for name in ("caption", "final_score", "final_box", "proposal_score", "proposal_box")
+    )
     rate = ("backbone_optimizer.kind=adamw", "backbone_optimizer.rate=3e-3", "schedule.warmup=0")
     return FCLNTask.begin(quick_recipe(f"teacher={tiny_model}", *others, *rate))
 
@@ -34,7 +38,11 @@ def test_only_the_backbone_is_new_and_only_it_learns(student: FCLNTask, tmp_path
     assert student.teacher is not None
     teachers = student.teacher.net.state_dict()
     before = {name: value.clone() for name, value in student.net.state_dict().items()}
-    assert any(not torch.equal(before[name], teachers[name]) for name in before if name.startswith("backbone."))
+    assert any(
+        not torch.equal(before[name], teachers[name])
+        for name in before
+        if name.startswith("backbone.")
+    )
     engine = Engine(student, tmp_path, torch.device("cpu"), Nobody())
     for number in range(2):
         engine.train_step([student.batches(0, 1)[number]])

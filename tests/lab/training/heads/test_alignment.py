@@ -1,4 +1,5 @@
-"""Training an alignment net: what a batch holds, that it learns by heart, and that it resumes exactly."""
+"""Training an alignment net: what a batch holds, that it learns by heart, and that it resumes
+exactly."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ def test_an_epoch_shows_every_photo_once(alignment_recipe: Path) -> None:
     task = begin(alignment_recipe, "run.batch=2")
     batches = task.batches(0, 1)
     names = [name for step in range(3) for name in batches[step].names]
-    assert sorted(names) == sorted(record.image for record in Dataset(task.recipe.data[0].path, "train"))
+    assert sorted(names) == sorted(
+        record.image for record in Dataset(task.recipe.data[0].path, "train")
+    )
     assert batches[0].names == batches[0].names
     shared = [task.batches(rank, 2)[0].names for rank in range(2)]
     assert sorted(shared[0] + shared[1]) == sorted(batches[0].names)
@@ -78,7 +81,9 @@ def test_an_epoch_shows_every_photo_once(alignment_recipe: Path) -> None:
         ("losses.hardest_from=20",),
     ],
 )
-def test_it_learns_by_heart(changes: tuple[str, ...], alignment_recipe: Path, tmp_path: Path) -> None:
+def test_it_learns_by_heart(
+    changes: tuple[str, ...], alignment_recipe: Path, tmp_path: Path
+) -> None:
     task = begin(alignment_recipe, "run.steps=60", "run.evaluate_every=100", *changes)
     engine = Engine(task, tmp_path / "run", CPU, Nobody())
     first = task.losses(task.batches(0, 1)[0])["ranking"].item()
@@ -87,8 +92,16 @@ def test_it_learns_by_heart(changes: tuple[str, ...], alignment_recipe: Path, tm
     assert last < 0.5 * first
 
 
-def test_fragments_learn_too(alignment_recipe: Path, tmp_path: Path, edges: tuple[str, ...]) -> None:
-    task = begin(alignment_recipe, *edges, "net.score=fragments", "losses.instance=1.0", "run.evaluate_every=100")
+def test_fragments_learn_too(
+    alignment_recipe: Path, tmp_path: Path, edges: tuple[str, ...]
+) -> None:
+    task = begin(
+        alignment_recipe,
+        *edges,
+        "net.score=fragments",
+        "losses.instance=1.0",
+        "run.evaluate_every=100",
+    )
     assert set(task.losses(task.batches(0, 1)[0])) == {"ranking", "instance"}
     assert (task.weight("ranking"), task.weight("instance")) == (1.0, 1.0)
     first = sum(loss.item() for loss in task.losses(task.batches(0, 1)[0]).values())
@@ -110,7 +123,10 @@ def test_stopped_and_resumed_is_as_if_never_stopped(alignment_recipe: Path, tmp_
     assert part.resume()
     part.train()
     for name in ("model", "ema", "optimizer"):
-        a, b = (read_tensors(latest_checkpoint(engine.checkpoint_folder), name) for engine in (whole, part))
+        a, b = (
+            read_tensors(latest_checkpoint(engine.checkpoint_folder), name)
+            for engine in (whole, part)
+        )
         assert all(torch.equal(a[key], b[key]) for key in a)
 
 
@@ -132,7 +148,11 @@ def test_the_best_are_kept_and_what_is_reported_can_be_chosen_by(alignment_run: 
 
 def test_word_vectors_from_a_file(alignment_recipe: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.npz"
-    np.savez(path, words=np.array(["red", "zebra"]), vectors=np.array([[1, 2, 3], [4, 5, 6]], dtype=np.float32))
+    np.savez(
+        path,
+        words=np.array(["red", "zebra"]),
+        vectors=np.array([[1, 2, 3], [4, 5, 6]], dtype=np.float32),
+    )
     frozen = begin(alignment_recipe, f"word_vectors.path={path}", "net.train_embedding=false")
     table = frozen.net.get_parameter("words.table.weight")
     assert table.shape[1] == 3
@@ -167,7 +187,9 @@ def test_impossible_recipes(change: str, said: str, alignment_recipe: Path) -> N
         load_recipe(alignment_recipe, (change,))
 
 
-def test_only_what_reads_codes_learns_where_words_are_kept(alignment_recipe: Path, tmp_path: Path) -> None:
+def test_only_what_reads_codes_learns_where_words_are_kept(
+    alignment_recipe: Path, tmp_path: Path
+) -> None:
     Engine(begin(alignment_recipe, "run.steps=2"), tmp_path / "first", CPU, Nobody()).train()
     codes = load_recipe(alignment_recipe, ()).data[0].codes
     other = tmp_path / "other.npz"
@@ -179,7 +201,11 @@ def test_only_what_reads_codes_learns_where_words_are_kept(alignment_recipe: Pat
     before = {name: value.clone() for name, value in task.net.state_dict().items()}
     Engine(task, tmp_path / "second", CPU, Nobody()).train()
     after = load_alignment(latest_checkpoint(tmp_path / "second" / "checkpoints"))
-    changed = {name for name, value in after.net.state_dict().items() if not torch.equal(value, before[name])}
+    changed = {
+        name
+        for name, value in after.net.state_dict().items()
+        if not torch.equal(value, before[name])
+    }
     assert changed == {"regions.linear.weight", "regions.linear.bias"}
     assert (after.state["detector"], after.words) == ("another", task.words)
 

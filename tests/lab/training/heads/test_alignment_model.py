@@ -13,7 +13,11 @@ from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset, Record, TrueRegion
 from regiontalk.lab.training.checkpoints import CPU, best_checkpoints, find_checkpoint, read_state
 from regiontalk.lab.training.heads import alignment_model
-from regiontalk.lab.training.heads.alignment_model import AlignmentModel, score_matrices, score_matrix
+from regiontalk.lab.training.heads.alignment_model import (
+    AlignmentModel,
+    score_matrices,
+    score_matrix,
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +39,18 @@ def test_the_best_checkpoints_of_a_run(alignment_run: Path) -> None:
     assert values == sorted(values, reverse=True)
 
 
-def test_a_matrix_for_each_of_them(alignment_run: Path, coded: CodedPhotos, records: list[Record]) -> None:
+def test_a_matrix_for_each_of_them(
+    alignment_run: Path, coded: CodedPhotos, records: list[Record]
+) -> None:
     matrices = list(score_matrices(alignment_run, coded, records))
     assert len(matrices) == 2
     assert matrices[0].scores.shape == (4, sum(len(record.sentences) for record in records))
     assert not np.allclose(matrices[0].scores, matrices[1].scores)
 
 
-def test_codes_of_another_detector_are_refused(alignment_run: Path, coded: CodedPhotos, records: list[Record]) -> None:
+def test_codes_of_another_detector_are_refused(
+    alignment_run: Path, coded: CodedPhotos, records: list[Record]
+) -> None:
     other = replace(coded, detector="another")
     with pytest.raises(ModelError, match="another detector"):
         AlignmentModel.load(alignment_run, other)
@@ -69,7 +77,9 @@ def test_mentions_carry_the_fits_of_their_sentence(
     assert mention.fits == pytest.approx(expected, abs=1e-5)
     (preferring,) = net.mentions(coded, [record], place_weight=0.5)
     logs = np.log(coded.scores[place, : coded.counts[place]].clip(1e-4))
-    logs[0] = min(logs[0], logs[1:].max())  # the whole photo is at most as good a place as the best region
+    logs[0] = min(
+        logs[0], logs[1:].max()
+    )  # the whole photo is at most as good a place as the best region
     assert preferring.fits == pytest.approx(expected + 0.5 * logs, abs=1e-4)
 
 
@@ -79,8 +89,15 @@ def test_lengths_of_words_and_regions(
     net = AlignmentModel.load(alignment_run, coded)
     monkeypatch.setattr(alignment_model, "FEWEST", 1)
     sizes = net.word_lengths(records)
-    words = [word for record in records for text in record.sentences for word in net.reader.words.clean(text) or ()]
-    assert {word: len(lengths) for word, lengths in sizes.items()} == {word: words.count(word) for word in set(words)}
+    words = [
+        word
+        for record in records
+        for text in record.sentences
+        for word in net.reader.words.clean(text) or ()
+    ]
+    assert {word: len(lengths) for word, lengths in sizes.items()} == {
+        word: words.count(word) for word in set(words)
+    }
     assert all(length >= 0 for lengths in sizes.values() for length in lengths)
     regions = net.region_lengths(coded, records)
     assert len(regions) == sum(coded.counts[coded.places[record.image]] - 1 for record in records)

@@ -26,18 +26,28 @@ from regiontalk.language.vocabulary import END, Vocabulary
 
 @pytest.fixture
 def coded() -> CodedPhotos:
-    """Photo a of 100×50 pixels has two regions, photo b of 20×40 one; a code counts photo and row."""
+    """Photo a of 100×50 pixels has two regions, photo b of 20×40 one; a code counts photo and
+    row."""
     codes = np.arange(6, dtype=np.float16).reshape(2, 3, 1)
-    boxes = np.array([[[0, 0, 100, 50], [10, 5, 60, 30], [0, 0, 50, 50]], [[0, 0, 20, 40], [5, 10, 10, 40], [0] * 4]])
+    boxes = np.array(
+        [
+            [[0, 0, 100, 50], [10, 5, 60, 30], [0, 0, 50, 50]],
+            [[0, 0, 20, 40], [5, 10, 10, 40], [0] * 4],
+        ]
+    )
     counts, scores = np.array([3, 2]), np.ones((2, 3), dtype=np.float32)
-    return CodedPhotos(("a", "b"), counts, boxes.astype(np.float32), scores, codes, "detector", codes + 10)
+    return CodedPhotos(
+        ("a", "b"), counts, boxes.astype(np.float32), scores, codes, "detector", codes + 10
+    )
 
 
 RECORDS = [Record("b", 20, 40, sentences=("A dog .", "Two dogs .")), Record("a", 100, 50)]
 
 
 def test_whole_photos_with_their_sentences(coded: CodedPhotos) -> None:
-    assert photo_targets(RECORDS, coded, "here") == [CaptionTarget(1, 0, ("A dog .", "Two dogs ."), (1.0, 1.0))]
+    assert photo_targets(RECORDS, coded, "here") == [
+        CaptionTarget(1, 0, ("A dog .", "Two dogs ."), (1.0, 1.0))
+    ]
     with pytest.raises(DataError, match="no codes of the photo 'c'"):
         photo_targets([Record("c", 9, 9, sentences=("A cat .",))], coded, "here")
 
@@ -54,7 +64,9 @@ def test_regions_with_their_snippets(coded: CodedPhotos) -> None:
 
 def test_the_codes_of_targets(coded: CodedPhotos) -> None:
     views, codes, places = stack_codes(coded, [CaptionTarget(0, 2), CaptionTarget(1, 0)], 3)
-    assert views[:, :, 0].tolist() == [[2, 12, 0], [3, 13, 3]], "the region, its surroundings, its photo"
+    assert views[:, :, 0].tolist() == [[2, 12, 0], [3, 13, 3]], (
+        "the region, its surroundings, its photo"
+    )
     assert codes[:, :, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
     np.testing.assert_allclose(places[0, 1], [0.1, 0.1, 0.6, 0.6, 0.25], rtol=1e-6)
     np.testing.assert_allclose(places[1, :2, 4], [1, 0.1875])
@@ -63,7 +75,9 @@ def test_the_codes_of_targets(coded: CodedPhotos) -> None:
 
 
 def test_views_need_surroundings(coded: CodedPhotos) -> None:
-    without = CodedPhotos(coded.names, coded.counts, coded.boxes_xyxy, coded.scores, coded.codes, "detector")
+    without = CodedPhotos(
+        coded.names, coded.counts, coded.boxes_xyxy, coded.scores, coded.codes, "detector"
+    )
     with pytest.raises(DataError, match="have no surroundings"):
         stack_codes(without, [CaptionTarget(0, 1)], 3)
 
@@ -86,7 +100,9 @@ def test_a_file_of_snippets_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_snippets(tmp_path / "s.jsonl") == {"a": snippets, "b": []}
 
 
-@pytest.mark.parametrize("line", ['{"image": "x"}', "[]", "{", '{"image": "x", "snippets": [{"row": "first"}]}'])
+@pytest.mark.parametrize(
+    "line", ['{"image": "x"}', "[]", "{", '{"image": "x", "snippets": [{"row": "first"}]}']
+)
 def test_broken_snippets_are_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "s.jsonl").write_text(f'{{"image": "a", "snippets": []}}\n{line}\n')
     with pytest.raises(DataError, match=r"s\.jsonl, line 2: "):

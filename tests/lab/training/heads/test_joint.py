@@ -1,4 +1,5 @@
-"""One run from photos with sentences to descriptions of regions: its loss against a direct computation."""
+"""One run from photos with sentences to descriptions of regions: its loss against a direct
+computation."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ import torch
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.inference import maxsim
 from regiontalk.lab.data.records import Dataset
-from regiontalk.lab.training.checkpoints import find_checkpoint, load_alignment, load_fcln, load_sentence_net
+from regiontalk.lab.training.checkpoints import (
+    find_checkpoint,
+    load_alignment,
+    load_fcln,
+    load_sentence_net,
+)
 from regiontalk.lab.training.engine import Engine
 from regiontalk.lab.training.heads.alignment_model import score_matrices
 from regiontalk.lab.training.heads.caption_targets import known_tokens
@@ -51,7 +57,9 @@ def begin(recipe: Path, *changes: str) -> JointTask:
 
 
 @pytest.mark.parametrize("score", ["sum", "cosine"])
-def test_the_loss_is_the_likelihood_of_segments_over_their_best_regions(recipe: Path, score: str) -> None:
+def test_the_loss_is_the_likelihood_of_segments_over_their_best_regions(
+    recipe: Path, score: str
+) -> None:
     task = begin(recipe, f"alignment.score={score}")
     task.net.eval()
     batch = task.batches(0, 1)[0]
@@ -68,7 +76,9 @@ def test_the_loss_is_the_likelihood_of_segments_over_their_best_regions(recipe: 
             tokens = known_tokens(" ".join(without_loose_ends(said[start:end])), task.words)
             if tokens:
                 total -= np.log(
-                    segment_likelihood(task, batch.codes[photo], fits[start:end].mean(axis=0), scale, tokens)
+                    segment_likelihood(
+                        task, batch.codes[photo], fits[start:end].mean(axis=0), scale, tokens
+                    )
                 )
                 count += len(tokens) + 1
     loss = task._description_loss(task.net, batch, vectors, words)
@@ -84,7 +94,9 @@ def segment_likelihood(
     total = 0.0
     for row in np.argsort(-fits)[:2]:
         net = task.net.sentence
-        state = net.begin(net.look(codes[None, row, None].float(), torch.zeros(1, 0, 1), torch.zeros(1, 0, 5)))
+        state = net.begin(
+            net.look(codes[None, row, None].float(), torch.zeros(1, 0, 1), torch.zeros(1, 0, 5))
+        )
         logprob, before = 0.0, task.words.start()
         for token in (*tokens, END):
             logprobs, state = net.step(torch.tensor([before]), state)
@@ -96,7 +108,9 @@ def segment_likelihood(
 def test_descriptions_teach_the_alignment_net_too(recipe: Path) -> None:
     task = begin(recipe)
     batch = task.batches(0, 1)[0]
-    task._description_loss(task.net, batch, *task.aligner.embed(task.net.alignment, batch)).backward()
+    task._description_loss(
+        task.net, batch, *task.aligner.embed(task.net.alignment, batch)
+    ).backward()
     for part in (task.net.alignment.regions, task.net.alignment.words, task.net.sentence):
         assert any(one.grad is not None and one.grad.abs().sum() > 0 for one in part.parameters())
 
@@ -126,11 +140,15 @@ def test_both_parts_are_read_from_one_run(recipe: Path, tmp_path: Path) -> None:
         load_fcln(checkpoint)
     records = list(Dataset(task.recipe.data.path, "dev"))
     assert len(list(score_matrices(tmp_path / "run", task.aligner.coded[0], records))) == 2
-    regions = next(Describer.load(checkpoint, Path(task.recipe.data.codes), CPU).regions(records, 1)).regions
+    regions = next(
+        Describer.load(checkpoint, Path(task.recipe.data.codes), CPU).regions(records, 1)
+    ).regions
     assert any(region.caption for region in regions)
 
 
-@pytest.mark.parametrize("change", ["net.views=3", "net.attention=8", "alignment.words=edges", "snippets.candidates=0"])
+@pytest.mark.parametrize(
+    "change", ["net.views=3", "net.attention=8", "alignment.words=edges", "snippets.candidates=0"]
+)
 def test_what_a_joint_run_cannot_do(recipe: Path, change: str) -> None:
     with pytest.raises(UsageError):
         load_recipe(recipe, (change,))

@@ -16,12 +16,20 @@ def random_scores(photos: int = 3, sentences: int = 4) -> torch.Tensor:
     return torch.randn(photos, sentences, generator=torch.Generator().manual_seed(5))
 
 
-def hinges(scores: torch.Tensor, owners: torch.Tensor, margin: float) -> tuple[list[list[float]], list[list[float]]]:
+def hinges(
+    scores: torch.Tensor, owners: torch.Tensor, margin: float
+) -> tuple[list[list[float]], list[list[float]]]:
     """For each pair its mistakes with other photos and with other photos' sentences."""
     images, sentences = [], []
     for sentence, photo in enumerate(owners.tolist()):
         own = float(scores[photo, sentence])
-        images.append([max(0.0, margin + float(scores[k, sentence]) - own) for k in range(len(scores)) if k != photo])
+        images.append(
+            [
+                max(0.0, margin + float(scores[k, sentence]) - own)
+                for k in range(len(scores))
+                if k != photo
+            ]
+        )
         others = [n for n, owner in enumerate(owners.tolist()) if owner != photo]
         sentences.append([max(0.0, margin + float(scores[photo, n]) - own) for n in others])
     return images, sentences
@@ -32,14 +40,18 @@ def test_eq_9(owners: torch.Tensor) -> None:
     scores = random_scores(3, len(owners))
     images, sentences = hinges(scores, owners, 1.0)
     expected = sum(map(sum, images + sentences)) / len(owners)
-    assert float(margin_loss(scores, owners, 1.0, hardest=False)) == pytest.approx(expected, abs=1e-5)
+    assert float(margin_loss(scores, owners, 1.0, hardest=False)) == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def test_the_hardest_mistakes_alone() -> None:
     scores = random_scores()
     images, sentences = hinges(scores, OWNERS, 0.5)
     expected = sum(map(max, images)) / 4 + sum(map(max, sentences)) / 4
-    assert float(margin_loss(scores, OWNERS, 0.5, hardest=True)) == pytest.approx(expected, abs=1e-5)
+    assert float(margin_loss(scores, OWNERS, 0.5, hardest=True)) == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def test_no_loss_where_all_is_well() -> None:

@@ -37,7 +37,9 @@ def test_boxes_get_their_own_sentences(sentences_run: Path, untrained_run: Path)
     teller = load(sentences_run, sentences_run / "truths.npz")
     records = list(Dataset(untrained_run / "data", "dev"))
     for record, photo in zip(records, teller.regions(records, 1), strict=True):
-        assert [region.xyxy for region in photo.regions] == [pytest.approx(one.xyxy) for one in record.regions]
+        assert [region.xyxy for region in photo.regions] == [
+            pytest.approx(one.xyxy) for one in record.regions
+        ]
         place = teller.coded.places[record.image]
         said = teller([CaptionTarget(place, row) for row in range(1, len(record.regions) + 1)], 1)
         expected = [teller.words.decode(one.tokens) for one in said]

@@ -50,12 +50,16 @@ def test_edges_become_numbers_and_rare_relations_one() -> None:
 
 def test_word_vectors_find_their_rows(tmp_path: Path) -> None:
     path = tmp_path / "vectors.npz"
-    np.savez(path, words=np.array(["dog", "cat"]), vectors=np.array([[1, 2], [3, 4]], dtype=np.float16))
+    np.savez(
+        path, words=np.array(["dog", "cat"]), vectors=np.array([[1, 2], [3, 4]], dtype=np.float16)
+    )
     table = vector_table(WORDS, read_word_vectors(path))
     assert table.tolist() == [[0, 0], [0, 0], [0, 0], [1, 2], [0, 0]]
 
 
-@pytest.mark.parametrize("arrays", [{"words": np.array(["a"])}, {"words": np.array(["a"]), "vectors": np.ones((2, 3))}])
+@pytest.mark.parametrize(
+    "arrays", [{"words": np.array(["a"])}, {"words": np.array(["a"]), "vectors": np.ones((2, 3))}]
+)
 def test_files_that_are_no_word_vectors(arrays: dict[str, Any], tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", **arrays)
     with pytest.raises(DataError, match=r"wrong\.npz"):
@@ -64,7 +68,9 @@ def test_files_that_are_no_word_vectors(arrays: dict[str, Any], tmp_path: Path) 
         read_word_vectors(tmp_path / "none.npz")
 
 
-def test_parses_are_kept_and_only_what_is_missing_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parses_are_kept_and_only_what_is_missing_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[list[str]] = []
 
     def parse(sentences: list[str], _: Vocabulary) -> list[sentence_encoding.Edges]:
@@ -103,5 +109,9 @@ def test_without_spacy_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_edges_join_words_and_no_punctuation() -> None:
-    dog, runs, dot = Token("Dog", "NN", "nsubj", 1), Token("runs", "VBZ", "ROOT", 1), Token(".", ".", "punct", 1)
+    dog, runs, dot = (
+        Token("Dog", "NN", "nsubj", 1),
+        Token("runs", "VBZ", "ROOT", 1),
+        Token(".", ".", "punct", 1),
+    )
     assert sentence_encoding._edges(Tree([dog, runs, dot]), WORDS) == [("nsubj", "runs", "dog")]

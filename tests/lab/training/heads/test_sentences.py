@@ -60,7 +60,8 @@ class Nobody:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set of six photos to learn and the same ones again as dev, their codes, and a recipe."""
+    """A data set of six photos to learn and the same ones again as dev, their codes, and a
+    recipe."""
     folder = tmp_path_factory.mktemp("sentences")
     (folder / "data").mkdir()
     records = []
@@ -77,8 +78,12 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     counts, scores = np.full(12, 20), np.ones((12, 20), dtype=np.float32)
     names = tuple(record["image"] for record in records)
     surroundings = random.normal(size=codes.shape).astype(np.float16)
-    CodedPhotos(names, counts, boxes, scores, codes, "the detector", surroundings).save(folder / "codes.npz")
-    snippets = [(name, [Snippet(1, "a dog"), Snippet(3, "red", 0.5)]) for name in names[:1] + names[6:7]]
+    CodedPhotos(names, counts, boxes, scores, codes, "the detector", surroundings).save(
+        folder / "codes.npz"
+    )
+    snippets = [
+        (name, [Snippet(1, "a dog"), Snippet(3, "red", 0.5)]) for name in names[:1] + names[6:7]
+    ]
     write_snippets(folder / "snippets.jsonl", snippets)
     (folder / "recipe.toml").write_text(RECIPE.format(folder=folder))
     return folder
@@ -106,12 +111,16 @@ def train(task: SentencesTask, folder: Path) -> Engine:
         ('net.conditioning="multiplicative"',),
     ],
 )
-def test_sentences_are_learned_by_heart(begin: Callable[..., SentencesTask], tmp_path: Path, changes: Any) -> None:
+def test_sentences_are_learned_by_heart(
+    begin: Callable[..., SentencesTask], tmp_path: Path, changes: Any
+) -> None:
     engine = train(begin(*changes), tmp_path)
     task = engine.task
     describer = Describer(task.net, task.words, task.coded, torch.device("cpu"))
     for beam in (1, 3):
-        said = [task.words.decode(caption.tokens) for caption in describer(task.targets["train"], beam)]
+        said = [
+            task.words.decode(caption.tokens) for caption in describer(task.targets["train"], beam)
+        ]
         assert said == SAID
     assert score_descriptions(describer, task.targets["dev"])["bleu4"] > 0
     assert engine.best
@@ -133,7 +142,9 @@ def test_batches_hold_every_text_of_their_targets(begin: Callable[..., Sentences
         assert (batch.words[row, length - 1 :] == END).all()
 
 
-def test_an_epoch_shows_every_target_once_and_ranks_share_it(begin: Callable[..., SentencesTask]) -> None:
+def test_an_epoch_shows_every_target_once_and_ranks_share_it(
+    begin: Callable[..., SentencesTask],
+) -> None:
     task = begin("run.batch=2")
     whole = task.batches(0, 1)
     names = [name for step in range(3) for name in whole[step].names]
@@ -142,7 +153,9 @@ def test_an_epoch_shows_every_target_once_and_ranks_share_it(begin: Callable[...
     assert sorted(shares[0] + shares[1]) == sorted(whole[1].names)
 
 
-def test_rare_words_are_dropped_and_the_bias_begins_with_frequencies(begin: Callable[..., SentencesTask]) -> None:
+def test_rare_words_are_dropped_and_the_bias_begins_with_frequencies(
+    begin: Callable[..., SentencesTask],
+) -> None:
     task = begin("vocabulary.smallest_count=4")
     assert "yellow" not in task.words.words
     batch = task.batches(0, 1).collate(task.targets["train"])
@@ -157,15 +170,23 @@ def test_weights_count_in_the_loss(begin: Callable[..., SentencesTask], desk: Pa
     (first, second) = task.targets["train"]
     assert (first.row, second.row) == (1, 3)
     batches = task.batches(0, 1)
-    alone = [task.losses(batches.collate([target]))["sentence"].item() for target in (first, second)]
+    alone = [
+        task.losses(batches.collate([target]))["sentence"].item() for target in (first, second)
+    ]
     words = [3, 2]  # with END
     expected = (alone[0] * words[0] + 0.5 * alone[1] * words[1]) / (words[0] + 0.5 * words[1])
-    assert task.losses(batches.collate([first, second]))["sentence"].item() == pytest.approx(expected, rel=1e-5)
+    assert task.losses(batches.collate([first, second]))["sentence"].item() == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
-def test_perplexity_is_the_exponential_of_the_mean_loss(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
+def test_perplexity_is_the_exponential_of_the_mean_loss(
+    begin: Callable[..., SentencesTask], tmp_path: Path
+) -> None:
     task = begin("run.batch=12", "label_smoothing=0.2")
-    found = task.evaluate(task.net.eval(), torch.device("cpu"), tmp_path / "sheet.jpg", pytest.fail)["perplexity"]
+    found = task.evaluate(
+        task.net.eval(), torch.device("cpu"), tmp_path / "sheet.jpg", pytest.fail
+    )["perplexity"]
     batch = task.batches(0, 1).collate(task.targets["dev"])
     with torch.no_grad():
         seen = task.net.look(batch.views, batch.regions, batch.places)
@@ -183,7 +204,9 @@ def test_a_checkpoint_is_read_again(begin: Callable[..., SentencesTask], tmp_pat
     assert not torch.equal(trained.net.output.weight, task.net.output.weight), "the moving average"
 
 
-def test_a_resumed_run_is_the_run_that_never_stopped(begin: Callable[..., SentencesTask], tmp_path: Path) -> None:
+def test_a_resumed_run_is_the_run_that_never_stopped(
+    begin: Callable[..., SentencesTask], tmp_path: Path
+) -> None:
     changes = ("net.dropout=0.5", "run.checkpoint_every=3", "run.evaluate_every=100", "run.steps=6")
     whole = train(begin(*changes), tmp_path / "whole")
     first = Engine(begin(*changes), tmp_path / "parts", torch.device("cpu"), Nobody())
@@ -210,7 +233,9 @@ def test_a_resumed_run_is_the_run_that_never_stopped(begin: Callable[..., Senten
         ('data.path="nowhere"', "nowhere: no such data set"),
     ],
 )
-def test_what_cannot_be_is_said(begin: Callable[..., SentencesTask], change: str, message: str | None) -> None:
+def test_what_cannot_be_is_said(
+    begin: Callable[..., SentencesTask], change: str, message: str | None
+) -> None:
     if message is None:
         begin(change)
         return
@@ -236,7 +261,11 @@ def test_kept_words_stay_as_they_are(begin: Callable[..., SentencesTask], tmp_pa
     task = begin(f'init_from="{tmp_path / "first"}"', "keep_words=true", *changes)
     before = {name: value.clone() for name, value in task.net.state_dict().items()}
     task = train(task, tmp_path / "second").task
-    learned = {name for name, value in task.net.state_dict().items() if not torch.equal(value, before[name])}
+    learned = {
+        name
+        for name, value in task.net.state_dict().items()
+        if not torch.equal(value, before[name])
+    }
     assert learned == {"image.weight", "image.bias", "remember.weight", "remember.bias"}
 
 

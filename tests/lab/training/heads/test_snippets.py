@@ -25,16 +25,21 @@ SIZE = 3
 
 @dataclass
 class Stub:
-    """In place of `AlignmentModel`: a word's vector points to its region's, a word that is no thing's nowhere."""
+    """In place of `AlignmentModel`: a word's vector points to its region's, a word that is no
+    thing's nowhere."""
 
     net: Any = field(
-        default_factory=lambda: SimpleNamespace(log_scale=torch.tensor(0.0), config=SimpleNamespace(score="cosine"))
+        default_factory=lambda: SimpleNamespace(
+            log_scale=torch.tensor(0.0), config=SimpleNamespace(score="cosine")
+        )
     )
     reader: Any = field(default_factory=lambda: WordReader(Vocabulary((), "karpathy")))
 
     def words(self, sentence: str) -> NDArray[np.float32]:
         rows = [THINGS.get(word, -1) for word in self.reader.words.clean(sentence)]
-        return np.array([np.eye(SIZE)[row] if row >= 0 else np.zeros(SIZE) for row in rows], dtype=np.float32)
+        return np.array(
+            [np.eye(SIZE)[row] if row >= 0 else np.zeros(SIZE) for row in rows], dtype=np.float32
+        )
 
     def regions(self, coded: CodedPhotos, place: int) -> NDArray[np.float32]:
         return coded.codes[place, : coded.counts[place]].astype(np.float32)
@@ -42,12 +47,19 @@ class Stub:
 
 @pytest.fixture
 def coded() -> CodedPhotos:
-    boxes = np.tile(np.array([[0, 0, 90, 90], [0, 0, 40, 40], [50, 50, 90, 90]], dtype=np.float32), (2, 1, 1))
+    boxes = np.tile(
+        np.array([[0, 0, 90, 90], [0, 0, 40, 40], [50, 50, 90, 90]], dtype=np.float32), (2, 1, 1)
+    )
     codes = np.tile(np.eye(SIZE, dtype=np.float16), (2, 1, 1))
-    return CodedPhotos(("a", "b"), np.full(2, 3), boxes, np.ones((2, 3), np.float32), codes, "detector", codes)
+    return CodedPhotos(
+        ("a", "b"), np.full(2, 3), boxes, np.ones((2, 3), np.float32), codes, "detector", codes
+    )
 
 
-RECORDS = [Record("a", 90, 90, sentences=("A brown dog plays with the red ball .",)), Record("b", 90, 90)]
+RECORDS = [
+    Record("a", 90, 90, sentences=("A brown dog plays with the red ball .",)),
+    Record("b", 90, 90),
+]
 
 
 def test_segments_become_snippets_of_their_regions(coded: CodedPhotos) -> None:
@@ -117,4 +129,6 @@ def test_soft_snippets_weigh_both_nets_together(coded: CodedPhotos) -> None:
     likelihoods = _likelihoods(describer, 0, [("a brown dog plays", row) for row in range(3)])
     fits = np.array([0, 2 / 6, 0])  # of "a brown dog plays with the": two of six words fit region 1
     expected = np.exp(fits + likelihoods) / np.exp(fits + likelihoods).sum()
-    assert dog == {row: pytest.approx(expected[row], abs=1e-4) for row in range(3) if expected[row] >= 0.1}
+    assert dog == {
+        row: pytest.approx(expected[row], abs=1e-4) for row in range(3) if expected[row] >= 0.1
+    }

@@ -1,11 +1,12 @@
-"""COCO (Lin et al. 2014): `captions_*.json` and/or `instances_*.json`, or any single file of that format.
+"""COCO (Lin et al. 2014): `captions_*.json` and/or `instances_*.json`, or any single file of that
+format.
 
-A caption is a sentence of the photo. An instance is a region of type "object" whose phrase is the name of its category;
-an instance with a caption has that as its phrase, and no type. Crowds are skipped. The split comes from the file's name
-(train2017, val2014).
+A caption is a sentence of the photo. An instance is a region of type "object" whose phrase is the
+name of its category; an instance with a caption has that as its phrase, and no type. Crowds are
+skipped. The split comes from the file's name (train2017, val2014).
 
-We write each caption as `caption` and as a separate category: programs show an annotation by its category, and most
-drop unknown keys, so the captions are kept in the files that they write.
+We write each caption as `caption` and as a separate category: programs show an annotation by its
+category, and most drop unknown keys, so the captions are kept in the files that they write.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Photo(NamedTuple):
 
 
 def photo_of(entry: Mapping[str, Any]) -> Photo:
-    return Photo(as_text(entry["file_name"], "file_name"), *as_size(entry["width"], entry["height"]))
+    return Photo(
+        as_text(entry["file_name"], "file_name"), *as_size(entry["width"], entry["height"])
+    )
 
 
 def take_entries(path: Path, takes: Mapping[str, Callable[[Mapping[str, Any], str], None]]) -> None:
@@ -80,7 +83,11 @@ class _Part:
     categories: dict[int, str] = field(default_factory=dict)
 
     def read(self, path: Path) -> None:
-        takes = {"images": self._take_image, "annotations": self._take_annotation, "categories": self._take_category}
+        takes = {
+            "images": self._take_image,
+            "annotations": self._take_annotation,
+            "categories": self._take_category,
+        }
         take_entries(path, takes)
 
     def _take_image(self, entry: Mapping[str, Any], place: str) -> None:
@@ -105,7 +112,9 @@ class _Part:
         photo = described.photo
         if photo is None:
             raise DataError(f"{described.place}: no image has the id {identity}")
-        default = split_of(self.name.rstrip("0123456789"), described.place) if self.name else "train"
+        default = (
+            split_of(self.name.rstrip("0123456789"), described.place) if self.name else "train"
+        )
         record = Record(
             f"{self.name}/{photo.name}" if self.name else photo.name,
             photo.width,
@@ -134,7 +143,9 @@ def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
     annotations: list[dict[str, Any]] = []
     categories: dict[str, int] = {}
     for image_id, photo in enumerate(photos, start=1):
-        images.append({"id": image_id, "file_name": photo.path, "width": photo.width, "height": photo.height})
+        images.append(
+            {"id": image_id, "file_name": photo.path, "width": photo.width, "height": photo.height}
+        )
         for region in photo.to_dict()["regions"]:
             box = box_xywh(region["xyxy"])
             annotations.append(
@@ -153,7 +164,9 @@ def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
         "info": {"description": f"regiontalk {__version__}", "version": "1.0"},
         "images": images,
         "annotations": annotations,
-        "categories": [{"id": n, "name": name, "supercategory": "region"} for name, n in categories.items()],
+        "categories": [
+            {"id": n, "name": name, "supercategory": "region"} for name, n in categories.items()
+        ],
     }
 
 
@@ -187,5 +200,7 @@ def _files(source: Source) -> dict[str, list[Path]]:
         if match := _PART.fullmatch(path.name):
             files.setdefault(match["part"], []).append(path)
     if not files:
-        raise DataError(f"{folder}: neither captions_*.json nor instances_*.json", hint="or give one file")
+        raise DataError(
+            f"{folder}: neither captions_*.json nor instances_*.json", hint="or give one file"
+        )
     return files

@@ -1,8 +1,8 @@
 """A user's own table: one row per region, with the columns `path`, `phrase` and a box.
 
-The box is `x0,y0,x1,y1` or `x,y,w,h`, in pixels of the upright photo. A row whose box is empty (or a table
-without box columns) is a sentence about the whole photo. Optional columns are `split`, `width` and `height` of the
-photo, `score` and `confidence`.
+The box is `x0,y0,x1,y1` or `x,y,w,h`, in pixels of the upright photo. A row whose box is empty (or
+a table without box columns) is a sentence about the whole photo. Optional columns are `split`,
+`width` and `height` of the photo, `score` and `confidence`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ class _Photo:
 
 
 def to_rows(photo: ImageRegions | Description | AltText) -> bytes:
-    """A row for each region of a photo, in the order of `COLUMNS`; sentences and alt texts have a row without a box."""
+    """A row for each region of a photo, in the order of `COLUMNS`; sentences and alt texts have a
+    row without a box."""
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     found = photo.to_dict()
     whole = {"xyxy": [None] * len(CORNERS), "caption": found.get("sentence", found.get("alt"))}
     for region in found.get("regions", [whole]):
         scores = [region.get(name) for name in SCORES]
-        writer.writerow([photo.path, photo.width, photo.height, *region["xyxy"], region["caption"], *scores])
+        writer.writerow(
+            [photo.path, photo.width, photo.height, *region["xyxy"], region["caption"], *scores]
+        )
     return rows.getvalue().encode(errors="surrogateescape")
 
 
@@ -55,7 +58,9 @@ def read(source: Source) -> Iterator[Item]:
             _add(photos, place, row)
     for path, photo in photos.items():
         split = source.split_for(path, default=photo.split)
-        record = Record(path, *photo.size, split, sentences=tuple(photo.sentences), regions=tuple(photo.regions))
+        record = Record(
+            path, *photo.size, split, sentences=tuple(photo.sentences), regions=tuple(photo.regions)
+        )
         yield Item(photo.place, record, tuple(photo.region_places))
 
 
@@ -86,14 +91,20 @@ def _box(row: Mapping[str, str]) -> BoxXYXY | None:
     if not all(texts):
         raise ValueError(f"a box needs all of {', '.join(columns)}")
     first, second, third, fourth = (float(text) for text in texts)
-    return (first, second, third, fourth) if columns is CORNERS else xywh_box(first, second, third, fourth)
+    return (
+        (first, second, third, fourth)
+        if columns is CORNERS
+        else xywh_box(first, second, third, fourth)
+    )
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """The rows with their places; blanks around cells are dropped."""
     text = read_text(path)
     header, _, _ = text.partition("\n")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True
+    )
     try:
         columns = _columns(next(reader, []), path)
         for row in reader:

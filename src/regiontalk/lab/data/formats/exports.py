@@ -1,7 +1,7 @@
 """Results in other programs' formats: what `caption --format` writes, `data prepare` reads.
 
-Each format's writer is in one file with its reader. Numbers are those of `--json`: boxes in hundredths of a pixel of
-the upright photo, scores of six digits.
+Each format's writer is in one file with its reader. Numbers are those of `--json`: boxes in
+hundredths of a pixel of the upright photo, scores of six digits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from regiontalk.io.files import json_line
-from regiontalk.lab.data.formats import coco, csv_table, hugging_face, label_studio, visual_genome, yolo
+from regiontalk.lab.data.formats import (
+    coco,
+    csv_table,
+    hugging_face,
+    label_studio,
+    visual_genome,
+    yolo,
+)
 from regiontalk.results import ImageRegions
 
 Put = Callable[[ImageRegions], object]
@@ -36,11 +43,14 @@ FORMATS = (*WHOLE, *LINES, *FOLDERS)
 
 
 @contextmanager
-def exporting(name: str, write: Callable[[bytes], object], folder: Path | None = None) -> Iterator[Put]:
-    """A function that takes each photo and writes it in the format `name`, one of `WHOLE` or `LINES`.
+def exporting(
+    name: str, write: Callable[[bytes], object], folder: Path | None = None
+) -> Iterator[Put]:
+    """A function that takes each photo and writes it in the format `name`, one of `WHOLE` or
+    `LINES`.
 
-    Lines are written as photos come, a JSON value at the end. `folder`: that of the written file, if there is one.
-    Relative paths of photos are then relative to it, as readers expect.
+    Lines are written as photos come, a JSON value at the end. `folder`: that of the written file,
+    if there is one. Relative paths of photos are then relative to it, as readers expect.
     """
     if name in LINES:
         header, lines = LINES[name]

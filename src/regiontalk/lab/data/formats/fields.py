@@ -28,7 +28,14 @@ def reading(place: str) -> Iterator[None]:
         yield
     except KeyError as error:
         raise DataError(f"{place}: there is no {error}") from error
-    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise DataError(f"{place}: {error}") from error
 
 

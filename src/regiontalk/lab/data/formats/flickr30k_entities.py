@@ -1,9 +1,11 @@
-"""Flickr30k Entities (Plummer et al. 2015): `Annotations/*.xml`, `Sentences/*.txt`, `{train,val,test}.txt`.
+"""Flickr30k Entities (Plummer et al. 2015): `Annotations/*.xml`, `Sentences/*.txt`,
+`{train,val,test}.txt`.
 
-A sentence marks its phrases as `[/EN#283585/people A child]`: the number of an entity and its type. The
-XML gives entities their boxes: one entity may have several (a plural phrase), and one box several entities.
-Phrases without a box (scenes, things not visible) are in the sentences only. A phrase that several sentences use for
-the same entity (case ignored) is one region; its `sentences` are their numbers, from 0.
+A sentence marks its phrases as `[/EN#283585/people A child]`: the number of an entity and its type.
+The XML gives entities their boxes: one entity may have several (a plural phrase), and one box
+several entities. Phrases without a box (scenes, things not visible) are in the sentences only. A
+phrase that several sentences use for the same entity (case ignored) is one region; its `sentences`
+are their numbers, from 0.
 
 The boxes count pixels from 1 and include the last one: xmin = 1, xmax = width is the whole width.
 """
@@ -30,9 +32,13 @@ _PHRASE = re.compile(r"\[/EN#(?P<entity>\d+)/(?P<type>[^\s\[\]]+)\s(?P<phrase>[^
 def read(source: Source) -> Iterator[Item]:
     annotations = source.folder / "Annotations"
     if not annotations.is_dir():
-        raise DataError(f"{annotations}: no such folder", hint="SOURCE holds Annotations/ and Sentences/")
+        raise DataError(
+            f"{annotations}: no such folder", hint="SOURCE holds Annotations/ and Sentences/"
+        )
     lists = {"train": "train.txt", "dev": "val.txt", "test": "test.txt"}
-    source = source.with_lists(read_split_lists({split: source.folder / name for split, name in lists.items()}))
+    source = source.with_lists(
+        read_split_lists({split: source.folder / name for split, name in lists.items()})
+    )
     for path in sorted(annotations.glob("*.xml")):
         split = source.split_for(path.stem, f"{path.stem}.jpg", default="train")
         yield _item(path, source.folder / "Sentences" / f"{path.stem}.txt", split)
@@ -46,7 +52,9 @@ def _item(path: Path, sentence_path: Path, split: str) -> Item:
     marked = _read_sentences(sentence_path)
     with reading(str(path)):
         size = root.find("size")
-        width, height = (0, 0) if size is None else as_size(size.findtext("width"), size.findtext("height"))
+        width, height = (
+            (0, 0) if size is None else as_size(size.findtext("width"), size.findtext("height"))
+        )
         sentences = tuple(plain_sentence(line) for line in marked)
         record = Record(
             root.findtext("filename") or f"{path.stem}.jpg",
@@ -66,7 +74,9 @@ def plain_sentence(marked: str) -> str:
     return _PHRASE.sub(lambda match: match["phrase"].strip(), marked)
 
 
-def _regions(marked_sentences: list[str], boxes: Mapping[str, list[BoxXYXY]]) -> Iterator[TrueRegion]:
+def _regions(
+    marked_sentences: list[str], boxes: Mapping[str, list[BoxXYXY]]
+) -> Iterator[TrueRegion]:
     """A region per entity and phrase, in the order (and the spelling) of their first mention."""
     first: dict[tuple[str, str], re.Match[str]] = {}
     numbers: dict[tuple[str, str], list[int]] = {}
@@ -92,7 +102,9 @@ def _read_sentences(path: Path) -> list[str]:
     lines = read_lines(path)
     for number, line in enumerate(lines, start=1):
         if "[/EN#" in plain_sentence(line):
-            raise DataError(f"{path}, line {number}: a phrase that does not read [/EN#number/type words]")
+            raise DataError(
+                f"{path}, line {number}: a phrase that does not read [/EN#number/type words]"
+            )
     return lines
 
 
@@ -118,5 +130,9 @@ def _number(bounds: ElementTree.Element, name: str) -> float:
 def _parse(path: Path) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(read_file(path))
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # of the text, or of an encoding it names
+    except (
+        ElementTree.ParseError,
+        LookupError,
+        ValueError,
+    ) as error:  # of the text, or of an encoding it names
         raise DataError(f"{path}: wrong XML: {error}") from error

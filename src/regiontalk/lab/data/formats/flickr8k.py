@@ -1,4 +1,5 @@
-"""Flickr8k (Hodosh et al. 2013): `Flickr8k.token.txt` and the lists `Flickr_8k.{train,dev,test}Images.txt`.
+"""Flickr8k (Hodosh et al. 2013): `Flickr8k.token.txt` and the lists
+`Flickr_8k.{train,dev,test}Images.txt`.
 
 Without the lists every photo is a training photo; with them the 92 photos in no list are left out.
 """
@@ -14,7 +15,13 @@ from regiontalk.lab.data.formats.sources import Format, Item, Source, read_split
 from regiontalk.lab.data.records import SPLITS, Record
 
 TOKENS = "Flickr8k.token.txt"
-PHOTO_FOLDERS = ("", "Flicker8k_Dataset", "Flickr8k_Dataset", "Flickr8k_Dataset/Flicker8k_Dataset", "images")
+PHOTO_FOLDERS = (
+    "",
+    "Flicker8k_Dataset",
+    "Flickr8k_Dataset",
+    "Flickr8k_Dataset/Flicker8k_Dataset",
+    "images",
+)
 
 # One photo stands in the token file as 2258277193_586949ec62.jpg.1
 _LINE = re.compile(r"(?P<image>[^#\t]+?\.jpg)(?:\.\d+)?#(?P<number>\d+)\t(?P<sentence>.*)")
@@ -40,14 +47,17 @@ def flickr_id(image: str) -> str:
 
 
 def _read_tokens(path: Path) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """The line of its first sentence and the sentences of every photo, in the order of their numbers."""
+    """The line of its first sentence and the sentences of every photo, in the order of their
+    numbers."""
     found: dict[str, tuple[int, dict[int, str]]] = {}
     for line, text in enumerate(read_text(path).split("\n"), start=1):
         if not text.strip():
             continue
         match = _LINE.fullmatch(text.rstrip("\r"))
         if match is None:
-            raise DataError(f"{path}, line {line}: not `photo.jpg#number<tab>sentence`: {text[:60]!r}")
+            raise DataError(
+                f"{path}, line {line}: not `photo.jpg#number<tab>sentence`: {text[:60]!r}"
+            )
         _, sentences = found.setdefault(match["image"], (line, {}))
         sentences[int(match["number"])] = match["sentence"].strip()
     return {

@@ -1,8 +1,8 @@
 """Hugging Face's `imagefolder`: lines of `metadata.jsonl` in the folder of the photos.
 
-`objects` has a list for each property: `bbox` (x, y, width, height in pixels) and `caption` (or `category`, as text),
-and may have `score`. `text` (or a `caption` outside `objects`) is a sentence about the photo. SOURCE is the file or its
-folder.
+`objects` has a list for each property: `bbox` (x, y, width, height in pixels) and `caption` (or
+`category`, as text), and may have `score`. `text` (or a `caption` outside `objects`) is a sentence
+about the photo. SOURCE is the file or its folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ def to_hugging_face(photo: ImageRegions) -> dict[str, Any]:
     }
     if any("confidence" in region for region in regions):
         objects["confidence"] = [region.get("confidence") for region in regions]
-    return {"file_name": photo.path, "width": photo.width, "height": photo.height, "objects": objects}
+    return {
+        "file_name": photo.path,
+        "width": photo.width,
+        "height": photo.height,
+        "objects": objects,
+    }
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -65,7 +70,9 @@ def _record(entry: Mapping[str, Any], source: Source) -> Record:
 
 def _regions(objects: Mapping[str, Any]) -> Iterator[TrueRegion]:
     boxes = objects.get("bbox", ())
-    names = next((objects[key] for key in ("caption", "category", "categories") if key in objects), ())
+    names = next(
+        (objects[key] for key in ("caption", "category", "categories") if key in objects), ()
+    )
     if len(boxes) != len(names):
         raise ValueError(f"{len(boxes)} boxes and {len(names)} captions")
     for number, (box, name) in enumerate(zip(boxes, names, strict=True)):

@@ -1,8 +1,8 @@
 """A user's own JSON lines: records as we write them, or what `regiontalk caption --json` prints.
 
-`image` (or `path`), `regions` with `xyxy` (or `xywh`) and `phrase` (or `caption`), `sentences`; `split`, `width` and
-`height` may be left out. SOURCE is a file (`.gz` too), a `.json` file with one array of the same, or the folder of a
-prepared data set.
+`image` (or `path`), `regions` with `xyxy` (or `xywh`) and `phrase` (or `caption`), `sentences`;
+`split`, `width` and `height` may be left out. SOURCE is a file (`.gz` too), a `.json` file with one
+array of the same, or the folder of a prepared data set.
 """
 
 from __future__ import annotations
@@ -56,7 +56,11 @@ def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain_region(entry: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {key: value for key, value in entry.items() if key not in {"xywh", "caption", *_OF_PREDICTED_REGIONS}}
+    plain = {
+        key: value
+        for key, value in entry.items()
+        if key not in {"xywh", "caption", *_OF_PREDICTED_REGIONS}
+    }
     if "xywh" in entry:
         plain["xyxy"] = xywh_box(*entry["xywh"])
     if "caption" in entry:

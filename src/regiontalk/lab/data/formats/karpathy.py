@@ -1,4 +1,5 @@
-"""Karpathy's files of Flickr8k, Flickr30k and COCO: `dataset_flickr8k.json`, `dataset_coco.json` and so on.
+"""Karpathy's files of Flickr8k, Flickr30k and COCO: `dataset_flickr8k.json`, `dataset_coco.json`
+and so on.
 
 They have the sentences and the splits of K&FF, but no sizes: those are read from the photos.
 """
@@ -31,7 +32,9 @@ def _only_file(folder: Path) -> Path:
     files = sorted(folder.glob("dataset*.json"))
     if len(files) != 1:
         problem = f"{len(files)} files" if files else "no file"
-        raise DataError(f"{folder}: {problem} named dataset*.json", hint="give the file itself as SOURCE")
+        raise DataError(
+            f"{folder}: {problem} named dataset*.json", hint="give the file itself as SOURCE"
+        )
     return files[0]
 
 

@@ -1,11 +1,13 @@
-"""RefCOCO, RefCOCO+ and RefCOCOg (Kazemzadeh et al. 2014, Yu et al. 2016), as published by lichengunc/refer.
+"""RefCOCO, RefCOCO+ and RefCOCOg (Kazemzadeh et al. 2014, Yu et al. 2016), as published by
+lichengunc/refer.
 
-A folder has `instances.json` (COCO's boxes) and `refs(unc).p`, `refs(umd).p` or `refs(google).p`: a pickled list of
-expressions. The same list as `refs(unc).json` works too. An expression is a region of type "referring"; its `entity` is
-the number of COCO's annotation. `id` is COCO's number of the photo, so that `data join` can add the regions to COCO.
+A folder has `instances.json` (COCO's boxes) and `refs(unc).p`, `refs(umd).p` or `refs(google).p`: a
+pickled list of expressions. The same list as `refs(unc).json` works too. An expression is a region
+of type "referring"; its `entity` is the number of COCO's annotation. `id` is COCO's number of the
+photo, so that `data join` can add the regions to COCO.
 
-A photo is in the split of its expressions. In Google's split some photos have expressions in several splits: test takes
-precedence over dev, and dev over train.
+A photo is in the split of its expressions. In Google's split some photos have expressions in
+several splits: test takes precedence over dev, and dev over train.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.results import BoxXYXY
 
 INSTANCES = "instances.json"
-REFERENCES = [f"refs({split_by}).{suffix}" for split_by in ("unc", "umd", "google") for suffix in ("p", "json")]
+REFERENCES = [
+    f"refs({split_by}).{suffix}"
+    for split_by in ("unc", "umd", "google")
+    for suffix in ("p", "json")
+]
 FROM_LAST = ("test", "dev", "train")
 _BROKEN = (  # what reading a damaged pickle raises
     *(pickle.UnpicklingError, struct.error, EOFError, ArithmeticError, LookupError),
@@ -67,18 +73,29 @@ def read(source: Source) -> Iterator[Item]:
     described: dict[int, _Described] = {}
     for place, reference in _read_references(path):
         if reference.ann_id not in boxes or reference.image_id not in photos:
-            raise DataError(f"{place}: {INSTANCES} has no annotation {reference.ann_id} or no photo of it")
+            raise DataError(
+                f"{place}: {INSTANCES} has no annotation {reference.ann_id} or no photo of it"
+            )
         photo = described.setdefault(reference.image_id, _Described(place))
         photo.splits.add(split_of(reference.split, place))
         photo.regions += (
-            TrueRegion(boxes[reference.ann_id], expression.sent, "referring", entity=str(reference.ann_id))
+            TrueRegion(
+                boxes[reference.ann_id], expression.sent, "referring", entity=str(reference.ann_id)
+            )
             for expression in reference.sentences
         )
     for identity, photo in described.items():
         image = photos[identity]
         split = next(split for split in FROM_LAST if split in photo.splits)
         split = source.split_for(str(identity), image.name, default=split)
-        record = Record(image.name, image.width, image.height, split, regions=tuple(photo.regions), id=str(identity))
+        record = Record(
+            image.name,
+            image.width,
+            image.height,
+            split,
+            regions=tuple(photo.regions),
+            id=str(identity),
+        )
         yield Item(photo.place, record)
 
 
@@ -89,7 +106,10 @@ def _find_references(folder: Path) -> Path:
     for name in REFERENCES:
         if (folder / name).exists():
             return folder / name
-    raise DataError(f"{folder}: no refs(unc).p, refs(umd).p or refs(google).p", hint="or give the file as SOURCE")
+    raise DataError(
+        f"{folder}: no refs(unc).p, refs(umd).p or refs(google).p",
+        hint="or give the file as SOURCE",
+    )
 
 
 def _read_instances(path: Path) -> tuple[dict[int, Photo], dict[int, BoxXYXY]]:
@@ -117,7 +137,9 @@ def _read_references(path: Path) -> Iterator[tuple[str, _Reference]]:
 
 def _unpickle(path: Path) -> Any:
     try:
-        return _PlainUnpickler(io.BytesIO(read_file(path)), encoding="utf-8", errors="replace").load()
+        return _PlainUnpickler(
+            io.BytesIO(read_file(path)), encoding="utf-8", errors="replace"
+        ).load()
     except _BROKEN as error:
         raise DataError(f"{path}: not a pickled list of plain values: {error}") from error
 
@@ -125,11 +147,13 @@ def _unpickle(path: Path) -> Any:
 class _PlainUnpickler(pickle._Unpickler):
     """Reads only lists, dictionaries, texts and numbers, because other pickles could run any code.
 
-    Uses the unpickler written in Python: a few bytes can make the one in C allocate gigabytes. Byte arrays, which do so
-    in both, are rejected.
+    Uses the unpickler written in Python: a few bytes can make the one in C allocate gigabytes. Byte
+    arrays, which do so in both, are rejected.
     """
 
-    dispatch = {key: load for key, load in pickle._Unpickler.dispatch.items() if key != pickle.BYTEARRAY8[0]}  # noqa: RUF012
+    dispatch = {  # noqa: RUF012
+        key: load for key, load in pickle._Unpickler.dispatch.items() if key != pickle.BYTEARRAY8[0]
+    }
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"{module}.{name} is not a plain value")

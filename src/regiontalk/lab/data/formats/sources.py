@@ -31,7 +31,8 @@ NO_SPLIT = ""
 class Source:
     """A downloaded data set, in its own layout.
 
-    `splits` maps an image's name (file name or number, as text) to its split; None: the source has its own splits.
+    `splits` maps an image's name (file name or number, as text) to its split; None: the source has
+    its own splits.
     """
 
     path: Path
@@ -47,22 +48,30 @@ class Source:
         return self.folder if self.images is None else self.images
 
     def with_lists(self, splits: Mapping[str, str]) -> Source:
-        """The source with the split lists of its download, unless there are none or a split file was given."""
+        """The source with the split lists of its download, unless there are none or a split file
+        was given."""
         return replace(self, splits=splits) if splits and self.splits is None else self
 
     def locate(self, image: str, form: Format) -> tuple[str, bool]:
-        """A photo's absolute path and whether it exists; for a missing photo the first path that was tried.
+        """A photo's absolute path and whether it exists; for a missing photo the first path that
+        was tried.
 
-        The usual folders of the format are searched, also for the file name only: all of COCO's photos may be in one
-        folder. For formats that people write by hand, paths are used as they are.
+        The usual folders of the format are searched, also for the file name only: all of COCO's
+        photos may be in one folder. For formats that people write by hand, paths are used as they
+        are.
         """
         names = dict.fromkeys((image, image if form.own else PurePosixPath(image).name))
-        places = [join_paths(self.image_folder, folder, name) for folder in form.photo_folders for name in names]
+        places = [
+            join_paths(self.image_folder, folder, name)
+            for folder in form.photo_folders
+            for name in names
+        ]
         found = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
         return found or places[0], found is not None
 
     def split_for(self, *names: str, default: str) -> str:
-        """The split of an image of these names (or paths); `NO_SPLIT` if the split file does not have it."""
+        """The split of an image of these names (or paths); `NO_SPLIT` if the split file does not
+        have it."""
         if self.splits is None:
             return default
         both = (key for name in names for key in (name, PurePosixPath(name).name))
@@ -73,8 +82,8 @@ class Source:
 class Item:
     """One image as a source describes it; boxes may extend beyond the image.
 
-    `place` (file and line) and `region_places` are for messages. `record.width` and `height` are 0 if the source has no
-    size.
+    `place` (file and line) and `region_places` are for messages. `record.width` and `height` are 0
+    if the source has no size.
     """
 
     place: str
@@ -84,12 +93,17 @@ class Item:
     """Boxes are in fractions of the photo's width and height."""
 
     def region_place(self, number: int) -> str:
-        return self.region_places[number] if self.region_places else f"{self.place}, region {number + 1}"
+        return (
+            self.region_places[number]
+            if self.region_places
+            else f"{self.place}, region {number + 1}"
+        )
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """An image that cannot be used: its place in the source, the kind of problem, and the message."""
+    """An image that cannot be used: its place in the source, the kind of problem, and the
+    message."""
 
     place: str
     kind: str
@@ -100,8 +114,8 @@ class Skipped:
 class Format:
     """How another format is read. `photo_folders` are the usual folders of photos in its download.
 
-    `own`: people write it by hand, so an empty box is reported as an error instead of being dropped;
-    `drops`: a rule of the data set that drops single regions; it gives the reason.
+    `own`: people write it by hand, so an empty box is reported as an error instead of being
+    dropped; `drops`: a rule of the data set that drops single regions; it gives the reason.
     """
 
     read: Callable[[Source], Iterator[Item | Skipped]]
@@ -131,10 +145,13 @@ def split_of(name: str, place: str) -> str:
 
 
 def read_split_file(path: Path) -> dict[str, str]:
-    """A split file: `{"train": [...], "val": [...], "test": [...]}`, lists of image names or numbers."""
+    """A split file: `{"train": [...], "val": [...], "test": [...]}`, lists of image names or
+    numbers."""
     table = read_json(path)
     if not isinstance(table, dict) or not all(isinstance(names, list) for names in table.values()):
-        raise DataError(f"{path}: not a split file", hint='{"train": [names], "val": [...], "test": [...]}')
+        raise DataError(
+            f"{path}: not a split file", hint='{"train": [names], "val": [...], "test": [...]}'
+        )
     splits: dict[str, str] = {}
     for split, names in table.items():
         add_to_split(splits, [str(name) for name in names], split_of(split, str(path)), path)
@@ -149,7 +166,8 @@ def add_to_split(splits: dict[str, str], names: list[str], split: str, path: Pat
 
 
 def read_split_lists(paths: Mapping[str, Path]) -> dict[str, str]:
-    """The split of every name in lists of names, one per line; `paths` are by split, and may be missing."""
+    """The split of every name in lists of names, one per line; `paths` are by split, and may be
+    missing."""
     splits: dict[str, str] = {}
     for split, path in paths.items():
         if path.exists():
@@ -161,7 +179,9 @@ def read_text(path: Path) -> str:
     try:
         return read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text at byte {error.start + 1}: {error.reason}") from error
+        raise DataError(
+            f"{path}: not UTF-8 text at byte {error.start + 1}: {error.reason}"
+        ) from error
 
 
 def read_lines(path: Path) -> list[str]:

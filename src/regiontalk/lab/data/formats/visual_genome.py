@@ -1,15 +1,17 @@
 """Visual Genome: `region_descriptions.json` and `image_data.json`, versions 1.0 to 1.4.
 
-DenseCap section 4 is applied: phrases of more than ten words (after its cleaning) are dropped, then images
-with fewer than 20 or more than 50 regions. The other phrases are kept as people wrote them; the vocabulary cleans
-them later. With `densecap_splits.json` as split file, images in no split are left out.
+DenseCap section 4 is applied: phrases of more than ten words (after its cleaning) are dropped, then
+images with fewer than 20 or more than 50 regions. The other phrases are kept as people wrote them;
+the vocabulary cleans them later. With `densecap_splits.json` as split file, images in no split are
+left out.
 
-Regions have the type "phrase". `visual-genome-coco` reads the half of the photos that are COCO's too, under COCO's
-ids and without the limits on regions, so that `data join` can add the phrases to COCO. `vg` reads one file of region
-descriptions in which each photo has its `path`, `width` and `height`, as `caption --format vg` writes it.
+Regions have the type "phrase". `visual-genome-coco` reads the half of the photos that are COCO's
+too, under COCO's ids and without the limits on regions, so that `data join` can add the phrases to
+COCO. `vg` reads one file of region descriptions in which each photo has its `path`, `width` and
+`height`, as `caption --format vg` writes it.
 
-x and y are taken as counted from 0 (Differs from the paper: the released code counts them from 1; the files
-have zeros in them).
+x and y are taken as counted from 0 (Differs from the paper: the released code counts them from 1;
+the files have zeros in them).
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ from typing import Any, NamedTuple
 
 from regiontalk.errors import DataError
 from regiontalk.io.json_stream import stream_array
-from regiontalk.lab.data.formats.fields import as_object, as_size, as_text, box_xywh, reading, scores_of
+from regiontalk.lab.data.formats.fields import (
+    as_object,
+    as_size,
+    as_text,
+    box_xywh,
+    reading,
+    scores_of,
+)
 from regiontalk.lab.data.formats.sources import Format, Item, Source, read_entries
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.language.vocabulary import LONGEST_PHRASE, clean_densecap
@@ -51,7 +60,10 @@ def read(source: Source, of_coco: bool = False) -> Iterator[Item]:
         name = photo.coco_id if of_coco else str(identity)
         if name is not None:
             split = source.split_for(name, default="train")
-            yield Item(place, Record(photo.name, photo.width, photo.height, split, regions=regions, id=name))
+            yield Item(
+                place,
+                Record(photo.name, photo.width, photo.height, split, regions=regions, id=name),
+            )
 
 
 def read_with_paths(source: Source) -> Iterator[Item]:
@@ -67,7 +79,8 @@ def read_with_paths(source: Source) -> Iterator[Item]:
 def to_visual_genome(photos: Sequence[ImageRegions]) -> list[dict[str, Any]]:
     """`region_descriptions.json`: an entry for each photo, with a phrase for each region.
 
-    `path`, `width`, `height` and the scores are ours: Visual Genome keeps files and sizes in `image_data.json`.
+    `path`, `width`, `height` and the scores are ours: Visual Genome keeps files and sizes in
+    `image_data.json`.
     """
     numbers = itertools.count(1)
     entries = []
@@ -83,11 +96,16 @@ def to_visual_genome(photos: Sequence[ImageRegions]) -> list[dict[str, Any]]:
 
 
 def too_long(region: TrueRegion) -> str | None:
-    """DenseCap section 4: a phrase of more than ten words. Only "°" makes a phrase longer when cleaned."""
+    """DenseCap section 4: a phrase of more than ten words. Only "°" makes a phrase longer when
+    cleaned."""
     phrase = region.phrase
     if phrase.count(" ") < LONGEST_PHRASE and "°" not in phrase:
         return None
-    return None if clean_densecap(phrase) is not None else f"phrase of more than {LONGEST_PHRASE} words"
+    return (
+        None
+        if clean_densecap(phrase) is not None
+        else f"phrase of more than {LONGEST_PHRASE} words"
+    )
 
 
 FORMAT = Format(read, ("", "images"), min_regions=20, max_regions=50, drops=too_long)
@@ -104,7 +122,9 @@ def _read_images(source: Source) -> dict[int, _Photo]:
             width, height = as_size(entry["width"], entry["height"])
             coco_id = entry.get("coco_id")
             name = f"{url.parent.name}/{url.name}"
-            photos[identity] = _Photo(name, width, height, None if coco_id is None else str(int(coco_id)))
+            photos[identity] = _Photo(
+                name, width, height, None if coco_id is None else str(int(coco_id))
+            )
     return photos
 
 

@@ -4,10 +4,11 @@
 |---|---|
 | `dc:description` | digiKam, darktable, Lightroom, Immich: the caption |
 | `Iptc4xmpCore:AltTextAccessibility` | Lightroom, digiKam, the web: the alt text |
-| `mwg-rs:Regions` | digiKam, Lightroom: boxes with names, in fractions of the photo as stored, before it is turned |
+| `mwg-rs:Regions` | digiKam, Lightroom: boxes with names, in fractions of the photo as stored,
+  before it is turned |
 
-A sidecar of another program is merged: its content is kept, and only what we wrote ourselves is replaced. Our regions
-are marked by `rt:Score`, our text by `rt:Text`.
+A sidecar of another program is merged: its content is kept, and only what we wrote ourselves is
+replaced. Our regions are marked by `rt:Score`, our text by `rt:Text`.
 """
 
 from __future__ import annotations
@@ -43,12 +44,15 @@ SPACES = {
 }
 TEXTS = ("dc:description", "Iptc4xmpCore:AltTextAccessibility")
 _RESOURCE = {"rdf:parseType": "Resource"}
-_PACKET = b'<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>\n%s\n<?xpacket end="w"?>\n'
+_PACKET = (
+    b'<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>\n%s\n<?xpacket end="w"?>\n'
+)
 _UNSAFE = re.compile(rb"<!(DOCTYPE|ENTITY)")
 
 
 def sidecar_of(photo: str | Path) -> Path:
-    """`photo.jpg.xmp`, the name that digiKam and darktable use; x.jpg and x.png have different sidecars."""
+    """`photo.jpg.xmp`, the name that digiKam and darktable use; x.jpg and x.png have different
+    sidecars."""
     return Path(f"{photo}.xmp")
 
 
@@ -62,15 +66,19 @@ def to_xmp(
 ) -> bytes:
     """A sidecar: a text about the photo and its regions, in pixels of the upright photo of `size`.
 
-    `orientation` is the photo's in EXIF. `existing`: the current sidecar; its text is kept, unless `replace_text`.
-    Raises `ValueError` if it is not a sidecar.
+    `orientation` is the photo's in EXIF. `existing`: the current sidecar; its text is kept, unless
+    `replace_text`. Raises `ValueError` if it is not a sidecar.
     """
     root = ET.Element(_name("x:xmpmeta")) if existing is None else _parse(existing)
     description = _description(root)
     ours = description.find(_name("rt:Text"))
     for name in TEXTS:
         alternatives = description.find(_name(name))
-        if alternatives is not None and not replace_text and (ours is None or _text(alternatives) != ours.text):
+        if (
+            alternatives is not None
+            and not replace_text
+            and (ours is None or _text(alternatives) != ours.text)
+        ):
             continue  # written by another program
         _put_text(description, name, text)
     _remove(description, "rt:Text")
@@ -83,8 +91,8 @@ def to_xmp(
 
 
 def read(source: Source) -> Iterator[Item | Skipped]:
-    """Photos with sidecars, from a folder and those below it, or from one sidecar. In a folder, a sidecar that cannot
-    be read is skipped, as a photo would be."""
+    """Photos with sidecars, from a folder and those below it, or from one sidecar. In a folder, a
+    sidecar that cannot be read is skipped, as a photo would be."""
     for sidecar in sorted(source.path.rglob("*.xmp")) if source.path.is_dir() else [source.path]:
         try:
             with reading(str(sidecar)):
@@ -92,7 +100,9 @@ def read(source: Source) -> Iterator[Item | Skipped]:
         except RegionTalkError as error:
             if sidecar == source.path:
                 raise
-            yield Skipped(str(sidecar), "unreadable sidecar", error.message.removeprefix(f"{sidecar}: "))
+            yield Skipped(
+                str(sidecar), "unreadable sidecar", error.message.removeprefix(f"{sidecar}: ")
+            )
         else:
             yield Item(str(sidecar), record)
 
@@ -109,7 +119,8 @@ def orientation_of(photo: str | Path) -> int:
 
 
 def _turned(box: BoxXYXY, orientation: int) -> BoxXYXY:
-    """A box of the stored photo on the upright one, in fractions: x, 1 - x, y and 1 - y in some order.
+    """A box of the stored photo on the upright one, in fractions: x, 1 - x, y and 1 - y in some
+    order.
 
     A quarter turn is undone by the opposite one (6 by 8), every other orientation by itself.
     """
@@ -129,11 +140,17 @@ def _put_text(description: ET.Element, name: str, text: str) -> None:
     _add(_add(_add(description, name), "rdf:Alt"), "rdf:li", {"xml:lang": "x-default"}).text = text
 
 
-def _put_regions(description: ET.Element, regions: Sequence[Region], size: tuple[int, int], orientation: int) -> None:
+def _put_regions(
+    description: ET.Element, regions: Sequence[Region], size: tuple[int, int], orientation: int
+) -> None:
     """Replaces the regions that we wrote before; those of other programs are kept."""
     width, height = size if orientation not in SIDEWAYS else size[::-1]
     group = description.find(_name("mwg-rs:Regions"))
-    others = [] if group is None else [item for item in _region_items(group) if _field(item, "rt:Score") is None]
+    others = (
+        []
+        if group is None
+        else [item for item in _region_items(group) if _field(item, "rt:Score") is None]
+    )
     _remove(description, "mwg-rs:Regions")
     if not regions and not others:
         return
@@ -147,15 +164,24 @@ def _put_regions(description: ET.Element, regions: Sequence[Region], size: tuple
         upright = (x0 / size[0], y0 / size[1], x1 / size[0], y1 / size[1])
         left, top, right, bottom = _turned(upright, {6: 8, 8: 6}.get(orientation, orientation))
         item = _add(bag, "rdf:li", _RESOURCE)
-        sides = {"x": (left + right) / 2, "y": (top + bottom) / 2, "w": right - left, "h": bottom - top}
-        area = {f"stArea:{side}": f"{value:.10g}" for side, value in sides.items()} | {"stArea:unit": "normalized"}
+        sides = {
+            "x": (left + right) / 2,
+            "y": (top + bottom) / 2,
+            "w": right - left,
+            "h": bottom - top,
+        }
+        area = {f"stArea:{side}": f"{value:.10g}" for side, value in sides.items()} | {
+            "stArea:unit": "normalized"
+        }
         _add(item, "mwg-rs:Area", area)
         _add(item, "mwg-rs:Name").text = region.caption
         _add(_add(item, "mwg-rs:Extensions", _RESOURCE), "rt:Score").text = f"{region.score:.6g}"
 
 
 def _add(parent: ET.Element, name: str, attributes: Mapping[str, str] | None = None) -> ET.Element:
-    return ET.SubElement(parent, _name(name), {_name(key): value for key, value in (attributes or {}).items()})
+    return ET.SubElement(
+        parent, _name(name), {_name(key): value for key, value in (attributes or {}).items()}
+    )
 
 
 def _remove(description: ET.Element, name: str) -> None:
@@ -192,7 +218,9 @@ def _record(source: Source, sidecar: Path) -> Record:
         texts += [_text(found) for name in TEXTS for found in description.findall(_name(name))]
         for group in description.findall(_name("mwg-rs:Regions")):
             size = size if all(size) else _size(group, photo, orientation)
-            named = ((item, (_field(item, "mwg-rs:Name") or "").strip()) for item in _region_items(group))
+            named = (
+                (item, (_field(item, "mwg-rs:Name") or "").strip()) for item in _region_items(group)
+            )
             regions += [_region(item, name, size, orientation) for item, name in named if name]
     sentences = tuple(dict.fromkeys(text for text in texts if text.strip()))
     split = source.split_for(photo.name, default="train")
@@ -200,14 +228,19 @@ def _record(source: Source, sidecar: Path) -> Record:
 
 
 def _photo_of(source: Source, sidecar: Path) -> Path:
-    """The photo that a sidecar belongs to; `x.xmp`, as Adobe writes it, to the photo with that stem."""
+    """The photo that a sidecar belongs to; `x.xmp`, as Adobe writes it, to the photo with that
+    stem."""
     folder = sidecar.parent
     if source.images is not None:
-        folder = source.images / (folder.relative_to(source.folder) if folder != source.folder else "")
+        folder = source.images / (
+            folder.relative_to(source.folder) if folder != source.folder else ""
+        )
     photo = folder / sidecar.stem
     if photo.suffix.lower() in SUFFIXES:
         return photo
-    places = (photo.with_name(photo.name + suffix) for end in SUFFIXES for suffix in (end, end.upper()))
+    places = (
+        photo.with_name(photo.name + suffix) for end in SUFFIXES for suffix in (end, end.upper())
+    )
     return next((place for place in places if place.is_file()), photo)
 
 
@@ -234,13 +267,16 @@ def _region(item: ET.Element, name: str, size: tuple[int, int], orientation: int
     if not math.isfinite(x + y + w + h):
         raise ValueError(f"the region {name!r} is not a rectangle")
     box = _turned((x - w / 2, y - h / 2, x + w / 2, y + h / 2), orientation)
-    x0, y0, x1, y1 = (round(side * length, 2) for side, length in zip(box, (*size, *size), strict=True))
+    x0, y0, x1, y1 = (
+        round(side * length, 2) for side, length in zip(box, (*size, *size), strict=True)
+    )
     score = _field(item, "rt:Score")
     return TrueRegion((x0, y0, x1, y1), name, score=None if score is None else float(score))
 
 
 def _field(node: ET.Element, short: str) -> str | None:
-    """A property of a structure; XMP writes it as an attribute or an element, directly or one level below."""
+    """A property of a structure; XMP writes it as an attribute or an element, directly or one level
+    below."""
     name = _name(short)
     for holder in node.iter():
         if name in holder.attrib:
@@ -262,7 +298,9 @@ def _parse(data: bytes) -> ET.Element:
         raise ValueError("an XML document type, which sidecars do not have")
     try:
         prefixes = [found for _, found in ET.iterparse(io.BytesIO(data), ("start-ns",))]
-        root = ET.fromstring(data, ET.XMLParser(target=ET.TreeBuilder(insert_comments=True, insert_pis=True)))
+        root = ET.fromstring(
+            data, ET.XMLParser(target=ET.TreeBuilder(insert_comments=True, insert_pis=True))
+        )
     except (ET.ParseError, LookupError) as error:  # of the text, or of an encoding it names
         raise ValueError(f"wrong XML: {error}") from error
     known = set(SPACES.values())

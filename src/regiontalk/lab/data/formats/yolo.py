@@ -1,11 +1,12 @@
-"""YOLO data sets as used by Ultralytics and most tools: `data.yaml`, `images/` and `labels/` with a file per photo.
+"""YOLO data sets as used by Ultralytics and most tools: `data.yaml`, `images/` and `labels/` with a
+file per photo.
 
-A line is `class x y width height`: the centre and the size of a box in fractions of the photo; or a polygon, whose
-bounding box is used. The phrase is the name of the class. Photos and labels may be in `train`, `val` and `test`, inside
-or outside of `images` and `labels`.
+A line is `class x y width height`: the centre and the size of a box in fractions of the photo; or a
+polygon, whose bounding box is used. The phrase is the name of the class. Photos and labels may be
+in `train`, `val` and `test`, inside or outside of `images` and `labels`.
 
-We write captions as classes, and links to the photos. Other programs could not read labels with scores: scores are in
-`predictions/`, in lines that begin like those of the labels.
+We write captions as classes, and links to the photos. Other programs could not read labels with
+scores: scores are in `predictions/`, in lines that begin like those of the labels.
 """
 
 from __future__ import annotations
@@ -23,14 +24,24 @@ from regiontalk.images.paths import find_photos
 from regiontalk.io.files import FreeNames, new_folder
 from regiontalk.io.typed import shorten
 from regiontalk.lab.data.formats.fields import SCORES, Scores, reading, scores_of
-from regiontalk.lab.data.formats.sources import SPLIT_NAMES, Format, Item, Source, read_lines, read_text
+from regiontalk.lab.data.formats.sources import (
+    SPLIT_NAMES,
+    Format,
+    Item,
+    Source,
+    read_lines,
+    read_text,
+)
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.results import BoxXYXY, ImageRegions
 
 LABELS, IMAGES, PREDICTIONS = "labels", "images", "predictions"
 NAMES = ("data.yaml", "dataset.yaml", "classes.txt", "obj.names")
-# A class in YAML: its number or a dash, then its name in either kind of quotes or bare, in a list or a line each.
-_NAME = re.compile(r"""(?:(\d+)\s*:\s*|-\s+)?("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\[\]{}'"#-][^,\[\]{}\n#]*)""")
+# A class in YAML: its number or a dash, then its name in either kind of quotes or bare, in a list
+# or a line each.
+_NAME = re.compile(
+    r"""(?:(\d+)\s*:\s*|-\s+)?("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\[\]{}'"#-][^,\[\]{}\n#]*)"""
+)
 
 LabelScores = dict[str, list[Scores]]
 """Of the labels of a photo, each by its class and box as they are written."""
@@ -38,7 +49,8 @@ LabelScores = dict[str, list[Scores]]
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Callable[[ImageRegions], object]]:
-    """A function that adds each photo to a new data set, which is written when the block ends without error."""
+    """A function that adds each photo to a new data set, which is written when the block ends
+    without error."""
     classes: dict[str, int] = {}
     names = FreeNames()
     with new_folder(folder) as working:
@@ -56,17 +68,26 @@ def writing(folder: Path) -> Iterator[Callable[[ImageRegions], object]]:
             _write_lines(working / PREDICTIONS / f"{stem}.txt", [" ".join(line) for line in lines])
 
         yield put
-        captions = [f"  {number}: {json.dumps(caption, ensure_ascii=False)}" for caption, number in classes.items()]
-        _write_lines(working / NAMES[0], [f"train: {IMAGES}", f"val: {IMAGES}", "names:", *captions])
+        captions = [
+            f"  {number}: {json.dumps(caption, ensure_ascii=False)}"
+            for caption, number in classes.items()
+        ]
+        _write_lines(
+            working / NAMES[0], [f"train: {IMAGES}", f"val: {IMAGES}", "names:", *captions]
+        )
 
 
-def _line(photo: ImageRegions, region: Mapping[str, Any], classes: dict[str, int]) -> tuple[str, str]:
+def _line(
+    photo: ImageRegions, region: Mapping[str, Any], classes: dict[str, int]
+) -> tuple[str, str]:
     """A region's label, and its scores; its caption gets a number."""
     x0, y0, x1, y1 = region["xyxy"]
     number = classes.setdefault(region["caption"], len(classes))
     x, y = (x0 + x1) / 2 / photo.width, (y0 + y1) / 2 / photo.height
     sides = (x, y, (x1 - x0) / photo.width, (y1 - y0) / photo.height)
-    return " ".join([str(number), *(f"{side:.10g}" for side in sides)]), " ".join(map(str, scores_of(region).values()))
+    return " ".join([str(number), *(f"{side:.10g}" for side in sides)]), " ".join(
+        map(str, scores_of(region).values())
+    )
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:
@@ -76,7 +97,11 @@ def _write_lines(path: Path, lines: list[str]) -> None:
 def read(source: Source) -> Iterator[Item]:
     names = _read_names(source)
     photos = _photos_by_stem(source.image_folder)
-    labels = sorted(path for path in source.folder.rglob("*.txt") if LABELS in path.relative_to(source.folder).parts)
+    labels = sorted(
+        path
+        for path in source.folder.rglob("*.txt")
+        if LABELS in path.relative_to(source.folder).parts
+    )
     if not labels:
         raise DataError(f"{source.folder}: no {LABELS}/*.txt")
     for path in labels:
@@ -84,7 +109,9 @@ def read(source: Source) -> Iterator[Item]:
         at = len(parts) - 1 - parts[::-1].index(LABELS)
         below = "/".join(parts[at + 1 :])
         mirrored = "/".join([*parts[:at], IMAGES, below])
-        found = next((photos[name] for name in (mirrored, below) if name in photos), f"{mirrored}.jpg")
+        found = next(
+            (photos[name] for name in (mirrored, below) if name in photos), f"{mirrored}.jpg"
+        )
         split = next((SPLIT_NAMES[part] for part in parts[:-1] if part in SPLIT_NAMES), "train")
         split = source.split_for(found, default=split)
         scores = _read_scores(source.folder.joinpath(*parts[:at], PREDICTIONS, f"{below}.txt"))
@@ -98,7 +125,9 @@ FORMAT = Format(read)
 def _photos_by_stem(root: Path) -> dict[str, str]:
     """Relative path without extension -> photo below a folder; links are resolved."""
     paths = (Path(path) for path in find_photos([str(root)]).paths)
-    return {path.relative_to(root).with_suffix("").as_posix(): os.path.realpath(path) for path in paths}
+    return {
+        path.relative_to(root).with_suffix("").as_posix(): os.path.realpath(path) for path in paths
+    }
 
 
 def _read_labels(path: Path, names: Mapping[int, str], scores: LabelScores) -> Iterator[TrueRegion]:
@@ -110,7 +139,9 @@ def _read_labels(path: Path, names: Mapping[int, str], scores: LabelScores) -> I
                 raise ValueError(f"no class has the number {first}")
             own = scores.get(_key(line), [])
             yield TrueRegion(
-                _box([float(side) for side in sides]), names[int(first)], **(own.pop(0) if own else Scores())
+                _box([float(side) for side in sides]),
+                names[int(first)],
+                **(own.pop(0) if own else Scores()),
             )
 
 
@@ -142,7 +173,9 @@ def _read_names(source: Source) -> dict[int, str]:
     given = [source.path] if source.path.is_file() else [source.folder / name for name in NAMES]
     path = next((path for path in given if path.is_file()), None)
     if path is None:
-        raise DataError(f"{source.folder}: no {' or '.join(NAMES)}", hint="or give the file as SOURCE")
+        raise DataError(
+            f"{source.folder}: no {' or '.join(NAMES)}", hint="or give the file as SOURCE"
+        )
     text = read_text(path)
     if path.suffix not in (".yaml", ".yml"):
         return dict(enumerate(line.strip() for line in text.split("\n")))
@@ -151,7 +184,10 @@ def _read_names(source: Source) -> dict[int, str]:
     if found is None:
         raise DataError(f"{path}: no names of classes")
     with reading(str(path)):
-        return {int(key) if key else place: _plain(name) for place, (key, name) in enumerate(_NAME.findall(found[1]))}
+        return {
+            int(key) if key else place: _plain(name)
+            for place, (key, name) in enumerate(_NAME.findall(found[1]))
+        }
 
 
 def _plain(name: str) -> str:

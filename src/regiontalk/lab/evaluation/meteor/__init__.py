@@ -5,6 +5,8 @@ from regiontalk.errors import MissingExtra
 try:
     from regiontalk.lab.evaluation.meteor.score import Meteor
 except ImportError as error:
-    raise MissingExtra(f"METEOR needs packages that are not installed: {error}", extra="evaluate") from error
+    raise MissingExtra(
+        f"METEOR needs packages that are not installed: {error}", extra="evaluate"
+    ) from error
 
 __all__ = ["Meteor"]

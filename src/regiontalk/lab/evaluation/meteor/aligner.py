@@ -1,9 +1,10 @@
 """Which matches METEOR takes: its beam search over the words of the reference.
 
-Of two alignments the better one has more matched words (words of other than exact matches count half,
-rounded down per match), then fewer chunks, then less distance. The jar's search has two traits that decide
-ties and are kept here: a match's distance is charged to the paths made after it from the same path, not to
-its own; and equal paths stay in the order in which they were made (stable sorting).
+Of two alignments the better one has more matched words (words of other than exact matches count
+half, rounded down per match), then fewer chunks, then less distance. The jar's search has two
+traits that decide ties and are kept here: a match's distance is charged to the paths made after it
+from the same path, not to its own; and equal paths stay in the order in which they were made
+(stable sorting).
 """
 
 from __future__ import annotations
@@ -26,22 +27,26 @@ from regiontalk.lab.evaluation.meteor.compiled import compiled, compiled_once
 
 BEAM = 40
 
-# The columns of a table of paths, which are ordered by rising cost. A path's cost is one number: matched words
-# (negative), then chunks, then distance. Then: where in the hypothesis the last match ends, or _NONE if a word was
-# left out since; the first word of the reference after the last match; the last entry of the trail of matches
-# taken; which words of the hypothesis are used, as bits of so many columns as it takes.
+# The columns of a table of paths, which are ordered by rising cost. A path's cost is one number:
+# matched words (negative), then chunks, then distance. Then: where in the hypothesis the last match
+# ends, or _NONE if a word was left out since; the first word of the reference after the last match;
+# the last entry of the trail of matches taken; which words of the hypothesis are used, as bits of
+# so many columns as it takes.
 _COST, _END, _RESUME, _TRAIL, _USED = range(5)
 _BITS = 32
 _CHUNK = 1 << 28
 _MATCHED_WORD = 1 << 40
 
-# The columns of a table of candidates, paths to be made longer, by rising cost: cost, path, match to take.
+# The columns of a table of candidates, paths to be made longer, by rising cost: cost, path, match
+# to take.
 _PATH, _MATCH = 1, 2
 _NONE, _WAIT = -1, -2
 
 
 @compiled_once
-def align(matches: Matches, hypothesis_lengths: Integers, reference_lengths: Integers) -> Alignments:
+def align(
+    matches: Matches, hypothesis_lengths: Integers, reference_lengths: Integers
+) -> Alignments:
     """The matches that each pair takes; its sentences are of the lengths given."""
     first_match = matches.first_match
     rows, count = np.empty(len(matches.table), np.int64), 0
@@ -61,7 +66,9 @@ def align(matches: Matches, hypothesis_lengths: Integers, reference_lengths: Int
 
 
 @compiled
-def _without_rivals(table: Integers, hypothesis_length: int, reference_length: int) -> NDArray[np.bool_]:
+def _without_rivals(
+    table: Integers, hypothesis_length: int, reference_length: int
+) -> NDArray[np.bool_]:
     """The matches that share no word with another one."""
     uses = np.zeros((2, max(reference_length, hypothesis_length)), np.int64)
     for row in range(len(table)):
@@ -81,7 +88,11 @@ def _without_rivals(table: Integers, hypothesis_length: int, reference_length: i
 
 @compiled
 def _search(
-    table: Integers, order: Integers, fixed: NDArray[np.bool_], hypothesis_length: int, reference_length: int
+    table: Integers,
+    order: Integers,
+    fixed: NDArray[np.bool_],
+    hypothesis_length: int,
+    reference_length: int,
 ) -> NDArray[np.bool_]:
     """The matches on the best path."""
     first_at = np.searchsorted(table[:, START][order], np.arange(reference_length + 1))
@@ -115,7 +126,8 @@ def _find_candidates(
     here: Integers,
     forced: bool,
 ) -> int:
-    """Every path once with each match that is still free, and once without; the match without rivals is forced.
+    """Every path once with each match that is still free, and once without; the match without
+    rivals is forced.
 
     A path inside a longer match waits.
     """
@@ -138,7 +150,8 @@ def _find_candidates(
 
 @compiled
 def _add(candidates: Integers, found: int, cost: int, path: int, match: int) -> int:
-    """Inserted after those of the same cost; the last one goes when there are more than the beam holds."""
+    """Inserted after those of the same cost; the last one goes when there are more than the beam
+    holds."""
     if found == BEAM:
         if cost >= candidates[BEAM - 1, _COST]:
             return found
@@ -148,7 +161,11 @@ def _add(candidates: Integers, found: int, cost: int, path: int, match: int) -> 
         for column in range(3):
             candidates[place, column] = candidates[place - 1, column]
         place -= 1
-    candidates[place, _COST], candidates[place, _PATH], candidates[place, _MATCH] = cost, path, match
+    candidates[place, _COST], candidates[place, _PATH], candidates[place, _MATCH] = (
+        cost,
+        path,
+        match,
+    )
     return found + 1
 
 

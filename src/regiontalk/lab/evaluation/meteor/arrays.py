@@ -1,7 +1,7 @@
 """The arrays that METEOR's steps hand to each other.
 
-Where owners have a varying number of things, these lie one after the other, and those of owner n are
-first[n] .. first[n + 1] - 1 of them, `first` being the array named after the things.
+Where owners have a varying number of things, these lie one after the other, and those of owner n
+are first[n] .. first[n + 1] - 1 of them, `first` being the array named after the things.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ START, LENGTH, PLACE, EXTENT, MATCHER = range(5)  # the columns of a table of ma
 
 
 class Words(NamedTuple):
-    """What is known of each word. `key` and `stem_key`: Java's hashes; `node`: in the trie of phrases, or -1."""
+    """What is known of each word. `key` and `stem_key`: Java's hashes; `node`: in the trie of
+    phrases, or -1."""
 
     key: Integers
     stem_key: Integers
@@ -55,7 +56,8 @@ class Phrases(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """Hypotheses and the references of each, by the numbers of the sentences. A pair is one of the references."""
+    """Hypotheses and the references of each, by the numbers of the sentences. A pair is one of the
+    references."""
 
     hypotheses: Integers
     references: Integers
@@ -73,7 +75,8 @@ class Matches(NamedTuple):
 
 
 class Alignments(NamedTuple):
-    """The rows of the table of matches that each pair's alignment takes, by their start in the reference."""
+    """The rows of the table of matches that each pair's alignment takes, by their start in the
+    reference."""
 
     rows: Integers
     first_row: Integers

@@ -1,7 +1,8 @@
-"""All matches between two sentences, listed as METEOR's matchers do: by matcher, then by the source's words.
+"""All matches between two sentences, listed as METEOR's matchers do: by matcher, then by the
+source's words.
 
-Words are compared by Java's 32-bit string hash, as the jar does, so that its rare collisions ("an" and
-"c0") match here too.
+Words are compared by Java's 32-bit string hash, as the jar does, so that its rare collisions ("an"
+and "c0") match here too.
 """
 
 from __future__ import annotations
@@ -30,9 +31,14 @@ _NONE = -1
 
 @compiled_once
 def find_matches(
-    questions: Questions, sentences: Sentences, words: Words, phrases: Phrases, paraphrases: Paraphrases
+    questions: Questions,
+    sentences: Sentences,
+    words: Words,
+    phrases: Phrases,
+    paraphrases: Paraphrases,
 ) -> Matches:
-    """All matches of every hypothesis with each of its references. Equal sentences match exactly only."""
+    """All matches of every hypothesis with each of its references. Equal sentences match exactly
+    only."""
     first_reference, references = questions.first_reference, questions.references
     first_word = sentences.first_word
     all_keys, all_stem_keys = words.key[sentences.words], words.stem_key[sentences.words]
@@ -40,7 +46,10 @@ def find_matches(
     first_match = np.zeros(len(references) + 1, np.int64)
     for question in range(len(questions.hypotheses)):
         hypothesis = questions.hypotheses[question]
-        keys, stem_keys = _part(all_keys, first_word, hypothesis), _part(all_stem_keys, first_word, hypothesis)
+        keys, stem_keys = (
+            _part(all_keys, first_word, hypothesis),
+            _part(all_stem_keys, first_word, hypothesis),
+        )
         every = np.arange(len(keys))
         synsets, owners = _synsets_of(_part(sentences.words, first_word, hypothesis), words)
         key_index, stem_index, synset_index = _index(keys), _index(stem_keys), _index(synsets)
@@ -49,7 +58,9 @@ def find_matches(
             reference = references[number]
             others = _part(all_keys, first_word, reference)
             starts = np.arange(len(others))
-            table, count = _match_words(table, count, EXACT, keys, every, key_index, others, starts, keys, others)
+            table, count = _match_words(
+                table, count, EXACT, keys, every, key_index, others, starts, keys, others
+            )
             if not np.array_equal(keys, others):
                 stems = _part(all_stem_keys, first_word, reference)
                 table, count = _match_words(
@@ -57,10 +68,19 @@ def find_matches(
                 )
                 sets, holders = _synsets_of(_part(sentences.words, first_word, reference), words)
                 table, count = _match_words(
-                    table, count, SYNONYM, synsets, owners, synset_index, sets, holders, keys, others
+                    table,
+                    count,
+                    SYNONYM,
+                    synsets,
+                    owners,
+                    synset_index,
+                    sets,
+                    holders,
+                    keys,
+                    others,
                 )
-                # A pair that the paraphrase table holds in both directions is listed twice, as in the jar, and so
-                # counts as ambiguous.
+                # A pair that the paraphrase table holds in both directions is listed twice, as in
+                # the jar, and so counts as ambiguous.
                 table, count = _match_rewrites(
                     table, count, reference, hypothesis, phrase_index, phrases, paraphrases, False
                 )
@@ -95,7 +115,8 @@ def _synsets_of(own: Integers, words: Words) -> tuple[Integers, Integers]:
 
 @compiled
 def _index(values: Integers) -> Integers:
-    """A hash table of a few values: each bucket leads to the slot of its first value, each slot to the next.
+    """A hash table of a few values: each bucket leads to the slot of its first value, each slot to
+    the next.
 
     The slot of the n-th value is _BUCKETS + n. Slots of a bucket are in the order of the values.
     """
@@ -113,7 +134,12 @@ def _append(
 ) -> tuple[Integers, int]:
     if count == len(table):
         table = np.concatenate((table, np.empty_like(table)))
-    table[count, 0], table[count, 1], table[count, 2], table[count, 3] = start, length, place, extent
+    table[count, 0], table[count, 1], table[count, 2], table[count, 3] = (
+        start,
+        length,
+        place,
+        extent,
+    )
     table[count, 4] = matcher
     return table, count + 1
 
@@ -131,8 +157,8 @@ def _match_words(
     keys: Integers,
     other_keys: Integers,
 ) -> tuple[Integers, int]:
-    """Words that share a value: `values` of the hypothesis's words at `places`, `other_values` of the reference's at
-    `starts`. Only the exact matcher takes words that are the same."""
+    """Words that share a value: `values` of the hypothesis's words at `places`, `other_values` of
+    the reference's at `starts`. Only the exact matcher takes words that are the same."""
     shares = np.zeros((len(other_keys), len(keys)), np.bool_)
     for number in range(len(other_values)):
         slot = index[other_values[number] & _MASK]
@@ -158,7 +184,8 @@ def _match_rewrites(
     paraphrases: Paraphrases,
     source_is_hypothesis: bool,
 ) -> tuple[Integers, int]:
-    """By start and length of the source's phrase, then in the order of its paraphrases, then by start."""
+    """By start and length of the source's phrase, then in the order of its paraphrases, then by
+    start."""
     node, start, length = phrases.node, phrases.start, phrases.length
     first_rewrite, rewrites = paraphrases.first_rewrite, paraphrases.rewrites
     first = phrases.first_phrase[target]
@@ -170,6 +197,8 @@ def _match_rewrites(
                 other = first + slot - _BUCKETS
                 if node[other] == rewrite:
                     one, two = (other, phrase) if source_is_hypothesis else (phrase, other)
-                    table, count = _append(table, count, start[one], length[one], start[two], length[two], PARAPHRASE)
+                    table, count = _append(
+                        table, count, start[one], length[one], start[two], length[two], PARAPHRASE
+                    )
                 slot = target_index[slot]
     return table, count

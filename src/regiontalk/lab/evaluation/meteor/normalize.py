@@ -1,7 +1,7 @@
 """METEOR 1.5's English normalisation (`-norm`): punctuation apart, contractions cut, lower case.
 
-The rules' order matters, and so does that each takes the characters it matched: "a,b,c" gives "a , b,c".
-Blanks, digits and lower case in the rules are Java's, that is ASCII's.
+The rules' order matters, and so does that each takes the characters it matched: "a,b,c" gives "a ,
+b,c". Blanks, digits and lower case in the rules are Java's, that is ASCII's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def normalize(text: str, abbreviations: Set[str], numeric_abbreviations: Set[str
     if "." in text and (special or _WORD_WITH_DOT.search(text)):
         words = _separate_final_dots(words, abbreviations, numeric_abbreviations)
     if special:
-        words = _split(" ".join(word for word in words if word not in _UNICODE_SPACES).strip(_CONTROLS))
+        words = _split(
+            " ".join(word for word in words if word not in _UNICODE_SPACES).strip(_CONTROLS)
+        )
     return [word.lower() for word in words]
 
 
@@ -65,7 +67,9 @@ def _separate_signs(text: str) -> str:
     return text
 
 
-def _separate_final_dots(words: list[str], abbreviations: Set[str], numeric_abbreviations: Set[str]) -> list[str]:
+def _separate_final_dots(
+    words: list[str], abbreviations: Set[str], numeric_abbreviations: Set[str]
+) -> list[str]:
     out: list[str] = []
     for number, word in enumerate(words, start=1):
         before = word[:-1]

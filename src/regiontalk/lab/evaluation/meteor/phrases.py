@@ -21,19 +21,28 @@ def find_phrases(sentences: Sentences, words: Words, paraphrases: Paraphrases) -
             while node >= 0:
                 if count == len(found):
                     found = np.concatenate((found, np.empty_like(found)))
-                found[count, 0], found[count, 1], found[count, 2] = node, start - begin, stop - start
+                found[count, 0], found[count, 1], found[count, 2] = (
+                    node,
+                    start - begin,
+                    stop - start,
+                )
                 count += 1
                 following = node_of[all_words[stop]] if stop < end else -1
                 node = _longer_phrase(node, following, paraphrases) if following >= 0 else -1
                 stop += 1
         first_phrase[sentence + 1] = count
-    return Phrases(found[:count, 0].copy(), found[:count, 1].copy(), found[:count, 2].copy(), first_phrase)
+    return Phrases(
+        found[:count, 0].copy(), found[:count, 1].copy(), found[:count, 2].copy(), first_phrase
+    )
 
 
 @compiled
 def _longer_phrase(node: int, word: int, paraphrases: Paraphrases) -> int:
     """The node of a phrase with one more word, or -1; children are ordered by that word."""
     last_word, singles = paraphrases.last_word, paraphrases.single_words
-    first, end = paraphrases.first_child[node] - singles, paraphrases.first_child[node + 1] - singles
+    first, end = (
+        paraphrases.first_child[node] - singles,
+        paraphrases.first_child[node + 1] - singles,
+    )
     place = first + np.searchsorted(last_word[first:end], word)
     return int(place + singles) if place < end and last_word[place] == word else -1

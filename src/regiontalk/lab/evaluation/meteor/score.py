@@ -34,9 +34,12 @@ class Meteor:
 
     @classmethod
     def load(cls, notify: Notify | None = None) -> Meteor:
-        """With the `evaluate` extra; `notify` is called with a message if the first use takes long."""
+        """With the `evaluate` extra; `notify` is called with a message if the first use takes
+        long."""
         meteor = cls(Tables.load(notify))
-        patience = Timer(2.0, notify or str, ["Compiling METEOR (once, takes about a quarter of a minute)"])
+        patience = Timer(
+            2.0, notify or str, ["Compiling METEOR (once, takes about a quarter of a minute)"]
+        )
         patience.start()
         try:
             meteor.corpus_score([("a dog", ["a dog"])])
@@ -74,7 +77,9 @@ class Meteor:
         phrases = find_phrases(sentences, words, self._paraphrases)
         matches = find_matches(questions, sentences, words, phrases, self._paraphrases)
         lengths = np.diff(sentences.first_word)
-        hypothesis_lengths = np.repeat(lengths[questions.hypotheses], np.diff(questions.first_reference))
+        hypothesis_lengths = np.repeat(
+            lengths[questions.hypotheses], np.diff(questions.first_reference)
+        )
         alignments = align(matches, hypothesis_lengths, lengths[questions.references])
         return best_references(questions, matches, alignments, sentences, words)
 

@@ -1,11 +1,11 @@
 """METEOR 1.5's score of an alignment.
 
-Denkowski & Lavie 2014, "Meteor Universal", section 2, with the parameters tuned for English ranking. The
-order of the floating-point operations is the jar's.
+Denkowski & Lavie 2014, "Meteor Universal", section 2, with the parameters tuned for English
+ranking. The order of the floating-point operations is the jar's.
 
-What a score is computed from is a row of numbers, its statistics: of the hypothesis the length, the function
-words, the matched content words by matcher, and the matched function words by matcher; the same of the reference;
-chunks. Those of a corpus are the sum.
+What a score is computed from is a row of numbers, its statistics: of the hypothesis the length, the
+function words, the matched content words by matcher, and the matched function words by matcher; the
+same of the reference; chunks. Those of a corpus are the sum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ _WORDS, _FUNCTION_WORDS, _MATCHED = 0, 1, 2  # of a side, the ten columns of hyp
 
 @compiled_once
 def best_references(
-    questions: Questions, matches: Matches, alignments: Alignments, sentences: Sentences, words: Words
+    questions: Questions,
+    matches: Matches,
+    alignments: Alignments,
+    sentences: Sentences,
+    words: Words,
 ) -> tuple[NDArray[np.float64], Integers]:
     """Score and statistics of each hypothesis with the first of its best-scoring references."""
     first_reference = questions.first_reference
@@ -50,8 +54,12 @@ def best_references(
             reference = _words_of(questions.references[pair], sentences)
             taken = alignments.rows[alignments.first_row[pair] : alignments.first_row[pair + 1]]
             row[:] = 0
-            _count_words(row[HYPOTHESIS:REFERENCE], hypothesis, words, matches.table, taken, PLACE, EXTENT)
-            _count_words(row[REFERENCE:CHUNKS], reference, words, matches.table, taken, START, LENGTH)
+            _count_words(
+                row[HYPOTHESIS:REFERENCE], hypothesis, words, matches.table, taken, PLACE, EXTENT
+            )
+            _count_words(
+                row[REFERENCE:CHUNKS], reference, words, matches.table, taken, START, LENGTH
+            )
             row[CHUNKS] = _count_chunks(matches.table, taken)
             score = _score(row)
             if score > scores[question]:
@@ -79,7 +87,13 @@ def _words_of(sentence: int, sentences: Sentences) -> Integers:
 
 @compiled
 def _count_words(
-    side: Integers, own: Integers, words: Words, table: Integers, taken: Integers, start: int, length: int
+    side: Integers,
+    own: Integers,
+    words: Words,
+    table: Integers,
+    taken: Integers,
+    start: int,
+    length: int,
 ) -> None:
     """`start` and `length` are the columns of the table that belong to this side."""
     is_function_word = words.is_function_word
@@ -134,4 +148,6 @@ def _weighted_share(side: Integers) -> float:
     for matcher in range(4):
         matches += side[_MATCHED + 4 + matcher] * WEIGHTS[matcher] * (1.0 - DELTA)
     function_words = side[_FUNCTION_WORDS]
-    return float(matches / (DELTA * (side[_WORDS] - function_words) + (1.0 - DELTA) * function_words))
+    return float(
+        matches / (DELTA * (side[_WORDS] - function_words) + (1.0 - DELTA) * function_words)
+    )

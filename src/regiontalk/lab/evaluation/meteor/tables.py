@@ -1,7 +1,7 @@
 """METEOR's English tables: synonyms, paraphrases, function words, abbreviations.
 
-They come from pycocoevalcap's wheel (`meteor-1.5.jar` and `data/paraphrase-en.gz`) and are converted once
-into a file of arrays in the cache folder, named after the sources' check sums.
+They come from pycocoevalcap's wheel (`meteor-1.5.jar` and `data/paraphrase-en.gz`) and are
+converted once into a file of arrays in the cache folder, named after the sources' check sums.
 
 Paraphrases are a trie over words. A node is a phrase; nodes 0..V-1 are the single words, and the children
 of a node lie side by side, ordered by their last word:
@@ -61,7 +61,9 @@ class Sources:
             )
             if found.jar.is_file() and found.paraphrases.is_file():
                 return found
-        raise MissingExtra("METEOR's tables (package pycocoevalcap) are not installed", extra="evaluate")
+        raise MissingExtra(
+            "METEOR's tables (package pycocoevalcap) are not installed", extra="evaluate"
+        )
 
     def fingerprint(self) -> str:
         """Changes with the contents, read from the check sums that zip and gzip files carry."""
@@ -82,7 +84,8 @@ class Tables:
         self.abbreviations = frozenset(_lines(arrays["abbreviations"]))
         self.numeric_abbreviations = frozenset(_lines(arrays["numeric_abbreviations"]))
         self._synonym_words = _numbered(arrays["synonym_words"])
-        # Single elements are read from memory views: they give plain numbers, and faster than arrays do.
+        # Single elements are read from memory views: they give plain numbers, and faster than
+        # arrays do.
         self._first_synset, self._synsets = arrays["first_synset"].data, arrays["synsets"].data
         self._bases: dict[str, list[str]] = defaultdict(list)
         for line in _lines(arrays["inflections"]):
@@ -91,7 +94,10 @@ class Tables:
         self._phrase_words = _numbered(arrays["phrase_words"])
         self.paraphrases = Paraphrases(
             len(self._phrase_words),
-            *(arrays[name].view(np.int32) for name in ("first_child", "last_word", "first_rewrite", "rewrites")),
+            *(
+                arrays[name].view(np.int32)
+                for name in ("first_child", "last_word", "first_rewrite", "rewrites")
+            ),
         )
 
     @classmethod
@@ -101,10 +107,14 @@ class Tables:
         try:
             path = cache_folder() / f"meteor-{sources.fingerprint()}.npz"
         except (OSError, zipfile.BadZipFile, KeyError, struct.error) as error:
-            raise DataError(f"{sources.jar.parent}: METEOR's files cannot be read: {error}") from error
+            raise DataError(
+                f"{sources.jar.parent}: METEOR's files cannot be read: {error}"
+            ) from error
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as cached:
-                return cls({name: cached[name] for name in cached.files})  # the zip format has check sums
+                return cls(
+                    {name: cached[name] for name in cached.files}
+                )  # the zip format has check sums
         except Exception:  # whatever is wrong with a cache, it can be made again
             if notify:
                 notify(f"Converting METEOR's tables into {path} (once, takes about half a minute)")
@@ -126,14 +136,20 @@ class Tables:
         number = self._synonym_words.get(word)
         if number is None:
             return frozenset()
-        return frozenset(self._synsets[self._first_synset[number] : self._first_synset[number + 1]].tolist())
+        return frozenset(
+            self._synsets[self._first_synset[number] : self._first_synset[number + 1]].tolist()
+        )
 
     def _base_form(self, word: str) -> str:
-        """The first known word that WordNet's rules of detachment lead to; empty if there is none."""
+        """The first known word that WordNet's rules of detachment lead to; empty if there is
+        none."""
         if word.endswith("ss") or len(word) <= 2:
             return word
         for suffix, ending in _DETACHMENT:
-            if word.endswith(suffix) and (base := word.removesuffix(suffix) + ending) in self._synonym_words:
+            if (
+                word.endswith(suffix)
+                and (base := word.removesuffix(suffix) + ending) in self._synonym_words
+            ):
                 return base
         return ""
 
@@ -161,13 +177,21 @@ def build(sources: Sources) -> Arrays:
 def _build_words(texts: Mapping[str, str]) -> dict[str, NDArray[Any]]:
     pairs = _pairs_of_lines(texts["synonyms"])
     synonyms = {word: numbers.split() for word, numbers in pairs if "_" not in word}
-    inflections = [f"{form}\t{base}" for base, forms in _pairs_of_lines(texts["inflections"]) for form in forms.split()]
-    rules = [line.split() for line in texts["abbreviations"].splitlines() if line and line[0] != "#"]
+    inflections = [
+        f"{form}\t{base}"
+        for base, forms in _pairs_of_lines(texts["inflections"])
+        for form in forms.split()
+    ]
+    rules = [
+        line.split() for line in texts["abbreviations"].splitlines() if line and line[0] != "#"
+    ]
     numeric = [words[0] for words in rules if words[1:] == ["#NUMERIC_ONLY#"]]
     return {
         "synonym_words": _text(synonyms),
         "first_synset": _offsets([len(numbers) for numbers in synonyms.values()]),
-        "synsets": np.array([int(n) for numbers in synonyms.values() for n in numbers], dtype=np.int32),
+        "synsets": np.array(
+            [int(n) for numbers in synonyms.values() for n in numbers], dtype=np.int32
+        ),
         "inflections": _text(inflections),
         "function_words": _text(texts["function_words"].splitlines()),
         "abbreviations": _text(words[0] for words in rules if words[0] not in numeric),
@@ -196,10 +220,11 @@ def _build_phrases(path: Path) -> dict[str, NDArray[Any]]:
 def _read_phrases(
     path: Path, numbers: Mapping[str, int]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int32]]:
-    """All phrases of the file one after the other: word numbers, lengths, and the phrase each rewrites.
+    """All phrases of the file one after the other: word numbers, lengths, and the phrase each
+    rewrites.
 
-    The file holds three lines an entry: probability, phrase, paraphrase. A phrase stands once before its
-    paraphrases here, with -1 in the last array.
+    The file holds three lines an entry: probability, phrase, paraphrase. A phrase stands once
+    before its paraphrases here, with -1 in the last array.
     """
     words, lengths, sources = array("I"), array("B"), array("i")
     last, source = "", -1

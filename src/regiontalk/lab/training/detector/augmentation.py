@@ -19,7 +19,8 @@ SMALLEST_SHARE = 0.5  # a box that keeps less of its area than this is cropped a
 
 @dataclass(frozen=True)
 class View:
-    """A photo as the net sees it: pixels (H, W, 3), boxes in them, and which of the given boxes are left."""
+    """A photo as the net sees it: pixels (H, W, 3), boxes in them, and which of the given boxes are
+    left."""
 
     pixels: NDArray[np.uint8]
     boxes_xyxy: NDArray[np.floating]
@@ -33,7 +34,9 @@ def plain_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], long_side: 
     return View(resized.pixels, scaled, np.ones(len(scaled), dtype=bool))
 
 
-def stretched_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], size: tuple[int, int]) -> View:
+def stretched_view(
+    photo: Image.Image, boxes_xyxy: NDArray[np.floating], size: tuple[int, int]
+) -> View:
     """The photo at a size (width, height) that need not keep its shape."""
     pixels = np.array(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0))
     scaled = boxes.scale(boxes_xyxy, size[0] / photo.width, size[1] / photo.height)
@@ -42,7 +45,9 @@ def stretched_view(photo: Image.Image, boxes_xyxy: NDArray[np.floating], size: t
 
 def random_zoom(config: AugmentationConfig, random: np.random.Generator) -> float:
     """From 1/zoom to zoom; as often below 1 as above."""
-    power = random.choice(np.linspace(-1, 1, config.zooms)) if config.zooms else random.uniform(-1, 1)
+    power = (
+        random.choice(np.linspace(-1, 1, config.zooms)) if config.zooms else random.uniform(-1, 1)
+    )
     return float(config.zoom**power)
 
 
@@ -57,7 +62,8 @@ def random_view(
 ) -> View:
     """A mirrored, scaled, cropped, blurred, differently lit view; `random` decides.
 
-    With `size` the whole photo gets that width and height before it is cropped, instead of a zoom of its own.
+    With `size` the whole photo gets that width and height before it is cropped, instead of a zoom
+    of its own.
     """
     zoom = random_zoom(config, random)
     flips = random.random() < config.flip and may_flip
@@ -77,7 +83,9 @@ def coarsen(photo: Image.Image, random: np.random.Generator) -> Image.Image:
     """The photo reduced and enlarged again: less sharp, and boxes stay where they are."""
     factor = random.uniform(0.5, 1)
     small = (max(1, round(photo.width * factor)), max(1, round(photo.height * factor)))
-    return photo.resize(small, Image.Resampling.BILINEAR).resize(photo.size, Image.Resampling.BILINEAR)
+    return photo.resize(small, Image.Resampling.BILINEAR).resize(
+        photo.size, Image.Resampling.BILINEAR
+    )
 
 
 def mirror(view: View) -> View:
@@ -86,19 +94,27 @@ def mirror(view: View) -> View:
 
 
 def crop(view: View, largest: int, random: np.random.Generator) -> View:
-    """A random window of at most `largest` pixels a side; boxes are cut to it, mostly lost ones dropped."""
+    """A random window of at most `largest` pixels a side; boxes are cut to it, mostly lost ones
+    dropped."""
     height, width = view.pixels.shape[:2]
     left = int(random.integers(0, max(width - largest, 0) + 1))
     top = int(random.integers(0, max(height - largest, 0) + 1))
     pixels = np.ascontiguousarray(view.pixels[top : top + largest, left : left + largest])
-    cut = boxes.clip(view.boxes_xyxy - np.array([left, top, left, top]), pixels.shape[1], pixels.shape[0])
+    cut = boxes.clip(
+        view.boxes_xyxy - np.array([left, top, left, top]), pixels.shape[1], pixels.shape[0]
+    )
     enough = boxes.area(cut) >= SMALLEST_SHARE * boxes.area(view.boxes_xyxy)
     return View(pixels, cut, view.kept & enough)
 
 
 def relight(photo: Image.Image, most: float, random: np.random.Generator) -> Image.Image:
-    """Brightness, contrast and saturation each changed by up to `most`; hues stay, so that red stays red."""
+    """Brightness, contrast and saturation each changed by up to `most`; hues stay, so that red
+    stays red."""
     brightness, contrast, saturation = 1 + random.uniform(-most, most, size=3)
-    mixed = saturation * np.eye(3) + (1 - saturation) * LUMINANCE  # each channel moved to or from grey
-    matrix = np.column_stack([brightness * contrast * mixed, np.full(3, (1 - contrast) * MIDDLE_GREY)])
+    mixed = (
+        saturation * np.eye(3) + (1 - saturation) * LUMINANCE
+    )  # each channel moved to or from grey
+    matrix = np.column_stack(
+        [brightness * contrast * mixed, np.full(3, (1 - contrast) * MIDDLE_GREY)]
+    )
     return photo.convert("RGB", tuple(matrix.flatten().tolist()))

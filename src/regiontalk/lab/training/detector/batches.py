@@ -1,7 +1,7 @@
 """From records to batches: which photos are in which batch, and how they become tensors.
 
-A batch is a function of seed and step alone, so a run can resume at any step, and any number of workers
-or processes sees the same photos.
+A batch is a function of seed and step alone, so a run can resume at any step, and any number of
+workers or processes sees the same photos.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ WINDOW = 16  # batches whose photos are sorted by shape together, so that little
 
 @dataclass(frozen=True)
 class Example:
-    """One photo's place in the training order: data set, record, and the seed of its augmentation."""
+    """One photo's place in the training order: data set, record, and the seed of its
+    augmentation."""
 
     source: int
     number: int
@@ -69,17 +70,24 @@ class Phrase:
 
 
 def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Phrase]:
-    """The regions of a record that the recipe asks for, cleaned; boxes without area are left out."""
+    """The regions of a record that the recipe asks for, cleaned; boxes without area are left
+    out."""
     clean = text.CLEANING[cleaning]
     phrases = []
     whole = (0.0, 0.0, float(record.width), float(record.height))
-    regions = [TrueRegion(whole, sentence) for sentence in record.sentences] if config.whole_photos else record.regions
+    regions = (
+        [TrueRegion(whole, sentence) for sentence in record.sentences]
+        if config.whole_photos
+        else record.regions
+    )
     for region in regions:
         kind = region.type or "*"
         words = clean(region.phrase)
         if not words:
             continue
-        style = config.styles.get(f"{kind}:{' '.join(words)}", config.styles.get(kind, config.styles.get("*")))
+        style = config.styles.get(
+            f"{kind}:{' '.join(words)}", config.styles.get(kind, config.styles.get("*"))
+        )
         if style is None:
             continue
         if style in config.without_position_words and text.tells_position(words):
@@ -88,7 +96,12 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
         if is_name:
             words = text.with_article(words)
         x0, y0, x1, y1 = region.xyxy
-        box = (max(x0, 0.0), max(y0, 0.0), min(x1, float(record.width)), min(y1, float(record.height)))
+        box = (
+            max(x0, 0.0),
+            max(y0, 0.0),
+            min(x1, float(record.width)),
+            min(y1, float(record.height)),
+        )
         if box[2] - box[0] >= 1 and box[3] - box[1] >= 1:
             phrases.append(Phrase(box, tuple(words), style, is_name))
     return phrases
@@ -119,7 +132,12 @@ class Source:
         self.cache: PhotoCache | None = None
         self.dataset = Dataset(config.path, split)
         self.numbers = np.array(
-            [n for n, record in enumerate(self.dataset) if usable_phrases(record, config, cleaning)], dtype=np.int64
+            [
+                n
+                for n, record in enumerate(self.dataset)
+                if usable_phrases(record, config, cleaning)
+            ],
+            dtype=np.int64,
         )
         if not len(self.numbers):
             raise DataError(f"{config.path}: no {split} photo with a usable phrase")
@@ -147,19 +165,27 @@ class Source:
         power = self.config.balance_names
         if not power:
             return {}
-        counts = Counter(phrase.words for record in self for phrase in self.phrases(record) if phrase.is_name)
+        counts = Counter(
+            phrase.words for record in self for phrase in self.phrases(record) if phrase.is_name
+        )
         mean = counts.total() / max(len(counts), 1)
         return {
-            words: min(max((mean / count) ** power, 1 / MOST_WEIGHT), MOST_WEIGHT) for words, count in counts.items()
+            words: min(max((mean / count) ** power, 1 / MOST_WEIGHT), MOST_WEIGHT)
+            for words, count in counts.items()
         }
 
     def weights(self, phrases: Sequence[Phrase]) -> list[float]:
         """How much the caption of each phrase counts."""
-        return [self.name_weights.get(phrase.words, 1.0) if phrase.is_name else 1.0 for phrase in phrases]
+        return [
+            self.name_weights.get(phrase.words, 1.0) if phrase.is_name else 1.0
+            for phrase in phrases
+        ]
 
     def proposals_xyxy(self, record: Record) -> NDArray[np.float64]:
         """(K, 4) of its file; none where it has no file."""
-        return np.zeros((0, 4)) if self.proposals is None else self.proposals[record.image].boxes_xyxy
+        return (
+            np.zeros((0, 4)) if self.proposals is None else self.proposals[record.image].boxes_xyxy
+        )
 
     def texts(self) -> Iterator[str]:
         return (" ".join(phrase.words) for record in self for phrase in self.phrases(record))
@@ -169,7 +195,8 @@ class Source:
         self.cache = PhotoCache(self.sizes.tolist(), long_side)
 
     def open(self, record: Record, number: int) -> tuple[Image.Image, NDArray[np.floating]]:
-        """The photo, and the factors from the record's pixels to it (both 1 unless the file was resized)."""
+        """The photo, and the factors from the record's pixels to it (both 1 unless the file was
+        resized)."""
 
         def decode() -> Image.Image:
             return open_photo(self.dataset.read_photo(record))
@@ -179,27 +206,37 @@ class Source:
 
 
 class Plan:
-    """Which examples each step learns from: shares of the data sets, a fresh shuffle per epoch of each."""
+    """Which examples each step learns from: shares of the data sets, a fresh shuffle per epoch of
+    each."""
 
     def __init__(self, sources: Sequence[Source], steps: int, batch: int, seed: int) -> None:
         self.sources, self.steps, self.batch, self.seed = sources, steps, batch, seed
-        # within an epoch of every data set: else the same photo, sorted by shape, would fill a batch
+        # within an epoch of every data set: else the same photo, sorted by shape, would fill a
+        # batch
         self.window = max(1, min(WINDOW, *(len(source) // batch for source in sources)))
-        self.counts = share_counts([source.config for source in sources], steps, batch)  # (steps, sources)
-        self.before = np.concatenate([np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)])
+        self.counts = share_counts(
+            [source.config for source in sources], steps, batch
+        )  # (steps, sources)
+        self.before = np.concatenate(
+            [np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)]
+        )
 
     def examples(self, step: int) -> list[Example]:
         """The examples of one step; photos of like shape are together."""
         first = step - step % self.window
         last = min(first + self.window, self.steps)
         window = [example for s in range(first, last) for example in self._unsorted(s)]
-        window.sort(key=lambda e: (self.sources[e.source].shapes[e.number], e.source, e.number, e.seed))
+        window.sort(
+            key=lambda e: (self.sources[e.source].shapes[e.number], e.source, e.number, e.seed)
+        )
         turn = np.random.default_rng([self.seed, first, 1]).permutation(last - first)[step - first]
         return window[int(turn) * self.batch : (int(turn) + 1) * self.batch]
 
     def _unsorted(self, step: int) -> Iterator[Example]:
         for source, count in enumerate(self.counts[step]):
-            for place in range(int(self.before[step, source]), int(self.before[step, source] + count)):
+            for place in range(
+                int(self.before[step, source]), int(self.before[step, source] + count)
+            ):
                 epoch, position = divmod(place, len(self.sources[source]))
                 order = epoch_order(len(self.sources[source]), self.seed + 7919 * source, epoch)
                 seed = int(np.random.default_rng([self.seed, source, place]).integers(2**62))
@@ -207,10 +244,13 @@ class Plan:
 
 
 def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArray[np.int64]:
-    """How many photos of a batch come from each data set, (steps, sources): the shares, rounded over time."""
+    """How many photos of a batch come from each data set, (steps, sources): the shares, rounded
+    over time."""
     ratio = np.linspace(0, 1, steps)[:, None]
     start = np.array([config.share for config in configs])
-    end = np.array([config.share if config.share_at_end is None else config.share_at_end for config in configs])
+    end = np.array(
+        [config.share if config.share_at_end is None else config.share_at_end for config in configs]
+    )
     shares = start + (end - start) * ratio
     wanted = shares / shares.sum(axis=1, keepdims=True) * batch
     if len(configs) == 1:
@@ -252,12 +292,14 @@ class TrainingBatches:
             batch = collate(items, self.words, self.pad_to)
         except RegionTalkError as error:
             return error  # raised by `load_batches`, outside the worker process
-        picked = None if self.picker is None else self.picker.collate([item.sentences for item in items])
+        picked = (
+            None if self.picker is None else self.picker.collate([item.sentences for item in items])
+        )
         return replace(batch, sentences=picked, skipped=tuple(skipped))
 
     def _load_any(self, example: Example, size: tuple[int, int] | None, skipped: list[str]) -> Item:
-        """The example, or if its photo cannot be read, another of the same data set, which the example's seed decides;
-        `skipped` gets a line for each that cannot."""
+        """The example, or if its photo cannot be read, another of the same data set, which the
+        example's seed decides; `skipped` gets a line for each that cannot."""
         source, random = self.plan.sources[example.source], np.random.default_rng([example.seed, 2])
         for _ in range(MOST_BROKEN):
             try:
@@ -270,14 +312,17 @@ class TrainingBatches:
         raise broken
 
     def _sizes(self, examples: Sequence[Example], step: int) -> list[tuple[int, int] | None]:
-        """The width and height that photos get before they are cropped; None where a photo's zoom is its own.
+        """The width and height that photos get before they are cropped; None where a photo's zoom
+        is its own.
 
-        Photos of a batch have much the same shape. Stretched to one, nothing is padding: no time is lost on it, and
-        a transformer needs no mask.
+        Photos of a batch have much the same shape. Stretched to one, nothing is padding: no time is
+        lost on it, and a transformer needs no mask.
         """
         if not self.augmentation.zoom_by_batch:
             return [None] * len(examples)
-        sizes = np.stack([self.plan.sources[example.source].sizes[example.number] for example in examples])
+        sizes = np.stack(
+            [self.plan.sources[example.source].sizes[example.number] for example in examples]
+        )
         shapes = sizes[:, 0] / sizes[:, 1]
         shape = float(np.median(shapes))
         zoom = random_zoom(self.augmentation, np.random.default_rng([self.plan.seed, step, 2]))
@@ -298,7 +343,10 @@ class TrainingBatches:
         sentences = [] if self.picker is None else self.picker.pick(record, random)
         texts = [*(phrase.words for phrase in phrases), *sentences]
         may_flip = not any(map(text.breaks_when_mirrored, texts))
-        boxes = np.concatenate([[phrase.xyxy for phrase in phrases], source.proposals_xyxy(record)]) * factors
+        boxes = (
+            np.concatenate([[phrase.xyxy for phrase in phrases], source.proposals_xyxy(record)])
+            * factors
+        )
         view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random, size)
         if not view.kept[: len(phrases)].any():
             view = plain_view(photo, boxes, self.long_side)
@@ -320,11 +368,15 @@ def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:
 
 def _proposals(items: Sequence[Item]) -> Proposals | None:
     """The items' proposals; where a photo has fewer than others, some are there more than once."""
-    left = [item.view.boxes_xyxy[len(item.kept) :][item.view.kept[len(item.kept) :]] for item in items]
+    left = [
+        item.view.boxes_xyxy[len(item.kept) :][item.view.kept[len(item.kept) :]] for item in items
+    ]
     most = max(map(len, left))
     if not most:
         return None
-    boxes = torch.from_numpy(np.stack([np.resize(one, (most, 4)) for one in left]).astype(np.float32))
+    boxes = torch.from_numpy(
+        np.stack([np.resize(one, (most, 4)) for one in left]).astype(np.float32)
+    )
     return Proposals(boxes, torch.zeros(boxes.shape[:2]))
 
 
@@ -352,7 +404,8 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
 def start_token(phrase: Phrase, words: Vocabulary, random: np.random.Generator) -> int:
     """The START token of the phrase's style or of its length.
 
-    Phrases of the first style are taught with both; but not names: asked for two words, one wants more than a name.
+    Phrases of the first style are taught with both; but not names: asked for two words, one wants
+    more than a name.
     """
     by_length = phrase.style == LENGTH_STYLE
     if words.lengths and phrase.style == words.styles[0] and not phrase.is_name:

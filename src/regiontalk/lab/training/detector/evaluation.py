@@ -1,4 +1,5 @@
-"""How good a network is on dev photos while it trains: dense AP by words in common, recall, pictures."""
+"""How good a network is on dev photos while it trains: dense AP by words in common, recall,
+pictures."""
 
 from __future__ import annotations
 
@@ -29,13 +30,18 @@ PICTURE_SIDE = 448
 
 
 def evaluate_net(
-    net: FCLN, words: Vocabulary, settings: PredictionConfig, dataset: Dataset, photos: int, skip: Skip
+    net: FCLN,
+    words: Vocabulary,
+    settings: PredictionConfig,
+    dataset: Dataset,
+    photos: int,
+    skip: Skip,
 ) -> tuple[dict[str, float], list[ImageRegions]]:
-    """Metrics on some photos of a data set, and what was found in them, by the path of `caption`. Of a net that finds
-    no regions itself: captions of the true boxes alone.
+    """Metrics on some photos of a data set, and what was found in them, by the path of `caption`.
+    Of a net that finds no regions itself: captions of the true boxes alone.
 
-    Language is scored by words in common (unigram F1), which needs no tables; these numbers steer training
-    and are not METEOR figures.
+    Language is scored by words in common (unigram F1), which needs no tables; these numbers steer
+    training and are not METEOR figures.
     """
     runtime = TorchRuntime(net, words, model_info(net, settings, "checkpoint", "float32", {}))
     asked = DatasetModel(Model(runtime), dataset)
@@ -72,8 +78,12 @@ def _look(asked: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.F
     look = asked.look(record)
     width, height = look.frame.photo_size
     proposals = look.frame.to_photo(look.detections.proposals_xyxy)
-    regions = ImageRegions("", width, height, asked.model.runtime.info.name, tuple(asked.model.regions(look)))
-    return in_record(regions, record), geometry.scale(proposals, record.width / width, record.height / height)
+    regions = ImageRegions(
+        "", width, height, asked.model.runtime.info.name, tuple(asked.model.regions(look))
+    )
+    return in_record(regions, record), geometry.scale(
+        proposals, record.width / width, record.height / height
+    )
 
 
 def draw_samples(found: list[ImageRegions], dataset: Dataset, count: int, path: Path) -> None:

@@ -10,7 +10,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regiontalk.lab.nets.fcln import Recognized
-from regiontalk.lab.nets.localization import LearnedProposals, box_iou, encode_boxes, gather_boxes, to_cxcywh
+from regiontalk.lab.nets.localization import (
+    LearnedProposals,
+    box_iou,
+    encode_boxes,
+    gather_boxes,
+    to_cxcywh,
+)
 from regiontalk.lab.training.detector.targets import CaptionTargets, Sample, Truths
 from regiontalk.lab.training.recipe.detector import LossConfig
 from regiontalk.language.vocabulary import END, UNKNOWN
@@ -26,7 +32,9 @@ def proposal_losses(
     iou = paired_iou(gather_boxes(proposals.boxes_xyxy.detach(), sample.index), true_boxes)
     losses = {
         "proposal_score": score_loss(proposals.logits.gather(1, sample.index), sample, iou, config),
-        "proposal_box": box_loss(transforms, encode_boxes(anchors, true_boxes), sample.positive, config),
+        "proposal_box": box_loss(
+            transforms, encode_boxes(anchors, true_boxes), sample.positive, config
+        ),
     }
     if config.transform_decay:
         losses["transform_decay"] = proposals.transforms.float().square().sum(dim=(1, 2)).mean() / 2
@@ -34,16 +42,27 @@ def proposal_losses(
 
 
 def final_losses(
-    recognized: Recognized, sample: Sample, at_inference: Sample | None, truths: Truths, config: LossConfig
+    recognized: Recognized,
+    sample: Sample,
+    at_inference: Sample | None,
+    truths: Truths,
+    config: LossConfig,
 ) -> dict[str, Tensor]:
-    """Scores and boxes of the recognition network. Its first regions are the sample; its last are the proposals
-    `at_inference`, where there are some, and scores then learn from those."""
+    """Scores and boxes of the recognition network. Its first regions are the sample; its last are
+    the proposals `at_inference`, where there are some, and scores then learn from those."""
     sampled = slice(0, sample.index.shape[1])
-    targets = encode_boxes(to_cxcywh(sample.boxes_xyxy.detach()), gather_boxes(truths.boxes_xyxy, sample.truth))
+    targets = encode_boxes(
+        to_cxcywh(sample.boxes_xyxy.detach()), gather_boxes(truths.boxes_xyxy, sample.truth)
+    )
     scored, rows = sample, sampled
     if at_inference is not None:
-        scored, rows = at_inference, slice(recognized.logits.shape[1] - at_inference.index.shape[1], None)
-    iou = paired_iou(recognized.boxes_xyxy[:, rows].detach(), gather_boxes(truths.boxes_xyxy, scored.truth))
+        scored, rows = (
+            at_inference,
+            slice(recognized.logits.shape[1] - at_inference.index.shape[1], None),
+        )
+    iou = paired_iou(
+        recognized.boxes_xyxy[:, rows].detach(), gather_boxes(truths.boxes_xyxy, scored.truth)
+    )
     return {
         "final_score": score_loss(recognized.logits[:, rows], scored, iou, config),
         "final_box": box_loss(recognized.transforms[:, sampled], targets, sample.positive, config),
@@ -67,23 +86,29 @@ def box_loss(transforms: Tensor, targets: Tensor, positive: Tensor, config: Loss
     if config.largest_target is not None:
         positive = positive & (targets.abs() <= config.largest_target).all(dim=2)
     loss = F.smooth_l1_loss(
-        transforms, torch.where(positive[..., None], targets, 0.0), reduction="none", beta=config.smooth_l1_beta
+        transforms,
+        torch.where(positive[..., None], targets, 0.0),
+        reduction="none",
+        beta=config.smooth_l1_beta,
     )
     return mean_over_photos(loss.sum(dim=2), positive)
 
 
 def counted_words(words: Tensor, config: LossConfig) -> Tensor:
-    """Which words (R, T) of captions, padded with END, are targets: all of them and the first END."""
+    """Which words (R, T) of captions, padded with END, are targets: all of them and the first
+    END."""
     following = words == END
     counted = ~(following.cumsum(dim=1) > following)
     return counted & (words != UNKNOWN) if config.ignore_unknown else counted
 
 
-def caption_loss(word_logits: Tensor, captions: CaptionTargets, count: int, config: LossConfig) -> Tensor:
+def caption_loss(
+    word_logits: Tensor, captions: CaptionTargets, count: int, config: LossConfig
+) -> Tensor:
     """Cross entropy of (W, V) against the counted words of the captions.
 
-    Mean over the words of a caption, then over a photo's captions, each as often as its weight says, then over the
-    `count` photos.
+    Mean over the words of a caption, then over a photo's captions, each as often as its weight
+    says, then over the `count` photos.
     """
     words, counted, photos = captions.words, captions.counted, captions.photos
     per_word = F.cross_entropy(word_logits.float(), words[counted], reduction="none")

@@ -16,8 +16,8 @@ from regiontalk.images.photo import resize, resized_size
 class PhotoCache:
     """Photos by number, each reduced to `long_side` at most, in memory that forked workers share.
 
-    The memory is taken up as photos come in. Where workers are not forked (Windows, macOS), photos are opened
-    anew each time.
+    The memory is taken up as photos come in. Where workers are not forked (Windows, macOS), photos
+    are opened anew each time.
     """
 
     def __init__(self, sizes: Sequence[tuple[int, int]], long_side: int) -> None:
@@ -26,14 +26,18 @@ class PhotoCache:
         self.shapes = [self._stored_shape(width, height) for width, height in sizes]
         ends = np.cumsum([height * width * 3 for height, width in self.shapes])
         self.starts = [0, *ends.tolist()]
-        memory = mmap.mmap(-1, self.starts[-1] + len(sizes))  # the photos, then whether each is there
+        memory = mmap.mmap(
+            -1, self.starts[-1] + len(sizes)
+        )  # the photos, then whether each is there
         self.memory: NDArray[np.uint8] | None = np.frombuffer(memory, np.uint8)
 
     def get(self, number: int, open_photo: Callable[[], Image.Image]) -> Image.Image:
         """Photo `number`, which `open_photo` opens if it is not here yet."""
         if self.memory is None:
             return self._reduced(open_photo())
-        place = self.memory[self.starts[number] : self.starts[number + 1]].reshape(*self.shapes[number], 3)
+        place = self.memory[self.starts[number] : self.starts[number + 1]].reshape(
+            *self.shapes[number], 3
+        )
         filled = self.memory[self.starts[-1] :]
         if not filled[number]:
             photo = self._reduced(open_photo())

@@ -1,11 +1,11 @@
 """Differs from the paper: the backbone also learns from sentences about whole photos.
 
-Phrases name things; sentences also say what is going on. An alignment net, which only training needs, learns to match
-photos and sentences of a batch from the regions' codes and appearances. Its gradients stop at the codes: where codes
-learned from sentences too, they became worse at captions.
+Phrases name things; sentences also say what is going on. An alignment net, which only training
+needs, learns to match photos and sentences of a batch from the regions' codes and appearances. Its
+gradients stop at the codes: where codes learned from sentences too, they became worse at captions.
 
-Shapes: N photos of a batch, K of them with sentences, L sentences, T words, R regions of a photo, D the size of a code,
-A of an appearance.
+Shapes: N photos of a batch, K of them with sentences, L sentences, T words, R regions of a photo, D
+the size of a code, A of an appearance.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from regiontalk.lab.nets.fcln import FCLN, Recognized
 from regiontalk.lab.nets.localization import clip_boxes
 from regiontalk.lab.training.detector.targets import Sample
 from regiontalk.lab.training.heads.ranking_losses import contrastive_loss
-from regiontalk.lab.training.heads.sentence_encoding import WordReader, new_net, read_word_vectors, vector_table
+from regiontalk.lab.training.heads.sentence_encoding import (
+    WordReader,
+    new_net,
+    read_word_vectors,
+    vector_table,
+)
 from regiontalk.lab.training.recipe.detector import PhotoSentencesConfig
 from regiontalk.lab.training.recipe.shared import SENTENCE_CLEANING
 from regiontalk.language.vocabulary import Vocabulary
 
-REGIONS = 19  # of a photo that its sentences are compared with, as at inference; the whole photo is one more
+# of a photo that its sentences are compared with, as at inference; the whole photo is one more
+REGIONS = 19
 
 
 @dataclass(frozen=True)
@@ -52,16 +58,23 @@ class SentencePicker:
     @classmethod
     def build(cls, config: PhotoSentencesConfig, datasets: Sequence[Dataset]) -> SentencePicker:
         """With the vocabulary of the data sets' sentences."""
-        sentences = [sentence for dataset in datasets for record in dataset for sentence in record.sentences]
+        sentences = [
+            sentence for dataset in datasets for record in dataset for sentence in record.sentences
+        ]
         if not sentences:
             raise DataError("no training photo has a sentence, which the recipe's [sentences] need")
-        return cls(config, WordReader(Vocabulary.build(sentences, SENTENCE_CLEANING, config.smallest_count)))
+        return cls(
+            config,
+            WordReader(Vocabulary.build(sentences, SENTENCE_CLEANING, config.smallest_count)),
+        )
 
     def pick(self, record: Record, random: np.random.Generator) -> list[list[str]]:
         """Some of a photo's sentences as words."""
         count = min(self.config.per_photo, len(record.sentences))
         chosen = random.choice(len(record.sentences), count, replace=False) if count else ()
-        return list(filter(None, (self.reader.split(record.sentences[number]) for number in chosen)))
+        return list(
+            filter(None, (self.reader.split(record.sentences[number]) for number in chosen))
+        )
 
     def collate(self, picked: Sequence[Sequence[list[str]]]) -> Sentences | None:
         """The sentences of all photos of a batch; None where there are none."""
@@ -80,7 +93,9 @@ class SentencePicker:
         return new_net(self.config.net, code, words, table)
 
 
-def sentence_loss(net: AlignmentNet, codes: Tensor, proposals: Sample, sentences: Sentences) -> Tensor:
+def sentence_loss(
+    net: AlignmentNet, codes: Tensor, proposals: Sample, sentences: Sentences
+) -> Tensor:
     """Contrastive loss of photos and sentences, scored by the best region of every word.
 
     `codes` (N, 1 + R, D + A) are those of `inference_codes`.
@@ -93,8 +108,11 @@ def sentence_loss(net: AlignmentNet, codes: Tensor, proposals: Sample, sentences
     return contrastive_loss(scores, sentences.owners, net.log_scale.exp())
 
 
-def inference_codes(net: FCLN, deep: Tensor, recognized: Recognized, proposals: Sample, sizes: Tensor) -> Tensor:
-    """Codes and appearances (N, 1 + R, D + A) of whole photos and of their best proposals, as heads get them."""
+def inference_codes(
+    net: FCLN, deep: Tensor, recognized: Recognized, proposals: Sample, sizes: Tensor
+) -> Tensor:
+    """Codes and appearances (N, 1 + R, D + A) of whole photos and of their best proposals, as heads
+    get them."""
     first = recognized.codes.shape[1] - proposals.index.shape[1]
     best = slice(first, first + REGIONS)
     codes = torch.cat([recognized.photo_codes[:, None], recognized.codes[:, best]], dim=1)

@@ -1,7 +1,7 @@
 """Which proposals are learned from (DenseCap 3.1.2, "box sampling"), for a whole batch at once.
 
-Shapes: N photos, K proposals, G true regions (padded), B sampled regions, all static: a sample that could not be
-filled says so in `used`.
+Shapes: N photos, K proposals, G true regions (padded), B sampled regions, all static: a sample that
+could not be filled says so in `used`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from regiontalk.lab.nets.localization import (
 from regiontalk.lab.training.recipe.detector import ProposalSamplerConfig, SamplerConfig
 from regiontalk.models.settings import PredictionConfig
 
-CANDIDATES_FOR_ONE = 28  # measured on a trained net: NMS leaves one of this many of the best proposals
+CANDIDATES_FOR_ONE = (
+    28  # measured on a trained net: NMS leaves one of this many of the best proposals
+)
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,18 @@ class CaptionTargets:
 
 
 def random_keys(seeds: Sequence[int], count: int, device: torch.device) -> Tensor:
-    """(N, count) uniform numbers, each photo's from its own seed: the same however a batch is split."""
+    """(N, count) uniform numbers, each photo's from its own seed: the same however a batch is
+    split."""
     generators = (torch.Generator(device=device).manual_seed(seed) for seed in seeds)
     return torch.stack([torch.rand(count, generator=own, device=device) for own in generators])
 
 
 def sample_proposals(
-    proposals: Proposals, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: ProposalSamplerConfig
+    proposals: Proposals,
+    truths: Truths,
+    sizes: Tensor,
+    seeds: Sequence[int],
+    config: ProposalSamplerConfig,
 ) -> Sample:
     """Regions among the predicted boxes."""
     boxes = clip_boxes(proposals.boxes_xyxy, sizes) if config.clip else proposals.boxes_xyxy
@@ -78,15 +85,22 @@ def sample_proposals(
 
 
 def sample_truths(truths: Truths, seeds: Sequence[int], count: int) -> Sample:
-    """True regions as they are, `count` of each photo at most: what a net without proposals learns from."""
-    keys = random_keys(seeds, truths.valid.shape[1], truths.valid.device).masked_fill(~truths.valid, -1.0)
+    """True regions as they are, `count` of each photo at most: what a net without proposals learns
+    from."""
+    keys = random_keys(seeds, truths.valid.shape[1], truths.valid.device).masked_fill(
+        ~truths.valid, -1.0
+    )
     index = torch.topk(keys, min(count, keys.shape[1]), dim=1).indices
     used = truths.valid.gather(1, index)
     return Sample(index, gather_boxes(truths.boxes_xyxy, index), used, used, index)
 
 
 def sample_anchors(
-    proposals: LearnedProposals, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: SamplerConfig
+    proposals: LearnedProposals,
+    truths: Truths,
+    sizes: Tensor,
+    seeds: Sequence[int],
+    config: SamplerConfig,
 ) -> Sample:
     """Proposals by the overlaps of their anchors with the true boxes."""
     anchors = proposals.anchors_cxcywh
@@ -96,16 +110,27 @@ def sample_anchors(
 
 
 def inference_proposals(
-    proposals: Proposals, truths: Truths, sizes: Tensor, config: ProposalSamplerConfig, prediction: PredictionConfig
+    proposals: Proposals,
+    truths: Truths,
+    sizes: Tensor,
+    config: ProposalSamplerConfig,
+    prediction: PredictionConfig,
 ) -> Sample:
-    """The best proposals, chosen as at inference; each is positive or negative, none is left out."""
+    """The best proposals, chosen as at inference; each is positive or negative, none is left
+    out."""
     with torch.no_grad():
-        count = min(prediction.candidates, config.inference_proposals * CANDIDATES_FOR_ONE, proposals.logits.shape[1])
+        count = min(
+            prediction.candidates,
+            config.inference_proposals * CANDIDATES_FOR_ONE,
+            proposals.logits.shape[1],
+        )
         order = torch.topk(proposals.logits, count, dim=1).indices
         boxes = clip_boxes(gather_boxes(proposals.boxes_xyxy, order), sizes)
         places, counts = Suppression(prediction.proposal_nms, config.inference_proposals)(boxes)
         boxes = gather_boxes(boxes, places)
-        overlap = box_iou(boxes, truths.boxes_xyxy).masked_fill(~truths.valid[:, None, :], -1.0)  # (N, B, G)
+        overlap = box_iou(boxes, truths.boxes_xyxy).masked_fill(
+            ~truths.valid[:, None, :], -1.0
+        )  # (N, B, G)
         iou, truth = overlap.max(dim=2)
         used = torch.arange(boxes.shape[1], device=boxes.device) < counts[:, None]
     positive = used & (iou >= config.positive_iou)
@@ -113,12 +138,22 @@ def inference_proposals(
 
 
 def sample_boxes(
-    boxes: Tensor, logits: Tensor, truths: Truths, sizes: Tensor, seeds: Sequence[int], config: SamplerConfig
+    boxes: Tensor,
+    logits: Tensor,
+    truths: Truths,
+    sizes: Tensor,
+    seeds: Sequence[int],
+    config: SamplerConfig,
 ) -> Sample:
-    """At most half positives, the rest negatives, drawn without replacement from boxes (N, K, 4)."""
+    """At most half positives, the rest negatives, drawn without replacement from boxes (N, K,
+    4)."""
     count = boxes.shape[1]
     keys = random_keys(seeds, 2 * count + truths.valid.shape[1], boxes.device)
-    positive_keys, negative_keys, tie_keys = keys[:, :count], keys[:, count : 2 * count], keys[:, 2 * count :]
+    positive_keys, negative_keys, tie_keys = (
+        keys[:, :count],
+        keys[:, count : 2 * count],
+        keys[:, 2 * count :],
+    )
     with torch.no_grad():
         overlap = box_iou(boxes.detach(), truths.boxes_xyxy)  # (N, K, G)
         overlap = overlap.masked_fill(~truths.valid[:, None, :], -1.0)
@@ -126,7 +161,9 @@ def sample_boxes(
         # several phrases on one box: each is as likely as the others
         truth = (overlap + 1e-4 * tie_keys[:, None, :]).argmax(dim=2)
         positive, negative = label(overlap, iou, boxes.detach(), truths, sizes, config)
-        weights = balancing_weights(positive, truth, truths) if config.balance else torch.zeros_like(iou)
+        weights = (
+            balancing_weights(positive, truth, truths) if config.balance else torch.zeros_like(iou)
+        )
         chosen_positive, is_positive = draw(positive, weights, positive_keys, config.regions // 2)
         hard = config.hardness * logits.detach()
         chosen_negative, is_negative = draw(negative, hard, negative_keys, config.regions)
@@ -145,9 +182,15 @@ def balancing_weights(positive: Tensor, truth: Tensor, truths: Truths) -> Tensor
 
 
 def label(
-    overlap: Tensor, iou: Tensor, boxes: Tensor, truths: Truths, sizes: Tensor, config: SamplerConfig
+    overlap: Tensor,
+    iou: Tensor,
+    boxes: Tensor,
+    truths: Truths,
+    sizes: Tensor,
+    config: SamplerConfig,
 ) -> tuple[Tensor, Tensor]:
-    """Positive: IoU ≥ 0.7, or the best box of a true region. Negative: IoU < 0.3 with all of them. (N, K) each."""
+    """Positive: IoU ≥ 0.7, or the best box of a true region. Negative: IoU < 0.3 with all of them.
+    (N, K) each."""
     best_iou, best = overlap.max(dim=1)  # (N, G)
     counts = truths.valid & (best_iou >= config.best_iou)  # padding hits nothing
     hits = torch.zeros_like(iou).scatter_add(1, best, counts.to(iou.dtype))
@@ -160,8 +203,11 @@ def label(
     return positive | is_best, negative & ~is_best
 
 
-def draw(allowed: Tensor, log_weights: Tensor, uniform: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`count` of the allowed without replacement, by weight (Gumbel's trick): their indices, and which are valid."""
+def draw(
+    allowed: Tensor, log_weights: Tensor, uniform: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """`count` of the allowed without replacement, by weight (Gumbel's trick): their indices, and
+    which are valid."""
     gumbel = -torch.log(-torch.log(uniform.clamp(1e-7, 1 - 1e-6)))
     keys = (log_weights + gumbel).masked_fill(~allowed, -torch.inf)
     top = torch.topk(keys, min(count, keys.shape[1]), dim=1)

@@ -19,8 +19,17 @@ from regiontalk.lab.nets.weights import load_backbone
 from regiontalk.lab.training.checkpoints import COMPANION
 from regiontalk.lab.training.detector.batches import Batch, Plan, Source, TrainingBatches
 from regiontalk.lab.training.detector.evaluation import draw_samples, evaluate_net
-from regiontalk.lab.training.detector.losses import caption_loss, counted_words, final_losses, proposal_losses
-from regiontalk.lab.training.detector.photo_sentences import SentencePicker, inference_codes, sentence_loss
+from regiontalk.lab.training.detector.losses import (
+    caption_loss,
+    counted_words,
+    final_losses,
+    proposal_losses,
+)
+from regiontalk.lab.training.detector.photo_sentences import (
+    SentencePicker,
+    inference_codes,
+    sentence_loss,
+)
 from regiontalk.lab.training.detector.targets import (
     CaptionTargets,
     Sample,
@@ -30,7 +39,12 @@ from regiontalk.lab.training.detector.targets import (
     sample_proposals,
     sample_truths,
 )
-from regiontalk.lab.training.detector.teacher import Answers, Teacher, freeze_all_but_backbone, imitation_losses
+from regiontalk.lab.training.detector.teacher import (
+    Answers,
+    Teacher,
+    freeze_all_but_backbone,
+    imitation_losses,
+)
 from regiontalk.lab.training.optimizers import build_optimizer
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.lab.training.task import Skip, Task
@@ -54,11 +68,14 @@ class FCLNTask(Task):
 
     @classmethod
     def begin(cls, recipe: FCLNRecipe) -> FCLNTask:
-        """A new run: the vocabulary from the training photos' phrases and the backbone from ImageNet; or words and net
-        of the model that the recipe starts from; or a student, which has its teacher's words and layers."""
+        """A new run: the vocabulary from the training photos' phrases and the backbone from
+        ImageNet; or words and net of the model that the recipe starts from; or a student, which has
+        its teacher's words and layers."""
         for data in recipe.data:
             if not Path(data.path).is_dir():
-                raise UsageError(f"{data.path}: no such data set", hint="regiontalk data prepare makes one")
+                raise UsageError(
+                    f"{data.path}: no such data set", hint="regiontalk data prepare makes one"
+                )
         sources = [Source(data, "train", recipe.vocabulary.cleaning) for data in recipe.data]
         words = Vocabulary.build(
             (phrase for source in sources for phrase in source.texts()),
@@ -70,7 +87,9 @@ class FCLNTask(Task):
         torch.manual_seed(recipe.run.seed)
         picker = teacher = None
         if recipe.init_from is not None:
-            from regiontalk.lab.export.pretrained import load_pretrained  # needs onnx, as few parts of training do
+            from regiontalk.lab.export.pretrained import (
+                load_pretrained,
+            )  # needs onnx, as few parts of training do
 
             pretrained = load_pretrained(recipe.init_from)
             recipe, words = pretrained.adapt(recipe), pretrained.extend(words)
@@ -86,7 +105,10 @@ class FCLNTask(Task):
             load_backbone(net.backbone, recipe.net.backbone, recipe.backbone_weights)
         if recipe.sentences is not None:
             picker = SentencePicker.build(recipe.sentences, [source.dataset for source in sources])
-            net.add_module(COMPANION, picker.build_net(recipe.net.recognition.code + net.backbone.deep_channels))
+            net.add_module(
+                COMPANION,
+                picker.build_net(recipe.net.recognition.code + net.backbone.deep_channels),
+            )
         return cls(recipe, words, net, sources, picker, teacher)
 
     def data_summary(self) -> str:
@@ -100,7 +122,9 @@ class FCLNTask(Task):
                 source.remember_photos(largest)
         plan = Plan(self.sources, run.steps, run.batch, run.seed)
         size, pad_to = self.recipe.net.input_size, self.net.pad_to
-        return TrainingBatches(plan, self.words, size, pad_to, self.recipe.augmentation, rank, ranks, self.picker)
+        return TrainingBatches(
+            plan, self.words, size, pad_to, self.recipe.augmentation, rank, ranks, self.picker
+        )
 
     def steps_per_epoch(self) -> float:
         """Steps of one pass over the first data set at its first share."""
@@ -110,7 +134,8 @@ class FCLNTask(Task):
     def parameter_groups(self) -> dict[str, list[tuple[str, torch.nn.Parameter]]]:
         """Backbone and the rest, which have optimisers of their own (DenseCap 3.3).
 
-        The new layers on top of a pretrained transformer learn with the rest: its own rates are too low for them.
+        The new layers on top of a pretrained transformer learn with the rest: its own rates are too
+        low for them.
         """
         new = ViT.new_layers if isinstance(self.net.backbone, ViT) else ()
         groups: dict[str, list[tuple[str, torch.nn.Parameter]]] = {"backbone": [], "rest": []}
@@ -123,8 +148,14 @@ class FCLNTask(Task):
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         groups = self.parameter_groups()
         backbone = self.net.backbone
-        depth = (lambda name: backbone.depth(name.removeprefix("backbone."))) if isinstance(backbone, ViT) else None
-        optimizers = {"backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer, depth)}
+        depth = (
+            (lambda name: backbone.depth(name.removeprefix("backbone.")))
+            if isinstance(backbone, ViT)
+            else None
+        )
+        optimizers = {
+            "backbone": build_optimizer(groups["backbone"], self.recipe.backbone_optimizer, depth)
+        }
         if self.teacher is None:  # else there is nothing but the backbone to learn
             optimizers["rest"] = build_optimizer(groups["rest"], self.recipe.optimizer)
         return optimizers
@@ -134,7 +165,11 @@ class FCLNTask(Task):
         return round(self.recipe.schedule.backbone_from_epoch * self.steps_per_epoch())
 
     def prepare_step(self, step: int) -> None:
-        schedule, backbone, waits = self.recipe.schedule, self.net.backbone, step < self.backbone_from()
+        schedule, backbone, waits = (
+            self.recipe.schedule,
+            self.net.backbone,
+            step < self.backbone_from(),
+        )
         self.net.train()
         for parameter in backbone.parameters():
             parameter.requires_grad_(not waits)
@@ -149,7 +184,8 @@ class FCLNTask(Task):
             freeze_all_but_backbone(self.net)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The five losses of a batch, not yet weighted, and those of the recipe's `[sentences]` or `teacher`."""
+        """The five losses of a batch, not yet weighted, and those of the recipe's `[sentences]` or
+        `teacher`."""
         net, sizes, truths, config = self.net, batch.sizes, batch.truths, self.recipe.losses
         images = batch.images.float()
         features, deep = net.look(images, sizes)
@@ -165,7 +201,9 @@ class FCLNTask(Task):
             own_sample = regions.sample
             if self.recipe.anchor_sampler is not None:
                 seeds = [seed + 1 for seed in batch.seeds]
-                own_sample = sample_anchors(proposals, truths, sizes, seeds, self.recipe.anchor_sampler)
+                own_sample = sample_anchors(
+                    proposals, truths, sizes, seeds, self.recipe.anchor_sampler
+                )
             losses |= proposal_losses(proposals, own_sample, truths, config)
         if self.picker is not None:
             losses["contrastive"] = self._sentence_loss(deep, recognized, regions, batch)
@@ -175,12 +213,18 @@ class FCLNTask(Task):
             losses |= imitation_losses(own, told, sizes)
         return losses
 
-    def _sentence_loss(self, deep: Tensor, recognized: Recognized, regions: TrainingRegions, batch: Batch) -> Tensor:
+    def _sentence_loss(
+        self, deep: Tensor, recognized: Recognized, regions: TrainingRegions, batch: Batch
+    ) -> Tensor:
         companion = self.net.get_submodule(COMPANION)
         assert isinstance(companion, AlignmentNet)
         assert regions.at_inference is not None
-        if batch.sentences is None:  # zero, but with gradients, which the processes of a run must all have
-            return 0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
+        if (
+            batch.sentences is None
+        ):  # zero, but with gradients, which the processes of a run must all have
+            return (
+                0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
+            )
         codes = inference_codes(self.net, deep, recognized, regions.at_inference, batch.sizes)
         return sentence_loss(companion, codes, regions.at_inference, batch.sentences)
 
@@ -195,7 +239,9 @@ class FCLNTask(Task):
         if config.add_ground_truth:
             parts.append(batch.truths.boxes_xyxy)
         if config.inference_proposals and proposals is not None:
-            at_inference = inference_proposals(proposals, batch.truths, batch.sizes, config, self.recipe.prediction)
+            at_inference = inference_proposals(
+                proposals, batch.truths, batch.sizes, config, self.recipe.prediction
+            )
             parts.append(at_inference.boxes_xyxy)
         return TrainingRegions(torch.cat(parts, dim=1), sample, at_inference)
 
@@ -203,7 +249,8 @@ class FCLNTask(Task):
         return float(getattr(self.recipe.losses, name))
 
     def _captioned(self, regions: TrainingRegions, truths: Truths) -> CaptionTargets:
-        """The regions that have captions: the positives, and the true regions where the recipe adds them."""
+        """The regions that have captions: the positives, and the true regions where the recipe adds
+        them."""
         positive, truth = regions.sample.positive, regions.sample.truth
         if self.recipe.sampler.add_ground_truth:
             positive = torch.cat([positive, truths.valid], dim=1)
@@ -217,13 +264,21 @@ class FCLNTask(Task):
         counted = counted_words(words, self.recipe.losses)
         return CaptionTargets(rows, photos, fed, words, counted, truths.weights[photos, numbers])
 
-    def evaluate(self, net: FCLN, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
+    def evaluate(
+        self,
+        net: FCLN,
+        device: torch.device,  # noqa: ARG002
+        picture: Path,
+        skip: Skip,
+    ) -> dict[str, float]:
         """Metrics on the first data set's dev photos, and a sheet of pictures."""
         run = self.recipe.run
         dataset = Dataset(self.recipe.data[0].path, "dev")
         if not len(dataset):
             return {}
-        metrics, found = evaluate_net(net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, skip)
+        metrics, found = evaluate_net(
+            net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, skip
+        )
         if run.pictures:
             draw_samples(found, dataset, run.pictures, picture)
         return metrics
@@ -233,6 +288,8 @@ class FCLNTask(Task):
 class TrainingRegions:
     """The regions of a batch that are recognised in training."""
 
-    boxes_xyxy: Tensor  # (N, B, 4) the sample's, then the true boxes, then the proposals at inference
+    boxes_xyxy: (
+        Tensor  # (N, B, 4) the sample's, then the true boxes, then the proposals at inference
+    )
     sample: Sample
     at_inference: Sample | None

@@ -1,8 +1,8 @@
 """A student: a teacher's network with a faster backbone, which learns to give the teacher's maps.
 
-Knowledge distillation (Hinton et al. 2015), with maps as hints (Romero et al. 2015). All layers after the backbone are
-the teacher's and stay as they are. So a student has only the backbone to learn, and whatever reads a teacher's codes
-can read the student's.
+Knowledge distillation (Hinton et al. 2015), with maps as hints (Romero et al. 2015). All layers
+after the backbone are the teacher's and stay as they are. So a student has only the backbone to
+learn, and whatever reads a teacher's codes can read the student's.
 
 Shapes: N photos, C channels, h × w cells, B regions, D the size of a code, W words, V tokens.
 """
@@ -23,7 +23,9 @@ from regiontalk.lab.training.detector.targets import CaptionTargets
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.language.vocabulary import LENGTH_STYLE, Vocabulary
 
-QUIET_CHANNEL = 0.1  # of the mean variance: channels that vary less carry little information and count less
+QUIET_CHANNEL = (
+    0.1  # of the mean variance: channels that vary less carry little information and count less
+)
 
 
 class Answers(NamedTuple):
@@ -42,30 +44,51 @@ class Teacher:
 
     @classmethod
     def load(cls, place: str, recipe: FCLNRecipe) -> Teacher:
-        """The model that the recipe names; an error where it does not know how the recipe's phrases start."""
-        from regiontalk.lab.export.pretrained import load_pretrained  # needs onnx, as few parts of training do
+        """The model that the recipe names; an error where it does not know how the recipe's phrases
+        start."""
+        from regiontalk.lab.export.pretrained import (
+            load_pretrained,
+        )  # needs onnx, as few parts of training do
 
         pretrained = load_pretrained(place)
         words = pretrained.words
-        unknown = {style for data in recipe.data for style in data.styles.values()} - {*words.styles, LENGTH_STYLE}
+        unknown = {style for data in recipe.data for style in data.styles.values()} - {
+            *words.styles,
+            LENGTH_STYLE,
+        }
         if unknown or (recipe.vocabulary.lengths and not words.lengths):
-            raise UsageError(f"{place}: the teacher does not know {sorted(unknown) or 'lengths of captions'}")
+            raise UsageError(
+                f"{place}: the teacher does not know {sorted(unknown) or 'lengths of captions'}"
+            )
         return cls(pretrained.net.eval().requires_grad_(False), words)
 
     def student(self, recipe: FCLNRecipe) -> tuple[FCLNRecipe, FCLN]:
         """The teacher's net with the recipe's backbone, and the recipe with that net."""
         wanted, own = recipe.net, self.net.backbone
-        config = replace(self.net.config, backbone=wanted.backbone, skip=wanted.skip, deep_channels=own.deep_channels)
+        config = replace(
+            self.net.config,
+            backbone=wanted.backbone,
+            skip=wanted.skip,
+            deep_channels=own.deep_channels,
+        )
         net = FCLN(config, len(self.words), self.words.starts)
         if (net.backbone.channels, net.backbone.deep_channels) != (own.channels, own.deep_channels):
-            raise UsageError(f"{wanted.backbone} cannot be a student: its maps are not as wide as its teacher's")
-        kept = {name: value for name, value in self.net.state_dict().items() if not name.startswith("backbone.")}
+            raise UsageError(
+                f"{wanted.backbone} cannot be a student: its maps are not as wide as its teacher's"
+            )
+        kept = {
+            name: value
+            for name, value in self.net.state_dict().items()
+            if not name.startswith("backbone.")
+        }
         net.load_state_dict(net.state_dict() | kept)
         freeze_all_but_backbone(net)
         return replace(recipe, net=config), net
 
     @torch.no_grad()
-    def answer(self, images: Tensor, sizes: Tensor, boxes_xyxy: Tensor, captions: CaptionTargets) -> Answers:
+    def answer(
+        self, images: Tensor, sizes: Tensor, boxes_xyxy: Tensor, captions: CaptionTargets
+    ) -> Answers:
         """Of the regions (N, B, 4) and captions that the student learns from."""
         net = self.net.to(images.device)
         features, deep = net.look(images, sizes)
@@ -79,24 +102,34 @@ def freeze_all_but_backbone(net: FCLN) -> None:
     for name, part in net.named_children():
         if name != "backbone":
             part.requires_grad_(False).eval()
-    net.language.lstm.train()  # it has no dropout of its own, and cuDNN gives no gradients in evaluation mode
+    # it has no dropout of its own, and cuDNN gives no gradients in evaluation mode
+    net.language.lstm.train()
 
 
 def imitation_losses(student: Answers, teacher: Answers, sizes: Tensor) -> dict[str, Tensor]:
-    """How far the student is from its teacher: in the maps, in units of their variance; in the codes, in units of their
-    squares; in the probabilities of words, in nats a word."""
+    """How far the student is from its teacher: in the maps, in units of their variance; in the
+    codes, in units of their squares; in the probabilities of words, in nats a word."""
     inside = cells_inside(sizes, *teacher.features.shape[2:])
     maps = map_difference(student.features, teacher.features, inside) + map_difference(
         student.deep, teacher.deep, inside
     )
-    codes = (student.codes - teacher.codes).float().square().mean() / teacher.codes.float().square().mean()
-    told, said = (F.log_softmax(answers.word_logits.float(), dim=1) for answers in (teacher, student))
+    codes = (
+        student.codes - teacher.codes
+    ).float().square().mean() / teacher.codes.float().square().mean()
+    told, said = (
+        F.log_softmax(answers.word_logits.float(), dim=1) for answers in (teacher, student)
+    )
     words = F.kl_div(said, told, reduction="batchmean", log_target=True)
     return {"teacher_maps": maps / 2, "teacher_codes": codes, "teacher_words": words}
 
 
 def map_difference(student: Tensor, teacher: Tensor, inside: Tensor) -> Tensor:
-    """Of maps (N, C, h, w): the mean over channels of the squared difference, in units of the teacher's variance."""
-    own, other = (features.permute(0, 2, 3, 1)[inside].float() for features in (student, teacher))  # (cells, C)
+    """Of maps (N, C, h, w): the mean over channels of the squared difference, in units of the
+    teacher's variance."""
+    own, other = (
+        features.permute(0, 2, 3, 1)[inside].float() for features in (student, teacher)
+    )  # (cells, C)
     variance = other.var(dim=0, correction=0)
-    return ((own - other).square().mean(dim=0) / (variance + QUIET_CHANNEL * variance.mean())).mean()
+    return (
+        (own - other).square().mean(dim=0) / (variance + QUIET_CHANNEL * variance.mean())
+    ).mean()

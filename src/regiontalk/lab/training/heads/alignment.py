@@ -1,4 +1,5 @@
-"""Training the alignment nets on region codes (K&FF 3.1): their data, net and losses as a `Task`."""
+"""Training the alignment nets on region codes (K&FF 3.1): their data, net and losses as a
+`Task`."""
 
 from __future__ import annotations
 
@@ -49,12 +50,17 @@ class ToldPhoto(NamedTuple):
     sentences: list[Sentence]
 
 
-def read_photos(records: Iterable[Record], coded: CodedPhotos, reader: SentenceReader, place: str) -> list[ToldPhoto]:
+def read_photos(
+    records: Iterable[Record], coded: CodedPhotos, reader: SentenceReader, place: str
+) -> list[ToldPhoto]:
     """The photos that have a sentence with a word (or an edge) in it."""
     read = [(record, [*filter(len, map(reader.read, record.sentences))]) for record in records]
     told = [(record, sentences) for record, sentences in read if sentences]
     places = coded.find([record for record, _ in told], place).tolist()
-    return [ToldPhoto(coded, number, sentences) for number, (_, sentences) in zip(places, told, strict=True)]
+    return [
+        ToldPhoto(coded, number, sentences)
+        for number, (_, sentences) in zip(places, told, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -78,15 +84,28 @@ class AlignmentBatch(StepBatch):
 
 
 class AlignmentBatches:
-    """Step -> batch: photos in a new order every epoch, each with one of its sentences. Rank r of several takes every
-    `ranks`-th photo, and its negatives are those of its own share."""
+    """Step -> batch: photos in a new order every epoch, each with one of its sentences. Rank r of
+    several takes every `ranks`-th photo, and its negatives are those of its own share."""
 
     def __init__(
-        self, photos: Sequence[ToldPhoto], reader: SentenceReader, recipe: AlignmentRecipe, rank: int, ranks: int
+        self,
+        photos: Sequence[ToldPhoto],
+        reader: SentenceReader,
+        recipe: AlignmentRecipe,
+        rank: int,
+        ranks: int,
     ) -> None:
-        self.photos, self.reader, self.run, self.rank, self.ranks = photos, reader, recipe.run, rank, ranks
+        self.photos, self.reader, self.run, self.rank, self.ranks = (
+            photos,
+            reader,
+            recipe.run,
+            rank,
+            ranks,
+        )
         if len(photos) < recipe.run.batch:
-            raise DataError(f"{len(photos)} photos with sentences cannot fill a batch of {recipe.run.batch}")
+            raise DataError(
+                f"{len(photos)} photos with sentences cannot fill a batch of {recipe.run.batch}"
+            )
 
     def __len__(self) -> int:
         return self.run.steps
@@ -94,10 +113,14 @@ class AlignmentBatches:
     def __getitem__(self, step: int) -> AlignmentBatch:
         steps = len(self.photos) // self.run.batch  # of an epoch: no photo is in a batch twice
         epoch, position = divmod(step, steps)
-        order = epoch_order(len(self.photos), self.run.seed, epoch)[position * self.run.batch :][: self.run.batch]
+        order = epoch_order(len(self.photos), self.run.seed, epoch)[position * self.run.batch :][
+            : self.run.batch
+        ]
         chosen = [self.photos[number] for number in order[self.rank :: self.ranks].tolist()]
         random = np.random.default_rng([self.run.seed, step, self.rank])
-        sentences = [photo.sentences[random.permutation(len(photo.sentences))[0]] for photo in chosen]
+        sentences = [
+            photo.sentences[random.permutation(len(photo.sentences))[0]] for photo in chosen
+        ]
         return AlignmentBatch.stack(chosen, sentences, self.reader)
 
 
@@ -154,7 +177,9 @@ class AlignmentTask(Task):
         """The vectors of the regions (K, R, h) and of all words (W, h)."""
         return net.regions(batch.codes.float()), net.read(batch.texts)
 
-    def ranking_losses(self, batch: AlignmentBatch, vectors: Tensor, words: Tensor) -> dict[str, Tensor]:
+    def ranking_losses(
+        self, batch: AlignmentBatch, vectors: Tensor, words: Tensor
+    ) -> dict[str, Tensor]:
         config = self.recipe.losses
         scores = self.net.scores(vectors, batch.used, words, batch.texts.lengths).float()
         owners = torch.arange(len(scores), device=scores.device)  # a sentence of each photo
@@ -175,37 +200,57 @@ class AlignmentTask(Task):
         codes = {"detector": self.coded[0].detector, "code": int(self.coded[0].codes.shape[2])}
         return super().description() | codes | {"relations": list(self.reader.relations)}
 
-    def evaluate(self, net: AlignmentNet, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
+    def evaluate(
+        self,
+        net: AlignmentNet,
+        device: torch.device,
+        picture: Path,  # noqa: ARG002
+        skip: Skip,  # noqa: ARG002
+    ) -> dict[str, float]:
         """Ranking of the first data set's dev photos, evenly spaced."""
         dataset = Dataset(self.recipe.data[0].path, "dev")
-        records = [dataset[number] for number in evenly_spaced(len(dataset), self.recipe.run.evaluate_photos)]
+        records = [
+            dataset[number]
+            for number in evenly_spaced(len(dataset), self.recipe.run.evaluate_photos)
+        ]
         records = [record for record in records if record.image in self.coded[0].places]
         if not records:
             return {}
-        with torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
+        with torch.autocast(
+            device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"
+        ):
             return ranking_metrics(score_matrix(net, self.reader, self.coded[0], records, device))
 
 
 def _new_net(
     recipe: AlignmentRecipe, records: Sequence[Sequence[Record]], coded: Sequence[CodedPhotos]
 ) -> tuple[AlignmentRecipe, AlignmentNet, SentenceReader]:
-    """The vocabulary from the training sentences, the word embedding from its file, and the recipe with its size."""
+    """The vocabulary from the training sentences, the word embedding from its file, and the recipe
+    with its size."""
     sentences = [sentence for own in records for record in own for sentence in record.sentences]
     words, table = _vocabulary(recipe, sentences)
     reader: SentenceReader = WordReader(words)
     if recipe.parses is not None:
-        dev = [sentence for record in Dataset(recipe.data[0].path, "dev") for sentence in record.sentences]
+        dev = [
+            sentence
+            for record in Dataset(recipe.data[0].path, "dev")
+            for sentence in record.sentences
+        ]
         parses = load_parses(Path(recipe.parses), [*sentences, *dev], words)
         reader = EdgeReader.build(words, sentences, parses)
     first = coded[0]
     net = new_net(recipe.net, first.codes.shape[2], words, table, len(reader.relations))
     some = [records[0][number] for number in evenly_spaced(len(records[0]), PHOTOS_TO_STANDARDISE)]
     places = first.find(some, recipe.data[0].codes)
-    net.regions.standardise(torch.from_numpy(first.codes[places][first.mask[places]].astype(np.float32)))  # (N, D)
+    net.regions.standardise(
+        torch.from_numpy(first.codes[places][first.mask[places]].astype(np.float32))
+    )  # (N, D)
     return replace(recipe, net=net.config), net, reader
 
 
-def _vocabulary(recipe: AlignmentRecipe, sentences: Sequence[str]) -> tuple[Vocabulary, Tensor | None]:
+def _vocabulary(
+    recipe: AlignmentRecipe, sentences: Sequence[str]
+) -> tuple[Vocabulary, Tensor | None]:
     """The vocabulary, and the vectors (tokens, e) that its words start from."""
     words = Vocabulary.build(sentences, SENTENCE_CLEANING, recipe.vocabulary.smallest_count)
     if recipe.word_vectors.path is None:

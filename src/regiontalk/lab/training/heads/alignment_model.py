@@ -1,4 +1,5 @@
-"""A trained alignment net on a data set's region codes: scores for ranking, fits of phrases, lengths of vectors."""
+"""A trained alignment net on a data set's region codes: scores for ranking, fits of phrases,
+lengths of vectors."""
 
 from __future__ import annotations
 
@@ -20,8 +21,17 @@ from regiontalk.lab.evaluation.grounding import Mention, true_mentions
 from regiontalk.lab.evaluation.ranking import ScoreMatrix
 from regiontalk.lab.nets.alignment import AlignmentNet, Texts
 from regiontalk.lab.nets.sentence_encoders import LONGEST
-from regiontalk.lab.training.checkpoints import CPU, best_checkpoints, find_checkpoint, load_alignment
-from regiontalk.lab.training.heads.sentence_encoding import SentenceReader, WordReader, trained_reader
+from regiontalk.lab.training.checkpoints import (
+    CPU,
+    best_checkpoints,
+    find_checkpoint,
+    load_alignment,
+)
+from regiontalk.lab.training.heads.sentence_encoding import (
+    SentenceReader,
+    WordReader,
+    trained_reader,
+)
 
 PHOTOS_AT_ONCE = 16  # whose products with all words are in memory together
 SENTENCES_AT_ONCE = 500
@@ -30,14 +40,24 @@ FEWEST = 10  # occurrences of a word for its mean length to say something
 
 @torch.no_grad()
 def score_matrix(
-    net: AlignmentNet, reader: SentenceReader, coded: CodedPhotos, records: Sequence[Record], device: torch.device
+    net: AlignmentNet,
+    reader: SentenceReader,
+    coded: CodedPhotos,
+    records: Sequence[Record],
+    device: torch.device,
 ) -> ScoreMatrix:
-    """The score of every photo with every sentence. A sentence without a known word scores 0 everywhere."""
+    """The score of every photo with every sentence. A sentence without a known word scores 0
+    everywhere."""
     places = coded.find(records, "codes")
     sentences = [reader.read(sentence) for record in records for sentence in record.sentences]
     owners = np.repeat(np.arange(len(records)), [len(record.sentences) for record in records])
     parts = [
-        Texts(*(part.to(device) for part in reader.stack(sentences[start : start + SENTENCES_AT_ONCE])))
+        Texts(
+            *(
+                part.to(device)
+                for part in reader.stack(sentences[start : start + SENTENCES_AT_ONCE])
+            )
+        )
         for start in range(0, len(sentences), SENTENCES_AT_ONCE)
     ]
     words = [net.read(texts) for texts in parts]
@@ -46,7 +66,10 @@ def score_matrix(
         chosen = places[start : start + PHOTOS_AT_ONCE]
         vectors = net.regions(torch.from_numpy(coded.codes[chosen]).float().to(device))
         used = torch.from_numpy(coded.mask[chosen]).to(device)
-        scores = [net.scores(vectors, used, read, texts.lengths) for read, texts in zip(words, parts, strict=True)]
+        scores = [
+            net.scores(vectors, used, read, texts.lengths)
+            for read, texts in zip(words, parts, strict=True)
+        ]
         rows.append(torch.cat(scores, dim=1).float().cpu().numpy())
     return ScoreMatrix(np.concatenate(rows), owners)
 
@@ -59,7 +82,9 @@ def score_matrices(
     for checkpoint in best_checkpoints(run):
         trained = load_alignment(checkpoint)
         coded.check_detector(trained.state["detector"], checkpoint)
-        yield score_matrix(trained.net.to(device), trained_reader(trained, sentences), coded, records, device)
+        yield score_matrix(
+            trained.net.to(device), trained_reader(trained, sentences), coded, records, device
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +96,8 @@ class AlignmentModel:
 
     @classmethod
     def load(cls, run: Path, coded: CodedPhotos) -> AlignmentModel:
-        """The best checkpoint of a run, which must have been trained on codes of the same detector as `coded`."""
+        """The best checkpoint of a run, which must have been trained on codes of the same detector
+        as `coded`."""
         checkpoint = find_checkpoint(run)
         trained = load_alignment(checkpoint)
         coded.check_detector(trained.state["detector"], checkpoint)
@@ -90,7 +116,9 @@ class AlignmentModel:
         codes = coded.codes[place, : coded.counts[place]].astype(np.float32)
         return self.net.regions(torch.from_numpy(codes)).numpy()
 
-    def mentions(self, coded: CodedPhotos, records: Sequence[Record], place_weight: float = 0.0) -> Iterator[Mention]:
+    def mentions(
+        self, coded: CodedPhotos, records: Sequence[Record], place_weight: float = 0.0
+    ) -> Iterator[Mention]:
         """The phrases of the records' sentences; one beyond the words that are read is left out."""
         for place, record in zip(coded.find(records, "codes").tolist(), records, strict=True):
             vectors = self.regions(coded, place)[None]
@@ -101,11 +129,14 @@ class AlignmentModel:
                 if truth.words[1] > LONGEST:
                     continue
                 if truth.sentence not in fits:
-                    fits[truth.sentence] = maxsim.similarities(vectors, self.words(truth.sentence))[0].T + prior
+                    fits[truth.sentence] = (
+                        maxsim.similarities(vectors, self.words(truth.sentence))[0].T + prior
+                    )
                 yield Mention(truth, boxes, fits[truth.sentence])
 
     def word_lengths(self, records: Sequence[Record]) -> dict[str, list[float]]:
-        """Word -> the lengths of its vectors wherever it occurs; only words that occur often enough."""
+        """Word -> the lengths of its vectors wherever it occurs; only words that occur often
+        enough."""
         found: dict[str, list[float]] = defaultdict(list)
         for record in records:
             for sentence in record.sentences:
@@ -116,7 +147,8 @@ class AlignmentModel:
         return {word: lengths for word, lengths in found.items() if len(lengths) >= FEWEST}
 
     def region_lengths(self, coded: CodedPhotos, records: Sequence[Record]) -> NDArray[np.float64]:
-        """(N, 3): the length of each region's vector, its score, and its share of the photo's area."""
+        """(N, 3): the length of each region's vector, its score, and its share of the photo's
+        area."""
         rows = []
         for place in coded.find(records, "codes").tolist():
             used = slice(1, coded.counts[place])

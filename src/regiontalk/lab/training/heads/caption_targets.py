@@ -1,7 +1,8 @@
 """What the multimodal RNN learns to caption: whole photos with sentences, or regions with snippets.
 
-A file of snippets is JSON lines: {"image": "a.jpg", "snippets": [{"row": 3, "text": "a brown dog", "weight": 1.0}]}.
-`row` counts the rows of the photo's codes; `weight` is the snippet's weight in the loss.
+A file of snippets is JSON lines: {"image": "a.jpg", "snippets": [{"row": 3, "text": "a brown dog",
+"weight": 1.0}]}. `row` counts the rows of the photo's codes; `weight` is the snippet's weight in
+the loss.
 """
 
 from __future__ import annotations
@@ -52,13 +53,18 @@ def photo_targets(records: Iterable[Record], coded: CodedPhotos, place: str) -> 
     """Every photo that has sentences."""
     told = [record for record in records if record.sentences]
     return [
-        CaptionTarget(int(number), WHOLE_PHOTO, tuple(record.sentences), (1.0,) * len(record.sentences))
+        CaptionTarget(
+            int(number), WHOLE_PHOTO, tuple(record.sentences), (1.0,) * len(record.sentences)
+        )
         for number, record in zip(coded.find(told, place), told, strict=True)
     ]
 
 
 def region_targets(
-    records: Iterable[Record], snippets: Mapping[str, Sequence[Snippet]], coded: CodedPhotos, place: str
+    records: Iterable[Record],
+    snippets: Mapping[str, Sequence[Snippet]],
+    coded: CodedPhotos,
+    place: str,
 ) -> list[CaptionTarget]:
     """Every region that has snippets."""
     told = [record for record in records if snippets.get(record.image)]
@@ -67,7 +73,8 @@ def region_targets(
         by_row = sorted(snippets[record.image], key=lambda one: one.row)
         if (last := by_row[-1].row) >= coded.counts[number]:
             raise DataError(
-                f"{place}: {record.image}: no region {last}", hint="the snippets were made from other codes"
+                f"{place}: {record.image}: no region {last}",
+                hint="the snippets were made from other codes",
             )
         for row, own in groupby(by_row, key=lambda one: one.row):
             texts, weights = zip(*((one.text, one.weight) for one in own), strict=True)
@@ -75,28 +82,40 @@ def region_targets(
     return targets
 
 
-def stack_codes(coded: CodedPhotos, targets: Sequence[CaptionTarget], views: int) -> tuple[Tensor, Tensor, Tensor]:
+def stack_codes(
+    coded: CodedPhotos, targets: Sequence[CaptionTarget], views: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """What `MultimodalRNN.look` takes: views (S, N, D), regions (S, K, D), places (S, K, 5)."""
     photos = np.array([target.photo for target in targets])
     rows = np.array([target.row for target in targets])
     nested = [coded.codes[photos, rows]]
     if views > 1:
         if coded.surroundings is None:
-            raise DataError("these codes have no surroundings", hint="regiontalk data codes --surroundings")
+            raise DataError(
+                "these codes have no surroundings", hint="regiontalk data codes --surroundings"
+            )
         nested += [coded.surroundings[photos, rows], coded.codes[photos, WHOLE_PHOTO]]
     boxes = coded.boxes_xyxy[photos]
-    arrays = (np.stack(nested, axis=1), coded.codes[photos], geometry.places(boxes, boxes[:, WHOLE_PHOTO, 2:]))
-    codes_of_views, all_codes, places = (torch.from_numpy(array.astype(np.float32)) for array in arrays)
+    arrays = (
+        np.stack(nested, axis=1),
+        coded.codes[photos],
+        geometry.places(boxes, boxes[:, WHOLE_PHOTO, 2:]),
+    )
+    codes_of_views, all_codes, places = (
+        torch.from_numpy(array.astype(np.float32)) for array in arrays
+    )
     return codes_of_views, all_codes, places
 
 
 def known_tokens(text: str, words: Vocabulary) -> list[int]:
-    """The text's words that the vocabulary has; rare ones are dropped (K&FF section 4: "we filter words")."""
+    """The text's words that the vocabulary has; rare ones are dropped (K&FF section 4: "we filter
+    words")."""
     return [token for token in words.encode(words.clean(text) or ()) if token != UNKNOWN]
 
 
 def pad_texts(texts: Sequence[Sequence[int]], start: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Token lists, longest first -> START and words (R, T), words and END (R, T), lengths with END (R,)."""
+    """Token lists, longest first -> START and words (R, T), words and END (R, T), lengths with END
+    (R,)."""
     words = torch.full((len(texts), len(texts[0]) + 1), END)
     for row, tokens in zip(words, texts, strict=True):
         row[: len(tokens)] = torch.tensor(tokens, dtype=torch.long)

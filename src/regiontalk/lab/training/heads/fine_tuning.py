@@ -19,16 +19,21 @@ Net = TypeVar("Net", AlignmentNet, MultimodalRNN)
 
 
 def load_head(
-    recipe: AlignmentRecipe | SentencesRecipe, run: str, coded: CodedPhotos, load: Callable[[Path], Trained[Net, Any]]
+    recipe: AlignmentRecipe | SentencesRecipe,
+    run: str,
+    coded: CodedPhotos,
+    load: Callable[[Path], Trained[Net, Any]],
 ) -> Trained[Net, Any]:
-    """The net of the run that the recipe names, if it is the recipe's net and can read the codes; with `keep_words`
-    only its layers that read codes learn."""
+    """The net of the run that the recipe names, if it is the recipe's net and can read the codes;
+    with `keep_words` only its layers that read codes learn."""
     checkpoint = find_checkpoint(Path(run))
     trained = load(checkpoint)
     if trained.recipe.net != recipe.net:
         raise UsageError(f"{checkpoint}: its [net] differs from this recipe's")
     if trained.state["code"] != coded.codes.shape[2]:
-        raise UsageError(f"{checkpoint}: it reads codes of {trained.state['code']} numbers, not {coded.codes.shape[2]}")
+        raise UsageError(
+            f"{checkpoint}: it reads codes of {trained.state['code']} numbers, not {coded.codes.shape[2]}"
+        )
     if recipe.keep_words:
         trained.net.requires_grad_(False)
         for layer in trained.net.code_layers():

@@ -1,15 +1,18 @@
-"""One model, end to end, from photos with sentences to descriptions of regions (future work in K&FF section 4.4).
+"""One model, end to end, from photos with sentences to descriptions of regions (future work in K&FF
+section 4.4).
 
-Alignment net and multimodal RNN learn in the same steps. Eqs. 10–12 cut each sentence of the batch into segments with
-the alignment net as it is. Which region a segment is about stays open: with r the regions that fit it best,
+Alignment net and multimodal RNN learn in the same steps. Eqs. 10–12 cut each sentence of the batch
+into segments with the alignment net as it is. Which region a segment is about stays open: with r
+the regions that fit it best,
 
     loss = eq. 9 − weight · log Σ_r p(r | segment) p(segment | code of r)
 
-where p(r | segment) is a softmax of the alignment net's fits and p(segment | code) is the RNN's (eqs. 13–15). So the
-RNN learns to describe regions, and the alignment net which regions make a text likely.
+where p(r | segment) is a softmax of the alignment net's fits and p(segment | code) is the RNN's
+(eqs. 13–15). So the RNN learns to describe regions, and the alignment net which regions make a text
+likely.
 
-Letters: K photos with a sentence each, T words, R regions, S segments of all sentences, C candidates of each, h the
-size of the common space, D of a code.
+Letters: K photos with a sentence each, T words, R regions, S segments of all sentences, C
+candidates of each, h the size of the common space, D of a code.
 """
 
 from __future__ import annotations
@@ -31,7 +34,12 @@ from regiontalk.inference.alignment import place_prior
 from regiontalk.lab.data.records import Dataset, evenly_spaced
 from regiontalk.lab.nets.alignment import AlignmentNet
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN
-from regiontalk.lab.training.heads.alignment import AlignmentBatch, AlignmentBatches, AlignmentTask, read_photos
+from regiontalk.lab.training.heads.alignment import (
+    AlignmentBatch,
+    AlignmentBatches,
+    AlignmentTask,
+    read_photos,
+)
 from regiontalk.lab.training.heads.caption_targets import known_tokens, pad_texts
 from regiontalk.lab.training.heads.fine_tuning import learning_parameters
 from regiontalk.lab.training.heads.sentences import count_tokens
@@ -71,11 +79,15 @@ class JointTask(Task):
     @classmethod
     def begin(cls, recipe: JointRecipe) -> JointTask:
         aligner = AlignmentTask.begin(recipe.alignment_recipe())
-        recipe = replace(recipe, alignment=aligner.recipe.net)  # whose embedding has the size of the word vectors
+        recipe = replace(
+            recipe, alignment=aligner.recipe.net
+        )  # whose embedding has the size of the word vectors
         codes, words = aligner.coded[0].codes, aligner.words
         sentence = MultimodalRNN(codes.shape[2], len(words), len(words.styles), recipe.net)
         train = Dataset(recipe.data.path, "train")
-        sentence.begin_with_frequencies(count_tokens([one for record in train for one in record.sentences], words))
+        sentence.begin_with_frequencies(
+            count_tokens([one for record in train for one in record.sentences], words)
+        )
         for name, value in (("mean", aligner.net.regions.mean), ("std", aligner.net.regions.std)):
             sentence.get_buffer(f"views_{name}").copy_(value)
         return cls(recipe, words, JointNet(aligner.net, sentence), aligner)
@@ -103,62 +115,94 @@ class JointTask(Task):
     def weight(self, name: str) -> float:
         return self.recipe.snippets.weight if name == "sentence" else self.aligner.weight(name)
 
-    def _description_loss(self, net: JointNet, batch: AlignmentBatch, vectors: Tensor, words: Tensor) -> Tensor:
-        """−log Σ_r p(r | segment) p(segment | code of r), the sum over the segments, for each word of them."""
-        sentences = pad_sequence(list(words.split(batch.texts.lengths.tolist())), batch_first=True)  # (K, T, h)
-        prior = place_prior(batch.scores.cpu().numpy(), self.recipe.snippets.place_weight).astype(np.float32)
-        fits = (sentences @ vectors.transpose(1, 2)).float() + torch.from_numpy(prior).to(words.device)[:, None]
+    def _description_loss(
+        self, net: JointNet, batch: AlignmentBatch, vectors: Tensor, words: Tensor
+    ) -> Tensor:
+        """−log Σ_r p(r | segment) p(segment | code of r), the sum over the segments, for each word
+        of them."""
+        sentences = pad_sequence(
+            list(words.split(batch.texts.lengths.tolist())), batch_first=True
+        )  # (K, T, h)
+        prior = place_prior(batch.scores.cpu().numpy(), self.recipe.snippets.place_weight).astype(
+            np.float32
+        )
+        fits = (sentences @ vectors.transpose(1, 2)).float() + torch.from_numpy(prior).to(
+            words.device
+        )[:, None]
         fits = fits.masked_fill(~batch.used[:, None], maxsim.LOWEST)  # (K, T, R)
         found = self.segments(batch, fits)
         if not found.tokens:
             return fits.sum() * 0
         of_segments = segment_fits(fits, found)
-        of_regions = torch.log_softmax(fit_scale(net.alignment) * of_segments, dim=1)  # log p(r | segment), (S, R)
-        chosen = of_segments.topk(min(self.recipe.snippets.candidates, fits.shape[2]), dim=1).indices  # (S, C)
-        codes = batch.codes[torch.tensor(found.photos, device=chosen.device)[:, None], chosen].float()  # (S, C, D)
+        of_regions = torch.log_softmax(
+            fit_scale(net.alignment) * of_segments, dim=1
+        )  # log p(r | segment), (S, R)
+        chosen = of_segments.topk(
+            min(self.recipe.snippets.candidates, fits.shape[2]), dim=1
+        ).indices  # (S, C)
+        codes = batch.codes[
+            torch.tensor(found.photos, device=chosen.device)[:, None], chosen
+        ].float()  # (S, C, D)
         said = text_likelihoods(net.sentence, codes, found.tokens, self.words.start())
         total = torch.logsumexp(of_regions.gather(1, chosen) + said, dim=1)
         return -total.sum() / sum(len(tokens) + 1 for tokens in found.tokens)  # END is a word, too
 
     def segments(self, batch: AlignmentBatch, fits: Tensor) -> Segments:
-        """Every sentence cut by eqs. 10–12 with the fits (K, T, R) as they are; no gradient goes through the cuts."""
+        """Every sentence cut by eqs. 10–12 with the fits (K, T, R) as they are; no gradient goes
+        through the cuts."""
         numbers, tokens = fits.detach().cpu().numpy(), batch.texts.tokens.tolist()
         counts = batch.used.sum(dim=1).tolist()
         found = []
         for photo, length in enumerate(batch.texts.lengths.tolist()):
             said = self.words.decode(tokens[photo][:length]).split()
-            chosen = maxsim.align_words(numbers[photo, :length, : counts[photo]], self.recipe.snippets.beta)
+            chosen = maxsim.align_words(
+                numbers[photo, :length, : counts[photo]], self.recipe.snippets.beta
+            )
             for start, end in maxsim.segments(chosen):
                 kept = known_tokens(" ".join(without_loose_ends(said[start:end])), self.words)
                 if kept:
                     found.append((photo, (start, end), kept))
         found.sort(key=lambda one: -len(one[2]))
-        return Segments([one[0] for one in found], [one[1] for one in found], [one[2] for one in found])
+        return Segments(
+            [one[0] for one in found], [one[1] for one in found], [one[2] for one in found]
+        )
 
     def description(self) -> dict[str, Any]:
         return self.aligner.description() | super().description()
 
-    def evaluate(self, net: JointNet, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:
-        """Ranking of dev photos, and the perplexity of their segments, given the regions that may be meant."""
+    def evaluate(
+        self, net: JointNet, device: torch.device, picture: Path, skip: Skip
+    ) -> dict[str, float]:
+        """Ranking of dev photos, and the perplexity of their segments, given the regions that may
+        be meant."""
         metrics = self.aligner.evaluate(net.alignment, device, picture, skip)
         return metrics and metrics | {"perplexity": self._perplexity(net, device)}
 
     @torch.inference_mode()
     def _perplexity(self, net: JointNet, device: torch.device) -> float:
         coded, reader = self.aligner.coded[0], self.aligner.reader
-        dev = [record for record in Dataset(self.recipe.data.path, "dev") if record.image in coded.places]
+        dev = [
+            record
+            for record in Dataset(self.recipe.data.path, "dev")
+            if record.image in coded.places
+        ]
         some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
         photos = read_photos(some, coded, reader, self.recipe.data.codes)
         losses = []
         for start in range(0, len(photos), self.recipe.run.batch):
             part = photos[start : start + self.recipe.run.batch]
-            batch = AlignmentBatch.stack(part, [photo.sentences[0] for photo in part], reader).to(device)
-            losses.append(self._description_loss(net, batch, *self.aligner.embed(net.alignment, batch)).item())
+            batch = AlignmentBatch.stack(part, [photo.sentences[0] for photo in part], reader).to(
+                device
+            )
+            losses.append(
+                self._description_loss(net, batch, *self.aligner.embed(net.alignment, batch)).item()
+            )
         return math.exp(min(float(np.mean(losses)), 50.0))
 
 
 def segment_fits(fits: Tensor, found: Segments) -> Tensor:
-    """How well each region fits each segment, (S, R): the mean over the segment's words; fits (K, T, R)."""
+    """How well each region fits each segment, (S, R): the mean over the segment's words; fits (K,
+    T, R)."""
     share = torch.zeros(len(found.photos), fits.shape[1])  # (S, T)
     for row, (start, end) in zip(share, found.spans, strict=True):
         row[start:end] = 1 / (end - start)
@@ -166,10 +210,16 @@ def segment_fits(fits: Tensor, found: Segments) -> Tensor:
     return (share.to(fits.device)[:, :, None] * of_photos).sum(dim=1)
 
 
-def text_likelihoods(net: MultimodalRNN, codes: Tensor, tokens: list[list[int]], start: int) -> Tensor:
-    """log p(text | code), (S, C), of texts, longest first, and codes (S, C, D) of their candidate regions."""
+def text_likelihoods(
+    net: MultimodalRNN, codes: Tensor, tokens: list[list[int]], start: int
+) -> Tensor:
+    """log p(text | code), (S, C), of texts, longest first, and codes (S, C, D) of their candidate
+    regions."""
     texts, candidates, _ = codes.shape
     views = codes.flatten(0, 1)[:, None]  # (S·C, 1, D)
     nothing = views.new_zeros(len(views), 0, PLACE)  # no attention, so no other regions
-    given = (part.to(codes.device).repeat_interleave(candidates, dim=0) for part in pad_texts(tokens, start))
+    given = (
+        part.to(codes.device).repeat_interleave(candidates, dim=0)
+        for part in pad_texts(tokens, start)
+    )
     return net.text_logprobs(net.look(views, views[:, :0], nothing), *given).view(texts, candidates)

@@ -1,7 +1,7 @@
 """Ranking losses: a photo's own sentences should score higher than those of others.
 
-`scores` is (K photos, L sentences); `owners` (L,) says which photo of the batch a sentence belongs to. With one
-sentence for every photo these are the K&FF paper's sums over k and l.
+`scores` is (K photos, L sentences); `owners` (L,) says which photo of the batch a sentence belongs
+to. With one sentence for every photo these are the K&FF paper's sums over k and l.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ NEVER = -1e4  # in place of a score that must not count
 
 
 def margin_loss(scores: Tensor, owners: Tensor, margin: float, hardest: bool) -> Tensor:
-    """Eq. 9, the mean over pairs instead of the sum. `hardest`, which differs from the paper: only the worst
-    offender of each sum counts.
+    """Eq. 9, the mean over pairs instead of the sum. `hardest`, which differs from the paper: only
+    the worst offender of each sum counts.
     """
     own, pairs = _own(scores, owners)
-    images = F.relu(margin + scores - pairs[None, :]).masked_fill(own, 0)  # (K, L): other photos of a sentence
+    images = F.relu(margin + scores - pairs[None, :]).masked_fill(
+        own, 0
+    )  # (K, L): other photos of a sentence
     rows = scores[owners]  # (L, L): what each pair's photo scores with every sentence
     sentences = F.relu(margin + rows - pairs[:, None]).masked_fill(own[owners], 0)
     if hardest:
@@ -27,14 +29,16 @@ def margin_loss(scores: Tensor, owners: Tensor, margin: float, hardest: bool) ->
 
 
 def contrastive_loss(scores: Tensor, owners: Tensor, scale: Tensor) -> Tensor:
-    """Differs from the paper: cross entropy of the right photo among all, and of each own sentence among those of
-    other photos, with scores multiplied by `scale`.
+    """Differs from the paper: cross entropy of the right photo among all, and of each own sentence
+    among those of other photos, with scores multiplied by `scale`.
     """
     logits = scores * scale
     own, _ = _own(scores, owners)
     images = F.cross_entropy(logits.T, owners)
     number = torch.arange(len(owners), device=owners.device)
-    others = own[owners] & (number[:, None] != number)  # the photo's further sentences are no mistakes
+    others = own[owners] & (
+        number[:, None] != number
+    )  # the photo's further sentences are no mistakes
     sentences = F.cross_entropy(logits[owners].masked_fill(others, NEVER), number)
     return (images + sentences) / 2
 

@@ -1,4 +1,5 @@
-"""Sentences of coded photos and regions by a multimodal RNN in torch, decoded as an exported model decodes them."""
+"""Sentences of coded photos and regions by a multimodal RNN in torch, decoded as an exported model
+decodes them."""
 
 from __future__ import annotations
 
@@ -42,25 +43,41 @@ class Describer:
         trained = load_sentence_net(checkpoint, device)
         coded = CodedPhotos.load(codes)
         coded.check_detector(trained.state["detector"], checkpoint)
-        return cls(trained.net, trained.words, coded, device, trained.recipe.prediction, str(codes), checkpoint.name)
+        return cls(
+            trained.net,
+            trained.words,
+            coded,
+            device,
+            trained.recipe.prediction,
+            str(codes),
+            checkpoint.name,
+        )
 
-    def __call__(self, targets: Sequence[CaptionTarget], beam: int | None = None) -> list[decoding.Caption]:
+    def __call__(
+        self, targets: Sequence[CaptionTarget], beam: int | None = None
+    ) -> list[decoding.Caption]:
         """The best sentence found for every target; with the settings' beam, if none is given."""
         self.net.eval()
         found: list[decoding.Caption] = []
         rules, width = sentence_rules(self.settings, self.words), beam or self.settings.beam
         for start in range(0, len(targets), AT_ONCE):
             state, token = self.begin(targets[start : start + AT_ONCE]), self.words.start()
-            found += [best for best, *_ in decoding.beam_search(self.step, state, token, rules, width)]
+            found += [
+                best for best, *_ in decoding.beam_search(self.step, state, token, rules, width)
+            ]
         return found
 
     @torch.inference_mode()
     def begin(self, targets: Sequence[CaptionTarget]) -> decoding.State:
-        given = (part.to(self.device) for part in stack_codes(self.coded, targets, self.net.config.views))
+        given = (
+            part.to(self.device) for part in stack_codes(self.coded, targets, self.net.config.views)
+        )
         return tuple(part.cpu().numpy() for part in self.net.begin(self.net.look(*given)))
 
     @torch.inference_mode()
-    def step(self, tokens: decoding.Integers, state: decoding.State) -> tuple[decoding.Floats, decoding.State]:
+    def step(
+        self, tokens: decoding.Integers, state: decoding.State
+    ) -> tuple[decoding.Floats, decoding.State]:
         given = State(*(torch.from_numpy(part).to(self.device) for part in state))
         logprobs, new = self.net.step(torch.from_numpy(tokens).to(self.device), given)
         return logprobs.cpu().numpy(), tuple(part.cpu().numpy() for part in new)
@@ -72,13 +89,19 @@ class Describer:
         targets = [CaptionTarget(int(number), WHOLE_PHOTO) for number in numbers]
         for record, said in zip(given, self(targets, beam), strict=True):
             sentence = self.words.decode(said.tokens)
-            yield Description(record.image, record.width, record.height, self.model, sentence, said.logprob)
+            yield Description(
+                record.image, record.width, record.height, self.model, sentence, said.logprob
+            )
 
     def regions(self, records: Iterable[Record], beam: int | None) -> Iterator[ImageRegions]:
         """A sentence for each row of codes but the whole photo's."""
         coded, given = self.coded, list(records)
         numbers = coded.find(given, self.place).tolist()
-        targets = [CaptionTarget(number, row) for number in numbers for row in range(1, int(coded.counts[number]))]
+        targets = [
+            CaptionTarget(number, row)
+            for number in numbers
+            for row in range(1, int(coded.counts[number]))
+        ]
         said = iter(zip(targets, self(targets, beam), strict=True))
         for record, number in zip(given, numbers, strict=True):
             found = [self._region(*next(said)) for _ in range(1, int(coded.counts[number]))]

@@ -1,4 +1,5 @@
-"""Sentences encoded for the alignment nets: as words with vectors from a file, or as edges of dependency trees."""
+"""Sentences encoded for the alignment nets: as words with vectors from a file, or as edges of
+dependency trees."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ from regiontalk.lab.training.checkpoints import Trained
 from regiontalk.lab.training.recipe.heads import AlignmentRecipe
 from regiontalk.language.vocabulary import SPECIAL, Vocabulary
 
-RAREST_RELATION = 50  # a relation that is rarer among the training edges shares its weights with other rare ones
+RAREST_RELATION = (
+    50  # a relation that is rarer among the training edges shares its weights with other rare ones
+)
 
 Edges = list[tuple[str, str, str]]
 """Relation, head, dependent."""
@@ -72,14 +75,17 @@ class WordReader:
 
 @dataclass(frozen=True)
 class EdgeReader:
-    """Sentences as the edges (relation, head, dependent) of their dependency trees; relation 0 is any rare one."""
+    """Sentences as the edges (relation, head, dependent) of their dependency trees; relation 0 is
+    any rare one."""
 
     words: Vocabulary
     relations: tuple[str, ...]
     parses: dict[str, Edges]
 
     @classmethod
-    def build(cls, words: Vocabulary, training: Iterable[str], parses: dict[str, Edges]) -> EdgeReader:
+    def build(
+        cls, words: Vocabulary, training: Iterable[str], parses: dict[str, Edges]
+    ) -> EdgeReader:
         counts = Counter(relation for sentence in training for relation, _, _ in parses[sentence])
         common = sorted(relation for relation, count in counts.items() if count >= RAREST_RELATION)
         return cls(words, ("", *common), parses)
@@ -97,7 +103,9 @@ class EdgeReader:
         return Texts(torch.from_numpy(np.concatenate(sentences)), lengths)
 
 
-def trained_reader(trained: Trained[AlignmentNet, AlignmentRecipe], sentences: Iterable[str]) -> SentenceReader:
+def trained_reader(
+    trained: Trained[AlignmentNet, AlignmentRecipe], sentences: Iterable[str]
+) -> SentenceReader:
     """The reader that a net was trained with, ready for `sentences`."""
     if trained.recipe.parses is None:
         return WordReader(trained.words)
@@ -130,8 +138,9 @@ def vector_table(words: Vocabulary, vectors: dict[str, NDArray[np.float32]]) -> 
 def new_net(
     config: AlignmentConfig, code: int, words: Vocabulary, table: Tensor | None, relations: int = 0
 ) -> AlignmentNet:
-    """A net whose word embedding starts from `table` (tokens, e), if there is one, and has its size. A word without a
-    vector there starts at random, or stays zero where the embedding is not trained."""
+    """A net whose word embedding starts from `table` (tokens, e), if there is one, and has its
+    size. A word without a vector there starts at random, or stays zero where the embedding is not
+    trained."""
     if table is None:
         return AlignmentNet(config, code, len(words), relations)
     net = AlignmentNet(replace(config, embedding=table.shape[1]), code, len(words), relations)
@@ -143,7 +152,8 @@ def new_net(
 
 
 def load_parses(path: Path, sentences: Iterable[str], cleaning: Vocabulary) -> dict[str, Edges]:
-    """Sentence -> edges, from a file that keeps them; sentences that it lacks are parsed and added to it."""
+    """Sentence -> edges, from a file that keeps them; sentences that it lacks are parsed and added
+    to it."""
     known = _read_parses(path) if path.exists() else {}
     missing = list(dict.fromkeys(sentence for sentence in sentences if sentence not in known))
     if missing:
@@ -158,7 +168,9 @@ def _read_parses(path: Path) -> dict[str, Edges]:
         stored = read_json(path)
         return {sentence: [(r, h, d) for r, h, d in edges] for sentence, edges in stored.items()}
     except (DataError, ValueError, AttributeError, TypeError) as error:
-        raise DataError(f"{path}: cannot be read as parses: {error}", hint="delete it, and it is made again") from error
+        raise DataError(
+            f"{path}: cannot be read as parses: {error}", hint="delete it, and it is made again"
+        ) from error
 
 
 def _parse(sentences: Sequence[str], cleaning: Vocabulary) -> list[Edges]:

@@ -1,6 +1,7 @@
 """Training the multimodal RNN on region codes (K&FF 3.2): its data, net and loss as a `Task`.
 
-Shapes: S caption targets (photos or regions), R their texts, T words, N views, K rows of codes, D the size of a code.
+Shapes: S caption targets (photos or regions), R their texts, T words, N views, K rows of codes, D
+the size of a code.
 """
 
 from __future__ import annotations
@@ -128,7 +129,9 @@ class SentencesTask(Task):
         return f"{len(train)} {what} with {texts} texts"
 
     def batches(self, rank: int, ranks: int) -> SentenceBatches:
-        return SentenceBatches(self.targets["train"], self.coded, self.words, self.recipe, rank, ranks)
+        return SentenceBatches(
+            self.targets["train"], self.coded, self.words, self.recipe, rank, ranks
+        )
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {"net": build_optimizer(learning_parameters(self.net), self.recipe.optimizer)}
@@ -141,25 +144,41 @@ class SentencesTask(Task):
         seen = net.look(batch.views, batch.regions, batch.places)
         logits = net(Seen(*(part[batch.owners] for part in seen)), batch.fed, batch.lengths)
         losses = F.cross_entropy(
-            logits.float(), packed(batch.words, batch.lengths), reduction="none", label_smoothing=smoothing
+            logits.float(),
+            packed(batch.words, batch.lengths),
+            reduction="none",
+            label_smoothing=smoothing,
         )
         weights = packed(batch.weights[:, None].expand_as(batch.words), batch.lengths)
         return (losses * weights).sum() / weights.sum()
 
     def description(self) -> dict[str, Any]:
-        return super().description() | {"detector": self.coded.detector, "code": self.coded.codes.shape[2]}
+        return super().description() | {
+            "detector": self.coded.detector,
+            "code": self.coded.codes.shape[2],
+        }
 
-    def evaluate(self, net: MultimodalRNN, device: torch.device, picture: Path, skip: Skip) -> dict[str, float]:  # noqa: ARG002
+    def evaluate(
+        self,
+        net: MultimodalRNN,
+        device: torch.device,
+        picture: Path,  # noqa: ARG002
+        skip: Skip,  # noqa: ARG002
+    ) -> dict[str, float]:
         """CIDEr and BLEU of greedy sentences on dev, and the perplexity of dev's own texts."""
         dev = self.targets["dev"]
         if not dev:
             return {}
         some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
         describer = Describer(net, self.words, self.coded, device, self.recipe.prediction)
-        return score_descriptions(describer, some) | {"perplexity": self._perplexity(net, some, device)}
+        return score_descriptions(describer, some) | {
+            "perplexity": self._perplexity(net, some, device)
+        }
 
     @torch.inference_mode()
-    def _perplexity(self, net: MultimodalRNN, targets: Sequence[CaptionTarget], device: torch.device) -> float:
+    def _perplexity(
+        self, net: MultimodalRNN, targets: Sequence[CaptionTarget], device: torch.device
+    ) -> float:
         batches, size = self.batches(0, 1), self.recipe.run.batch
         parts = [targets[start : start + size] for start in range(0, len(targets), size)]
         losses = [self._loss(net, batches.collate(part).to(device), 0.0).item() for part in parts]
@@ -168,7 +187,9 @@ class SentencesTask(Task):
 
 def _targets(config: SentencesDataConfig, split: str, coded: CodedPhotos) -> list[CaptionTarget]:
     if not Path(config.path).is_dir():
-        raise UsageError(f"{config.path}: no such data set", hint="regiontalk data prepare makes one")
+        raise UsageError(
+            f"{config.path}: no such data set", hint="regiontalk data prepare makes one"
+        )
     records = Dataset(config.path, split)
     if config.snippets is None:
         return photo_targets(records, coded, config.codes)
@@ -178,9 +199,12 @@ def _targets(config: SentencesDataConfig, split: str, coded: CodedPhotos) -> lis
 def _new_net(
     recipe: SentencesRecipe, targets: Sequence[CaptionTarget], coded: CodedPhotos
 ) -> tuple[MultimodalRNN, Vocabulary]:
-    """The vocabulary, word frequencies and the statistics of codes are those of the training targets."""
+    """The vocabulary, word frequencies and the statistics of codes are those of the training
+    targets."""
     texts = [text for target in targets for text in target.texts]
-    words = Vocabulary.build(texts, SENTENCE_CLEANING, recipe.vocabulary.smallest_count, ("sentence",))
+    words = Vocabulary.build(
+        texts, SENTENCE_CLEANING, recipe.vocabulary.smallest_count, ("sentence",)
+    )
     net = MultimodalRNN(coded.codes.shape[2], len(words), len(words.styles), recipe.net)
     net.begin_with_frequencies(count_tokens(texts, words))
     some = [targets[number] for number in evenly_spaced(len(targets), TARGETS_TO_STANDARDISE)]

@@ -1,8 +1,10 @@
-"""Snippets of regions from sentences of whole photos, without any box that a person drew (K&FF section 3.1.4).
+"""Snippets of regions from sentences of whole photos, without any box that a person drew (K&FF
+section 3.1.4).
 
-The alignment net says how well each word fits each region, the chain MRF cuts a sentence into segments, and a segment
-is a snippet of its region. With a sentence net (a multimodal RNN that was trained on such snippets), a segment goes to
-its most likely regions, weighted by the posterior of alignment net and sentence net together.
+The alignment net says how well each word fits each region, the chain MRF cuts a sentence into
+segments, and a segment is a snippet of its region. With a sentence net (a multimodal RNN that was
+trained on such snippets), a segment goes to its most likely regions, weighted by the posterior of
+alignment net and sentence net together.
 """
 
 from __future__ import annotations
@@ -65,9 +67,12 @@ class Snippets:
     aligner: AlignmentModel
     beta: float
     place_weight: float = 0.0
-    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a high score."""
+    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a
+    high score."""
 
-    def hard(self, coded: CodedPhotos, records: Iterable[Record]) -> Iterator[tuple[str, list[Snippet]]]:
+    def hard(
+        self, coded: CodedPhotos, records: Iterable[Record]
+    ) -> Iterator[tuple[str, list[Snippet]]]:
         """Every segment as a snippet of the region that the MRF chose."""
         for record, _, segments in self._photos(coded, records):
             yield record.image, [Snippet(one.row, " ".join(one.words)) for one in segments]
@@ -78,27 +83,44 @@ class Snippets:
         """Every segment as a snippet of its most likely regions, weighted by both nets together."""
         scale = float(fit_scale(self.aligner.net))
         for record, place, segments in self._photos(coded, records):
-            said = [(" ".join(one.words), np.argsort(-one.fits)[:CANDIDATES].tolist(), one.fits) for one in segments]
-            likelihoods = iter(_likelihoods(describer, place, [(text, row) for text, rows, _ in said for row in rows]))
+            said = [
+                (" ".join(one.words), np.argsort(-one.fits)[:CANDIDATES].tolist(), one.fits)
+                for one in segments
+            ]
+            likelihoods = iter(
+                _likelihoods(
+                    describer, place, [(text, row) for text, rows, _ in said for row in rows]
+                )
+            )
             found = []
             for text, rows, fits in said:
                 totals = scale * fits[rows] + [next(likelihoods) for _ in rows]
                 weights = np.exp(totals - totals.max())
                 pairs = zip(rows, (weights / weights.sum()).tolist(), strict=True)
-                found += [Snippet(row, text, weight) for row, weight in pairs if weight >= LEAST_WEIGHT]
+                found += [
+                    Snippet(row, text, weight) for row, weight in pairs if weight >= LEAST_WEIGHT
+                ]
             yield record.image, found
 
-    def _photos(self, coded: CodedPhotos, records: Iterable[Record]) -> Iterator[tuple[Record, int, list[Segment]]]:
+    def _photos(
+        self, coded: CodedPhotos, records: Iterable[Record]
+    ) -> Iterator[tuple[Record, int, list[Segment]]]:
         told = [record for record in records if record.sentences]
         for record, place in zip(told, coded.find(told, "codes").tolist(), strict=True):
             vectors = self.aligner.regions(coded, place)
             scores = coded.scores[place, : len(vectors)]
-            found = [one for sentence in record.sentences for one in self.segments(sentence, vectors, scores)]
+            found = [
+                one
+                for sentence in record.sentences
+                for one in self.segments(sentence, vectors, scores)
+            ]
             yield record, place, [one for one in found if one.words]
 
-    def segments(self, sentence: str, vectors: NDArray[np.float32], scores: NDArray[np.float32]) -> Iterator[Segment]:
-        """The segments of a sentence over regions with vectors (R, h) and scores (R,), without loose ends, so that some
-        have no words."""
+    def segments(
+        self, sentence: str, vectors: NDArray[np.float32], scores: NDArray[np.float32]
+    ) -> Iterator[Segment]:
+        """The segments of a sentence over regions with vectors (R, h) and scores (R,), without
+        loose ends, so that some have no words."""
         words = self.aligner.reader.split(sentence)
         if not words:
             return
@@ -112,12 +134,18 @@ class Snippets:
 
 
 def fit_scale(net: AlignmentNet) -> Tensor:
-    """What fits are multiplied by in a softmax over regions: cosines as in the alignment net's own loss."""
+    """What fits are multiplied by in a softmax over regions: cosines as in the alignment net's own
+    loss."""
     return net.log_scale.exp() if net.config.score == "cosine" else torch.ones_like(net.log_scale)
 
 
 def find_snippets(
-    records: Dataset, codes: Path, alignment: Path, beta: float, place_weight: float, sentence_net: Path | None
+    records: Dataset,
+    codes: Path,
+    alignment: Path,
+    beta: float,
+    place_weight: float,
+    sentence_net: Path | None,
 ) -> Iterator[tuple[str, list[Snippet]]]:
     """The snippets of every photo that has sentences, by the best checkpoints of the runs."""
     coded = CodedPhotos.load(codes)
@@ -138,7 +166,9 @@ def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:
 
 
 @torch.inference_mode()
-def _likelihoods(describer: Describer, photo: int, said: Sequence[tuple[str, int]]) -> NDArray[np.float64]:
+def _likelihoods(
+    describer: Describer, photo: int, said: Sequence[tuple[str, int]]
+) -> NDArray[np.float64]:
     """log p(text | region) of every text and row, (N,)."""
     if not said:
         return np.zeros(0)

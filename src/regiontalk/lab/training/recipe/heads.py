@@ -1,4 +1,5 @@
-"""The recipes of heads on region codes (K&FF): alignment nets, multimodal RNNs, and both together."""
+"""The recipes of heads on region codes (K&FF): alignment nets, multimodal RNNs, and both
+together."""
 
 from __future__ import annotations
 
@@ -32,9 +33,11 @@ class SentenceVocabularyConfig:
 @dataclass(frozen=True)
 class WordVectorsConfig:
     path: str | None = None
-    """An .npz with `words` and `vectors` that the word embedding starts from; None: a random start."""
+    """An .npz with `words` and `vectors` that the word embedding starts from; None: a random
+    start."""
     more_words: int = 0
-    """How many of the file's first words join the vocabulary, however rare they are in the training sentences."""
+    """How many of the file's first words join the vocabulary, however rare they are in the training
+    sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +47,8 @@ class HeadRecipe:
     init_from: str | None = None
     """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
     keep_words: bool = False
-    """With `init_from`: only the layers that read codes learn. The codes may then be those of another detector, and the
-    graphs that read or write words stay the same for both."""
+    """With `init_from`: only the layers that read codes learn. The codes may then be those of
+    another detector, and the graphs that read or write words stay the same for both."""
 
     def __post_init__(self) -> None:
         if self.keep_words and self.init_from is None:
@@ -70,11 +73,12 @@ class AlignmentLossConfig:
     """K&FF 3.1.3."""
 
     kind: Literal["margin", "contrastive"] = "margin"
-    """`margin`: eq. 9. Differs from the paper: `contrastive`, cross entropy with a learned temperature."""
+    """`margin`: eq. 9. Differs from the paper: `contrastive`, cross entropy with a learned
+    temperature."""
     margin: float = 1.0
     hardest_from: int | None = None
-    """Differs from the paper: from this step on only the hardest negative of each sum in eq. 9 counts. From the first
-    step on the net would collapse."""
+    """Differs from the paper: from this step on only the hardest negative of each sum in eq. 9
+    counts. From the first step on the net would collapse."""
     instance: float = 0.0
     """Weight of the multiple-instance term that eq. 7 needs."""
 
@@ -99,7 +103,9 @@ class AlignmentRecipe(HeadRecipe):
         if not self.data:
             raise UsageError("the recipe has no [[data]]")
         if self.net.weigh_words and (self.net.score != "cosine" or self.net.words == "edges"):
-            raise UsageError('net.weigh_words needs net.score = "cosine", and words other than edges')
+            raise UsageError(
+                'net.weigh_words needs net.score = "cosine", and words other than edges'
+            )
         if (self.net.words == "edges") != (self.parses is not None):
             raise UsageError('net.words = "edges" needs parses, and no other words use them')
         if self.init_from is not None and (self.word_vectors.path or self.parses):
@@ -119,7 +125,8 @@ class SentencesRunConfig(RunConfig):
 @dataclass(frozen=True)
 class SentencesDataConfig(CodedDataConfig):
     snippets: str | None = None
-    """Snippets of regions to learn instead of whole photos' sentences; `regiontalk data snippets` infers them."""
+    """Snippets of regions to learn instead of whole photos' sentences; `regiontalk data snippets`
+    infers them."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +148,13 @@ class SentencesRecipe(HeadRecipe):
 
     def __post_init__(self) -> None:
         if self.net.heads < 1 or self.net.attention % self.net.heads:
-            raise UsageError(f"net.attention {self.net.attention} cannot be shared by {self.net.heads} heads")
+            raise UsageError(
+                f"net.attention {self.net.attention} cannot be shared by {self.net.heads} heads"
+            )
         if not 0 <= self.label_smoothing < 1:
-            raise UsageError(f"label_smoothing is {self.label_smoothing}; it must be from 0 to below 1")
+            raise UsageError(
+                f"label_smoothing is {self.label_smoothing}; it must be from 0 to below 1"
+            )
         super().__post_init__()
 
 
@@ -161,7 +172,8 @@ class JointSnippetsConfig:
     candidates: int = 3
     """Regions that a segment may be about: those that fit best."""
     place_weight: float = 0.0
-    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a high score."""
+    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a
+    high score."""
     weight: float = 1.0
     """Of their loss, beside eq. 9."""
     from_step: int = 0
@@ -173,8 +185,8 @@ class JointSnippetsConfig:
 
 @dataclass(frozen=True)
 class JointRecipe:
-    """A training run of an alignment net and a multimodal RNN together: from photos with sentences to descriptions of
-    regions."""
+    """A training run of an alignment net and a multimodal RNN together: from photos with sentences
+    to descriptions of regions."""
 
     run: JointRunConfig
     data: CodedDataConfig
@@ -191,7 +203,9 @@ class JointRecipe:
 
     def __post_init__(self) -> None:
         if self.net.attention or self.net.views > 1:
-            raise UsageError("the RNN of a joint run sees one region: net.attention = 0, net.views = 1")
+            raise UsageError(
+                "the RNN of a joint run sees one region: net.attention = 0, net.views = 1"
+            )
         if self.alignment.words == "edges":
             raise UsageError('alignment.words cannot be "edges": segments are made of words')
         self.alignment_recipe()
@@ -200,7 +214,8 @@ class JointRecipe:
         """The alignment net's part."""
         run = AlignmentRunConfig(**(dataclasses.asdict(self.run) | {"metric": "recall_sum"}))
         shared = {
-            name: getattr(self, name) for name in ("vocabulary", "word_vectors", "losses", "optimizer", "schedule")
+            name: getattr(self, name)
+            for name in ("vocabulary", "word_vectors", "losses", "optimizer", "schedule")
         }
         return AlignmentRecipe(run, (self.data,), net=self.alignment, **shared)
 
@@ -208,5 +223,8 @@ class JointRecipe:
         """The RNN's part."""
         run = SentencesRunConfig(**(dataclasses.asdict(self.run) | {"metric": "perplexity"}))
         data = SentencesDataConfig(self.data.path, self.data.codes)
-        shared = {name: getattr(self, name) for name in ("net", "vocabulary", "optimizer", "schedule", "prediction")}
+        shared = {
+            name: getattr(self, name)
+            for name in ("net", "vocabulary", "optimizer", "schedule", "prediction")
+        }
         return SentencesRecipe(run, data, **shared)

@@ -7,7 +7,9 @@ from typing import Literal, Protocol
 
 from regiontalk.errors import check_range
 
-SENTENCE_CLEANING = "karpathy"  # of nets that read or write whole sentences: no other cleaning keeps long ones
+SENTENCE_CLEANING = (
+    "karpathy"  # of nets that read or write whole sentences: no other cleaning keeps long ones
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class ScheduleConfig:
     clip_value: float | None = None
     """Largest size of a single number of the gradient."""
     ema: float | None = None
-    """Decay of the exponential moving average of the weights, which is then what is evaluated and exported."""
+    """Decay of the exponential moving average of the weights, which is then what is evaluated and
+    exported."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class RunConfig:
     batch: int = 1
     """Photos a step, over all processes."""
     accumulate: int = 1
-    """Parts into which each process cuts its share of a batch, one after another: the memory of one part is enough."""
+    """Parts into which each process cuts its share of a batch, one after another: the memory of one
+    part is enough."""
     seed: int = 0
     workers: int = 2
     """Processes that load photos; never more than there are cores."""
@@ -62,8 +66,16 @@ class RunConfig:
     """What the best checkpoint is chosen by, on dev."""
 
     def __post_init__(self) -> None:
-        check_range(1, steps=self.steps, batch=self.batch, accumulate=self.accumulate, log_every=self.log_every)
-        check_range(1, checkpoint_every=self.checkpoint_every, keep=self.keep, keep_best=self.keep_best)
+        check_range(
+            1,
+            steps=self.steps,
+            batch=self.batch,
+            accumulate=self.accumulate,
+            log_every=self.log_every,
+        )
+        check_range(
+            1, checkpoint_every=self.checkpoint_every, keep=self.keep, keep_best=self.keep_best
+        )
         check_range(1, evaluate_every=self.evaluate_every, evaluate_photos=self.evaluate_photos)
 
 

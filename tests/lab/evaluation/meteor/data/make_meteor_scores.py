@@ -1,7 +1,8 @@
-"""Makes `meteor_scores.json` anew: the jar's scores of pairs from `meteor_sentences.txt`. Needs Java.
+"""Makes `meteor_scores.json` anew: the jar's scores of pairs from `meteor_sentences.txt`. Needs
+Java.
 
-The sentences were written for these tests. A case is [hypothesis, [references], score], by line numbers
-from 0.
+The sentences were written for these tests. A case is [hypothesis, [references], score], by line
+numbers from 0.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ NEAR = 6
 
 
 def choose_cases(count: int) -> list[tuple[int, list[int]]]:
-    """Neighbours, which speak of the same thing; random pairs; several references; every line with itself."""
+    """Neighbours, which speak of the same thing; random pairs; several references; every line with
+    itself."""
     chance = random.Random(0)
     cases = [(line, [line]) for line in range(0, count, 4)]
     cases += [
@@ -38,7 +40,9 @@ def main() -> None:
     pairs = [(sentences[line], [sentences[other] for other in others]) for line, others in cases]
     numbered = dict(enumerate(pairs))
     references = {number: others for number, (_, others) in numbered.items()}
-    corpus, scores = Meteor().compute_score(references, {number: [text] for number, (text, _) in numbered.items()})
+    corpus, scores = Meteor().compute_score(
+        references, {number: [text] for number, (text, _) in numbered.items()}
+    )
     rows = [json.dumps([*case, score]) for case, score in zip(cases, scores, strict=True)]
     text = f'{{"corpus": {corpus!r}, "cases": [\n' + ",\n".join(rows) + "\n]}\n"
     (HERE / "meteor_scores.json").write_text(text, encoding="utf-8")
