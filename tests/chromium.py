@@ -104,12 +104,16 @@ class Browser:
         )
         self.call("Page.navigate", url=address)
         self.wait_for("location.protocol !== 'about:' && document.readyState === 'complete'")
-        # only now: of a page that is closed and opened again at once, Chromium may forget what it
-        # stored
         if before:
             session, self._session = self._session, {}
             self.call("Target.closeTarget", targetId=before)
             self._session = session
+
+    def reload(self) -> None:
+        """The page anew, in the same tab: another tab may not see yet what this one stored."""
+        self.ask("document.isOld = true")
+        self.call("Page.reload")
+        self.wait_for("!document.isOld && document.readyState === 'complete'")
 
     def ask(self, expression: str) -> Any:
         answer = self.call(

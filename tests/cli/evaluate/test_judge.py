@@ -58,7 +58,7 @@ def test_judging_in_chromium_and_reading_it_back(
         browser.wait_for(SHOWN.format(number + 1))
     browser.press("u")
     browser.wait_for(SHOWN.format(2))
-    browser.open(page.as_uri())  # what was judged is still there
+    browser.reload()  # what was judged is still there
     browser.wait_for(SHOWN.format(2))
     browser.click("[data-verdict=half]")
     browser.wait_for(SHOWN.format(3))
