@@ -25,7 +25,8 @@ import numpy as np
 import regiontalk
 from regiontalk import boxes as geometry
 from regiontalk.inference.calibration import sigmoid
-from regiontalk.inference.rank import Evidence, Floats, ranking_features
+from regiontalk.inference.rank import Floats, ranking_features
+from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset, evenly_spaced
 from regiontalk.lab.evaluation.language import Pair, SentenceScorer
@@ -66,12 +67,12 @@ class Remembering:
         return [self.known[pair] for pair in asked]
 
 
-def rivals(evidence: Evidence) -> Floats:
+def rivals(regions: RegionTable) -> Floats:
     """What better regions there are (R, 4): overlap, overlap with the same words, how many near,
     how many at all."""
-    overlap = geometry.iou(evidence.boxes_xyxy, evidence.boxes_xyxy)
-    better = evidence.scores[None, :] > evidence.scores[:, None]
-    said = [set(caption.tokens) for caption in evidence.captions]
+    overlap = geometry.iou(regions.boxes_xyxy, regions.boxes_xyxy)
+    better = regions.scores[None, :] > regions.scores[:, None]
+    said = [set(caption.tokens) for caption in regions.captions]
     common = np.array([[len(a & b) / max(len(a | b), 1) for b in said] for a in said]).reshape(
         overlap.shape
     )
@@ -88,8 +89,7 @@ def suppress(photos: Sequence[RankedPhoto], wanted: Sequence[Floats]) -> list[Ra
     """The photos with the scores that nets give, each fitted on other photos."""
     for _ in range(ROUNDS):
         values = [
-            np.hstack([ranking_features(photo.evidence), rivals(photo.evidence)])
-            for photo in photos
+            np.hstack([ranking_features(photo.regions), rivals(photo.regions)]) for photo in photos
         ]
         nets = cross_validated(list(zip(values, wanted, strict=True)), _fit)
         scores = [_ask(net, own) for net, own in zip(nets, values, strict=True)]
@@ -108,7 +108,7 @@ def _ask(layers: Sequence[Floats], values: Floats) -> Floats:
 
 
 def _scored(photo: RankedPhoto, scores: Floats) -> RankedPhoto:
-    return replace(photo, evidence=photo.evidence._replace(scores=scores))
+    return replace(photo, regions=replace(photo.regions, scores=scores))
 
 
 def look(model: Model, folder: Path, count: int, settings: PredictionConfig) -> list[SeenPhoto]:

@@ -79,7 +79,7 @@ class System:
         candidates = None if self.net.config.localize else tuple(find(count))
         look = model.look(photo, candidates=candidates, proposals=count)  # type: ignore[arg-type]
         looked = self._now()
-        assert len(look.detections.logits) == count
+        assert len(look.recognized) == count
         model.regions(look)
         rnn = self._now() - looked
         # the backbone is a part of `recognize` where it sees crops, else of `propose`

@@ -217,9 +217,9 @@ class TestConfidence:
 def test_so_many_proposals_are_recognised(runtime: OnnxRuntime, examples: Path) -> None:
     everything = Model(with_settings(runtime, final_nms=1.0))
     usual = everything.look(examples / "photos" / "coffee.jpg")
-    assert len(usual.rows) == len(usual.detections.logits) == 40
+    assert len(usual.regions) == len(usual.recognized) == 40
     few = everything.look(examples / "photos" / "coffee.jpg", proposals=7)
-    assert np.array_equal(few.detections.proposals_xyxy, usual.detections.proposals_xyxy[:7])
+    assert np.array_equal(few.recognized.proposals_xyxy, usual.recognized.proposals_xyxy[:7])
 
 
 def test_a_beam_finds_captions_at_least_as_likely(model: Model, examples: Path) -> None:
@@ -280,7 +280,7 @@ def test_unlikely_captions_lower_the_score_but_not_the_choice(
         Model(with_settings(runtime, caption_weight=0.5)),
     )
     plain, weighed = Model(runtime).look(photo), weighing.look(photo)
-    assert np.array_equal(plain.rows, weighed.rows)
+    assert np.array_equal(plain.boxes_xyxy, weighed.boxes_xyxy)
     raw = dict(zip(map(tuple, plain.boxes_xyxy.tolist()), plain.scores.tolist(), strict=True))
     found = weighing(photo).regions
     assert len(found) > 3
@@ -295,7 +295,7 @@ def test_nothing_is_said_twice_in_one_place(runtime: OnnxRuntime, examples: Path
     loose = Model(with_settings(runtime, final_nms=0.95))
     photo = examples / "photos" / "coffee.jpg"
     found = loose(photo).regions
-    assert 0 < len(found) < len(loose.look(photo).rows)
+    assert 0 < len(found) < len(loose.look(photo).regions)
     for number, region in enumerate(found):
         words = region.caption.split()
         assert words

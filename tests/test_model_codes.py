@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.inference.codes import BEST_REGIONS
+from regiontalk.model import Model
 from regiontalk.models.onnx_runtime import OnnxRuntime
 
 
@@ -28,7 +29,7 @@ def test_the_whole_photo_comes_first_then_the_best_regions(
     assert np.array_equal(found.scores[1:], look.scores[:BEST_REGIONS])
     assert (np.diff(found.scores[1:]) <= 0).all()
     assert found.codes.shape == (
-        1 + min(BEST_REGIONS, len(look.rows)),
+        1 + min(BEST_REGIONS, len(look.regions)),
         128 + 64,
     )  # code and appearance
     assert found.surroundings is None
@@ -48,7 +49,7 @@ def test_codes_are_those_of_the_boxes_that_were_proposed(model: Model, scene: Im
     whole = model.runtime.recognize(proposed.features, frame.size, frame.whole_xyxy)
     assert found[0, :128] == pytest.approx(whole.codes[0])
     assert found[0, 128:] == pytest.approx(model.runtime.appear(proposed.deep, frame.whole_xyxy)[0])
-    best = look.detections.proposals_xyxy[look.rows[:1]]
+    best = look.regions.proposals_xyxy[:1]
     assert found[1, :128] == pytest.approx(
         model.runtime.recognize(proposed.features, frame.size, best).codes[0], abs=1e-4
     )

@@ -1,17 +1,16 @@
 """A photo in; regions with captions, a sentence, or an alignment out.
 
-`Model.look` detects the regions of a photo; all methods start with it. Captions are decoded from
-its result (`inference.captions`). Sentences and alignments need region codes, which `Model.codes`
-computes from it.
+`Model.look` detects the regions of a photo; all methods start with it. What follows is in
+`inference`: captions in `look`, the input of the heads in `codes`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard, TypeVar, cast, overload
+from typing import Any, TypedDict, TypeGuard, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,24 +21,20 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, PhotoSource, to_input
 from regiontalk.inference import find as finder
 from regiontalk.inference import naming
-from regiontalk.inference.alignment import HEAD, AlignmentHead, region_vectors
-from regiontalk.inference.alt_text import alt_text
-from regiontalk.inference.calibration import Scores, calibrated, sigmoid
-from regiontalk.inference.captions import Said, decode_captions, say, to_regions
-from regiontalk.inference.decoding import Caption
-from regiontalk.inference.detect import (
-    detect,
-    detect_given,
-    given_scores,
-    raw_scores,
-    replace_proposals,
-    survivors,
+from regiontalk.inference.alignment import AlignmentHead
+from regiontalk.inference.alt_text import choose_alt_text
+from regiontalk.inference.calibration import Scores
+from regiontalk.inference.codes import (
+    BEST_REGIONS,
+    whole_and_best,
+    with_codes,
+    with_surroundings,
+    with_vectors,
 )
-from regiontalk.inference.rank import evidence_of, rank, weigh_captions, without_repeats
-from regiontalk.inference.regions import Candidates, Detections, Frame, Rows
-from regiontalk.inference.sentences import SENTENCE, SentenceHead, Wanted
-from regiontalk.models.name_table import NameTable
-from regiontalk.models.runtime import Floats, Proposed, Recognized, Runtime
+from regiontalk.inference.look import caption, look_at
+from regiontalk.inference.regions import Frame, Look, RegionTable
+from regiontalk.inference.sentences import SENTENCE, SentenceHead, SentenceOptions
+from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import (
     Alignment,
@@ -50,11 +45,9 @@ from regiontalk.results import (
     NamedRegion,
     Naming,
     Region,
+    Sentence,
     Shown,
 )
-
-BEST_REGIONS = 19  # K&FF 3.1.1: "the top 19 detected locations in addition to the whole image"
-SURROUNDINGS = 2.0  # times as wide and high as a region: enough to show its context
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
 """Several photos, which are processed one by one."""
@@ -62,38 +55,14 @@ Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
 Answer = TypeVar("Answer")
 
 
-class Look(NamedTuple):
-    """The result of one pass over a photo: regions without captions, highest score first, or the
-    given boxes in their order."""
+class About(TypedDict):
+    """What every answer tells of its photo."""
 
+    path: str
+    width: int
+    height: int
+    model: str
     photo: Photo
-    frame: Frame
-    proposed: Proposed
-    detections: Detections
-    rows: Rows
-    """(R,) which of the detections are regions: those that survive NMS, or all of the given
-    boxes."""
-    boxes_xyxy: NDArray[np.float64]
-    """(R, 4) in pixels of the upright photo."""
-    scores: Scores
-    """(R,) the network's raw scores: neither ranked nor calibrated."""
-    given: bool
-    """Whether the boxes were given."""
-
-
-class Codes(NamedTuple):
-    """The whole photo (row 0) and its best regions, or the given boxes, each with its code (K&FF
-    3.1.1)."""
-
-    boxes_xyxy: NDArray[np.float64]
-    """(1 + R, 4) pixels of the upright photo."""
-    scores: Scores
-    """(1 + R,)"""
-    codes: Floats
-    """(1 + R, D + A): the recognition network's code, the appearance appended."""
-    surroundings: Floats | None
-    """(1 + R, D + A) codes of the boxes enlarged `SURROUNDINGS` times in width and height, if
-    requested."""
 
 
 @dataclass(frozen=True)
@@ -143,21 +112,20 @@ class Model:
         check_range(1, top=top, beam=beam)
         self.check(words, confidence)
 
-        def caption(source: PhotoSource) -> ImageRegions:
-            look = self.look(source, boxes=boxes, proposals=proposals, size=size)
-            found = self.regions(look, beam, threshold, words)
-            shown = Shown(0.0, None)
-            if not look.given:
-                found = [
-                    region for region in found if (region.confidence or 0) >= (confidence or 0)
-                ][:top]
-                likely = self.likely if confidence is None else confidence
-                shown = Shown(threshold or Shown.threshold, top or Shown.top, likely)
-            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
-            return ImageRegions(*place, tuple(found), shown, photo=look.photo)
-
         if boxes is not None and _are_several(photo):
             raise UsageError("boxes can only be given for one photo")
+
+        def caption(source: PhotoSource) -> ImageRegions:
+            look = self.look(source, boxes=boxes, proposals=proposals, size=size)
+            regions = self.regions(look, beam, threshold, words)
+            about = self._about(source, look)
+            if look.given:
+                return ImageRegions(**about, regions=tuple(regions), shown=Shown(0.0, None))
+            kept = [region for region in regions if (region.confidence or 0) >= (confidence or 0)]
+            min_confidence = self.likely if confidence is None else confidence
+            shown = Shown(threshold or Shown.threshold, top or Shown.top, min_confidence)
+            return ImageRegions(**about, regions=tuple(kept[:top]), shown=shown)
+
         return _for_each(caption, photo)
 
     def look(
@@ -176,34 +144,20 @@ class Model:
         proposals. They are refined, scored and suppressed in the same way.
         """
         check_range(1, proposals=proposals)
-        info, settings = self.runtime.info, self.runtime.info.prediction
+        info = self.runtime.info
         photo = Photo.of(source, self.limits)
         resized = photo.resized(info.input_size if size is None else size)
         height, width = resized.pixels.shape[:2]
         frame = Frame(resized.photo_size, (width, height), resized.scales)
-        given = None if boxes is None else geometry.given_boxes(boxes, frame.photo_size)
-        proposed = self.runtime.propose(to_input(resized.pixels, info.pad_to)[None], frame.size)
-        if given is not None:
-            detections = detect_given(self.runtime, proposed, frame, given)
-            rows = np.arange(len(given))
-            scores = given_scores(detections, settings)
-            return Look(photo, frame, proposed, detections, rows, given, scores, True)
-        if candidates is not None:
-            proposed = replace_proposals(proposed, frame, *candidates, settings)
-        elif not len(proposed.logits):
-            raise ModelError(
-                f"the model {info.name!r} cannot detect regions",
-                hint="give them with predict --regions",
-            )
-        detections = detect(
-            self.runtime, proposed, frame, settings, proposals or settings.proposals
+        return look_at(
+            self.runtime,
+            photo,
+            to_input(resized.pixels, info.pad_to)[None],
+            frame,
+            boxes_xyxy=None if boxes is None else geometry.given_boxes(boxes, frame.photo_size),
+            proposals=proposals,
+            candidates=candidates,
         )
-        rows = survivors(detections, settings)
-        boxes_xyxy, scores = (
-            frame.to_photo(detections.boxes_xyxy[rows]),
-            raw_scores(detections, settings)[rows],
-        )
-        return Look(photo, frame, proposed, detections, rows, boxes_xyxy, scores, False)
 
     @property
     def likely(self) -> float:
@@ -214,7 +168,8 @@ class Model:
     def check(self, words: int | None, confidence: float | None) -> None:
         """Rejects a caption length or confidence that is out of range, or that this model does not
         support."""
-        name, settings = self.runtime.info.name, self.runtime.info.prediction
+        name = self.runtime.info.name
+        settings = self.runtime.info.prediction
         check_range(1, settings.longest, words=words)
         check_range(0, 1, confidence=confidence)
         if words and not self.runtime.words.lengths:
@@ -233,48 +188,7 @@ class Model:
     ) -> list[Region]:
         """The detected regions with captions, highest score first; or the given boxes with
         captions, in their order."""
-        settings, rows = self.runtime.info.prediction, look.rows
-        if look.given:  # raw scores: ranking and calibration are fitted for detected regions
-            captions = decode_captions(self.runtime, look.detections.state, beam)
-            scores = weigh_captions(look.scores, captions, settings)
-            said = self._say(look, rows, captions, words, beam)
-            return self._named(
-                look, rows, to_regions(look.boxes_xyxy, scores, said, self.runtime.words)
-            )
-        if settings.ranking is None:  # then captions can only lower a score
-            rows = rows[calibrated(look.scores, settings.calibration) >= threshold]
-        captions = decode_captions(self.runtime, look.detections.states(rows), beam)
-        evidence = evidence_of(look.detections, rows, captions, look.frame, settings)
-        kept, scores = rank(evidence, settings, self.runtime.words)
-        kept, scores = kept[scores >= threshold], scores[scores >= threshold]
-        said = self._say(look, rows[kept], [captions[row] for row in kept.tolist()], words, beam)
-        regions = to_regions(evidence.boxes_xyxy[kept], scores, said, self.runtime.words)
-        regions = self._named(look, rows[kept], regions)
-        again = without_repeats(evidence.boxes_xyxy[kept], [region.caption for region in regions])
-        return [regions[row] for row in again.tolist()]
-
-    def _say(
-        self, look: Look, rows: Rows, captions: Sequence[Caption], words: int | None, beam: int
-    ) -> Said:
-        regions = look.detections.to_caption(rows, look.frame)
-        return say(self.runtime, regions, captions, words, beam)
-
-    def _named(self, look: Look, rows: Rows, regions: list[Region]) -> list[Region]:
-        """The regions of these detections with what they are called, if the model has names."""
-        if self.runtime.names is None or not regions:
-            return regions
-        probabilities = self._name_probabilities(look, rows, self.runtime.names)
-        names = naming.to_say(probabilities, self.runtime.names)
-        return [
-            replace(region, name=name.name, name_confidence=name.probability)
-            for region, name in zip(regions, names, strict=True)
-        ]
-
-    def _name_probabilities(self, look: Look, rows: Rows, table: NameTable) -> Scores:
-        """(R, N) of the detections `rows` (R,)."""
-        seen = look.detections
-        codes = self._with_appearance(look, seen.codes[rows], seen.boxes_xyxy[rows])
-        return naming.name_probabilities(codes, table)
+        return caption(self.runtime, look, beam, threshold, words)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -302,64 +216,24 @@ class Model:
             )
         table = self.runtime.names if names is None else naming.only(self.runtime.names, names)
         look = self.look(photo, boxes=[[0, 0, 1, 1]] if boxes is None else boxes)
-        if not len(look.rows):
-            return Naming(
-                _path(photo), *look.frame.photo_size, self.runtime.info.name, (), photo=look.photo
-            )
-        best = naming.likeliest(self._name_probabilities(look, look.rows, table), table, top)
-        rows = zip(look.boxes_xyxy.tolist(), best, strict=True)
-        regions = tuple(NamedRegion((x0, y0, x1, y1), row) for (x0, y0, x1, y1), row in rows)
-        return Naming(
-            _path(photo), *look.frame.photo_size, self.runtime.info.name, regions, photo=look.photo
-        )
+        best = naming.best_names(self.runtime, look, table, top)
+        named = [
+            NamedRegion((x0, y0, x1, y1), region_names)
+            for (x0, y0, x1, y1), region_names in zip(look.boxes_xyxy.tolist(), best, strict=True)
+        ]
+        return Naming(**self._about(photo, look), regions=tuple(named))
 
-    def codes(self, look: Look, surroundings: bool = False) -> Codes:
+    def codes(self, look: Look, surroundings: bool = False) -> RegionTable:
         """The input of the heads: the whole photo and its `BEST_REGIONS` best regions, or all given
-        boxes."""
-        boxes_xyxy, scores, seen = self._with_whole(
-            look, len(look.rows) if look.given else BEST_REGIONS
-        )
-        around = None
-        if surroundings:
-            size, enlarged = look.frame.size, geometry.enlarge(seen.boxes_xyxy, SURROUNDINGS)
-            wider = geometry.clip(enlarged, *size).astype(np.float32)
-            codes = self.runtime.recognize(look.proposed.features, size, wider).codes
-            around = self._with_appearance(look, codes, wider)
-        return Codes(
-            boxes_xyxy, scores, self._with_appearance(look, seen.codes, seen.boxes_xyxy), around
-        )
+        boxes, with `codes`; and with those of their `surroundings`, if requested."""
+        count = len(look.regions) if look.given else BEST_REGIONS
+        regions = with_codes(self.runtime, look, whole_and_best(self.runtime, look, count))
+        return with_surroundings(self.runtime, look, regions) if surroundings else regions
 
-    def candidates(self, look: Look, count: int = finder.REGIONS) -> Candidates:
+    def candidates(self, look: Look, count: int = finder.MAX_REGIONS) -> RegionTable:
         """The whole photo and its `count` best regions, or the given boxes: the candidates for
-        words and phrases."""
-        boxes_xyxy, scores, seen = self._with_whole(look, count)
-        vectors = None
-        if HEAD in self.runtime.heads:
-            vectors = region_vectors(
-                self.runtime, self._with_appearance(look, seen.codes, seen.boxes_xyxy)
-            )
-        return Candidates(boxes_xyxy, scores, seen.logits, seen.state, vectors)
-
-    def _with_whole(self, look: Look, count: int) -> tuple[NDArray[np.float64], Scores, Recognized]:
-        """The whole photo and the first `count` regions: boxes in the photo's pixels, scores, and
-        what the network recognised in them, with boxes in input pixels."""
-        rows, frame, seen = look.rows[:count], look.frame, look.detections
-        whole = self.runtime.recognize(look.proposed.features, frame.size, frame.whole_xyxy)
-        recognized = Recognized(
-            np.concatenate([frame.whole_xyxy, seen.boxes_xyxy[rows]]),
-            np.concatenate([whole.logits, seen.logits[rows]]),
-            np.concatenate([whole.codes, seen.codes[rows]]),
-            tuple(
-                np.concatenate(parts) for parts in zip(whole.state, seen.states(rows), strict=True)
-            ),
-        )
-        boxes_xyxy = np.concatenate([[[0.0, 0.0, *frame.photo_size]], look.boxes_xyxy[:count]])
-        return boxes_xyxy, np.concatenate([sigmoid(whole.logits), look.scores[:count]]), recognized
-
-    def _with_appearance(self, look: Look, codes: Floats, boxes_xyxy: Floats) -> Floats:
-        """Codes (B, D) of input boxes (B, 4) as the heads read them: the recognition code, then the
-        appearance."""
-        return np.concatenate([codes, self.runtime.appear(look.proposed.deep, boxes_xyxy)], axis=1)
+        words and phrases, with `vectors` if the model has an alignment head."""
+        return with_vectors(self.runtime, look, whole_and_best(self.runtime, look, count))
 
     @overload
     def describe(self, photo: PhotoSource, **options: Any) -> Description: ...
@@ -374,8 +248,8 @@ class Model:
         beam: int | None = None,
         alternatives: int = 0,
         sample: bool = False,
-        temperature: float = Wanted.temperature,
-        top_p: float = Wanted.top_p,
+        temperature: float = SentenceOptions.temperature,
+        top_p: float = SentenceOptions.top_p,
         seed: int = 0,
         size: int | None = None,
     ) -> Description | Iterator[Description]:
@@ -386,19 +260,26 @@ class Model:
         instead: a lower `temperature` is safer, and only the likeliest words that together have the
         probability `top_p` are used. Several photos give an iterator.
         """
-        head, wanted = (
-            SentenceHead(self.runtime),
-            Wanted(beam, alternatives, sample, temperature, top_p, seed),
-        )
+        head = SentenceHead(self.runtime)
+        options = SentenceOptions(beam, alternatives, sample, temperature, top_p, seed)
 
         def describe(source: PhotoSource) -> Description:
             look = self.look(source, size=size)
-            codes = self.codes(look)
-            best, *others = head.sentences(codes.codes, codes.boxes_xyxy, wanted)
-            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
-            return Description(*place, best.sentence, best.logprob, tuple(others), photo=look.photo)
+            best, *others = self._sentences(head, look, options)
+            return Description(
+                **self._about(source, look),
+                sentence=best.sentence,
+                logprob=best.logprob,
+                alternatives=tuple(others),
+            )
 
         return _for_each(describe, photo)
+
+    def _sentences(
+        self, head: SentenceHead, look: Look, options: SentenceOptions
+    ) -> list[Sentence]:
+        regions = self.codes(look)
+        return head.sentences(regions.codes, regions.boxes_xyxy, options)
 
     @overload
     def alt_text(self, photo: PhotoSource, **options: Any) -> AltText: ...
@@ -422,17 +303,16 @@ class Model:
         """
         head = SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
 
-        def speak(source: PhotoSource) -> AltText:
+        def describe(source: PhotoSource) -> AltText:
             look = self.look(source, size=size)
             regions = tuple(self.regions(look, threshold=threshold)[:top])
             sentence = None
             if head is not None:
-                codes = self.codes(look)
-                sentence = head.sentences(codes.codes, codes.boxes_xyxy, Wanted())[0]
-            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
-            return AltText(*place, alt_text(sentence, regions), regions, photo=look.photo)
+                sentence = self._sentences(head, look, SentenceOptions())[0]
+            text = choose_alt_text(sentence, regions)
+            return AltText(**self._about(source, look), text=text, regions=regions)
 
-        return _for_each(speak, photo)
+        return _for_each(describe, photo)
 
     @overload
     def align(
@@ -507,39 +387,43 @@ class Model:
         """
         check_range(0, 1, threshold=threshold)
         check_range(1, top=top)
-        phrases = [
-            finder.read_phrase(self.runtime, one)
-            for one in ([phrase] if isinstance(phrase, str) else phrase)
-        ]
+        texts = [phrase] if isinstance(phrase, str) else phrase
+        phrases = [finder.read_phrase(self.runtime, text) for text in texts]
         config = self.runtime.info.prediction.find or FindConfig()
-        least = config.likely if threshold is None else threshold
+        min_probability = config.likely if threshold is None else threshold
 
         def find(source: PhotoSource) -> tuple[Finding, ...]:
             look = self.look(source, size=size)
-            seen = self.candidates(look)
-            place = (_path(source), *look.frame.photo_size, self.runtime.info.name)
-            found = []
-            for one, evidence in zip(
-                phrases, finder.gather(self.runtime, phrases, seen), strict=True
-            ):
-                likely = evidence.probabilities(config)
-                rows, closest = (
-                    finder.choose(likely, seen.boxes_xyxy, least, top),
-                    float(likely.max()),
+            regions = self.candidates(look)
+            matches = finder.find(self.runtime, phrases, regions, config, min_probability, top)
+            about = self._about(source, look)
+            return tuple(
+                Finding(
+                    **about,
+                    phrase=phrase.text,
+                    here=match.closest >= config.likely,
+                    regions=tuple(match.regions),
+                    closest=match.closest,
+                    unknown=phrase.unknown,
                 )
-                to_caption = seen.to_caption(rows, look.frame)
-                said = say(
-                    self.runtime, to_caption, decode_captions(self.runtime, to_caption.state)
-                )
-                regions = to_regions(seen.boxes_xyxy[rows], likely[rows], said, self.runtime.words)
-                about = (closest >= config.likely, tuple(regions), closest, one.unknown)
-                found.append(Finding(*place, one.text, *about, photo=look.photo))
-            return tuple(found)
+                for phrase, match in zip(phrases, matches, strict=True)
+            )
 
-        ask: Callable[[PhotoSource], Any] = (
-            (lambda source: find(source)[0]) if isinstance(phrase, str) else find
+        def find_only(source: PhotoSource) -> Finding:
+            return find(source)[0]
+
+        answer: Callable[[PhotoSource], Any] = find_only if isinstance(phrase, str) else find
+        return _for_each(answer, photo)  # type: ignore[return-value]  # as the overloads say
+
+    def _about(self, source: PhotoSource, look: Look) -> About:
+        width, height = look.frame.photo_size
+        return About(
+            path=_path(source),
+            width=width,
+            height=height,
+            model=self.runtime.info.name,
+            photo=look.photo,
         )
-        return _for_each(ask, photo)  # type: ignore[return-value]  # one of them, as the overloads say
 
 
 def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:

@@ -15,7 +15,8 @@ import pytest
 import regiontalk
 from regiontalk import errors
 from regiontalk.errors import RegionTalkError
-from regiontalk.model import Codes, Look, Model
+from regiontalk.inference.regions import Look, RegionTable
+from regiontalk.model import Model
 from regiontalk.search.index import Index
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python-api.md").read_text(encoding="utf-8")
@@ -108,9 +109,14 @@ def test_every_option_has_a_row(
     assert sorted(options(heading)) == sorted(taken)
 
 
-@pytest.mark.parametrize(("heading", "kind"), [("model.look(", Look), ("model.codes(", Codes)])
-def test_every_field_of_a_look_has_a_row(heading: str, kind: Any) -> None:
-    assert options(heading) == list(kind._fields)
+def test_every_field_of_a_look_has_a_row() -> None:
+    properties = [name for name in vars(Look) if isinstance(vars(Look)[name], property)]
+    assert options("model.look(") == [*Look._fields, *properties]
+
+
+def test_every_column_of_a_table_of_regions_has_a_row() -> None:
+    columns = [column.name for column in dataclasses.fields(RegionTable)]
+    assert options("RegionTable") == columns
 
 
 @pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.__name__)

@@ -16,19 +16,20 @@ import regiontalk
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.inference import maxsim
 from regiontalk.inference.alignment import (
-    MOST_WORDS,
+    MAX_WORDS,
     AlignmentHead,
-    Evidence,
+    SentenceEvidence,
     read_sentence,
     region_vectors,
     word_vectors,
 )
+from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.inference.likelihood import word_log_probabilities
 from regiontalk.lab.nets.alignment import Texts
 from regiontalk.lab.nets.sentence_encoders import LONGEST
 from regiontalk.lab.training.checkpoints import find_checkpoint, load_alignment
 from regiontalk.language.vocabulary import Vocabulary
-from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.model import Model
 from regiontalk.models.settings import AlignmentPredictionConfig
 
 WORDS = Vocabulary(("a", "red", "square"), "karpathy")
@@ -52,7 +53,7 @@ class TestEvidence:
     """ "a dog on the grass": two regions that fit alike, of which the language model calls one
     "dog", one "grass"."""
 
-    evidence = Evidence(
+    evidence = SentenceEvidence(
         fits=np.array([[0, 1.0], [0, 0], [9, 0], [9, 0], [0, 0]]),
         likelihoods=np.array([[-1, -2], [-1, -4.0], [-3, -1], [-3, -1], [-5, -1.0]]),
         places=np.log([0.5, 0.25]),
@@ -108,9 +109,9 @@ class TestReading:
             read_sentence(" ".join(f"w{number}" for number in range(20)), WORDS)
 
     def test_too_many_words(self) -> None:
-        read_sentence("a " * MOST_WORDS, WORDS)
+        read_sentence("a " * MAX_WORDS, WORDS)
         with pytest.raises(UsageError, match="the limit is 10000"):
-            read_sentence("a " * (MOST_WORDS + 1), WORDS)
+            read_sentence("a " * (MAX_WORDS + 1), WORDS)
 
 
 def test_vectors_are_the_nets(model: Model, alignment_run: Path) -> None:
@@ -183,7 +184,7 @@ class TestAlign:
         seen = model.candidates(model.look(scene), BEST_REGIONS)
         scores = np.full(len(seen.scores), 0.2)
         scores[2] = 0.9
-        found = head.segments(head.read("a red square"), seen._replace(scores=scores), 0.0)
+        found = head.segments(head.read("a red square"), replace(seen, scores=scores), 0.0)
         assert [segment.xyxy for segment in found] == [pytest.approx(seen.boxes_xyxy[2])]
         prior = head.place_prior(np.array([0.99, 0.5, 0.25]))
         assert prior.tolist() == pytest.approx(

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import regiontalk
-from regiontalk.inference.alt_text import MOST_REGIONS, NOTHING, alt_text, word_probability
+from regiontalk.inference.alt_text import MOST_REGIONS, NOTHING, choose_alt_text, word_probability
 from regiontalk.results import Region, Sentence
 
 SURE, UNSURE = Sentence("a dog runs", -0.4), Sentence("a dog runs", -12.0)
@@ -32,12 +32,12 @@ def regions(**scores: float) -> list[Region]:
     ],
 )
 def test_what_is_said(sentence: Sentence | None, found: list[Region], text: str) -> None:
-    assert alt_text(sentence, found) == text
+    assert choose_alt_text(sentence, found) == text
 
 
 def test_a_listener_is_spared_long_lists() -> None:
     many = regions(**{f"thing{number}": 0.9 for number in range(20)})
-    assert alt_text(None, many).count("thing") == MOST_REGIONS
+    assert choose_alt_text(None, many).count("thing") == MOST_REGIONS
 
 
 def test_the_probability_of_a_word_is_a_geometric_mean() -> None:
@@ -54,7 +54,7 @@ def test_from_a_model_with_and_without_sentences(
         assert found.regions == model(scene, top=3).regions
         sentence = model.describe(scene) if folder == speaking_model else None
         spoken = None if sentence is None else Sentence(sentence.sentence, sentence.logprob)
-        assert found.text == alt_text(spoken, found.regions)
+        assert found.text == choose_alt_text(spoken, found.regions)
         assert found.to_dict()["alt"] == found.text
         assert [one.text for one in model.alt_text([scene, scene], threshold=0.0, top=3)] == [
             found.text

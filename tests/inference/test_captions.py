@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from regiontalk.inference.calibration import sigmoid
-from regiontalk.inference.captions import decode_captions, say
-from regiontalk.inference.regions import ToCaption
+from regiontalk.inference.captions import choose_captions, with_captions
+from regiontalk.inference.regions import Frame, RegionTable
 from regiontalk.language.vocabulary import END, Vocabulary
 from regiontalk.models.folder import ModelInfo
 from regiontalk.models.runtime import Runtime, State
 from regiontalk.models.settings import CONFIDENCE_FEATURES, Confidence, PredictionConfig
 
+FRAME = Frame((100, 100), (100, 100), (1.0, 1.0))
 WORDS = Vocabulary(("a", "dog", "cat", "brown", "in", "hat"), "karpathy", lengths=4)
 
 
@@ -61,15 +62,21 @@ class Teller(Runtime):
     def state(self, regions: int) -> State:
         return tuple(np.zeros(regions, dtype=np.float32) for _ in range(3))
 
-    def to_caption(self, regions: int) -> ToCaption:
-        return ToCaption(
-            self.state(regions), np.zeros(regions, dtype=np.float32), np.zeros((regions, 2))
+    def captioned(self, regions: int) -> RegionTable:
+        """Regions with the captions of the model's own choice."""
+        table = RegionTable(
+            FRAME,
+            boxes_xyxy=np.zeros((regions, 4)),
+            scores=np.zeros(regions),
+            input_xyxy=np.zeros((regions, 4), dtype=np.float32),
+            logits=np.zeros(regions, dtype=np.float32),
+            state=self.state(regions),
         )
+        return with_captions(self, table)
 
     def say(self, words: int | None = None, regions: int = 1) -> list[str]:
-        captions = decode_captions(self, self.state(regions))
-        found = say(self, self.to_caption(regions), captions, words)
-        return [WORDS.decode(caption.tokens) for caption in found.captions]
+        chosen = choose_captions(self, self.captioned(regions), words)
+        return [WORDS.decode(caption.tokens) for caption in chosen.captions]
 
 
 # Confidence is the geometric mean of the words' probabilities, as the logit of a logistic
@@ -162,21 +169,23 @@ class TestWords:
 
     def test_confidence_is_that_of_what_is_said(self) -> None:
         teller = Teller({None: ("a dog", 0.8), 2: ("a dog", 0.9)}, BY_WORDS)
-        regions = teller.to_caption(2)
-        captions = decode_captions(teller, regions.state)
-        own, longer = (say(teller, regions, captions, words).confidences for words in (None, 2))
+        regions = teller.captioned(2)
+        own = choose_captions(teller, regions).confidences
+        longer = choose_captions(teller, regions, 2).confidences
         assert own is not None
         assert longer is not None
         assert own.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.8) + 2))] * 2)
         assert longer.tolist() == pytest.approx([sigmoid(np.array(5 * np.log(0.9) + 2))] * 2)
-        assert say(Teller(LONG), regions, captions).confidences is None
-        assert say(teller, teller.to_caption(0), [], 3).captions == []
+        assert choose_captions(Teller(LONG), regions).confidences is None
+        assert choose_captions(teller, teller.captioned(0), 3).captions == ()
 
     def test_confidence_depends_on_sizes(self) -> None:
         small = Confidence(("area", "enlarged"), (2.0, -1.0), 0.0, likely=0.5)
         teller = Teller(LONG, small)
-        sizes = np.array([[0.5, 0.0], [0.5, 1.0], [0.01, 0.0]])
-        regions = teller.to_caption(3)._replace(size_features=sizes)
-        said = say(teller, regions, decode_captions(teller, regions.state))
-        assert said.confidences is not None
-        assert said.confidences.tolist() == pytest.approx(sigmoid(np.array([1.0, 0.0, 0.02])))
+        boxes = np.array([[0, 0, 50, 100], [0, 0, 10, 10]], dtype=np.float32)
+        regions = replace(teller.captioned(2), input_xyxy=boxes)
+        enlarged = replace(regions, frame=Frame((50, 50), (100, 100), (2.0, 2.0)))
+        for table, expected in ((regions, [1.0, 0.02]), (enlarged, [0.0, -0.98])):
+            confidences = choose_captions(teller, table).confidences
+            assert confidences is not None
+            assert confidences.tolist() == pytest.approx(sigmoid(np.array(expected)))

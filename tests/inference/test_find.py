@@ -15,7 +15,7 @@ from regiontalk.inference import find as finder
 from regiontalk.inference import likelihood
 from regiontalk.inference.alignment import place_prior
 from regiontalk.inference.calibration import sigmoid
-from regiontalk.inference.find import Evidence
+from regiontalk.inference.find import PhraseEvidence
 from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
 
@@ -28,7 +28,9 @@ def model(aligning_model: Path) -> Model:
 
 
 def test_probabilities_are_those_of_the_formulas() -> None:
-    evidence = Evidence(0.3, np.array([0.1, 0.4]), np.array([-2.0, -1.0]), np.array([-0.5, -0.7]))
+    evidence = PhraseEvidence(
+        0.3, np.array([0.1, 0.4]), np.array([-2.0, -1.0]), np.array([-0.5, -0.7])
+    )
     choices = [2.0 * 0.1 + 3.0 * -2.0 + 1.5 * -0.5, 2.0 * 0.4 + 3.0 * -1.0 + 1.5 * -0.7]
     best = float(sigmoid(np.array([4.0 * 0.3 + 0.5 * choices[1] - 1.0]))[0])
     expected = [best * np.exp(choices[0] - choices[1]), best]
@@ -79,7 +81,7 @@ def test_the_first_candidate_is_the_whole_photo(model: Model, scene_path: Path) 
     look = model.look(scene_path)
     seen = model.candidates(look)
     assert seen.boxes_xyxy[0].tolist() == [0, 0, *look.frame.photo_size]
-    assert len(seen.boxes_xyxy) == 1 + min(len(look.rows), finder.REGIONS)
+    assert len(seen.boxes_xyxy) == 1 + min(len(look.regions), finder.MAX_REGIONS)
     assert all(
         len(part) == len(seen.boxes_xyxy)
         for part in (seen.scores, seen.logits, seen.vectors, *seen.state)

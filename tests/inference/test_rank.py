@@ -16,8 +16,6 @@ from regiontalk.errors import UsageError
 from regiontalk.inference.calibration import calibrated, sigmoid
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.rank import (
-    Evidence,
-    evidence_of,
     rank,
     ranking_features,
     ranking_scores,
@@ -25,6 +23,7 @@ from regiontalk.inference.rank import (
     votes,
     without_repeats,
 )
+from regiontalk.inference.regions import Frame, RegionTable
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.settings import RANKING_FEATURES, Ranking
 
@@ -32,21 +31,21 @@ WIDTH = len(RANKING_FEATURES)
 DOG, CAT = (3, 4), (3, 5)
 
 
-def evidence(
+def captioned(
     boxes: list[list[float]],
     better: list[float],
     said: list[tuple[int, ...]],
     size: tuple[int, int] = (100, 50),
-) -> Evidence:
+) -> RegionTable:
     """Regions with so many votes as their number says, counted from 1."""
     count = len(boxes)
-    return Evidence(
-        size=size,
+    return RegionTable(
+        Frame(size, size, (1.0, 1.0)),
         boxes_xyxy=np.array(boxes, dtype=np.float64).reshape(-1, 4),
         scores=np.array(better, dtype=np.float64),
-        logits=np.linspace(2.0, -2.0, count),
+        logits=np.linspace(2.0, -2.0, count, dtype=np.float32),
         votes=np.arange(1, count + 1),
-        captions=[Caption(tokens, (-0.5,) * (len(tokens) + 1)) for tokens in said],
+        captions=tuple(Caption(tokens, (-0.5,) * (len(tokens) + 1)) for tokens in said),
     )
 
 
@@ -63,7 +62,7 @@ def ranking_by(**weights: float) -> Ranking:
 
 
 # A large region, one in its corner that sticks out by half, one that holds both, and one alone.
-ROOM = evidence(
+ROOM = captioned(
     [[0, 0, 40, 40], [30, 30, 50, 40], [0, 0, 60, 50], [80, 0, 100, 10]],
     [0.9, 0.5, 0.3, 0.1],
     [DOG, CAT, DOG, ()],
@@ -92,12 +91,12 @@ def test_only_better_regions_are_rivals() -> None:
 
 def test_words_are_said_before_by_a_better_region_in_the_same_place_alone() -> None:
     np.testing.assert_allclose(column(ranking_features(ROOM), "said_before"), [0, 0, 1.0, 0])
-    other = ROOM._replace(captions=[ROOM.captions[1], *ROOM.captions[1:]])
+    other = replace(ROOM, captions=(ROOM.captions[1], *ROOM.captions[1:]))
     np.testing.assert_allclose(column(ranking_features(other), "said_before"), [0, 0.5, 0, 0])
 
 
 def test_equal_scores_are_not_better_than_each_other() -> None:
-    twins = evidence([[0, 0, 10, 10]] * 2, [0.5, 0.5], [DOG, DOG])
+    twins = captioned([[0, 0, 10, 10]] * 2, [0.5, 0.5], [DOG, DOG])
     assert column(ranking_features(twins), "inside_better") == [0, 0]
 
 
@@ -105,8 +104,8 @@ boxes = st.tuples(*[st.integers(0, 40)] * 4).map(lambda b: [b[0], b[1], b[0] + b
 regions = st.lists(st.tuples(boxes, st.integers(0, 3), st.sampled_from([DOG, CAT, ()])), max_size=8)
 
 
-def drawn_evidence(drawn: list[Any], scale: int = 1) -> Evidence:
-    return evidence(
+def drawn_regions(drawn: list[Any], scale: int = 1) -> RegionTable:
+    return captioned(
         [[scale * value for value in box] for box, _, _ in drawn],
         [better / 4 for _, better, _ in drawn],
         [said for _, _, said in drawn],
@@ -117,22 +116,17 @@ def drawn_evidence(drawn: list[Any], scale: int = 1) -> Evidence:
 @given(regions, st.integers(2, 50))
 def test_scale_does_not_matter(drawn: list[Any], scale: int) -> None:
     np.testing.assert_allclose(
-        ranking_features(drawn_evidence(drawn, scale)),
-        ranking_features(drawn_evidence(drawn)),
+        ranking_features(drawn_regions(drawn, scale)),
+        ranking_features(drawn_regions(drawn)),
         atol=1e-12,
     )
 
 
 @given(regions, st.randoms())
 def test_order_does_not_matter(drawn: list[Any], random: Any) -> None:
-    known, places = drawn_evidence(drawn), list(range(len(drawn)))
+    known, places = drawn_regions(drawn), list(range(len(drawn)))
     random.shuffle(places)
-    arrays = (known.boxes_xyxy, known.scores, known.logits, known.votes)
-    shuffled = Evidence(
-        known.size,
-        *(array[places] for array in arrays),
-        [known.captions[place] for place in places],
-    )
+    shuffled = known.take(np.array(places, dtype=np.intp))
     by = ranking_by(said_before=1.0, inside_better=-2.0, final_logit=0.5)
     assert np.array_equal(ranking_features(shuffled), ranking_features(known)[places])
     assert np.array_equal(
@@ -145,7 +139,7 @@ def test_order_does_not_matter(drawn: list[Any], random: Any) -> None:
 def test_whatever_the_boxes_features_are_finite_and_scores_between_0_and_1(
     drawn: list[Any],
 ) -> None:
-    found = ranking_features(drawn_evidence(drawn))
+    found = ranking_features(drawn_regions(drawn))
     assert found.shape == (len(drawn), WIDTH)
     assert np.isfinite(found).all()
     given_scores = ranking_scores(found, ranking_by(**dict.fromkeys(RANKING_FEATURES, 1e300)))
@@ -156,8 +150,11 @@ def test_votes_count_refined_proposals_in_the_same_place() -> None:
     refined = np.array(
         [[0, 0, 10, 10], [0, 0, 10, 9], [0, 0, 10, 7], [50, 50, 50, 60]], dtype=np.float32
     )
-    assert votes(refined[[0, 3]], refined).tolist() == [2, 1]
-    assert votes(refined[:0], refined).tolist() == []
+    recognized = RegionTable(FRAME, np.zeros((4, 4)), np.zeros(4), input_xyxy=refined)
+    assert votes(recognized.take(np.array([0, 3])), recognized, SETTINGS).tolist() == [2, 1]
+    few = replace(SETTINGS, proposals=1)
+    assert votes(recognized.take(np.array([0, 3])), recognized, few).tolist() == [1, 1]
+    assert votes(recognized.first(0), recognized, SETTINGS).tolist() == []
 
 
 def test_the_score_is_that_of_the_net() -> None:
@@ -203,33 +200,27 @@ BIGGEST_FIRST = ranking_by(area=1.0)
 
 class TestScore:
     captions = (Caption((3,), (-1.0,)), Caption((3, 4), (-2.0, -4.0)))
-    evidence = evidence_of(TWO_AND_A_RIVAL, np.array([1, 2]), captions, FRAME, SETTINGS)
-
-    def test_evidence_is_in_the_photos_pixels_with_the_votes_of_all_proposals(self) -> None:
-        assert self.evidence.size == (200, 100)
-        assert self.evidence.boxes_xyxy.tolist() == [[0, 0, 40, 36], [100, 20, 180, 80]]
-        assert self.evidence.votes.tolist() == [2, 1]
-        few = replace(SETTINGS, proposals=1)
-        one_voter = evidence_of(TWO_AND_A_RIVAL, np.array([1, 2]), self.captions, FRAME, few)
-        assert one_voter.votes.tolist() == [1, 1]
+    regions = replace(
+        TWO_AND_A_RIVAL.take(np.array([1, 2])), captions=captions, votes=np.array([2, 1])
+    )
 
     def test_unlikely_words_lower_it(self) -> None:
         expected = sigmoid(np.array([2.0, 0.0])) * np.exp([0.5 * -1 / 2, 0.5 * -6 / 3])
-        found = score(self.evidence, replace(SETTINGS, caption_weight=0.5))
+        found = score(self.regions, replace(SETTINGS, caption_weight=0.5))
         np.testing.assert_allclose(found, expected)
 
     def test_a_ranking_takes_the_place_of_the_rules(self) -> None:
         settings = replace(SETTINGS, caption_weight=0.5, ranking=BIGGEST_FIRST)
         areas = np.array([40 * 36, 80 * 60]) / (200 * 100)
-        np.testing.assert_allclose(score(self.evidence, settings), sigmoid(areas))
-        kept, scores = rank(self.evidence, settings, WORDS)
+        np.testing.assert_allclose(score(self.regions, settings), sigmoid(areas))
+        kept, scores = rank(self.regions, settings, WORDS)
         assert kept.tolist() == [1, 0]
         assert scores.tolist() == pytest.approx(sorted(sigmoid(areas), reverse=True))
 
     def test_calibration_comes_last(self) -> None:
         numbers = (0.5, 2.0, -1.0)
-        raw = score(self.evidence, SETTINGS)
-        found = score(self.evidence, replace(SETTINGS, calibration=numbers))
+        raw = score(self.regions, SETTINGS)
+        found = score(self.regions, replace(SETTINGS, calibration=numbers))
         assert np.array_equal(found, calibrated(raw, numbers))
 
 

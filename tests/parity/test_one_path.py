@@ -19,14 +19,15 @@ import pytest
 import regiontalk
 from regiontalk.cli.main import run
 from regiontalk.inference.alignment import AlignmentHead, region_vectors
-from regiontalk.inference.sentences import SentenceHead, Wanted
+from regiontalk.inference.codes import BEST_REGIONS
+from regiontalk.inference.sentences import SentenceHead, SentenceOptions
 from regiontalk.lab.codes.build import Origin, compute_codes
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.merged_truth import true_boxes
 from regiontalk.lab.data.records import Dataset, Record
 from regiontalk.lab.fitting.photos import look_at
-from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.model import Model
 from regiontalk.models.torch_loading import open_torch_runtime
 from regiontalk.results import ImageRegions
 
@@ -178,7 +179,7 @@ class TestSentences:
     ) -> None:
         head = SentenceHead(model.runtime)
         for record in dataset:
-            (said,) = head.sentences(*of_photo(coded, record), Wanted(beam))
+            (said,) = head.sentences(*of_photo(coded, record), SentenceOptions(beam))
             found = model.describe(dataset.read_photo(record), beam=beam)
             assert said.sentence == found.sentence
             assert said.logprob == pytest.approx(

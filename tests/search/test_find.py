@@ -13,9 +13,10 @@ import regiontalk
 from regiontalk.errors import UsageError
 from regiontalk.inference import find as finder
 from regiontalk.inference.alignment import place_prior
+from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation.find import seek
-from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
 from regiontalk.search.index import Index
 from regiontalk.search.store import Where

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from regiontalk.errors import UsageError
 from regiontalk.inference import maxsim
 from regiontalk.inference.likelihood import word_log_probabilities
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.regions import RegionTable
 from regiontalk.io.typed import to_dataclass
 from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN, Vocabulary
 from regiontalk.models.runtime import Floats, Runtime
@@ -25,10 +25,10 @@ from regiontalk.results import Segment
 
 Logs = NDArray[np.float64]
 
-SMALLEST_SCORE = 1e-4  # so that its logarithm is finite
-HEAD = "words"
-MOST_WORDS = 10_000
-NAMED = 5  # unknown words in a message
+MIN_SCORE = 1e-4  # so that its logarithm is finite
+HEAD = "words"  # the head's name
+MAX_WORDS = 10_000  # of a sentence
+MAX_UNKNOWN_NAMED = 5  # in a message
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,24 @@ def split_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
 def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
     """Raises `UsageError` if the model knows no word of it."""
     read = split_sentence(sentence, words)
-    if len(read.pieces) > MOST_WORDS:
-        raise UsageError(f"a sentence of {len(read.pieces)} words; the limit is {MOST_WORDS}")
+    if len(read.pieces) > MAX_WORDS:
+        raise UsageError(f"a sentence of {len(read.pieces)} words; the limit is {MAX_WORDS}")
     if not read.tokens:
         raise UsageError(f"no word with letters or digits in {sentence[:60]!r}")
     if all(token == UNKNOWN for token in read.tokens):
-        named = ", ".join(repr(word) for word in read.unknown[:NAMED])
-        more = f" and {len(read.unknown) - NAMED} more" if len(read.unknown) > NAMED else ""
+        named = ", ".join(repr(word) for word in read.unknown[:MAX_UNKNOWN_NAMED])
+        more = (
+            f" and {len(read.unknown) - MAX_UNKNOWN_NAMED} more"
+            if len(read.unknown) > MAX_UNKNOWN_NAMED
+            else ""
+        )
         raise UsageError(
             f"the model knows none of the words: {named}{more}", hint="it knows English only"
         )
     return read
 
 
-class Evidence(NamedTuple):
+class SentenceEvidence(NamedTuple):
     """The terms, before weighting, that decide which of R regions each of P pieces of a sentence
     belongs to."""
 
@@ -149,26 +153,33 @@ class AlignmentHead:
         ]
 
     def segments(
-        self, sentence: ReadSentence, seen: Candidates, beta: float | None = None
+        self, sentence: ReadSentence, regions: RegionTable, beta: float | None = None
     ) -> tuple[Segment, ...]:
         """Aligns the sentence with regions. `beta`: eq. 12's (default: the model's)."""
-        evidence = self.gather(sentence, seen)
+        evidence = self.gather(sentence, regions)
         chosen = evidence.align(self.settings, beta)
-        return tuple(_segments(sentence, seen.boxes_xyxy, evidence, chosen))
+        return tuple(_segments(sentence, regions.boxes_xyxy, evidence, chosen))
 
-    def gather(self, sentence: ReadSentence, seen: Candidates) -> Evidence:
-        assert seen.vectors is not None
-        rows, shape = list(sentence.places), (len(sentence.pieces), len(seen.scores))
-        fits, likelihoods = np.zeros(shape), np.zeros(shape)
-        fits[rows] = maxsim.similarities(
-            seen.vectors[None], word_vectors(self.runtime, sentence.tokens)
-        )[0].T
-        likelihoods[rows] = word_log_probabilities(self.runtime, seen.state, sentence.words)
-        known, function = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
-        known[rows] = np.array(sentence.tokens) != UNKNOWN
-        function[rows] = [word in FUNCTION_WORDS for word in sentence.words]
-        return Evidence(
-            fits * known[:, None], likelihoods, place_prior(seen.scores, 1.0), known, function
+    def gather(self, sentence: ReadSentence, regions: RegionTable) -> SentenceEvidence:
+        """The evidence for each piece of the sentence in each region."""
+        assert regions.vectors is not None
+        rows = list(sentence.places)
+        count = len(sentence.pieces)
+        vectors = word_vectors(self.runtime, sentence.tokens)
+        fits = np.zeros((count, len(regions)))
+        fits[rows] = maxsim.similarities(regions.vectors[None], vectors)[0].T
+        likelihoods = np.zeros((count, len(regions)))
+        likelihoods[rows] = word_log_probabilities(self.runtime, regions.state, sentence.words)
+        is_known = np.zeros(count, dtype=bool)
+        is_known[rows] = np.array(sentence.tokens) != UNKNOWN
+        is_function = np.zeros(count, dtype=bool)
+        is_function[rows] = [word in FUNCTION_WORDS for word in sentence.words]
+        return SentenceEvidence(
+            fits * is_known[:, None],
+            likelihoods,
+            place_prior(regions.scores, 1.0),
+            is_known,
+            is_function,
         )
 
     def place_prior(self, scores: NDArray[np.floating]) -> Logs:
@@ -179,7 +190,7 @@ class AlignmentHead:
 def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float64]:
     """weight · log score of regions (…, B). The score of the whole photo (row 0), which was not
     detected, is limited to that of the best region."""
-    logs: NDArray[np.float64] = np.log(np.maximum(scores, SMALLEST_SCORE, dtype=np.float64))
+    logs: NDArray[np.float64] = np.log(np.maximum(scores, MIN_SCORE, dtype=np.float64))
     if logs.shape[-1] > 1:
         logs[..., 0] = np.minimum(logs[..., 0], logs[..., 1:].max(axis=-1))
     logs *= weight
@@ -222,7 +233,7 @@ def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: i
 def _segments(
     read: ReadSentence,
     boxes_xyxy: NDArray[np.float64],
-    evidence: Evidence,
+    evidence: SentenceEvidence,
     chosen: NDArray[np.integer],
 ) -> list[Segment]:
     """Consecutive pieces with the same region; the score is the mean fit of the known words."""

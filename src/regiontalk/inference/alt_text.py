@@ -18,7 +18,7 @@ MOST_REGIONS = 4  # a screen reader reads the text aloud, so it should be short
 NOTHING = "a photo"
 
 
-def alt_text(sentence: Sentence | None, regions: Sequence[Region]) -> str:
+def choose_alt_text(sentence: Sentence | None, regions: Sequence[Region]) -> str:
     """The sentence if it is sure, else sure regions ("a dog, a wall and a man"), else an unsure
     sentence or region."""
     if sentence is not None and word_probability(sentence) >= SURE_WORD:

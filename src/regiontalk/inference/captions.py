@@ -1,7 +1,7 @@
 """The captions of regions: decoded by the language model, then chosen among captions of several
 lengths.
 
-Shapes: R regions, C captions of them.
+Shapes: R regions, C captions of them, F features of a caption.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,61 +17,59 @@ from numpy.typing import NDArray
 
 from regiontalk.inference import confidence, decoding
 from regiontalk.inference.calibration import Scores
-from regiontalk.inference.regions import ROWS_AT_ONCE, Rows, ToCaption
+from regiontalk.inference.decoding import Caption
+from regiontalk.inference.regions import ROWS_AT_ONCE, RegionTable, Rows
 from regiontalk.language.vocabulary import END, Vocabulary, head_place
 from regiontalk.models.runtime import Runtime, State
 from regiontalk.models.settings import LONGER, Confidence
 from regiontalk.results import Region
 
-SHORTEST = 2  # words of a caption that takes the place of an unsure one: "a dog", not "dog"
-# words that a caption may have in addition to those of the model's own: "a field of grass", not "a
-# field"
-MORE = 2
-# its words must be this likely on average; most less likely ones were judged not quite right
-MORE_LIKELY = 0.65
-LEAST_END = 0.2  # probability of END after a caption that is complete
+MIN_SHORTER_WORDS = 2  # of a caption that replaces an unsure one: "a dog", not "dog"
+MAX_EXTRA_WORDS = 2  # beyond the model's own caption: "a field of grass", not "a field"
+# The geometric mean of a longer caption's word probabilities must be this high; most less likely
+# ones were judged not quite right.
+MIN_EXTRA_WORD_PROB = 0.65
+MIN_END_PROB = 0.2  # of END after a caption that is complete
 
 
-class Choices(NamedTuple):
+class TriedCaptions(NamedTuple):
     """Captions of regions, several of each."""
 
     rows: Rows
     """(C,) the region of each; the first R are the model's own captions, one for each region."""
-    captions: list[decoding.Caption]
+    captions: list[Caption]
     features: Scores
     """(C, F) the features that their confidence is computed from."""
 
 
-class Said(NamedTuple):
-    """The chosen captions of R regions."""
-
-    captions: list[decoding.Caption]
-    confidences: Scores | None
-    """(R,) how likely each is right; None where the model has no fit for it."""
+def with_captions(runtime: Runtime, regions: RegionTable, beam: int = 1) -> RegionTable:
+    """The regions with the model's own captions, which are as long as the model chooses."""
+    return replace(regions, captions=tuple(decode_captions(runtime, regions.state, beam)))
 
 
 def decode_captions(
     runtime: Runtime, state: State, beam: int = 1, lengths: NDArray[np.intp] | None = None
-) -> list[decoding.Caption]:
+) -> list[Caption]:
     """A caption for every row of the language model's state: as long as the model chooses, or of at
     most `lengths` (R,) words."""
-    captions: list[decoding.Caption] = []
+    words = runtime.words
     step: decoding.Step = runtime.step
-    words, obeyed = runtime.words, decoding.Rules(runtime.info.prediction.longest)
-    starts = np.full(len(state[0]), words.start())
-    if lengths is not None:  # long captions, like sentences, would repeat or break off
-        step, state = _limited(step), (*state, lengths.astype(np.float32))
-        obeyed = decoding.Rules(
-            int(lengths.max(initial=0)) + 1, words.content_tokens, words.leading_tokens
-        )
-        starts = np.array(
-            [words.start_of_length(length) for length in lengths.tolist()], dtype=np.int64
-        )
+    if lengths is None:
+        rules = decoding.Rules(runtime.info.prediction.longest)
+        starts = np.full(len(state[0]), words.start())
+    else:  # long captions, like sentences, would repeat or break off
+        step = _limited(step)
+        state = (*state, lengths.astype(np.float32))
+        longest = int(lengths.max(initial=0)) + 1
+        rules = decoding.Rules(longest, words.content_tokens, words.leading_tokens)
+        length_starts = [words.start_of_length(length) for length in lengths.tolist()]
+        starts = np.array(length_starts, dtype=np.int64)
+    captions: list[Caption] = []
     for first in range(0, len(starts), ROWS_AT_ONCE):
         chunk = slice(first, first + ROWS_AT_ONCE)
-        part = tuple(rows[chunk] for rows in state)
-        found = decoding.beam_search(step, part, starts[chunk], obeyed, beam)
-        captions += [best for best, *_ in found]
+        chunk_state = tuple(part[chunk] for part in state)
+        beams = decoding.beam_search(step, chunk_state, starts[chunk], rules, beam)
+        captions += [best for best, *_ in beams]
     return captions
 
 
@@ -79,137 +78,201 @@ def _limited(step: decoding.Step) -> decoding.Step:
     can follow."""
 
     def limited(tokens: decoding.Integers, state: State) -> tuple[decoding.Floats, State]:
-        *own, left = state
-        logprobs, following = step(tokens, tuple(own))
-        may_follow = (left > 0)[:, None] | (np.arange(logprobs.shape[1]) == END)
-        return np.where(may_follow, logprobs, -np.inf), (*following, left - 1)
+        *model_state, words_left = state
+        logprobs, next_state = step(tokens, tuple(model_state))
+        may_follow = (words_left > 0)[:, None] | (np.arange(logprobs.shape[1]) == END)
+        return np.where(may_follow, logprobs, -np.inf), (*next_state, words_left - 1)
 
     return limited
 
 
-def choices(
-    runtime: Runtime,
-    regions: ToCaption,
-    captions: Sequence[decoding.Caption],
-    lengths: Sequence[Iterable[int]],
-    beam: int = 1,
-) -> Choices:
-    """The model's own `captions` of R regions, and for each region captions of at most `lengths`
-    words, without those that were cut off. A caption of one word is the head word of the model's
-    own: decoded without an article, it would often name another object."""
-    heads = [head_place(runtime.words.decode(own.tokens).split()) for own in captions]
-    alone = [row for row, tried in enumerate(lengths) if 1 in tried and heads[row] >= 0]
-    pairs = [(row, length) for row, tried in enumerate(lengths) for length in tried if length > 1]
-    tried_rows, tried = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    others = (
-        decode_captions(runtime, tuple(part[tried_rows] for part in regions.state), beam, tried)
-        if pairs
-        else []
-    )
-    whole = [_is_whole(one, runtime.words) for one in others]
-    tried_rows, others = tried_rows[whole], list(itertools.compress(others, whole))
-    every = [*captions, *(_word_of(captions[row], heads[row]) for row in alone), *others]
-    rows = np.concatenate([np.arange(len(captions)), np.array(alone, dtype=np.intp), tried_rows])
-    names = [own.tokens[place : place + 1] for own, place in zip(captions, heads, strict=True)]
-    agrees = [
-        set(names[row]) <= set(one.tokens) for row, one in zip(rows.tolist(), every, strict=True)
-    ]
-    own = [captions[row] for row in rows.tolist()]
-    features = confidence.features(
-        every, agrees, regions.logits[rows], regions.size_features[rows], own
-    )
-    return Choices(rows, every, features)
+def choose_captions(
+    runtime: Runtime, regions: RegionTable, max_words: int | None = None, beam: int = 1
+) -> RegionTable:
+    """The captioned regions with captions of the best length, and their confidences.
 
-
-def _is_whole(said: decoding.Caption, words: Vocabulary) -> bool:
-    """Whether a caption is complete, not cut off by its limit like "a cup of"."""
-    return said.logprobs[-1] >= math.log(LEAST_END) and not words.leading_tokens.intersection(
-        said.tokens[-1:]
-    )
-
-
-def _word_of(own: decoding.Caption, place: int) -> decoding.Caption:
-    """One word of a caption, with the log-probability that it has there."""
-    return decoding.Caption(own.tokens[place : place + 1], (own.logprobs[place], own.logprobs[-1]))
-
-
-def say(
-    runtime: Runtime,
-    regions: ToCaption,
-    captions: Sequence[decoding.Caption],
-    words: int | None = None,
-    beam: int = 1,
-) -> Said:
-    """Chooses the captions of R regions. `captions` are the model's own.
-
-    With `words`: captions of at most that many words. Without: a caption of up to `MORE` words more
-    than the model's own if it is likely, or a shorter one of at least `SHORTEST` words if the
-    model's own is unsure.
+    With `max_words`: captions of at most that many words. Without: a caption of up to
+    `MAX_EXTRA_WORDS` words more than the model's own if it is likely, or a shorter one of at least
+    `MIN_SHORTER_WORDS` words if the model's own is unsure.
     """
-    fitted, known = runtime.info.prediction.confidence, runtime.words.lengths
-    lengths: list[Iterable[int]] = [()] * len(captions)
-    if words is not None:
-        lengths = [(*range(1, min(words, known)), words)] * len(captions)
-    elif fitted is not None and known:
-        own = choices(runtime, regions, captions, lengths)
-        unsure = confidence.probabilities(own.features, fitted) < fitted.likely
-        own_lengths = [len(one.tokens) for one in captions]
-        lengths = [
-            (*range(SHORTEST, length if less else 0), *range(length + 1, length + MORE + 1))
-            for length, less in zip(own_lengths, unsure.tolist(), strict=True)
-        ]
-    found = choices(runtime, regions, captions, lengths, beam)
-    sure = confidence.probabilities(found.features, fitted)
-    chosen = choose(found.rows, found.features, sure, fitted, words)
-    return Said(
-        [found.captions[place] for place in chosen.tolist()],
-        None if fitted is None else sure[chosen],
+    fitted = runtime.info.prediction.confidence
+    own = own_captions(regions)
+    own_confidences = confidence.probabilities(own.features, fitted)
+    lengths = _lengths_to_try(runtime, own, own_confidences, max_words)
+    others = captions_of_lengths(runtime, regions, lengths, beam)
+    tried = join_tried(own, others)
+    confidences = np.concatenate(
+        [own_confidences, confidence.probabilities(others.features, fitted)]
     )
+    chosen = choose(tried.rows, tried.features, confidences, fitted, max_words)
+    return replace(
+        regions,
+        captions=tuple(tried.captions[place] for place in chosen.tolist()),
+        confidences=None if fitted is None else confidences[chosen],
+    )
+
+
+def own_captions(regions: RegionTable) -> TriedCaptions:
+    """The model's own caption of each region."""
+    captions = list(regions.captions)
+    features = confidence.features(
+        captions, [True] * len(captions), regions.logits, regions.size_features(), captions
+    )
+    return TriedCaptions(np.arange(len(captions)), captions, features)
+
+
+def join_tried(own: TriedCaptions, others: TriedCaptions) -> TriedCaptions:
+    """The model's own captions, then others."""
+    return TriedCaptions(
+        np.concatenate([own.rows, others.rows]),
+        own.captions + others.captions,
+        np.concatenate([own.features, others.features]),
+    )
+
+
+def _lengths_to_try(
+    runtime: Runtime, own: TriedCaptions, own_confidences: Scores, max_words: int | None
+) -> list[Sequence[int]]:
+    """The numbers of words for which captions of each region are decoded."""
+    fitted = runtime.info.prediction.confidence
+    longest = runtime.words.lengths
+    if max_words is not None:
+        return [(*range(1, min(max_words, longest)), max_words)] * len(own.captions)
+    if fitted is None or not longest:
+        return [()] * len(own.captions)
+    lengths: list[Sequence[int]] = []
+    for caption, own_confidence in zip(own.captions, own_confidences.tolist(), strict=True):
+        words = len(caption.tokens)
+        is_unsure = own_confidence < fitted.likely
+        shorter = range(MIN_SHORTER_WORDS, words if is_unsure else 0)
+        longer = range(words + 1, words + MAX_EXTRA_WORDS + 1)
+        lengths.append((*shorter, *longer))
+    return lengths
+
+
+def captions_of_lengths(
+    runtime: Runtime, regions: RegionTable, lengths: Sequence[Iterable[int]], beam: int = 1
+) -> TriedCaptions:
+    """For each region captions of at most `lengths` words, without those that were cut off. A
+    caption of one word is the head word of the model's own: decoded without an article, it would
+    often name another object."""
+    own = regions.captions
+    heads = [head_place(runtime.words.decode(caption.tokens).split()) for caption in own]
+    single_rows = [row for row, tried in enumerate(lengths) if 1 in tried and heads[row] >= 0]
+    singles = [_word_of(own[row], heads[row]) for row in single_rows]
+    decoded_rows, decoded = _decode_lengths(runtime, regions.state, lengths, beam)
+    rows = np.array([*single_rows, *decoded_rows], dtype=np.intp)
+    captions = [*singles, *decoded]
+    agrees = []
+    for row, caption in zip(rows.tolist(), captions, strict=True):
+        head_tokens = own[row].tokens[heads[row] : heads[row] + 1]
+        agrees.append(set(head_tokens) <= set(caption.tokens))
+    features = confidence.features(
+        captions,
+        agrees,
+        regions.logits[rows],
+        regions.size_features()[rows],
+        [own[row] for row in rows.tolist()],
+    )
+    return TriedCaptions(rows, captions, features)
+
+
+def _decode_lengths(
+    runtime: Runtime, state: State, lengths: Sequence[Iterable[int]], beam: int
+) -> tuple[list[int], list[Caption]]:
+    """Complete captions of two words and more, and the region of each."""
+    pairs: list[tuple[int, int]] = []
+    for row, tried in enumerate(lengths):
+        pairs += [(row, length) for length in tried if length > 1]
+    if not pairs:
+        return [], []
+    rows, limits = np.array(pairs, dtype=np.intp).T
+    decoded = decode_captions(runtime, tuple(part[rows] for part in state), beam, limits)
+    whole = [_is_whole(caption, runtime.words) for caption in decoded]
+    return rows[whole].tolist(), list(itertools.compress(decoded, whole))
+
+
+def _is_whole(caption: Caption, words: Vocabulary) -> bool:
+    """Whether a caption is complete, not cut off by its limit like "a cup of"."""
+    has_likely_end = caption.logprobs[-1] >= math.log(MIN_END_PROB)
+    return has_likely_end and not words.leading_tokens.intersection(caption.tokens[-1:])
+
+
+def _word_of(caption: Caption, place: int) -> Caption:
+    """One word of a caption, with the log-probability that it has there."""
+    logprobs = (caption.logprobs[place], caption.logprobs[-1])
+    return Caption(caption.tokens[place : place + 1], logprobs)
 
 
 def choose(
-    rows: Rows, features: Scores, sure: Scores, fitted: Confidence | None, words: int | None
+    rows: Rows,
+    features: Scores,
+    confidences: Scores,
+    fitted: Confidence | None,
+    max_words: int | None,
 ) -> Rows:
-    """(R,) the row of the caption that is chosen for each region. Captions (C,) are given by their
-    region, features (C, F) and confidence, the model's own captions of all regions first.
+    """(R,) which of the captions is chosen for each region. Captions (C,) are given as in
+    `TriedCaptions`, by their region, features (C, F) and confidence.
 
-    With `words`: the caption with the highest confidence among those of at most that many words; of
-    equal ones the longest. Without: the longest caption of up to `MORE` words more than the model's
-    own, unless it is unsure and the model's own is sure; else the one with the highest confidence
-    among the model's own and, if that is unsure, shorter ones. All must agree with the model's own,
-    and the words of longer ones must be likely.
+    With `max_words`: the caption with the highest confidence among those of at most that many
+    words; of equal ones the longest. Without: the longest caption of up to `MAX_EXTRA_WORDS` words
+    more than the model's own, unless it is unsure and the model's own is sure; else the one with
+    the highest confidence among the model's own and, if that is unsure, shorter ones. All must
+    agree with the model's own, and the words of longer ones must be likely.
     """
     count = rows.max(initial=-1) + 1
-    lengths, agrees = (
-        confidence.column(features, "words"),
-        confidence.column(features, "agrees") > 0,
-    )
-    likely, longer = (0.0, LONGER) if fitted is None else (fitted.likely, fitted.longer)
-    own_lengths, unsure = lengths[:count][rows], (sure[:count] < likely)[rows]
-    probability = np.exp(confidence.column(features, "mean_logprob"))
-    more = np.zeros(len(rows))
-    if words is None:
-        is_likely = (probability >= MORE_LIKELY) & ((sure >= likely) | unsure)
-        is_more = (lengths > own_lengths) & (lengths <= own_lengths + MORE) & is_likely
-        more = lengths * is_more
-        allowed = is_more | ((lengths < own_lengths) & (lengths >= SHORTEST) & unsure)
-        allowed[:count] = True
+    min_confidence = 0.0 if fitted is None else fitted.likely
+    min_longer_prob = LONGER if fitted is None else fitted.longer
+    lengths = confidence.column(features, "words")
+    agrees = confidence.column(features, "agrees") > 0
+    word_probs = np.exp(confidence.column(features, "mean_logprob"))
+    own_lengths = lengths[:count][rows]
+    is_own_unsure = (confidences[:count] < min_confidence)[rows]
+    extra_lengths = np.zeros(len(rows))
+    if max_words is None:
+        is_likely = (word_probs >= MIN_EXTRA_WORD_PROB) & (
+            (confidences >= min_confidence) | is_own_unsure
+        )
+        is_longer = (lengths > own_lengths) & (lengths <= own_lengths + MAX_EXTRA_WORDS)
+        is_shorter = (lengths < own_lengths) & (lengths >= MIN_SHORTER_WORDS)
+        is_extra = is_longer & is_likely
+        extra_lengths = lengths * is_extra
+        is_allowed = is_extra | (is_shorter & is_own_unsure)
+        is_allowed[:count] = True
     else:
-        allowed = (lengths <= words) & ((lengths <= own_lengths) | (probability >= longer))
-    places = np.flatnonzero(allowed & agrees)
-    ranked = places[
-        np.lexsort((-lengths[places], -sure[places].round(9), -more[places], rows[places]))
-    ]
-    chosen: Rows = ranked[np.unique(rows[ranked], return_index=True)[1]]
+        is_allowed = (lengths <= max_words) & (
+            (lengths <= own_lengths) | (word_probs >= min_longer_prob)
+        )
+    places = np.flatnonzero(is_allowed & agrees)
+    order = np.lexsort(
+        (
+            -lengths[places],
+            -confidences[places].round(9),
+            -extra_lengths[places],
+            rows[places],
+        )
+    )
+    ranked = places[order]
+    _, firsts = np.unique(rows[ranked], return_index=True)
+    chosen: Rows = ranked[firsts]
     return chosen
 
 
-def to_regions(
-    boxes_xyxy: NDArray[np.floating], scores: Scores, said: Said, words: Vocabulary
-) -> list[Region]:
-    confidences = [None] * len(scores) if said.confidences is None else said.confidences.tolist()
-    rows = zip(boxes_xyxy.tolist(), scores.tolist(), said.captions, confidences, strict=True)
-    return [
-        Region((x0, y0, x1, y1), score, words.decode(caption.tokens), caption.logprob, confidence)
-        for (x0, y0, x1, y1), score, caption, confidence in rows
-    ]
+def to_regions(table: RegionTable, words: Vocabulary) -> list[Region]:
+    """The captioned regions as results."""
+    boxes = table.boxes_xyxy.tolist()
+    regions = []
+    for row, caption in enumerate(table.captions):
+        x0, y0, x1, y1 = boxes[row]
+        name = table.names[row] if table.names else None
+        region = Region(
+            xyxy=(x0, y0, x1, y1),
+            score=float(table.scores[row]),
+            caption=words.decode(caption.tokens),
+            logprob=caption.logprob,
+            confidence=None if table.confidences is None else float(table.confidences[row]),
+            name=None if name is None else name.name,
+            name_confidence=None if name is None else name.probability,
+        )
+        regions.append(region)
+    return regions

@@ -16,7 +16,7 @@ Shapes: P phrases, R regions with the whole photo first, h the size of a vector.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,16 +25,23 @@ from numpy.typing import NDArray
 from regiontalk import boxes as geometry
 from regiontalk.errors import UsageError
 from regiontalk.inference import likelihood
-from regiontalk.inference.alignment import HEAD, NAMED, place_prior, word_vectors
+from regiontalk.inference.alignment import (
+    HEAD,
+    MAX_UNKNOWN_NAMED,
+    place_prior,
+    word_vectors,
+)
 from regiontalk.inference.calibration import Scores, sigmoid
-from regiontalk.inference.rank import SAME_PLACE
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.captions import choose_captions, to_regions, with_captions
+from regiontalk.inference.rank import MIN_REPEAT_IOU
+from regiontalk.inference.regions import RegionTable, Rows
 from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN
 from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.models.settings import FindConfig
+from regiontalk.results import Region
 
-MOST_WORDS = 100  # of a phrase
-REGIONS = 100  # of a photo, the best ones; DenseCap 4.2
+MAX_WORDS = 100  # of a phrase
+MAX_REGIONS = 100  # of a photo, the best ones; DenseCap 4.2
 
 
 @dataclass(frozen=True)
@@ -43,14 +50,14 @@ class Phrase:
 
     text: str
     tokens: tuple[int, ...]
-    """Of the language model."""
+    """The language model's tokens."""
     vectors: Floats
-    """(W, h), of the words that the alignment head knows; (0, 0) without such a head."""
+    """(W, h) of the words that the alignment head knows; (0, 0) without such a head."""
     unknown: tuple[str, ...]
-    """The words that neither of them knows."""
+    """The words that neither the language model nor the head knows."""
 
 
-class Evidence(NamedTuple):
+class PhraseEvidence(NamedTuple):
     """The terms of a phrase's score for each region."""
 
     photo_fit: float
@@ -74,36 +81,62 @@ class Evidence(NamedTuple):
         """(R,) the probability that each region shows the phrase."""
         choices = self.choices(config)
         best = choices.max()
-        here = sigmoid(
-            config.photo * np.array([self.photo_fit]) + config.choice * best + config.bias
-        )
-        shown: Scores = here * np.exp(choices - best)
-        return shown
+        photo_term = config.photo * np.array([self.photo_fit])
+        best_probability = sigmoid(photo_term + config.choice * best + config.bias)
+        probabilities: Scores = best_probability * np.exp(choices - best)
+        return probabilities
+
+
+class Match(NamedTuple):
+    """The regions that show a phrase, best first, and the probability of the best region, whether
+    it is among them or not."""
+
+    regions: list[Region]
+    closest: float
+
+
+def find(
+    runtime: Runtime,
+    phrases: Sequence[Phrase],
+    regions: RegionTable,
+    config: FindConfig,
+    threshold: float,
+    top: int | None,
+) -> list[Match]:
+    """The captioned regions that show each phrase with a probability of at least `threshold`."""
+    matches = []
+    for evidence in gather(runtime, phrases, regions):
+        probabilities = evidence.probabilities(config)
+        rows = choose(probabilities, regions.boxes_xyxy, threshold, top)
+        chosen = replace(regions.take(rows), scores=probabilities[rows])
+        chosen = choose_captions(runtime, with_captions(runtime, chosen))
+        matches.append(Match(to_regions(chosen, runtime.words), float(probabilities.max())))
+    return matches
 
 
 def choose(
-    likely: Scores, boxes_xyxy: NDArray[np.floating], least: float, top: int | None
-) -> NDArray[np.intp]:
-    """The regions that show a phrase with a probability of at least `least`, best first. Of several
-    in about the same place only the best; none with an empty box."""
-    enough = np.flatnonzero((likely >= least) & (geometry.area(boxes_xyxy) > 0))
-    if not len(enough):
-        return enough
-    return enough[geometry.nms(boxes_xyxy[enough], likely[enough], SAME_PLACE)][:top]
+    probabilities: Scores, boxes_xyxy: NDArray[np.floating], threshold: float, top: int | None
+) -> Rows:
+    """The regions that show a phrase with a probability of at least `threshold`, best first. Of
+    several in about the same place only the best; none with an empty box."""
+    rows = np.flatnonzero((probabilities >= threshold) & (geometry.area(boxes_xyxy) > 0))
+    if not len(rows):
+        return rows
+    return rows[geometry.nms(boxes_xyxy[rows], probabilities[rows], MIN_REPEAT_IOU)][:top]
 
 
 def read_phrase(runtime: Runtime, text: str) -> Phrase:
     """Raises `UsageError` if there is nothing to look for."""
     words = likelihood.clean_phrase(text, runtime.words)
-    if not 1 <= len(words) <= MOST_WORDS:
+    if not 1 <= len(words) <= MAX_WORDS:
         raise UsageError(
-            f"a phrase of {len(words)} words; it must have 1 to {MOST_WORDS}",
+            f"a phrase of {len(words)} words; it must have 1 to {MAX_WORDS}",
             hint='"a red umbrella"',
         )
     phrase = to_phrase(runtime, text)
     content = [word for word in words if word not in FUNCTION_WORDS] or words
     if set(content) <= set(phrase.unknown):
-        named = ", ".join(repr(word) for word in phrase.unknown[:NAMED])
+        named = ", ".join(repr(word) for word in phrase.unknown[:MAX_UNKNOWN_NAMED])
         raise UsageError(
             f"the model knows none of the words: {named}", hint="it knows English only"
         )
@@ -112,43 +145,39 @@ def read_phrase(runtime: Runtime, text: str) -> Phrase:
 
 def to_phrase(runtime: Runtime, text: str) -> Phrase:
     """Like `read_phrase`, without its checks."""
-    words, vectors = (
-        likelihood.clean_phrase(text, runtime.words),
-        np.zeros((0, 0), dtype=np.float32),
-    )
+    words = likelihood.clean_phrase(text, runtime.words)
     tokens = runtime.words.encode(words)
-    known = np.array(tokens) != UNKNOWN
+    vectors = np.zeros((0, 0), dtype=np.float32)
+    is_known = np.array(tokens) != UNKNOWN
     if HEAD in runtime.heads and words:
-        read = runtime.head(HEAD).words.encode(words)
-        aligned = np.array(read) != UNKNOWN
-        vectors, known = word_vectors(runtime, read)[aligned], known | aligned
-    unknown = tuple(
-        word for word, is_known in zip(words, known.tolist(), strict=True) if not is_known
-    )
-    return Phrase(text, tuple(tokens), vectors, unknown)
+        head_tokens = runtime.head(HEAD).words.encode(words)
+        is_known_by_head = np.array(head_tokens) != UNKNOWN
+        vectors = word_vectors(runtime, head_tokens)[is_known_by_head]
+        is_known = is_known | is_known_by_head
+    unknown = [word for word, known in zip(words, is_known.tolist(), strict=True) if not known]
+    return Phrase(text, tuple(tokens), vectors, tuple(unknown))
 
 
 def gather(
-    runtime: Runtime, phrases: Sequence[Phrase], seen: Candidates, by_likelihood: bool = True
-) -> list[Evidence]:
+    runtime: Runtime, phrases: Sequence[Phrase], regions: RegionTable, by_likelihood: bool = True
+) -> list[PhraseEvidence]:
     """The evidence for each phrase. Without `by_likelihood`, likelihoods are 0, that is, equal for
     all regions."""
-    tokens = [phrase.tokens for phrase in phrases]
-    likelihoods = np.zeros((len(phrases), len(seen.scores)))
+    likelihoods = np.zeros((len(phrases), len(regions)))
     if by_likelihood:
-        likelihoods = likelihood.per_word(
-            likelihood.log_probabilities(runtime, seen.state, tokens), tokens
-        )
-    places = place_prior(seen.scores, 1.0)
+        tokens = [phrase.tokens for phrase in phrases]
+        logprobs = likelihood.log_probabilities(runtime, regions.state, tokens)
+        likelihoods = likelihood.per_word(logprobs, tokens)
+    places = place_prior(regions.scores, 1.0)
     return [
-        Evidence(*fits(one, seen), own, places)
-        for one, own in zip(phrases, likelihoods, strict=True)
+        PhraseEvidence(*fits(phrase, regions), phrase_likelihoods, places)
+        for phrase, phrase_likelihoods in zip(phrases, likelihoods, strict=True)
     ]
 
 
-def fits(phrase: Phrase, seen: Candidates) -> tuple[float, Scores]:
+def fits(phrase: Phrase, regions: RegionTable) -> tuple[float, Scores]:
     """How well the words fit the photo, and each region (R,); 0 where no word is known."""
-    if seen.vectors is None or not len(phrase.vectors):
-        return 0.0, np.zeros(len(seen.scores))
-    products = (seen.vectors @ phrase.vectors.T).astype(np.float64)  # (R, W)
+    if regions.vectors is None or not len(phrase.vectors):
+        return 0.0, np.zeros(len(regions))
+    products = (regions.vectors @ phrase.vectors.T).astype(np.float64)  # (R, W)
     return float(products.max(axis=0).mean()), products.mean(axis=1)

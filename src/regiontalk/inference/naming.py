@@ -10,18 +10,38 @@ Shapes: B regions, D the size of a code with the appearance appended, N names, G
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import UsageError
 from regiontalk.inference.calibration import Scores
+from regiontalk.inference.codes import with_codes
+from regiontalk.inference.regions import Look, RegionTable
 from regiontalk.models.name_table import NameTable
-from regiontalk.models.runtime import Floats
+from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.results import Name
 
 MIN_FINE_PROB = 0.5  # a name finer than the everyday word is said from this probability on
 MAX_UNKNOWN_NAMED = 5
+
+
+def with_names(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTable:
+    """The regions with the name to say of each, if the model has names."""
+    if runtime.names is None or not len(regions):
+        return regions
+    codes = with_codes(runtime, look, regions).codes
+    probabilities = name_probabilities(codes, runtime.names)
+    return replace(regions, names=tuple(to_say(probabilities, runtime.names)))
+
+
+def best_names(runtime: Runtime, look: Look, table: NameTable, top: int) -> list[tuple[Name, ...]]:
+    """The `top` likeliest names of each region of a photo, most likely first."""
+    if not len(look.regions):
+        return []
+    codes = with_codes(runtime, look, look.regions).codes
+    return likeliest(name_probabilities(codes, table), table, top)
 
 
 def name_probabilities(codes: Floats, table: NameTable) -> Scores:

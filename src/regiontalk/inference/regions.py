@@ -1,32 +1,30 @@
-"""Rows of numbers about the regions of a photo, as they are passed from one step of inference to
-the next.
+"""The one table of regions that goes from one step of inference to the next (`inference.look` shows
+the steps).
 
-The steps, in their order:
+A step takes a table and returns one with fewer rows, another order or more columns.
 
-    detect.py     propose -> NMS -> recognise -> NMS
-    captions.py   decode a caption of each region
-    rank.py       score -> calibrate -> drop repeats
-    captions.py   choose among captions of other lengths, with a confidence
-
-They are numpy, and the same for every runtime, which only computes what is in `Detections`.
-
-Shapes: B boxes that are recognised, R regions that survive NMS.
+Shapes: R regions, D the size of a code of the recognition network, A of an appearance, h of a
+vector of the alignment head.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import boxes as geometry
 from regiontalk.inference.calibration import Scores
-from regiontalk.models.runtime import Floats, State
+from regiontalk.inference.decoding import Caption
+from regiontalk.models.runtime import Floats, Proposed, State
+from regiontalk.results import Name
 
 ROWS_AT_ONCE = 300  # to recognise or caption; limits the memory for thousands of given boxes
 Rows = NDArray[np.intp]
+Column = TypeVar("Column", bound=NDArray[Any])
 
 
 class Frame(NamedTuple):
@@ -45,9 +43,11 @@ class Frame(NamedTuple):
         return np.array([[0, 0, *self.size]], dtype=np.float32)
 
     def to_input(self, boxes_xyxy: NDArray[np.float64]) -> Floats:
+        """Boxes (B, 4) in pixels of the photo -> of the network's input."""
         return geometry.scale(boxes_xyxy, *self.scale).astype(np.float32)
 
     def to_photo(self, boxes_xyxy: Floats) -> NDArray[np.float64]:
+        """Boxes (B, 4) in pixels of the network's input -> of the photo, clipped to it."""
         scale_x, scale_y = self.scale
         boxes = geometry.scale(boxes_xyxy.astype(np.float64), 1 / scale_x, 1 / scale_y)
         return geometry.clip(boxes, *self.photo_size).astype(np.float64)
@@ -60,69 +60,108 @@ class Frame(NamedTuple):
         return np.stack([shares, np.full(len(shares), enlarged)], axis=1)
 
 
-class Detections(NamedTuple):
-    """The network's outputs for the best proposals of a photo, best first, or for given boxes; in
-    input pixels."""
-
-    proposals_xyxy: Floats
-    """(B, 4) the boxes that were recognised."""
-    proposal_logits: Floats
-    """(B,)"""
-    boxes_xyxy: Floats
-    """(B, 4) after the recognition network's refinement; given boxes stay as they are."""
-    logits: Floats
-    """(B,) the recognition network's."""
-    codes: Floats
-    """(B, D)"""
-    state: State
-    """The language model's state before START, a row for every box."""
-
-    def states(self, rows: Rows) -> State:
-        return tuple(part[rows] for part in self.state)
-
-    def to_caption(self, rows: Rows, frame: Frame) -> ToCaption:
-        return ToCaption(
-            self.states(rows), self.logits[rows], frame.size_features(self.boxes_xyxy[rows])
-        )
-
-    def first(self, count: int) -> Detections:
-        """Those of the `count` best proposals."""
-        *arrays, state = self
-        return Detections._make(
-            [*(one[:count] for one in arrays), tuple(part[:count] for part in state)]
-        )
+def _not_computed() -> Floats:
+    return np.zeros(0, dtype=np.float32)
 
 
-class ToCaption(NamedTuple):
-    """The inputs for the captions of R regions and for their confidence."""
+@dataclass(frozen=True, eq=False)
+class RegionTable:
+    """Regions of one photo, a row for each. A column that was not computed is empty or None."""
 
-    state: State
-    """The language model's, before START."""
-    logits: Floats
-    """(R,) the recognition network's."""
-    size_features: Scores
-    """(R, 2) as `Frame.size_features` gives them."""
-
-
-class Candidates(NamedTuple):
-    """The whole photo (row 0) and its best regions: the candidates for words and phrases."""
-
+    frame: Frame
     boxes_xyxy: NDArray[np.float64]
-    """(R, 4)"""
+    """(R, 4) in pixels of the upright photo."""
     scores: Scores
-    """(R,) raw."""
-    logits: Floats
+    """(R,) raw scores, by which NMS sorts; after `rank` the final ones."""
+    input_xyxy: Floats = field(default_factory=_not_computed)
+    """(R, 4) the same boxes in pixels of the network's input."""
+    logits: Floats = field(default_factory=_not_computed)
     """(R,) the recognition network's."""
-    state: State
-    """The language model's, before START."""
-    vectors: Floats | None
-    """(R, h); None without an alignment head."""
+    proposals_xyxy: Floats = field(default_factory=_not_computed)
+    """(R, 4) the proposals that were refined to the boxes, in input pixels."""
+    proposal_logits: Floats = field(default_factory=_not_computed)
+    """(R,) the localization layer's; 0 for given boxes."""
+    recognition_codes: Floats = field(default_factory=_not_computed)
+    """(R, D) the recognition network's."""
+    state: State = ()
+    """The language model's state before START."""
+    codes: Floats = field(default_factory=_not_computed)
+    """(R, D + A) what the heads read: the recognition network's codes, the appearance appended."""
+    surroundings: Floats | None = None
+    """(R, D + A) codes of the boxes, enlarged."""
+    vectors: Floats | None = None
+    """(R, h) the alignment head's."""
+    votes: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    """(R,) how many refined proposals agree with each region (`rank.votes`)."""
+    captions: tuple[Caption, ...] = ()
+    confidences: Scores | None = None
+    """(R,) how likely each caption is right; None if the model has no fit for it."""
+    names: tuple[Name, ...] = ()
+    """What the thing in each region is called; empty if the model has no names."""
 
-    def to_caption(self, rows: Rows, frame: Frame) -> ToCaption:
-        size_features = frame.size_features(frame.to_input(self.boxes_xyxy[rows]))
-        return ToCaption(tuple(part[rows] for part in self.state), self.logits[rows], size_features)
+    def __len__(self) -> int:
+        return len(self.scores)
 
-    def first(self, count: int) -> Candidates:
-        vectors = None if self.vectors is None else self.vectors[:count]
-        parts = (self.boxes_xyxy[:count], self.scores[:count], self.logits[:count])
-        return Candidates(*parts, tuple(part[:count] for part in self.state), vectors)
+    def take(self, rows: Rows) -> RegionTable:
+        """These rows, in this order."""
+        return replace(
+            self,
+            boxes_xyxy=self.boxes_xyxy[rows],
+            scores=self.scores[rows],
+            input_xyxy=_take(self.input_xyxy, rows),
+            logits=_take(self.logits, rows),
+            proposals_xyxy=_take(self.proposals_xyxy, rows),
+            proposal_logits=_take(self.proposal_logits, rows),
+            recognition_codes=_take(self.recognition_codes, rows),
+            state=tuple(part[rows] for part in self.state),
+            codes=_take(self.codes, rows),
+            surroundings=None if self.surroundings is None else self.surroundings[rows],
+            vectors=None if self.vectors is None else self.vectors[rows],
+            votes=_take(self.votes, rows),
+            captions=tuple(self.captions[row] for row in rows.tolist() if self.captions),
+            confidences=None if self.confidences is None else self.confidences[rows],
+            names=tuple(self.names[row] for row in rows.tolist() if self.names),
+        )
+
+    def first(self, count: int) -> RegionTable:
+        """The first `count` rows, or all if there are fewer."""
+        return self.take(np.arange(min(count, len(self))))
+
+    def size_features(self) -> Scores:
+        """(R, 2) as `Frame.size_features` gives them."""
+        return self.frame.size_features(self.input_xyxy)
+
+
+class Look(NamedTuple):
+    """One pass over a photo. All answers about it are computed from this."""
+
+    photo: Any
+    """The `images.photo.Photo`, which opens the photo again; here it is only passed on."""
+    proposed: Proposed
+    """The feature maps and all proposals, in input pixels."""
+    recognized: RegionTable
+    """The best proposals, best first, refined and scored by the recognition network; or the given
+    boxes."""
+    regions: RegionTable
+    """Those that survive NMS, highest score first; or the given boxes, in their order."""
+    given: bool
+    """Whether the boxes were given."""
+
+    @property
+    def frame(self) -> Frame:
+        """Sizes of the photo and of the network's input, and the scale between them."""
+        return self.regions.frame
+
+    @property
+    def boxes_xyxy(self) -> NDArray[np.float64]:
+        """(R, 4) in pixels of the upright photo."""
+        return self.regions.boxes_xyxy
+
+    @property
+    def scores(self) -> Scores:
+        """(R,) raw scores: neither ranked nor calibrated."""
+        return self.regions.scores
+
+
+def _take(column: Column, rows: Rows) -> Column:
+    return column[rows] if len(column) else column  # type: ignore[return-value]

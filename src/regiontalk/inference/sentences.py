@@ -31,7 +31,7 @@ VIEWS = 3  # a region, its surroundings, the whole photo; for a whole photo all 
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SentenceOptions:
     """The options of `Model.describe`."""
 
     beam: int | None = None
@@ -74,23 +74,27 @@ class SentenceHead:
         self._from_image = parts * int(self._net["hidden"])  # numbers: b_v of eq. 13, and m_v
 
     def sentences(
-        self, codes: Floats, boxes_xyxy: NDArray[np.float64], wanted: Wanted
+        self, codes: Floats, boxes_xyxy: NDArray[np.float64], options: SentenceOptions
     ) -> list[Sentence]:
         """The sentence of a photo and the alternatives: codes (K, D), boxes in pixels (K, 4)."""
         state = self._begin(codes, boxes_xyxy)
-        found = self._draw(state, wanted) if wanted.sample else self._search(state, codes, wanted)
+        found = (
+            self._draw(state, options) if options.sample else self._search(state, codes, options)
+        )
         return [Sentence(self.words.decode(caption.tokens), caption.logprob) for caption in found]
 
-    def _search(self, state: decoding.State, codes: Floats, wanted: Wanted) -> list[Caption]:
+    def _search(
+        self, state: decoding.State, codes: Floats, options: SentenceOptions
+    ) -> list[Caption]:
         """The results of the beam search, best first. If they are too few, those of a wider search
         follow."""
-        found = self._beam_search(state, wanted.beam or self.settings.beam)
+        found = self._beam_search(state, options.beam or self.settings.beam)
         if self.settings.alignment_weight and len(found) > 1:
             found = self._rank(found, codes)
-        if wanted.alternatives >= len(found):
-            wider = self._beam_search(state, wanted.alternatives + 1)
+        if options.alternatives >= len(found):
+            wider = self._beam_search(state, options.alternatives + 1)
             found += [caption for caption in wider if caption not in found]
-        return found[: wanted.alternatives + 1]
+        return found[: options.alternatives + 1]
 
     def _beam_search(self, state: decoding.State, width: int) -> list[Caption]:
         (found,) = decoding.beam_search(self._step, state, self.words.start(), self.rules, width)
@@ -107,14 +111,14 @@ class SentenceHead:
         ]
         return [found[place] for place in np.argsort(-np.array(scores), kind="stable")]
 
-    def _draw(self, state: decoding.State, wanted: Wanted) -> list[Caption]:
+    def _draw(self, state: decoding.State, options: SentenceOptions) -> list[Caption]:
         """One after the other, so that the first ones do not depend on the number of samples."""
         found = []
-        for number in range(wanted.alternatives + 1):
-            generator = np.random.default_rng([wanted.seed, number])
-            temperature, start = wanted.temperature, self.words.start()
+        for number in range(options.alternatives + 1):
+            generator = np.random.default_rng([options.seed, number])
+            temperature, start = options.temperature, self.words.start()
             found += decoding.sample(
-                self._step, state, start, self.rules, generator, temperature, wanted.top_p
+                self._step, state, start, self.rules, generator, temperature, options.top_p
             )
         return found
 

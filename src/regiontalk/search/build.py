@@ -24,9 +24,11 @@ from regiontalk import boxes as geometry
 from regiontalk.errors import IndexProblem, InputError, RegionTalkError
 from regiontalk.images.paths import attempts, find_photos
 from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.codes import BEST_REGIONS
+from regiontalk.inference.regions import Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE, SentenceHead
 from regiontalk.io.files import open_file
-from regiontalk.model import BEST_REGIONS, Codes, Look, Model
+from regiontalk.model import Model
 from regiontalk.models.folder import Head
 from regiontalk.results import Region
 from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
@@ -254,34 +256,34 @@ def see(root: Path, model: Model, job: Job) -> Entry | PhotoFile:
 
 def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
     """A processed photo, as it is stored."""
-    codes, told = model.codes(look), model.regions(look)
-    regions = tuple(_caption(codes, told))
+    coded = model.codes(look)
+    regions = tuple(_caption(coded, model.regions(look)))
     words = [
         region.caption
         for region in regions
         if region.confidence is None or region.confidence >= model.likely
     ]
-    taken = look.photo.taken or datetime.fromtimestamp(file.modified / 1e9).isoformat(
-        timespec="seconds"
-    )
-    vectors, state = region_vectors(model.runtime, codes.codes), np.zeros(0, np.float32)
+    modified = datetime.fromtimestamp(file.modified / 1e9)
+    taken = look.photo.taken or modified.isoformat(timespec="seconds")
+    vectors = region_vectors(model.runtime, coded.codes)
+    state = np.zeros(0, np.float32)
     if SENTENCE in model.runtime.heads:
-        state = SentenceHead(model.runtime).scene(codes.codes, codes.boxes_xyxy, 1 + BEST_REGIONS)
-    photo = (taken, look.frame.photo_size, regions, tuple(codes.scores.tolist()))
+        state = SentenceHead(model.runtime).scene(coded.codes, coded.boxes_xyxy, 1 + BEST_REGIONS)
+    photo = (taken, look.frame.photo_size, regions, tuple(coded.scores.tolist()))
     return Entry(file, digest, *photo, tuple(words), vectors, state)
 
 
-def _caption(codes: Codes, told: Sequence[Region]) -> Iterator[Region]:
-    """The regions that have vectors, each with score and caption of the reported region that it
+def _caption(coded: RegionTable, captioned: Sequence[Region]) -> Iterator[Region]:
+    """The regions that have vectors, each with score and caption of the captioned region that it
     overlaps most: itself, unless it was dropped as a repeat of another. The whole photo has no
     caption."""
-    (whole, *rest), scores = codes.boxes_xyxy.tolist(), codes.scores.tolist()
-    yield Region(tuple(whole), scores[0], "")
-    overlaps = geometry.iou(
-        codes.boxes_xyxy[1:], np.array([one.xyxy for one in told]).reshape(-1, 4)
-    )
-    for box, score, row in zip(rest, scores[1:], overlaps, strict=True):
+    whole, *boxes = coded.boxes_xyxy.tolist()
+    whole_score, *scores = coded.scores.tolist()
+    yield Region(tuple(whole), whole_score, "")
+    captioned_xyxy = np.array([region.xyxy for region in captioned]).reshape(-1, 4)
+    overlaps = geometry.iou(coded.boxes_xyxy[1:], captioned_xyxy)
+    for box, score, row in zip(boxes, scores, overlaps, strict=True):
         if row.max(initial=0) > 0:
-            yield replace(told[int(row.argmax())], xyxy=tuple(box))
+            yield replace(captioned[int(row.argmax())], xyxy=tuple(box))
         else:
             yield Region(tuple(box), score, "")

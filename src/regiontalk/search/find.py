@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk.inference import find as finder
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.regions import Frame, RegionTable
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import Finding
@@ -46,12 +46,15 @@ def find_in(
     for photo, vectors in pairs:
         boxes = np.array([region.xyxy for region in photo.regions], dtype=np.float64)
         # raw scores, as `Model.candidates` has them, on which `find_indexed` is fitted
-        seen = Candidates(
-            boxes, np.array(photo.raw_scores), np.zeros(len(boxes), np.float32), (), vectors
+        table = RegionTable(
+            Frame(photo.size, photo.size, (1.0, 1.0)),
+            boxes_xyxy=boxes,
+            scores=np.array(photo.raw_scores),
+            vectors=vectors,
         )
         found = []
         for phrase, evidence in zip(
-            sought, finder.gather(runtime, sought, seen, False), strict=True
+            sought, finder.gather(runtime, sought, table, False), strict=True
         ):
             likely = evidence.probabilities(config)
             rows, closest = finder.choose(likely, boxes, least, top), float(likely.max())

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from regiontalk.errors import DataError, UsageError
+from regiontalk.inference.regions import Look
 from regiontalk.lab.codes import build
 from regiontalk.lab.codes.build import ROWS, Origin, compute_codes
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.merged_truth import truth_of
 from regiontalk.lab.data.records import Dataset, Record
-from regiontalk.model import Look, Model
+from regiontalk.model import Model
 from regiontalk.models.folder import detector_fingerprint, read_model_folder
 from regiontalk.models.onnx_runtime import OnnxRuntime
 

@@ -10,7 +10,7 @@ import pytest
 import regiontalk
 from regiontalk import boxes as geometry
 from regiontalk.errors import DataError
-from regiontalk.inference.find import Evidence
+from regiontalk.inference.find import PhraseEvidence
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset, Record, TrueRegion
 from regiontalk.lab.evaluation.find import (
@@ -24,9 +24,9 @@ from regiontalk.lab.evaluation.find import (
 from regiontalk.models.settings import FindConfig
 
 
-def evidence(*choices: float) -> Evidence:
+def evidence(*choices: float) -> PhraseEvidence:
     values = np.array(choices)
-    return Evidence(0.0, np.zeros_like(values), values, np.zeros_like(values))
+    return PhraseEvidence(0.0, np.zeros_like(values), values, np.zeros_like(values))
 
 
 def test_content_words() -> None:

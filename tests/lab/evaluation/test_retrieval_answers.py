@@ -14,7 +14,7 @@ from regiontalk.inference import find as finder
 from regiontalk.inference import likelihood
 from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.captions import decode_captions
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.evaluation import retrieval_answers
@@ -35,12 +35,12 @@ def asked(scenes: Path) -> QuerySet:
 
 
 @pytest.fixture(scope="module")
-def photos(model: Model, scenes: Path) -> dict[str, Candidates]:
+def photos(model: Model, scenes: Path) -> dict[str, RegionTable]:
     dataset = Dataset(scenes, "train")
     return {record.image: DatasetModel(model, dataset).candidates(record) for record in dataset}
 
 
-def directly(model: Model, phrase: str, seen: Candidates, by: str) -> tuple[float, int]:
+def directly(model: Model, phrase: str, seen: RegionTable, by: str) -> tuple[float, int]:
     """The score of a caption in a photo and its region, written out."""
     read = finder.to_phrase(model.runtime, phrase)
     logprobs = likelihood.log_probabilities(model.runtime, seen.state, [read.tokens])[0]
@@ -56,7 +56,7 @@ def directly(model: Model, phrase: str, seen: Candidates, by: str) -> tuple[floa
     return float(10 * fits.max(axis=0).mean() + 0.5 * logprobs[found]), found
 
 
-def usual_fits(model: Model, photos: Mapping[str, Candidates]) -> dict[str, float]:
+def usual_fits(model: Model, photos: Mapping[str, RegionTable]) -> dict[str, float]:
     """What is subtracted for `both`, written out: the log of the sum of exp(10 · fit) over the
     model's own captions."""
     words, said = model.runtime.words, set()
@@ -77,7 +77,7 @@ def usual_fits(model: Model, photos: Mapping[str, Candidates]) -> dict[str, floa
 
 @pytest.mark.parametrize("by", ["likelihood", "alignment", "both"])
 def test_scores_are_means_over_captions_of_the_best_region(
-    model: Model, asked: QuerySet, photos: Mapping[str, Candidates], by: str
+    model: Model, asked: QuerySet, photos: Mapping[str, RegionTable], by: str
 ) -> None:
     answers = answer_queries(model, asked, photos, by)
     usual = usual_fits(model, photos) if by == "both" else dict.fromkeys(photos, 0.0)
@@ -100,7 +100,7 @@ def test_scores_are_means_over_captions_of_the_best_region(
 def test_only_the_best_photos_are_measured_exactly_and_come_first(
     model: Model,
     asked: QuerySet,
-    photos: Mapping[str, Candidates],
+    photos: Mapping[str, RegionTable],
     by: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,7 +120,7 @@ def test_only_the_best_photos_are_measured_exactly_and_come_first(
 
 
 def test_whole_photos_have_no_groundings(
-    model: Model, asked: QuerySet, photos: Mapping[str, Candidates]
+    model: Model, asked: QuerySet, photos: Mapping[str, RegionTable]
 ) -> None:
     whole = {image: seen.first(1) for image, seen in photos.items()}
     answers = answer_queries(model, asked, whole, "likelihood", grounded=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regiontalk.errors import DataError
-from regiontalk.inference.alignment import Evidence
+from regiontalk.inference.alignment import SentenceEvidence
 from regiontalk.lab.evaluation.alignment import AlignedSentence
 from regiontalk.lab.evaluation.grounding import TrueMention
 from regiontalk.lab.fitting.alignment import fit
@@ -29,7 +29,7 @@ def made_up(likelihood: float, place: float, photos: int = 40) -> list[list[Alig
         for first, region in zip((0, 3), regions, strict=True):
             likelihoods[first : first + 3, region] += likelihood
         function = np.array([True, False, False] * 2)
-        evidence = Evidence(fits, likelihoods, places, np.ones(6, dtype=bool), function)
+        evidence = SentenceEvidence(fits, likelihoods, places, np.ones(6, dtype=bool), function)
         x0, y0, x1, y1 = BOXES[regions].T.tolist()
         truths = [
             TrueMention("", (3 * n, 3 * n + 3), (x0[n], y0[n], x1[n], y1[n]), ("other",))

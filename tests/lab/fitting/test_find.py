@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from regiontalk.errors import DataError
-from regiontalk.inference.find import Evidence
+from regiontalk.inference.find import PhraseEvidence
 from regiontalk.lab.evaluation.find import Sought, evaluate_find
 from regiontalk.lab.fitting.find import conditional_logit, fit
 
@@ -23,7 +23,7 @@ def made_up(count: int, regions: int = 12) -> list[Sought]:
         shares = np.exp(features @ TRUE)
         right = np.arange(regions) == chance.choice(regions, p=shares / shares.sum())
         photo_fit = float(chance.normal(1.0 if here else 0.0, 0.3))
-        evidence = Evidence(photo_fit, *features.T)
+        evidence = PhraseEvidence(photo_fit, *features.T)
         sought.append(Sought(here, ("other",) if here else (), right & here, evidence))
     return sought
 

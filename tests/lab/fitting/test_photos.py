@@ -82,8 +82,8 @@ def test_a_photo_is_seen_in_its_records_pixels(
     model, settings = regiontalk.load(tiny_model, threads=1), settings_of(tiny_model)
     for data, factor in ((dataset, 1), (Dataset(tmp_path), 2)):
         seen = look_at(DatasetModel(model, data), data[0], [settings])
-        evidence = seen.evidence(settings)
-        assert evidence.size == (factor * record.width, factor * record.height)
+        regions = seen.surviving(settings)
+        assert regions.frame.photo_size == (factor * record.width, factor * record.height)
         if factor == 1:
-            expected = evidence.boxes_xyxy
-    assert evidence.boxes_xyxy == pytest.approx(2 * expected)
+            expected = regions.boxes_xyxy
+    assert regions.boxes_xyxy == pytest.approx(2 * expected)

@@ -9,7 +9,8 @@ import pytest
 
 from regiontalk.errors import DataError
 from regiontalk.inference.decoding import Caption
-from regiontalk.inference.rank import Evidence, ranking_features, ranking_scores
+from regiontalk.inference.rank import ranking_features, ranking_scores
+from regiontalk.inference.regions import Frame, RegionTable
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation.language import UnigramF1
 from regiontalk.lab.fitting import ranking
@@ -32,15 +33,16 @@ def seen(
         name, 100, 100, regions=tuple(TrueRegion(box, phrase) for box, phrase in truths)
     )
     sure = np.array([score for _, _, score in found])
-    evidence = Evidence(
-        (100, 100),
-        np.array([box for box, _, _ in found], dtype=np.float64).reshape(-1, 4),
-        sure,
-        np.log(sure / (1 - sure)),
-        np.ones(len(found), dtype=np.intp),
-        [Caption(tuple(WORDS.encode(said.split())), (-1.0,)) for _, said, _ in found],
+    captions = [Caption(tuple(WORDS.encode(said.split())), (-1.0,)) for _, said, _ in found]
+    regions = RegionTable(
+        Frame((100, 100), (100, 100), (1.0, 1.0)),
+        boxes_xyxy=np.array([box for box, _, _ in found], dtype=np.float64).reshape(-1, 4),
+        scores=sure,
+        logits=np.log(sure / (1 - sure)),
+        votes=np.ones(len(found), dtype=np.intp),
+        captions=tuple(captions),
     )
-    return RankedPhoto(record, evidence, tuple(said for _, said, _ in found))
+    return RankedPhoto(record, regions, tuple(said for _, said, _ in found))
 
 
 def planted(count: int, seed: int = 0) -> list[RankedPhoto]:
@@ -103,7 +105,7 @@ def test_a_planted_rule_is_found_and_beats_the_scores_on_other_photos() -> None:
     fresh = planted(10, seed=1)
     by = fit_photos(list(zip(photos, wanted, strict=True)))
     for photo in fresh:
-        large, within, alone = ranking_scores(ranking_features(photo.evidence), by)
+        large, within, alone = ranking_scores(ranking_features(photo.regions), by)
         assert within < min(large, alone)
 
 

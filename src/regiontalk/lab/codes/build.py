@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from regiontalk.errors import DataError, UsageError
 from regiontalk.images.paths import in_order
+from regiontalk.inference.codes import BEST_REGIONS
+from regiontalk.inference.regions import RegionTable
 from regiontalk.io.files import replacing, writing
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.merged_truth import true_boxes
 from regiontalk.lab.data.records import Dataset, open_split
-from regiontalk.model import BEST_REGIONS, Codes, Model
+from regiontalk.model import Model
 from regiontalk.models.folder import detector_fingerprint, read_model_folder
 from regiontalk.models.onnx_runtime import OnnxRuntime
 
@@ -82,15 +84,16 @@ def _make_missing(
     photos = DatasetModel(Model(OnnxRuntime(origin.model, 1 if workers > 1 else None)), dataset)
     rows = 1 + max(len(true_boxes(record)) for record in dataset) if origin.on_truths else ROWS
 
-    def look(number: int) -> Codes:
-        seen = photos.look(dataset[number], origin.on_truths, origin.size)
-        return photos.model.codes(seen, origin.surroundings)
+    def compute(number: int) -> RegionTable:
+        look = photos.look(dataset[number], origin.on_truths, origin.size)
+        return photos.model.codes(look, origin.surroundings)
 
-    looks = in_order(look, [number for share in missing.values() for number in share], workers)
+    numbers = [number for share in missing.values() for number in share]
+    coded = in_order(compute, numbers, workers)
     for path, share in missing.items():
         arrays = []
         for number in share:
-            arrays.append(_to_arrays(next(looks), rows))
+            arrays.append(_to_arrays(next(coded), rows))
             if number + 1 == share.stop:
                 _save_part(path, arrays)
             yield number
@@ -123,20 +126,21 @@ def _open_parts(out: Path, made_from: dict[str, Any]) -> Path:
     return parts
 
 
-def _to_arrays(found: Codes, rows: int) -> dict[str, NDArray[Any]]:
+def _to_arrays(regions: RegionTable, rows: int) -> dict[str, NDArray[Any]]:
     """The arrays of `CodedPhotos` for one photo, padded to `rows` with zeros."""
-    count, size = found.codes.shape
+    count, size = regions.codes.shape
     coded: dict[str, NDArray[Any]] = {
         "counts": np.array(count),
         "boxes_xyxy": np.zeros((rows, 4), dtype=np.float32),
         "scores": np.zeros(rows, dtype=np.float32),
         "codes": np.zeros((rows, size), dtype=np.float16),
     }
-    coded["boxes_xyxy"][:count], coded["scores"][:count] = found.boxes_xyxy, found.scores
-    coded["codes"][:count] = found.codes
-    if found.surroundings is not None:
+    coded["boxes_xyxy"][:count] = regions.boxes_xyxy
+    coded["scores"][:count] = regions.scores
+    coded["codes"][:count] = regions.codes
+    if regions.surroundings is not None:
         coded["surroundings"] = np.zeros_like(coded["codes"])
-        coded["surroundings"][:count] = found.surroundings
+        coded["surroundings"][:count] = regions.surroundings
     return coded
 
 

@@ -16,12 +16,11 @@ from regiontalk import boxes as geometry
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.images.paths import in_order
 from regiontalk.images.photo import Photo, PhotoSource
-from regiontalk.inference.detect import raw_scores
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.regions import Look, RegionTable
 from regiontalk.lab.data.merged_truth import true_boxes
 from regiontalk.lab.data.records import Dataset, Record
 from regiontalk.lab.data.region_files import ScoredBoxes, scaled
-from regiontalk.model import Look, Model
+from regiontalk.model import Model
 from regiontalk.models.runtime import Floats
 from regiontalk.results import Description, ImageRegions
 
@@ -65,12 +64,10 @@ class DatasetModel:
         with self.open(record) as photo:
             look = self.model.look(photo, proposals=count)
         width, height = look.frame.photo_size
-        scores = raw_scores(look.detections, self.model.runtime.info.prediction)
-        order = np.argsort(-scores, kind="stable")
-        boxes = look.frame.to_photo(look.detections.boxes_xyxy[order])
-        return scaled(
-            ScoredBoxes(boxes, scores[order]), record.width / width, record.height / height
-        )
+        best_first = np.argsort(-look.recognized.scores, kind="stable")
+        regions = look.recognized.take(best_first)
+        found = ScoredBoxes(regions.boxes_xyxy, regions.scores)
+        return scaled(found, record.width / width, record.height / height)
 
     def captions(self, record: Record, boxes_xyxy: geometry.Floats, beam: int = 1) -> ImageRegions:
         """Captions of given boxes (N, 4), in the record's pixels and in their order."""
@@ -105,13 +102,18 @@ class DatasetModel:
             look = self.model.look(photo, boxes=self._in_photo(boxes_xyxy, record, photo))
         return self.model.codes(look).codes[1:]
 
-    def candidates(self, record: Record, find: FindRegions | None = None) -> Candidates:
+    def candidates(self, record: Record, find: FindRegions | None = None) -> RegionTable:
         """The candidates for phrases: the whole photo and its best regions, or the boxes of
         `find`."""
         look = self.look(record) if find is None else self.look_among(record, find)
-        seen, (width, height) = self.model.candidates(look), look.frame.photo_size
-        boxes = geometry.scale(seen.boxes_xyxy, record.width / width, record.height / height)
-        return seen._replace(boxes_xyxy=boxes.astype(np.float64))
+        regions = self.model.candidates(look)
+        width, height = look.frame.photo_size
+        boxes = geometry.scale(regions.boxes_xyxy, record.width / width, record.height / height)
+        return replace(
+            regions,
+            boxes_xyxy=boxes.astype(np.float64),
+            recognition_codes=regions.recognition_codes[:0],  # memory for the photos of a data set
+        )
 
     @contextmanager
     def open(self, record: Record) -> Iterator[PhotoSource]:

@@ -14,22 +14,23 @@ from regiontalk.inference import maxsim
 from regiontalk.inference.alignment import (
     HEAD,
     AlignmentHead,
-    Evidence,
+    SentenceEvidence,
     split_sentence,
     word_vectors,
 )
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.codes import BEST_REGIONS
+from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.grounding import Mention, TrueMention, true_mentions
 from regiontalk.lab.evaluation.ranking import ScoreMatrix
-from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.model import Model
 
 
 class AlignedSentence(NamedTuple):
     """A sentence of a photo, and the true boxes of phrases in it."""
 
-    evidence: Evidence
+    evidence: SentenceEvidence
     places: tuple[int, ...]
     """(W,) of the words among the pieces."""
     boxes_xyxy: Floats
@@ -52,7 +53,7 @@ class AlignedPhotos:
         tokens = words.encode(words.clean(sentence) or [])
         return word_vectors(runtime, tokens) if tokens else np.zeros((0, 1))
 
-    def regions(self, record: Record) -> Candidates:
+    def regions(self, record: Record) -> RegionTable:
         """The whole photo and its best regions, in the record's pixels."""
         return self.asked.candidates(record).first(1 + BEST_REGIONS)
 

@@ -16,8 +16,8 @@ from regiontalk import boxes as geometry
 from regiontalk.errors import DataError, UsageError
 from regiontalk.inference import find as finder
 from regiontalk.inference.calibration import Scores, Verdicts
-from regiontalk.inference.find import Evidence, Phrase
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.find import Phrase, PhraseEvidence
+from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.grounding import RIGHT
 from regiontalk.lab.evaluation.reliability import Judged, summary
@@ -33,7 +33,7 @@ class Sought(NamedTuple):
     types: tuple[str, ...]
     right: Verdicts
     """(R,) which regions have an IoU of at least 0.5 with the true box; none if it is not there."""
-    evidence: Evidence | None
+    evidence: PhraseEvidence | None
     """None where the model knows none of its words."""
 
     def probabilities(self, config: FindConfig) -> Scores:
@@ -82,21 +82,23 @@ def _after(records: Sequence[Record], place: int) -> Iterator[Record]:
 def seek(
     model: Model,
     record: Record,
-    seen: Candidates,
+    regions: RegionTable,
     absent: Sequence[str],
     by_likelihood: bool = True,
 ) -> list[Sought]:
     """Looks for a photo's phrases, and for absent ones, among regions in the record's pixels,
     exactly as `Model.find` does."""
-    nowhere = np.zeros(len(seen.scores), dtype=bool)
+    nowhere = np.zeros(len(regions), dtype=bool)
     true = [region for region in record.regions if region.phrase]
-    rights = [geometry.iou(seen.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [
+    rights = [geometry.iou(regions.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [
         nowhere
     ] * len(absent)
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
     read = [_read(model, phrase) for phrase in (*(str(region.phrase) for region in true), *absent)]
     found = iter(
-        finder.gather(model.runtime, [one for one in read if one is not None], seen, by_likelihood)
+        finder.gather(
+            model.runtime, [one for one in read if one is not None], regions, by_likelihood
+        )
     )
     return [
         Sought(

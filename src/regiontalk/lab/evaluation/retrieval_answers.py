@@ -38,7 +38,7 @@ from regiontalk.inference import likelihood
 from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.captions import decode_captions
 from regiontalk.inference.find import Phrase
-from regiontalk.inference.regions import Candidates
+from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.evaluation.retrieval import Answer, Query, QuerySet
 from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
@@ -65,7 +65,7 @@ class Measured(NamedTuple):
 def answer_queries(
     model: Model,
     asked: QuerySet,
-    photos: Mapping[str, Candidates],
+    photos: Mapping[str, RegionTable],
     by: str = "likelihood",
     grounded: bool = True,
 ) -> dict[str, Answer]:
@@ -103,7 +103,7 @@ def answer_queries(
 def _rerank(
     model: Model,
     asked: QuerySet,
-    photos: Mapping[str, Candidates],
+    photos: Mapping[str, RegionTable],
     phrases: Mapping[str, Phrase],
     found: Mapping[str, Scores],
     usual: Scores,
@@ -127,7 +127,7 @@ def _rerank(
     return again
 
 
-def _usual_fits(model: Model, photos: Sequence[Candidates]) -> Scores:
+def _usual_fits(model: Model, photos: Sequence[RegionTable]) -> Scores:
     """(images,) log Σₛ exp(τ F(s, photo)): how well each photo fits what the model says of all of
     them."""
     said = {
@@ -144,7 +144,7 @@ def _usual_fits(model: Model, photos: Sequence[Candidates]) -> Scores:
 def _ground(
     model: Model,
     query: Query,
-    photos: Mapping[str, Candidates],
+    photos: Mapping[str, RegionTable],
     phrases: Mapping[str, Phrase],
     by: str,
 ) -> tuple[tuple[float, float, float, float], ...]:
@@ -155,7 +155,7 @@ def _ground(
 
 
 def _measure(
-    model: Model, phrases: Sequence[Phrase], seen: Candidates, by: str, exact: bool = True
+    model: Model, phrases: Sequence[Phrase], seen: RegionTable, by: str, exact: bool = True
 ) -> Measured:
     """Not `exact`: the quicker measure. For `both`, the term that is the same for all captions is
     left out."""

@@ -21,10 +21,15 @@ from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
 from regiontalk.inference.calibration import Scores, Verdicts, terms
-from regiontalk.inference.captions import choices, choose
+from regiontalk.inference.captions import (
+    captions_of_lengths,
+    choose,
+    join_tried,
+    own_captions,
+)
 from regiontalk.inference.confidence import Floats, probabilities
 from regiontalk.inference.decoding import Caption
-from regiontalk.inference.regions import Rows
+from regiontalk.inference.regions import RegionTable, Rows
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.find import content_words, written_words
 from regiontalk.lab.evaluation.names import is_right, truths_near
@@ -32,7 +37,7 @@ from regiontalk.lab.evaluation.reliability import Judged, summary
 from regiontalk.lab.fitting.cross_validation import cross_validated
 from regiontalk.lab.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.language.object_names import singulars
-from regiontalk.model import Look, Model
+from regiontalk.model import Model
 from regiontalk.models.settings import CONFIDENCE_FEATURES, LONGER, Confidence
 
 LONGEST = 6  # words that are asked for in choosing `longer`
@@ -77,26 +82,32 @@ class JudgedCaptions(NamedTuple):
 
 
 def judge_captions(
-    model: Model, look: Look, boxes_xyxy: Floats, captions: Mapping[int, Caption], record: Record
+    model: Model,
+    recognized: RegionTable,
+    boxes_xyxy: Floats,
+    captions: Mapping[int, Caption],
+    record: Record,
 ) -> JudgedCaptions:
-    """Judges the captioned rows of the detections, with boxes (B, 4) in the record's pixels."""
+    """Judges the captioned rows of the regions, with boxes (B, 4) in the record's pixels."""
     truths = dict(zip(captions, truths_near(boxes_xyxy[list(captions)], record), strict=True))
     rows = np.array([row for row in captions if truths[row]], dtype=np.intp)
-    own = [captions[row] for row in rows.tolist()]
-    lengths = [range(1, LONGEST + 1 if model.runtime.words.lengths else 1)] * len(own)
-    found = choices(model.runtime, look.detections.to_caption(rows, look.frame), own, lengths)
-    said = [model.runtime.words.decode(one.tokens) for one in found.captions]
+    regions = replace(recognized.take(rows), captions=tuple(captions[row] for row in rows.tolist()))
+    lengths = [range(1, LONGEST + 1 if model.runtime.words.lengths else 1)] * len(regions)
+    others = captions_of_lengths(model.runtime, regions, lengths)
+    tried = join_tried(own_captions(regions), others)
+    texts = [model.runtime.words.decode(caption.tokens) for caption in tried.captions]
     right = [
         is_right(text, truths[row])
-        for text, row in zip(said, rows[found.rows].tolist(), strict=True)
+        for text, row in zip(texts, rows[tried.rows].tolist(), strict=True)
     ]
     added = [
-        _added(text, said[row], record) for text, row in zip(said, found.rows.tolist(), strict=True)
+        _added(text, texts[row], record)
+        for text, row in zip(texts, tried.rows.tolist(), strict=True)
     ]
     return JudgedCaptions(
-        rows[found.rows],
-        np.arange(len(said)) < len(own),
-        found.features,
+        rows[tried.rows],
+        np.arange(len(texts)) < len(regions),
+        tried.features,
         np.array(right, dtype=bool),
         np.array(added, dtype=np.intp).reshape(-1, 2),
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
-from regiontalk.inference.find import Evidence
+from regiontalk.inference.find import PhraseEvidence
 from regiontalk.lab.evaluation.find import Sought
 from regiontalk.lab.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.lab.fitting.search import NOTHING_SHARE
@@ -50,7 +50,7 @@ def fit(sought: Sequence[Sought]) -> FindConfig:
 
 
 def _padded(
-    pairs: Sequence[tuple[Evidence, NDArray[np.bool_]]],
+    pairs: Sequence[tuple[PhraseEvidence, NDArray[np.bool_]]],
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
     """Features (N, R, 3) of N phrases, which rows are regions (N, R), and which of those are right
     (N, R)."""

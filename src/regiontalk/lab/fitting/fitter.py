@@ -13,6 +13,7 @@ import numpy as np
 
 from regiontalk.inference.alignment import HEAD, AlignmentHead
 from regiontalk.inference.calibration import calibrated
+from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset, Record, evenly_spaced
 from regiontalk.lab.evaluation.alignment import AlignedPhotos, AlignedSentence
@@ -35,7 +36,7 @@ from regiontalk.lab.fitting import (
 )
 from regiontalk.lab.fitting.cross_validation import cross_validated
 from regiontalk.lab.fitting.photos import SeenPhoto, look_at
-from regiontalk.model import BEST_REGIONS, Model
+from regiontalk.model import Model
 from regiontalk.models.name_table import NameTable
 from regiontalk.models.settings import UNCHANGED, Calibration, PredictionConfig
 from regiontalk.search.build import to_entry

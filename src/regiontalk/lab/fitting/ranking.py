@@ -18,7 +18,8 @@ import numpy as np
 from regiontalk import boxes as geometry
 from regiontalk.errors import DataError
 from regiontalk.inference.calibration import sigmoid
-from regiontalk.inference.rank import Evidence, Floats, ranking_features
+from regiontalk.inference.rank import Floats, ranking_features
+from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.merged_truth import TruthImage, truth_of
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.average_precision import (
@@ -49,22 +50,22 @@ class RankedPhoto:
     """What a model found in a photo, and what it should have found, in the record's pixels."""
 
     record: Record
-    evidence: Evidence
+    regions: RegionTable
     captions: tuple[str, ...]
 
 
 def to_ranked(photo: SeenPhoto, settings: PredictionConfig, words: Vocabulary) -> RankedPhoto:
-    evidence = photo.evidence(settings)
-    return RankedPhoto(
-        photo.record, evidence, tuple(words.decode(caption.tokens) for caption in evidence.captions)
-    )
+    """The regions of a photo that survive NMS under `settings`."""
+    regions = photo.surviving(settings)
+    captions = tuple(words.decode(caption.tokens) for caption in regions.captions)
+    return RankedPhoto(photo.record, regions, captions)
 
 
 def targets(photos: Sequence[RankedPhoto], scorer: SentenceScorer) -> list[Floats]:
     """What the regions of each photo should score, between 0 and 1."""
     truths = [truth_of(photo.record, RULES.plus_one, RULES.drop_invalid) for photo in photos]
     wishes = [
-        best_truths(photo.evidence.boxes_xyxy, truth.boxes_xyxy, RULES.plus_one)
+        best_truths(photo.regions.boxes_xyxy, truth.boxes_xyxy, RULES.plus_one)
         for photo, truth in zip(photos, truths, strict=True)
     ]
     language = _language(photos, truths, wishes, scorer)
@@ -178,7 +179,7 @@ def fit_photos(photos: Sequence[tuple[RankedPhoto, Floats]]) -> Ranking:
     """A ranking for photos with the targets of their regions."""
     values, wanted = [np.zeros((0, len(RANKING_FEATURES)))], [np.zeros(0)]
     for photo, own in photos:
-        values.append(ranking_features(photo.evidence))
+        values.append(ranking_features(photo.regions))
         wanted.append(own)
     return fit(np.concatenate(values), np.concatenate(wanted))
 
@@ -193,7 +194,7 @@ def judge(
     """Dense captioning's figures of the photos, each with its own ranking (None: with the rules of
     the settings)."""
     found = [
-        to_image(photo.record, photo.evidence, replace(settings, ranking=ranking), words)
+        to_image(photo.record, photo.regions, replace(settings, ranking=ranking), words)
         for photo, ranking in zip(photos, rankings, strict=True)
     ]
     return evaluate_dense([photo.record for photo in photos], found, scorer, check_boxes=False)

@@ -77,7 +77,7 @@ def _look(asked: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.F
     """A photo's regions, and the proposals that were recognised, both in the record's pixels."""
     look = asked.look(record)
     width, height = look.frame.photo_size
-    proposals = look.frame.to_photo(look.detections.proposals_xyxy)
+    proposals = look.frame.to_photo(look.recognized.proposals_xyxy)
     regions = ImageRegions(
         "", width, height, asked.model.runtime.info.name, tuple(asked.model.regions(look))
     )
