@@ -12,7 +12,6 @@ from importlib.resources import files
 from regiontalk.language.vocabulary import word_set
 
 LONGEST = 4  # words of a name
-ANIMALS = word_set("bird cat dog horse sheep cow elephant bear zebra giraffe")
 PERSONS = word_set("person people")
 _IRREGULAR = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
 
@@ -20,11 +19,16 @@ _IRREGULAR = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "o
 @dataclass(frozen=True)
 class ObjectNames:
     """`classes` of every name; `other` names are none of them; `family` names are used for animals
-    too."""
+    too; `kinds` of classes."""
 
     classes: dict[str, tuple[str, ...]]
     other: frozenset[str]
     family: frozenset[str]
+    kinds: dict[str, str]
+
+    @property
+    def animals(self) -> frozenset[str]:
+        return frozenset(name for name, kind in self.kinds.items() if kind == "animal")
 
     def classes_of(self, words: Sequence[str], labels: Container[str] = ()) -> tuple[str, ...]:
         """The classes that the last of the words name, by the longest name that ends there; none:
@@ -32,15 +36,20 @@ class ObjectNames:
 
         `labels` are names of further classes.
         """
+        name = self.name_of(words, labels)
+        if name is None or name in self.other:
+            return ()
+        return self.classes.get(name, (name,))
+
+    def name_of(self, words: Sequence[str], labels: Container[str] = ()) -> str | None:
+        """The longest name that ends with the last of the words, in the singular."""
         for count in range(min(LONGEST, len(words)), 0, -1):
             before = "".join(f"{word} " for word in words[-count:-1])
             for last in singulars(words[-1]):
                 name = before + last
-                if name in self.other:
-                    return ()
-                if name in self.classes or name in labels:
-                    return self.classes.get(name, (name,))
-        return ()
+                if name in self.other or name in self.classes or name in labels:
+                    return name
+        return None
 
 
 @cache
@@ -53,9 +62,9 @@ def object_names() -> ObjectNames:
     for name, others in table["classes"].items():
         for word in dict.fromkeys((name, *others)):
             classes[word] = (*classes.get(word, ()), name)
-    return ObjectNames(
-        classes, frozenset(table["other"]["names"]), frozenset(table["family"]["names"])
-    )
+    kinds = {name: kind for kind, names in table["kinds"].items() for name in names}
+    other, family = (frozenset(table[part]["names"]) for part in ("other", "family"))
+    return ObjectNames(classes, other, family, kinds)
 
 
 def caption_words(word: str) -> frozenset[str]:

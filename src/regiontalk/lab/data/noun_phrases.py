@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from regiontalk.lab.data.parse_tree import NOUNS, PLURALS, Token, Tree
-from regiontalk.language.object_names import ANIMALS, object_names
+from regiontalk.language.object_names import object_names
 from regiontalk.language.vocabulary import word_set
 
 MOST_WORDS = 12
 MOST_LONG = 3  # phrases that continue after the noun
 
-_ANIMATE = ANIMALS | {"person"}
+_ANIMATE = object_names().animals | {"person"}
 _PARTS_OF_NOUNS = frozenset(
     ("compound", "poss", "nmod", "npadvmod", "amod", "det")
 )  # such a noun heads no phrase

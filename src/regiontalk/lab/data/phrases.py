@@ -27,7 +27,7 @@ from regiontalk.lab.data.noun_phrases import (
 from regiontalk.lab.data.parse_tree import PARSER, Parser, Sentence, Token, Tree
 from regiontalk.lab.data.records import Record, TrueRegion, stream_records
 from regiontalk.lab.data.writing import Counts, write_dataset
-from regiontalk.language.object_names import ANIMALS, object_names
+from regiontalk.language.object_names import object_names
 
 DERIVED = "derived"
 MUCH_LARGER = (
@@ -188,7 +188,7 @@ def _mentions(tree: Tree, objects: Mapping[str, Sequence[TrueRegion]]) -> Iterat
     for noun in noun_phrases(tree):
         words = tree.words(noun.start, noun.head)
         labels = tuple(label for label in names.classes_of(words, objects) if label in objects)
-        if not labels or (words[-1] in names.family and not ANIMALS.isdisjoint(objects)):
+        if not labels or (words[-1] in names.family and not names.animals.isdisjoint(objects)):
             continue
         if tree.words(noun.head, noun.head + 1) in (
             ["couple", "of"],

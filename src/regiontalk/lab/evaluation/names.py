@@ -1,10 +1,5 @@
-"""Whether captions of true boxes name the objects in them. The names are listed in
-`language/object_names.toml`.
-
-What a caption names is its head noun, found without a parser: the caption ends at the first word
-that opens something about the noun ("with", "on", "holding a"), and the longest name that ends
-where it ends counts. So "an orange shirt" names no orange, and "a hot dog on a plate" neither a dog
-nor a plate.
+"""Whether captions of true boxes name the objects in them: whether their head nouns
+(`language/head_nouns.py`) stand in `language/object_names.toml`.
 
 A caption is right about a true region, whatever its phrase, where both have the same head noun or
 name a class in common, and not a man where the other names a woman.
@@ -13,7 +8,7 @@ name a class in common, and not a man where the other names a woman.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from regiontalk import boxes as geometry
@@ -21,58 +16,15 @@ from regiontalk.errors import DataError
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation.matching import boxes_of, captions_at
-from regiontalk.language.object_names import object_names, singulars
-from regiontalk.language.vocabulary import PREPOSITIONS, clean_karpathy, word_set
+from regiontalk.language.head_nouns import head_words, named_classes
+from regiontalk.language.object_names import singulars
+from regiontalk.language.vocabulary import word_set
 from regiontalk.results import ImageRegions
 
 PEOPLE = "person"
 
-_PARTICIPLES = word_set(
-    "made seen shown held cut set lit spread taken worn driven ridden hung built"
-)
-_DETERMINERS = word_set("a an the his her its their this that some another two three four several")
-_AFTER_NOUNS = word_set(
-    "outdoors indoors together asleep alone nearby ahead away there here it him them"
-)
 _MALE = word_set("man boy guy gentleman male father dad son brother")
 _FEMALE = word_set("woman girl lady female mother mom daughter sister")
-# "A group of people" names people, "a bowl of soup" a bowl.
-_GROUPS = word_set(
-    "group couple pair bunch herd flock team piece slice row stack pile crowd number set lot lots"
-)
-
-
-def head_words(caption: str) -> list[str]:
-    """The words of a caption up to and with its head noun."""
-    words = clean_karpathy(caption)
-    start = 0
-    for place, word in enumerate(words):
-        if word == "of" and place and words[place - 1] in _GROUPS:
-            start = place + 1
-        elif place > start and _ends_noun(words, start, place):
-            return words[start:place]
-    return words[start:]
-
-
-def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
-    """Whether the noun has come before the word at `place`."""
-    word = words[place]
-    if word in PREPOSITIONS or word in _AFTER_NOUNS:
-        return True
-    named = words[place - 1] != "orange" and bool(object_names().classes_of(words[start:place]))
-    if word == "and" or word.endswith("ed") or word in _PARTICIPLES:
-        return (
-            named  # "a man and a dog"; not "a black and white dog", nor "an orange and white cat"
-        )
-    following = words[place + 1] if place + 1 < len(words) else ""
-    return word.endswith("ing") and (
-        named or following in _DETERMINERS or following in PREPOSITIONS
-    )
-
-
-def named_classes(caption: str) -> tuple[str, ...]:
-    """The object classes that a caption names."""
-    return object_names().classes_of(head_words(caption))
 
 
 def is_right(caption: str, truths: Iterable[TrueRegion]) -> bool:
