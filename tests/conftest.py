@@ -17,7 +17,7 @@ from chromium import CHROMIUM, Browser
 from postgres_server import Server
 from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo
-from regiontalk.results import AltText, ImageRegions, Region
+from regiontalk.results import AltText, ImageRegions, Region, Shown, Tag, Tags
 
 # Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by
 # more threads.
@@ -137,12 +137,16 @@ def tiny_model(shaken_checkpoint: Path) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
+TAGS = (Tag("schipperke", ("animal", "dog")), Tag("grass"))
+
+
+@dataclass
 class StandIn:
-    """Opens a photo as the model does, then finds the same in each: the left half, and a third of
-    it."""
+    """Opens a photo as the model does, then finds the same in each: the left half, a third of it,
+    and `more` regions, of which only the first is likely."""
 
     limits: Limits = field(default_factory=Limits)
+    more: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def check(self, *_: object) -> None:
@@ -152,7 +156,8 @@ class StandIn:
         opened = Photo(photo, self.limits)
         width, height = opened.size
         self.asked.append({"photo": photo, **options})
-        boxes = options.get("boxes", [(0, 0, width / 2, height), (0, 0, width / 3, height / 3)])
+        parts = [(2, 1), (3, 3), (4, 4), (5, 5)][: 2 + self.more]
+        boxes = options.get("boxes", [(0, 0, width / x, height / y) for x, y in parts])
         found = [
             Region(
                 (float(x0), float(y0), float(x1), float(y1)),
@@ -170,15 +175,21 @@ class StandIn:
     def alt_text(self, photo: str, **options: Any) -> AltText:
         found = self(photo, **options)
         said = " and ".join(region.caption for region in found.regions)
+        shown = Shown(options.get("threshold", Shown.threshold))
         return AltText(
             found.path,
             found.width,
             found.height,
             found.model,
             said,
-            found.regions,
+            tuple(shown.choose(found.regions)),
+            tags=TAGS,
             photo=found.photo,
         )
+
+    def tags(self, photo: str, **options: Any) -> Tags:
+        found = self(photo, **options)
+        return Tags(found.path, found.width, found.height, found.model, TAGS, photo=found.photo)
 
 
 @pytest.fixture

@@ -22,7 +22,10 @@ from regiontalk.results import (
     ImageRegions,
     Region,
     Segment,
+    Sentence,
     Shown,
+    Tag,
+    Tags,
     WordMatch,
 )
 from regiontalk.show import drawing
@@ -81,8 +84,15 @@ def test_the_json_schema_of_a_photo() -> None:
                 "score": 0.91,
                 "caption": "a red mug on a table",
                 "logprob": -6.2,
+                "shown": True,
             },
-            {"id": 1, "xyxy": [0.12, 1, 2, 3], "score": 0.123457, "caption": "a wall"},
+            {
+                "id": 1,
+                "xyxy": [0.12, 1, 2, 3],
+                "score": 0.123457,
+                "caption": "a wall",
+                "shown": False,
+            },
         ],
     }
 
@@ -126,15 +136,17 @@ def test_pictures_show_what_is_likely_unless_asked_for_more(scene: Image.Image) 
     found = tuple(Region((0, 0, 20 + n, 20), score, "") for n, score in enumerate((0.9, 0.5, 0.1)))
     photo = ImageRegions("a.jpg", 96, 64, "m", found, photo=Photo(scene))
 
-    def drawn(picture: Image.Image) -> set[int]:
-        """The numbers of the regions whose colour is in the picture."""
+    def drawn(picture: Image.Image) -> set[int | str]:
+        """The numbers of the regions whose colour is in the picture, and whether grey is."""
         colours = {colour for _, colour in picture.getcolors(1 << 20)}
-        return {number for number in range(3) if drawing.PALETTE[number] in colours}
+        grey = {"grey"} if drawing.GREY in colours else set()
+        return grey | {number for number in range(3) if drawing.PALETTE[number] in colours}
 
     assert drawn(photo.draw()) == {0, 1}
-    assert drawn(photo.draw(threshold=0)) == {0, 1, 2}
+    assert drawn(photo.draw(threshold=0)) == {0, 1, "grey"}, "what is not sure is grey"
     assert drawn(photo.draw(threshold=0, top=1)) == {0}
-    assert drawn(dataclasses.replace(photo, shown=Shown(0.0, None)).draw()) == {0, 1, 2}
+    given = dataclasses.replace(photo, shown=Shown(0.0, None, sure_score=0.0))
+    assert drawn(given.draw()) == {0, 1, 2}
     unlikely = dataclasses.replace(photo, shown=Shown(0.95))
     assert drawn(unlikely.draw()) == {0}, "the likeliest: a picture is not bare"
     assert drawn(unlikely.draw(threshold=0.95)) == set(), "unless that is asked for"
@@ -198,7 +210,7 @@ def test_finding_b14_to_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, columns = PHOTO.to_pandas()
     assert rows[0] == {
         **{"path": "a.jpg", "id": 0, "x0": 1, "y0": 2, "x1": 30, "y1": 40},
-        **{"score": 0.9, "caption": "a mug", "logprob": -1.5},
+        **{"score": 0.9, "caption": "a mug", "logprob": -1.5, "shown": True},
     }
     assert (len(rows), columns) == (2, None)
     rows, columns = dataclasses.replace(PHOTO, regions=()).to_pandas()
@@ -212,6 +224,7 @@ def test_finding_b14_to_supervision(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["confidence"].tolist() == pytest.approx([0.9, 0.5])
     assert found["data"]["class_name"].tolist() == ["a mug", "a lid"]
     assert found["class_id"].tolist() == [0, 1]
+    assert found["data"]["shown"].tolist() == [True, True]
     assert dataclasses.replace(PHOTO, regions=()).to_supervision()["xyxy"].shape == (0, 4)
 
 
@@ -238,3 +251,53 @@ def test_the_json_of_a_hit() -> None:
         ],
         "regions": [{"xyxy": [1, 2, 3, 4], "caption": "a mug"}],
     }
+
+
+BOX = (0.0, 0.0, 9.0, 9.0)
+LINE = Shown(confidence=0.55, sure_confidence=0.55)
+
+
+def test_one_rule_says_what_is_shown_and_what_is_sure() -> None:
+    sure = Region(BOX, 0.9, "a dog", confidence=0.8)
+    unsure = Region(BOX, 0.8, "a cat", confidence=0.4)
+    photo = ImageRegions("a.jpg", 9, 9, "m", (sure, unsure), LINE)
+    assert photo.likely == (sure,)
+    assert [plain["shown"] for plain in photo.to_dict()["regions"]] == [True, False]
+    alone = dataclasses.replace(photo, regions=(unsure,))
+    assert alone.likely == (unsure,), "at least one region is shown"
+    assert not alone.is_sure(unsure), "but not as a fact"
+    assert alone._rows() == [("a cat (not sure)", "0.80")]
+    many = dataclasses.replace(photo, regions=(sure,) * 20)
+    assert len(many.likely) == 12
+
+
+def test_lower_limits_show_more_and_make_nothing_sure() -> None:
+    unsure = Region(BOX, 0.2, "a cat", confidence=0.4)
+    shown = dataclasses.replace(LINE, threshold=0.0, confidence=0.0)
+    assert shown.choose([unsure]) == [unsure]
+    assert not shown.is_sure(unsure)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "sure"), [(0.5449, False), (0.5451, True), (0.55, True), (None, True)]
+)
+def test_what_reads_as_the_cut_off_has_reached_it(confidence: float | None, sure: bool) -> None:
+    """Figures are compared as people read them: 0.5451 is shown as 0.55."""
+    assert LINE.is_sure(Region(BOX, 0.3, "a dog", confidence=confidence)) == sure
+
+
+def test_a_sentence_is_sure_by_the_mean_probability_of_its_words() -> None:
+    assert Sentence("a b c", 0.0).word_probability == 1
+    assert Sentence("a dog runs", -0.4).word_probability == pytest.approx(0.9048, abs=1e-4)
+    said = Description("a.jpg", 9, 9, "m", "a dog runs", -0.4, (Sentence("a cat", -9.0),))
+    assert said.sure
+    assert said.to_dict()["sure"]
+    assert [other["sure"] for other in said.to_dict()["alternatives"]] == [False]
+    assert said._rows()[1][0] == "a cat (not sure)"
+
+
+def test_the_keywords_of_tags() -> None:
+    tags = (Tag("schipperke", ("animal", "dog")), Tag("dog", ("animal",)), Tag("grass"))
+    found = Tags("a.jpg", 9, 9, "m", tags).to_dict()
+    assert found["keywords"] == ["animal", "dog", "schipperke", "grass"]
+    assert found["hierarchy"] == ["animal|dog|schipperke", "animal|dog", "grass"]

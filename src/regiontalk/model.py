@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, TypeGuard, TypeVar, cast, overload
 
@@ -31,6 +31,7 @@ from regiontalk.inference.codes import (
     with_surroundings,
     with_vectors,
 )
+from regiontalk.inference.keywords import choose_tags
 from regiontalk.inference.look import caption, look_at
 from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE, SentenceHead, SentenceOptions
@@ -47,6 +48,8 @@ from regiontalk.results import (
     Region,
     Sentence,
     Shown,
+    Tags,
+    reaches,
 )
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
@@ -82,7 +85,7 @@ class Model:
         self,
         photo: PhotoSource | Photos,
         *,
-        threshold: float = 0.0,
+        threshold: float | None = None,
         top: int | None = None,
         proposals: int | None = None,
         boxes: ArrayLike | None = None,
@@ -108,22 +111,20 @@ class Model:
         in pixels of the upright photo, or all of them as fractions of it, from 0 to 1. All are in
         the answer, in their order; `threshold`, `top`, `proposals` and `confidence` do not apply.
         """
-        check_range(0, 1, threshold=threshold)
-        check_range(1, top=top, beam=beam)
-        self.check(words, confidence)
-
+        check_range(1, beam=beam)
+        self.check(words, None)
+        shown = self.shown(threshold, top, confidence)
         if boxes is not None and _are_several(photo):
             raise UsageError("boxes can only be given for one photo")
 
         def caption(source: PhotoSource) -> ImageRegions:
             look = self.look(source, boxes=boxes, proposals=proposals, size=size)
-            regions = self.regions(look, beam, threshold, words)
+            regions = self.regions(look, beam, threshold or 0.0, words)
             about = self._about(source, look)
             if look.given:
-                return ImageRegions(**about, regions=tuple(regions), shown=Shown(0.0, None))
-            kept = [region for region in regions if (region.confidence or 0) >= (confidence or 0)]
-            min_confidence = self.likely if confidence is None else confidence
-            shown = Shown(threshold or Shown.threshold, top or Shown.top, min_confidence)
+                every = replace(shown, threshold=0.0, top=None, confidence=0.0, sure_score=0.0)
+                return ImageRegions(**about, regions=tuple(regions), shown=every)
+            kept = [region for region in regions if reaches(region.confidence, confidence or 0.0)]
             return ImageRegions(**about, regions=tuple(kept[:top]), shown=shown)
 
         return _for_each(caption, photo)
@@ -164,6 +165,24 @@ class Model:
         """The confidence from which captions are shown by default; chosen on dev photos."""
         fitted = self.runtime.info.prediction.confidence
         return 0.0 if fitted is None else fitted.likely
+
+    def shown(
+        self,
+        threshold: float | None = None,
+        top: int | None = None,
+        confidence: float | None = None,
+    ) -> Shown:
+        """Which regions of a photo are shown, by default or with these limits; and which of them
+        the model is sure of."""
+        check_range(0, 1, threshold=threshold)
+        check_range(1, top=top)
+        self.check(None, confidence)
+        return Shown(
+            Shown.threshold if threshold is None else threshold,
+            top or Shown.top,
+            self.likely if confidence is None else confidence,
+            sure_confidence=self.likely,
+        )
 
     def check(self, words: int | None, confidence: float | None) -> None:
         """Rejects a caption length or confidence that is out of range, or that this model does not
@@ -291,28 +310,68 @@ class Model:
         self,
         photo: PhotoSource | Photos,
         *,
-        threshold: float = Shown.threshold,
-        top: int | None = Shown.top,
+        threshold: float | None = None,
+        top: int | None = None,
+        confidence: float | None = None,
         size: int | None = None,
     ) -> AltText | Iterator[AltText]:
         """A text for people who cannot see the photo: the sentence if the model is sure of it, else
-        the regions that it is sure of.
+        the regions that it is sure of, else "perhaps" and the likeliest. With the regions and their
+        keywords.
 
-        `threshold` and `top` choose the regions that are used and returned. Several photos give an
-        iterator.
+        `threshold`, `top` and `confidence` choose the regions, as in pictures. Several photos give
+        an iterator.
         """
         head = SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
+        shown = self.shown(threshold, top, confidence)
 
         def describe(source: PhotoSource) -> AltText:
             look = self.look(source, size=size)
-            regions = tuple(self.regions(look, threshold=threshold)[:top])
+            regions = shown.at_first(self.regions(look))
             sentence = None
             if head is not None:
                 sentence = self._sentences(head, look, SentenceOptions())[0]
-            text = choose_alt_text(sentence, regions)
-            return AltText(**self._about(source, look), text=text, regions=regions)
+            spoken = choose_alt_text(sentence, regions, shown)
+            return AltText(
+                **self._about(source, look),
+                text=spoken.text,
+                regions=tuple(shown.choose(regions)),
+                sure=spoken.sure,
+                tags=choose_tags(regions, shown, self.runtime.names),
+            )
 
         return _for_each(describe, photo)
+
+    @overload
+    def tags(self, photo: PhotoSource, **options: Any) -> Tags: ...
+
+    @overload
+    def tags(self, photo: Photos, **options: Any) -> Iterator[Tags]: ...
+
+    def tags(  # type: ignore[misc]  # as above
+        self,
+        photo: PhotoSource | Photos,
+        *,
+        threshold: float | None = None,
+        top: int | None = None,
+        confidence: float | None = None,
+        size: int | None = None,
+    ) -> Tags | Iterator[Tags]:
+        """Keywords for photo managers: the nouns of the captions that the model is sure of, and
+        the names that it is sure of.
+
+        `threshold`, `top` and `confidence` choose the regions, as in pictures. Several photos give
+        an iterator.
+        """
+        shown = self.shown(threshold, top, confidence)
+
+        def tag(source: PhotoSource) -> Tags:
+            look = self.look(source, size=size)
+            regions = shown.at_first(self.regions(look))
+            tags = choose_tags(regions, shown, self.runtime.names)
+            return Tags(**self._about(source, look), tags=tags)
+
+        return _for_each(tag, photo)
 
     @overload
     def align(

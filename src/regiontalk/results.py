@@ -4,9 +4,10 @@ schema."""
 from __future__ import annotations
 
 import importlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from regiontalk.errors import MissingExtra, RegionTalkError
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 
 SCHEMA = "regiontalk/1"
 BoxXYXY = tuple[float, float, float, float]
+
+SHOWN_DIGITS = 2
+"""Scores and confidences are rounded to the digits that people see before they are compared with a
+cut-off: what reads 0.55 has reached 0.55."""
+MIN_SURE_WORD_PROB = 0.4
+"""The least probability of a sure sentence's words, as a geometric mean. On 250 dev photos of
+Flickr8k, people's sentences have 66 % of the content words of sentences above it, and 52 % of those
+below."""
+NOT_SURE = "not sure"
+"""Stands beside captions and sentences that are probably wrong, wherever people see them."""
+
+
+def reaches(value: float | None, cut_off: float) -> bool:
+    """Whether a score or confidence is at least `cut_off`; a model that has none cannot fail."""
+    return value is None or round(value, SHOWN_DIGITS) >= cut_off
 
 
 @dataclass(frozen=True)
@@ -66,18 +82,22 @@ class Region:
 
 @dataclass(frozen=True)
 class Shown:
-    """Which regions are shown: at most `top` with at least the score `threshold` and this
-    `confidence`."""
+    """Which regions of a photo people see: at most `top` with at least the score `threshold` and
+    this `confidence`; and which of them the model is sure of."""
 
     threshold: float = 0.3
     top: int | None = 12
     confidence: float = 0.0
+    sure_score: float = 0.3
+    sure_confidence: float = 0.0
 
     def choose(self, regions: Sequence[Region]) -> list[Region]:
-        likely = (
-            one for one in regions if one.confidence is None or one.confidence >= self.confidence
-        )
-        return [region for region in likely if region.score >= self.threshold][: self.top]
+        reaching = [
+            region
+            for region in regions
+            if reaches(region.score, self.threshold) and reaches(region.confidence, self.confidence)
+        ]
+        return reaching[: self.top]
 
     def at_first(self, regions: Sequence[Region]) -> list[Region]:
         """The regions that are shown by default; if none is likely enough, the likeliest one."""
@@ -85,6 +105,16 @@ class Shown:
             regions, key=lambda one: -one.score * (1 if one.confidence is None else one.confidence)
         )
         return self.choose(regions) or by_likelihood[:1]
+
+    def is_sure(self, region: Region) -> bool:
+        """Whether place and caption are likely right; if not, people read "not sure" beside it."""
+        return reaches(region.score, self.sure_score) and reaches(
+            region.confidence, self.sure_confidence
+        )
+
+
+def _hedged(text: str, sure: bool) -> str:
+    return text if sure else f"{text} ({NOT_SURE})"
 
 
 def _figures(region: Region) -> str:
@@ -129,15 +159,18 @@ class Picture(ABC):
 
         return self.photo.open() if self.photo is not None else open_photo(self.path)
 
-    def _draw_regions(self, regions: Sequence[Region], labels: Sequence[str]) -> Image.Image:
+    def _draw_regions(
+        self, regions: Sequence[Region], labels: Sequence[str], sure: Sequence[bool] | None = None
+    ) -> Image.Image:
         from regiontalk.show import drawing
 
-        return drawing.draw_regions(self._open(), [region.xyxy for region in regions], labels)
+        boxes_xyxy = [region.xyxy for region in regions]
+        return drawing.draw_regions(self._open(), boxes_xyxy, labels, sure)
 
-    def _draw_sentence(self, sentence: str) -> Image.Image:
+    def _draw_sentence(self, sentence: str, sure: bool = True) -> Image.Image:
         from regiontalk.show import drawing
 
-        return drawing.draw_sentence(self._open(), sentence)
+        return drawing.draw_sentence(self._open(), _hedged(sentence, sure), sure)
 
 
 @dataclass(frozen=True)
@@ -173,8 +206,24 @@ class ImageRegions(Answer):
         """A result without regions is still a result."""
         return True
 
+    @property
+    def likely(self) -> tuple[Region, ...]:
+        """The regions that tables, pictures and pages show by default; if none is likely enough, the
+        likeliest one."""
+        return tuple(self.shown.at_first(self.regions))
+
+    def is_sure(self, region: Region) -> bool:
+        """Whether a region is likely right."""
+        return self.shown.is_sure(region)
+
     def _said(self) -> dict[str, Any]:
-        return {"regions": [region.to_dict(number) for number, region in enumerate(self.regions)]}
+        likely = set(self.likely)
+        return {
+            "regions": [
+                {**region.to_dict(number), "shown": region in likely}
+                for number, region in enumerate(self.regions)
+            ]
+        }
 
     def draw(
         self,
@@ -189,19 +238,25 @@ class ImageRegions(Answer):
         defaults are those of the call if it had these options. If no region is left, the likeliest
         one is drawn, unless `threshold` or `confidence` is given. `scores`: also draw the scores.
         """
-        shown = Shown(
-            self.shown.threshold if threshold is None else threshold,
-            top or self.shown.top,
-            self.shown.confidence if confidence is None else confidence,
+        shown = replace(
+            self.shown,
+            threshold=self.shown.threshold if threshold is None else threshold,
+            top=top or self.shown.top,
+            confidence=self.shown.confidence if confidence is None else confidence,
         )
         is_asked = threshold is not None or confidence is not None
         chosen = shown.choose(self.regions) if is_asked else shown.at_first(self.regions)
-        labels = [region.caption + (_figures(region) if scores else "") for region in chosen]
-        return self._draw_regions(chosen, labels)
+        sure = [self.is_sure(region) for region in chosen]
+        labels = [
+            _hedged(region.caption, is_sure) + (_figures(region) if scores else "")
+            for region, is_sure in zip(chosen, sure, strict=True)
+        ]
+        return self._draw_regions(chosen, labels, sure)
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
-            (region.caption, f"{region.score:.2f}") for region in self.shown.at_first(self.regions)
+            (_hedged(region.caption, self.is_sure(region)), f"{region.score:.2f}")
+            for region in self.likely
         ]
 
     def to_pandas(self) -> Any:
@@ -209,8 +264,7 @@ class ImageRegions(Answer):
         pandas = _import("pandas", "a DataFrame")
         sides = ("x0", "y0", "x1", "y1")
         rows = []
-        for number, region in enumerate(self.regions):
-            plain = region.to_dict(number)
+        for plain in self._said()["regions"]:
             box = dict(zip(sides, plain.pop("xyxy"), strict=True))
             rows.append({"path": self.path, "id": plain.pop("id"), **box, **plain})
         return pandas.DataFrame(
@@ -221,10 +275,13 @@ class ImageRegions(Answer):
         """`supervision.Detections`: boxes, scores as `confidence`, captions as
         `data["class_name"]`, which labels show.
 
-        Every region has another `class_id`, so that each gets another colour.
+        Every region has another `class_id`, so that each gets another colour. `data["shown"]` says
+        which ones pictures show by default.
         """
         supervision = _import("supervision", "supervision.Detections")
         import numpy as np
+
+        likely = set(self.likely)
 
         return supervision.Detections(
             xyxy=np.array([region.xyxy for region in self.regions], dtype=np.float32).reshape(
@@ -233,7 +290,8 @@ class ImageRegions(Answer):
             confidence=np.array([region.score for region in self.regions], dtype=np.float32),
             class_id=np.arange(len(self.regions)),
             data={
-                "class_name": np.array([region.caption for region in self.regions], dtype=object)
+                "class_name": np.array([region.caption for region in self.regions], dtype=object),
+                "shown": np.array([region in likely for region in self.regions], dtype=bool),
             },
         )
 
@@ -280,8 +338,22 @@ class Sentence:
     sentence: str
     logprob: float
 
+    @property
+    def word_probability(self) -> float:
+        """The geometric mean of its words' probabilities, END included."""
+        return math.exp(self.logprob / (len(self.sentence.split()) + 1))
+
+    @property
+    def sure(self) -> bool:
+        """Whether the model is sure of its words."""
+        return reaches(self.word_probability, MIN_SURE_WORD_PROB)
+
     def to_dict(self) -> dict[str, Any]:
-        return {"sentence": self.sentence, "logprob": round(self.logprob, 4)}
+        return {
+            "sentence": self.sentence,
+            "logprob": round(self.logprob, 4),
+            "sure": self.sure,
+        }
 
 
 @dataclass(frozen=True)
@@ -292,17 +364,26 @@ class Description(Answer):
     logprob: float
     alternatives: tuple[Sentence, ...] = ()
 
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The sentence and its alternatives, likeliest first."""
+        return Sentence(self.sentence, self.logprob), *self.alternatives
+
+    @property
+    def sure(self) -> bool:
+        """Whether the model is sure of the sentence."""
+        return self.sentences[0].sure
+
     def _said(self) -> dict[str, Any]:
-        others = [other.to_dict() for other in self.alternatives]
-        return {**Sentence(self.sentence, self.logprob).to_dict(), "alternatives": others}
+        best, *others = [sentence.to_dict() for sentence in self.sentences]
+        return {**best, "alternatives": others}
 
     def draw(self) -> Image.Image:
         """The photo with the sentence below it."""
-        return self._draw_sentence(self.sentence)
+        return self._draw_sentence(self.sentence, self.sure)
 
     def _rows(self) -> list[tuple[str, str]]:
-        said = (Sentence(self.sentence, self.logprob), *self.alternatives)
-        return [(one.sentence, f"{one.logprob:.2f}") for one in said]
+        return [(_hedged(one.sentence, one.sure), f"{one.logprob:.2f}") for one in self.sentences]
 
 
 @dataclass(frozen=True)
@@ -342,14 +423,58 @@ class Finding(Answer):
 
 
 @dataclass(frozen=True)
+class Tag:
+    """A keyword for a photo, and what it is a kind of, from the widest word: ("animal", "dog") of
+    "schipperke"."""
+
+    word: str
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """As photo managers write hierarchical keywords: `animal|dog|schipperke`."""
+        return "|".join((*self.kinds, self.word))
+
+
+def keywords_of(tags: Iterable[Tag]) -> list[str]:
+    """Every word of the tags once, wider words first: what programs without a hierarchy list."""
+    return list(dict.fromkeys(word for tag in tags for word in (*tag.kinds, tag.word)))
+
+
+@dataclass(frozen=True)
+class Tags(Answer):
+    """Keywords for a photo, of what the model is sure of."""
+
+    tags: tuple[Tag, ...]
+
+    @property
+    def keywords(self) -> list[str]:
+        return keywords_of(self.tags)
+
+    def _said(self) -> dict[str, Any]:
+        return {"keywords": self.keywords, "hierarchy": [tag.path for tag in self.tags]}
+
+    def draw(self) -> Image.Image:
+        """The photo with the keywords below it."""
+        return self._draw_sentence(", ".join(self.keywords))
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(tag.word, " > ".join(tag.kinds)) for tag in self.tags]
+
+
+@dataclass(frozen=True)
 class AltText(Answer):
-    """A text for screen readers, and the regions of the photo."""
+    """A text for screen readers, and what else a sidecar of the photo holds."""
 
     text: str
     regions: tuple[Region, ...] = ()
+    """Those that the model is sure of, or that reach the limits of the call."""
+    sure: bool = True
+    """Whether the model is sure of the text; if not, the text begins with "perhaps"."""
+    tags: tuple[Tag, ...] = ()
 
     def _said(self) -> dict[str, Any]:
-        return {"alt": self.text}
+        return {"alt": self.text, "sure": self.sure}
 
     def draw(self) -> Image.Image:
         """The photo with the text below it."""

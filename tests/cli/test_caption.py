@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,7 @@ def test_json_lines_follow_the_schema(
                 "score": 0.9,
                 "caption": "thing 0",
                 "logprob": -1.5,
+                "shown": True,
             },
             {
                 "id": 1,
@@ -62,6 +64,7 @@ def test_json_lines_follow_the_schema(
                 "score": 0.65,
                 "caption": "thing 1",
                 "logprob": -1.5,
+                "shown": True,
             },
         ],
     }
@@ -99,23 +102,102 @@ def test_options_reach_the_model(desk: Path, stand_in: Any) -> None:
     ]
 
 
+def written(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> int:
+    """How many regions of a photo a command prints or writes."""
+    assert run(["caption", "a.jpg", "-q", *arguments]) == 0
+    out = capfd.readouterr().out
+    if "yolo" in arguments:
+        return len(Path("set/labels/a.txt").read_text().splitlines())
+    if "xmp" in arguments:
+        return Path("a.jpg.xmp").read_text().count("<mwg-rs:Name>")
+    if "-o" in arguments:
+        return Path(arguments[-1]).read_text().count("thing ")
+    return out.count("thing ")
+
+
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("arguments", "in_each"),
     [
-        ([], {"top": 12}),
-        (["-o", "page.html"], {"top": 12}),
-        (["-o", "out"], {"top": 12}),
-        (["--json"], {}),
-        (["--format", "coco"], {}),
-        (["-o", "out.jsonl"], {}),
-        (["--json", "-o", "page.html"], {}),
+        ([], 1),
+        (["--format", "csv"], 1),
+        (["--format", "vg"], 1),
+        (["--format", "hf"], 1),
+        (["--format", "coco"], 2),
+        (["--format", "labelstudio"], 1),
+        (["--format", "yolo", "-o", "set"], 1),
+        (["--format", "xmp"], 1),
+        (["-o", "x.csv"], 1),
     ],
 )
-def test_people_get_twelve_regions_and_programs_all(
-    desk: Path, stand_in: Any, arguments: list[str], expected: dict[str, int]
+def test_one_set_of_regions_is_shown_everywhere(
+    desk: Path,
+    stand_in: Any,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    in_each: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert run(["caption", "a.jpg", *arguments]) == 0
-    assert stand_in.asked == [{"photo": "a.jpg", **expected}]
+    """The likely ones by default, and all of them with --all."""
+    monkeypatch.setattr(stand_in, "more", 2)
+    likely = [region["caption"] for region in json_of(["--likely"], capfd) if region["shown"]]
+    assert len(likely) == 3
+    assert written(arguments, capfd) == 3 * in_each
+    shutil.rmtree("set", ignore_errors=True)
+    assert written(["--likely", *arguments], capfd) == 3 * in_each
+    shutil.rmtree("set", ignore_errors=True)
+    assert written(["--all", *arguments], capfd) == 4 * in_each
+
+
+def json_of(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    assert run(["caption", "a.jpg", "-q", "--json", *arguments]) == 0
+    regions: list[dict[str, Any]] = json.loads(capfd.readouterr().out)["regions"]
+    return regions
+
+
+def test_json_has_all_regions_and_says_which_are_shown(
+    desk: Path, stand_in: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stand_in, "more", 2)
+    assert [one["shown"] for one in json_of([], capfd)] == [True, True, True, False]
+    assert [one["shown"] for one in json_of(["--likely"], capfd)] == [True, True, True]
+    assert [one["shown"] for one in json_of(["--all"], capfd)] == [True] * 4
+    assert run(["caption", "a.jpg", "--all"]) == 0
+    unsure = capfd.readouterr().out.splitlines()[-1]
+    assert unsure == "a.jpg\t0.15\tthing 3\t0,0,19,13\t\tnot sure"
+
+
+def test_keywords(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "a.jpg", "deep", "--tags"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "a.jpg\tanimal, dog, schipperke, grass",
+        "deep/b.png\tanimal, dog, schipperke, grass",
+    ]
+    assert run(["caption", "a.jpg", "--tags", "--json", "--confidence", "0.7"]) == 0
+    (line,) = lines(capsys)
+    assert line["keywords"] == ["animal", "dog", "schipperke", "grass"]
+    assert line["hierarchy"] == ["animal|dog|schipperke", "grass"]
+    assert stand_in.asked[-1] == {"photo": "a.jpg", "confidence": 0.7}
+    assert run(["caption", "a.jpg", "deep", "--tags", "-o", "page.html", "-q"]) == 0
+    assert "schipperke" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--tags", "--alt"],
+        ["--tags", "--format", "csv"],
+        ["--tags", "-o", "x.csv"],
+        ["--tags", "--words", "3"],
+        ["--tags", "--all"],
+        ["--alt", "--likely"],
+        ["--boxes", "0,0,9,9", "--all"],
+    ],
+)
+def test_texts_and_boxes_have_no_likely_part(
+    desk: Path, stand_in: Any, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["caption", "a.jpg", *more]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_the_model_folder_is_asked_for(
@@ -402,7 +484,7 @@ def test_finding_b12_a_pipe_gets_a_line_for_each_region(
     scene.save("a\tb\nc.jpg")
     assert run(["caption", "a.jpg", "deep", "a\tb\nc.jpg"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert rows[0] == ["a.jpg", "0.90", "thing 0", "0,0,48,64"]
+    assert rows[0] == ["a.jpg", "0.90", "thing 0", "0,0,48,64", "", "sure"]
     assert [row[0] for row in rows] == ["a.jpg"] * 2 + ["deep/b.png"] * 2 + [r"a\tb\nc.jpg"] * 2
     assert run(["caption", "a.jpg", "--boxes", rows[0][3]]) == 0, "a box can be given back"
 
@@ -424,6 +506,7 @@ def test_alt_texts(desk: Path, stand_in: Any, capsys: pytest.CaptureFixture[str]
             "model": "stand-in",
         },
         "alt": "thing 0",
+        "sure": True,
     }
     assert stand_in.asked[-1] == {"photo": "a.jpg", "top": 1, "threshold": 0.2}
     for more in (
@@ -519,4 +602,5 @@ def test_finding_c12_names_cannot_steer_a_terminal(
 
 def test_help_names_every_column_of_a_line() -> None:
     text = " ".join(str(caption.command.help).split())
-    assert "path, score, caption, box and, if the model has fitted confidences, confidence," in text
+    columns = 'path, score, caption, box, confidence (empty if the model has none) and "sure" or'
+    assert columns in text

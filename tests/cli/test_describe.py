@@ -45,6 +45,7 @@ def test_json_lines_follow_the_schema(desk: Path, capsys: pytest.CaptureFixture[
         "model",
         "sentence",
         "logprob",
+        "sure",
         "alternatives",
     ]
     assert (first["path"], first["width"], first["height"], first["model"]) == (
@@ -54,7 +55,7 @@ def test_json_lines_follow_the_schema(desk: Path, capsys: pytest.CaptureFixture[
         "speaking",
     )
     assert second["path"] == "deep/b.png"
-    assert [list(other) for other in first["alternatives"]] == [["sentence", "logprob"]] * 2
+    assert [list(other) for other in first["alternatives"]] == [["sentence", "logprob", "sure"]] * 2
     assert first == regiontalk.load().describe("a.jpg", alternatives=2).to_dict()
 
 
@@ -80,7 +81,8 @@ def test_finding_b12_a_pipe_gets_lines_that_do_not_wrap(
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     said = regiontalk.load().describe("a.jpg", alternatives=1)
     assert rows[:2] == [
-        ["a.jpg", f"{one.logprob:.2f}", one.sentence] for one in (said, said.alternatives[0])
+        ["a.jpg", f"{one.logprob:.2f}", one.sentence, "sure" if one.sure else "not sure"]
+        for one in said.sentences
     ]
     assert len(rows) == 4
 

@@ -11,24 +11,27 @@ import click
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import PhotoOptions, Request, format_option, photo_options
 from regiontalk.cli.options import cluster_options, probability_option
+from regiontalk.cli.outputs import XMP, Wanted
 from regiontalk.errors import UsageError
 from regiontalk.images.paths import STDIN
-from regiontalk.results import AltText, ImageRegions, Shown
+from regiontalk.results import AltText, ImageRegions, Tags
 
 if TYPE_CHECKING:
     from regiontalk.images.photo import PhotoSource
     from regiontalk.model import Model
 
 DOING = ("Captioning", "captioned")
-NOT_WITH_ALT = ("boxes", "proposals", "beam", "words", "confidence")
+LIKELY, ALL = "likely", "all"
+NOT_WITH_TEXTS = ("boxes", "proposals", "beam", "words")
 NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
+NO_LIMITS = {"top": 10_000, "threshold": 0.0, "confidence": 0.0}
 
 
 @click.command()
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    help="Regions per photo. Default: 12; all with --json or --format.",
+    help="Regions per photo. Default: 12; all with --all or --json.",
 )
 @probability_option("--threshold", "Leave out regions with a lower score.")
 @click.option(
@@ -49,8 +52,15 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 )
 @probability_option(
     "--confidence",
-    "Leave out less certain captions. Default: the model's; 0 with --json or --format.",
+    "Leave out less certain captions. Default: the model's; 0 with --all or --json.",
 )
+@click.option(
+    "--likely",
+    "part",
+    flag_value=LIKELY,
+    help="Only the likely regions. Default, except for --json, which marks them as shown.",
+)
+@click.option("--all", "part", flag_value=ALL, help="All regions, with those that are not sure.")
 @click.option(
     "--boxes",
     "given_boxes",
@@ -63,47 +73,79 @@ NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
     is_flag=True,
     help="Write alt texts: a sentence if the model is sure of it, else the sure regions.",
 )
+@click.option(
+    "--tags", is_flag=True, help="Write keywords: the nouns and names that the model is sure of."
+)
 @cluster_options
 @photo_options
 def command(
-    *, asked: PhotoOptions, given_boxes: str | None, export: str | None, alt: bool, **options: Any
+    *,
+    asked: PhotoOptions,
+    given_boxes: str | None,
+    export: str | None,
+    part: str | None,
+    alt: bool,
+    tags: bool,
+    **options: Any,
 ) -> None:
     """Find the regions of photos and caption each one.
 
-    On a terminal you get a table. A pipe gets one line per region: path, score, caption, box and,
-    if the model has fitted confidences, confidence, separated by tabs. If a run with -o is stopped,
-    the same command continues where it stopped.
+    On a terminal you get a table. A pipe gets one line per region, with tabs between path, score,
+    caption, box, confidence (empty if the model has none) and "sure" or "not sure". With --alt it
+    is one line per photo, path and text; with --tags path and keywords. If a run with -o is
+    stopped, the same command continues where it stopped.
+
+    Tables, pictures, CSV and --format have the likely regions; --json and pages have all of them,
+    and say which are likely. If no region of a photo is likely, the likeliest one is shown as "not
+    sure".
 
     --boxes gives boxes as left, top, right, bottom in pixels. If all numbers are between 0 and 1,
     they are fractions of the photo's width and height.
 
     --format xmp writes an XMP sidecar for each photo, next to the photo or into the folder of -o.
-    Photo managers show it as description, alt text and regions; with --alt it has no regions. An
-    existing sidecar is kept and added to.
+    Photo managers show it as description, alt text, keywords and regions; only of what is sure.
+    With --alt it has the texts alone, with --tags the keywords alone. An existing sidecar is kept
+    and added to.
     """
     wanted = asked.wanted(export)
-    if alt and export not in (None, "csv", "xmp"):
-        raise UsageError(
-            "--alt gives texts without regions", hint="--json, --format csv, --format xmp"
+    if alt or tags or wanted.kind == "sidecars":
+        _check_texts(wanted, {"boxes": given_boxes, **options}, part, alt, tags)
+        if part == ALL:
+            options = NO_LIMITS | {
+                name: value for name, value in options.items() if value is not None
+            }
+        asked.answer(
+            _texts_request(wanted, alt, tags, asked.given(options)), asked.find(wanted), wanted
         )
-    if alt or wanted.kind == "sidecars":
-        _refuse(
-            NOT_WITH_ALT,
-            {"boxes": given_boxes, **options},
-            f"cannot be used with {'--alt' if alt else '--format xmp'}",
-        )
-        asked.answer(_alt_request(alt, asked.given(options)), asked.find(wanted), wanted)
         return
     boxes = None
     if given_boxes is not None:
         _refuse(NOT_WITH_BOXES, options, "cannot be used with --boxes")
+        if part is not None:
+            raise UsageError(f"--{part} cannot be used with --boxes: every box is in the answer")
         boxes = read_boxes(given_boxes)
-    elif not wanted.is_data:
-        options["top"] = options["top"] or Shown.top
+    elif part is None and wanted.is_of_others:
+        part = LIKELY
     photos = asked.find(wanted)
     if boxes is not None:
         boxes.check(photos.paths)
-    asked.answer(_caption_request(asked.given(options), boxes), photos, wanted)
+    asked.answer(_caption_request(asked.given(options), boxes, part), photos, wanted)
+
+
+def _check_texts(
+    wanted: Wanted, options: Mapping[str, Any], part: str | None, alt: bool, tags: bool
+) -> None:
+    """Refuses what does not go with alt texts, keywords and sidecars."""
+    is_sidecar = wanted.kind == "sidecars"
+    option = "--alt" if alt else "--tags" if tags else "--format xmp"
+    _refuse(NOT_WITH_TEXTS, options, f"cannot be used with {option}")
+    if (alt or tags) and part is not None:
+        raise UsageError(f"--{part} cannot be used with {option}, which has no regions")
+    if alt and tags and not is_sidecar:
+        raise UsageError("--alt and --tags only go together with --format xmp")
+    if (alt and wanted.export not in (None, "csv", XMP)) or (tags and wanted.is_of_others):
+        formats = "--json, --format csv, --format xmp" if alt else "--json, --format xmp"
+        raise UsageError(f"{option} gives texts without regions", hint=formats)
 
 
 def _refuse(names: Sequence[str], options: Mapping[str, Any], reason: str) -> None:
@@ -112,10 +154,12 @@ def _refuse(names: Sequence[str], options: Mapping[str, Any], reason: str) -> No
             raise UsageError(f"--{name} {reason}")
 
 
-def _caption_request(options: dict[str, Any], boxes: GivenBoxes | None) -> Request:
+def _caption_request(
+    options: dict[str, Any], boxes: GivenBoxes | None, part: str | None
+) -> Request:
     def ask(model: Model, photo: PhotoSource) -> ImageRegions:
         if boxes is None:
-            return model(photo, **options)
+            return _only(part, model(photo, **options))
         name = photo if isinstance(photo, str) else STDIN
         given = boxes.of(name)
         try:
@@ -123,7 +167,7 @@ def _caption_request(options: dict[str, Any], boxes: GivenBoxes | None) -> Reque
         except UsageError as error:
             raise UsageError(f"{name}: {error.message}", hint=error.hint) from error
 
-    asked = {"verb": "caption", **options, "boxes": repr(boxes)}
+    asked = {"verb": "caption", **options, "boxes": repr(boxes), "part": part}
     return Request(
         ask,
         asked,
@@ -132,11 +176,31 @@ def _caption_request(options: dict[str, Any], boxes: GivenBoxes | None) -> Reque
     )
 
 
-def _alt_request(alt: bool, options: dict[str, Any]) -> Request:
-    """Texts for screen readers; sidecars without --alt have regions too."""
+def _only(part: str | None, photo: ImageRegions) -> ImageRegions:
+    """The photo with its likely regions alone, or with all of them shown."""
+    if part == LIKELY:
+        return replace(photo, regions=photo.likely)
+    if part == ALL:
+        return replace(photo, shown=replace(photo.shown, threshold=0.0, top=None, confidence=0.0))
+    return photo
 
-    def ask(model: Model, photo: PhotoSource) -> AltText:
+
+def _texts_request(wanted: Wanted, alt: bool, tags: bool, options: dict[str, Any]) -> Request:
+    """Alt texts or keywords; or what goes into a sidecar."""
+    is_sidecar = wanted.kind == "sidecars"
+
+    def ask(model: Model, photo: PhotoSource) -> AltText | Tags:
+        if tags and not is_sidecar:
+            return model.tags(photo, **options)
         found = model.alt_text(photo, **options)
-        return replace(found, regions=()) if alt else found
+        if not alt and not tags:
+            return found
+        return replace(
+            found,
+            text=found.text if alt else "",
+            regions=(),
+            tags=found.tags if tags else (),
+        )
 
-    return Request(ask, {"verb": "caption", "alt": alt, **options}, *DOING)
+    asked = {"verb": "caption", "alt": alt, "tags": tags, **options}
+    return Request(ask, asked, *DOING, lambda model: model.check(None, options.get("confidence")))

@@ -47,9 +47,9 @@ from regiontalk.errors import UsageError
 def command(*, asked: PhotoOptions, **options: Any) -> None:
     """Write one sentence for each photo, with its log-probability.
 
-    On a terminal you get a table. A pipe gets one line per sentence: path, log-probability and
-    sentence, separated by tabs. If a run with -o is stopped, the same command continues where it
-    stopped.
+    On a terminal you get a table. A pipe gets one line per sentence: path, log-probability,
+    sentence and "sure" or "not sure", separated by tabs. If a run with -o is stopped, the same
+    command continues where it stopped.
     """
     wanted = asked.wanted()
     chosen = asked.given(options)

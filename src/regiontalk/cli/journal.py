@@ -20,16 +20,25 @@ from regiontalk.cli import console
 from regiontalk.errors import DataError, UsageError
 from regiontalk.io.files import json_line, parse_object, read_lines, writing
 from regiontalk.io.typed import to_dataclass
-from regiontalk.results import AltText, Description, ImageRegions, Region, Sentence, Shown
+from regiontalk.results import (
+    AltText,
+    Description,
+    ImageRegions,
+    Region,
+    Sentence,
+    Shown,
+    Tag,
+    Tags,
+)
 
-Result = ImageRegions | Description | AltText
+Result = ImageRegions | Description | AltText | Tags
 
 PARTIAL = ".partial"
 KEY = "regiontalk"  # of the first line
 _KINDS: dict[str, type[Result]] = {
-    kind.__name__: kind for kind in (ImageRegions, Description, AltText)
+    kind.__name__: kind for kind in (ImageRegions, Description, AltText, Tags)
 }
-_PARTS = {"regions": Region, "alternatives": Sentence}
+_PARTS: dict[str, Any] = {"regions": Region, "alternatives": Sentence, "tags": Tag}
 
 
 @dataclass

@@ -20,10 +20,10 @@ from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
 from regiontalk.images.paths import identity
 from regiontalk.images.photo import Photo
 from regiontalk.io.files import FreeNames, json_line, open_file, read_file, replacing
-from regiontalk.results import AltText, Description, ImageRegions
+from regiontalk.results import AltText, Description, ImageRegions, Tags
 from regiontalk.show.page import writing_page
 
-Result = ImageRegions | Description | AltText
+Result = ImageRegions | Description | AltText | Tags
 Put = Callable[[Any], object]
 """Takes a `Result`: all of one kind."""
 
@@ -107,8 +107,13 @@ class Wanted:
 
     @property
     def is_data(self) -> bool:
-        """For programs, which get all regions."""
+        """For programs."""
         return self.as_json or self.kind in ("data", "shards") or self.export not in (None, XMP)
+
+    @property
+    def is_of_others(self) -> bool:
+        """A format of other programs. They cannot mark what is not shown, so they do not get it."""
+        return self.export not in (None, XMP) or self._suffix == ".csv"
 
     @property
     def holds_json(self) -> bool:
@@ -262,7 +267,8 @@ def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
     existing = read_file(target) if os.path.lexists(target) else None
     with reading(str(target)):
         size, orientation = (photo.width, photo.height), xmp.orientation_of(photo.path)
-        data = xmp.to_xmp(photo.text, photo.regions, size, orientation, existing, force)
+        found = xmp.Found(photo.text, photo.regions, photo.tags)
+        data = xmp.to_xmp(found, size, orientation, existing, force)
     try:
         with replacing(target) as partial:
             partial.write_bytes(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +10,7 @@ from rich.text import Text
 from regiontalk.cli import console
 from regiontalk.errors import one_line
 from regiontalk.results import (
+    NOT_SURE,
     Alignment,
     AltText,
     BoxXYXY,
@@ -18,29 +18,34 @@ from regiontalk.results import (
     Finding,
     ImageRegions,
     Region,
-    Sentence,
+    Tags,
 )
-from regiontalk.show.drawing import PALETTE
+from regiontalk.show.drawing import GREY, PALETTE
+
+SURE = "sure"
 
 
-def print_lines(photo: ImageRegions | Description | AltText) -> None:
-    """A line for each region, sentence or text, separated by tabs: the photo's path first, a
-    confidence last."""
+def print_lines(photo: ImageRegions | Description | AltText | Tags) -> None:
+    """A line for each region, sentence or text, separated by tabs: the photo's path first, and last
+    whether the model is sure."""
     if isinstance(photo, ImageRegions):
         rows = [
-            [f"{one.score:.2f}", one.caption, _box(one.xyxy), *_confidence(one)]
-            for one in _likely(photo)
+            [*_cells(region), SURE if photo.is_sure(region) else NOT_SURE]
+            for region in photo.likely
         ]
     elif isinstance(photo, Description):
-        rows = [[f"{one.logprob:.2f}", one.sentence] for one in _sentences(photo)]
+        rows = [
+            [f"{one.logprob:.2f}", one.sentence, SURE if one.sure else NOT_SURE]
+            for one in photo.sentences
+        ]
     else:
-        rows = [[photo.text]]
+        rows = [[_text(photo)]]
     for row in rows:
         console.print_line(photo.path, *row)
 
 
-def print_result(photo: ImageRegions | Description | AltText) -> None:
-    """A table of a photo's regions or sentences, or its alt text."""
+def print_result(photo: ImageRegions | Description | AltText | Tags) -> None:
+    """A table of a photo's regions or sentences, or its alt text or keywords."""
     heading = Text(one_line(photo.path), style="bold")
     heading.append(f"  {photo.width}×{photo.height}", style="not bold dim")
     console.out().print(heading)
@@ -49,7 +54,11 @@ def print_result(photo: ImageRegions | Description | AltText) -> None:
     elif isinstance(photo, Description):
         _print_sentences(photo)
     else:
-        console.out().print(Text(one_line(photo.text)))
+        console.out().print(Text(one_line(_text(photo))))
+
+
+def _text(photo: AltText | Tags) -> str:
+    return photo.text if isinstance(photo, AltText) else ", ".join(photo.keywords)
 
 
 def print_alignment(found: Alignment) -> None:
@@ -68,18 +77,19 @@ def print_findings(found: Sequence[Finding]) -> None:
     console.print_rows(("photo", "score", "phrase", "caption", "x0,y0,x1,y1"), rows)
 
 
-def _likely(photo: ImageRegions) -> list[Region]:
-    """The regions shown in pictures; without a limit on the confidence, all regions."""
-    threshold = photo.shown.threshold if photo.shown.confidence else 0.0
-    return replace(photo.shown, threshold=threshold, top=None).at_first(photo.regions)
+def _cells(region: Region) -> list[str]:
+    """Score, caption, box, and the confidence, which is empty if the model has none."""
+    confidence = "" if region.confidence is None else f"{region.confidence:.2f}"
+    return [f"{region.score:.2f}", region.caption, _box(region.xyxy), confidence]
 
 
-def _confidence(region: Region) -> list[str]:
-    return [] if region.confidence is None else [f"{region.confidence:.2f}"]
-
-
-def _sentences(photo: Description) -> tuple[Sentence, ...]:
-    return Sentence(photo.sentence, photo.logprob), *photo.alternatives
+def _hedged(text: str, sure: bool) -> Text:
+    """Grey, and it says so, if the model is not sure."""
+    line = Text(one_line(text))
+    if not sure:
+        line.append(f"  {NOT_SURE}")
+        line.stylize("dim")
+    return line
 
 
 def _box(box_xyxy: BoxXYXY) -> str:
@@ -91,8 +101,8 @@ def _print_sentences(photo: Description) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for said in _sentences(photo):
-        table.add_row(f"{said.logprob:.2f}", Text(one_line(said.sentence)))
+    for one in photo.sentences:
+        table.add_row(f"{one.logprob:.2f}", _hedged(one.sentence, one.sure))
     console.out().print(table)
 
 
@@ -103,16 +113,16 @@ def _print_regions(photo: ImageRegions) -> None:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_column(justify="right", style="dim", no_wrap=True)
-    shown = _likely(photo)
+    shown = photo.likely
     for number, region in enumerate(shown):
-        key = Text("■", style="rgb({},{},{})".format(*PALETTE[number % len(PALETTE)]))
-        figures = "  ".join([*_confidence(region), _box(region.xyxy)])
-        table.add_row(key, f"{region.score:.2f}", Text(one_line(region.caption)), figures)
+        sure = photo.is_sure(region)
+        colour = "rgb({},{},{})".format(*(PALETTE[number % len(PALETTE)] if sure else GREY))
+        score, caption, box, confidence = _cells(region)
+        figures = f"{confidence}  {box}".lstrip()
+        table.add_row(Text("■", style=colour), score, _hedged(caption, sure), figures)
     if shown:
         console.out().print(table)
     if not photo.regions:
         console.out().print(Text("  nothing found", style="dim"))
     if hidden := len(photo.regions) - len(shown):
-        console.out().print(
-            Text(f"  {hidden} more, less likely: --confidence 0 shows all", style="dim")
-        )
+        console.out().print(Text(f"  {hidden} more, less likely: --all shows all", style="dim"))

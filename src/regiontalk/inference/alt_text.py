@@ -3,42 +3,38 @@ is sure of."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from regiontalk.results import Region, Sentence
+from regiontalk.results import Region, Sentence, Shown
 
-SURE_WORD = 0.4
-"""The least probability of a sentence's words, as a geometric mean. On 250 dev photos of Flickr8k,
-people's sentences have 66 % of the content words of sentences above it, and 52 % of those below."""
-SURE_REGION = (
-    0.5  # minimum score of a region, and minimum confidence of its caption if the model has one
-)
-MOST_REGIONS = 4  # a screen reader reads the text aloud, so it should be short
+MAX_REGIONS = 4  # a screen reader reads the text aloud, so it should be short
 NOTHING = "a photo"
+PERHAPS = "perhaps"
 
 
-def choose_alt_text(sentence: Sentence | None, regions: Sequence[Region]) -> str:
-    """The sentence if it is sure, else sure regions ("a dog, a wall and a man"), else an unsure
-    sentence or region."""
-    if sentence is not None and word_probability(sentence) >= SURE_WORD:
-        return sentence.sentence
-    sure = list(dict.fromkeys(region.caption for region in regions if _is_sure(region)))[
-        :MOST_REGIONS
-    ]
-    if sure:
-        return " and ".join(part for part in (", ".join(sure[:-1]), sure[-1]) if part)
-    said = [sentence.sentence] if sentence is not None else []
-    return next(iter([*said, *(region.caption for region in regions)]), NOTHING)
+class Spoken(NamedTuple):
+    """An alt text, and whether the model is sure of it."""
+
+    text: str
+    sure: bool
 
 
-def word_probability(sentence: Sentence) -> float:
-    """The geometric mean of its words' probabilities, END included."""
-    return math.exp(sentence.logprob / (len(sentence.sentence.split()) + 1))
+def choose_alt_text(sentence: Sentence | None, regions: Sequence[Region], shown: Shown) -> Spoken:
+    """The sentence if it is sure, else sure regions ("a dog, a wall and a man"), else "perhaps" and
+    the unsure sentence or region: a listener cannot see that it is wrong."""
+    if sentence is not None and sentence.sure:
+        return Spoken(sentence.sentence, True)
+    captions = dict.fromkeys(region.caption for region in regions if shown.is_sure(region))
+    if captions:
+        return Spoken(_listed(list(captions)[:MAX_REGIONS]), True)
+    if sentence is not None:
+        return Spoken(f"{PERHAPS} {sentence.sentence}", False)
+    if regions:
+        return Spoken(f"{PERHAPS} {regions[0].caption}", False)
+    return Spoken(NOTHING, True)
 
 
-def _is_sure(region: Region) -> bool:
-    return (
-        min(region.score, region.score if region.confidence is None else region.confidence)
-        >= SURE_REGION
-    )
+def _listed(captions: Sequence[str]) -> str:
+    *first, last = captions
+    return f"{', '.join(first)} and {last}" if first else last

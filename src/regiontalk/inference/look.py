@@ -25,9 +25,9 @@ from regiontalk.inference.detect import (
 )
 from regiontalk.inference.naming import with_names
 from regiontalk.inference.rank import drop_repeats, rank, votes, weigh_captions
-from regiontalk.inference.regions import Frame, Look
+from regiontalk.inference.regions import Frame, Look, Rows
 from regiontalk.models.runtime import Floats, Runtime
-from regiontalk.results import Region
+from regiontalk.results import SHOWN_DIGITS, Region
 
 Boxes = NDArray[np.float64]
 
@@ -79,13 +79,18 @@ def caption(
         return to_regions(with_names(runtime, look, regions), runtime.words)
     if settings.ranking is None:  # then captions can only lower a score
         scores = calibrated(regions.scores, settings.calibration)
-        regions = regions.take(np.flatnonzero(scores >= threshold))
+        regions = regions.take(_reaching(scores, threshold))
     regions = with_captions(runtime, regions, beam)
     regions = replace(regions, votes=votes(regions, look.recognized, settings))
     rows, scores = rank(regions, settings, runtime.words)
     regions = replace(regions.take(rows), scores=scores)
-    regions = regions.take(np.flatnonzero(scores >= threshold))
+    regions = regions.take(_reaching(scores, threshold))
     regions = choose_captions(runtime, regions, max_words, beam)
     regions = with_names(runtime, look, regions)
     regions = drop_repeats(regions, runtime.words)  # captions of other lengths may be equal again
     return to_regions(regions, runtime.words)
+
+
+def _reaching(scores: Scores, threshold: float) -> Rows:
+    """The rows with a score that reaches the threshold as people read it (`results.reaches`)."""
+    return np.flatnonzero(scores.round(SHOWN_DIGITS) >= threshold)

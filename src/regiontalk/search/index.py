@@ -19,7 +19,7 @@ from regiontalk.inference.alignment import region_vectors
 from regiontalk.inference.rank import without_repeats
 from regiontalk.model import Model
 from regiontalk.models import loading
-from regiontalk.results import Finding, Hit, Hits, IndexedPhoto, Shown
+from regiontalk.results import Finding, Hit, Hits, IndexedPhoto
 from regiontalk.search import build
 from regiontalk.search.build import SeeAll, Update, Watch
 from regiontalk.search.find import find_in
@@ -252,7 +252,7 @@ class Index:
         told = [stored.regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
         told.sort(key=lambda region: -region.score)
         model, path = self._model(), self._path(stored.path)
-        place, shown = (path, *stored.size, model.runtime.info.name), Shown(confidence=model.likely)
+        place, shown = (path, *stored.size, model.runtime.info.name), model.shown()
         return IndexedPhoto(
             *place, tuple(told), shown, stored.key, stored.taken, photo=Photo(path, model.limits)
         )

@@ -36,6 +36,7 @@ WHITE: Colour = (255, 255, 255)
 MOST_LINES = 3
 MOST_LINES_BELOW = 12  # of a sentence below its photo
 PAPER: Colour = (32, 32, 32)
+GREY: Colour = (178, 178, 178)  # what the model is not sure of
 CELL = (480, 360)  # pixels of one picture on a sheet
 MARGIN = 12
 
@@ -62,18 +63,30 @@ class Rectangle:
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def draw_regions(photo: Image.Image, boxes_xyxy: ArrayLike, captions: Sequence[str]) -> Image.Image:
-    """A copy of the photo with boxes and labelled captions; boxes in pixels of `photo`."""
+def draw_regions(
+    photo: Image.Image,
+    boxes_xyxy: ArrayLike,
+    captions: Sequence[str],
+    sure: Sequence[bool] | None = None,
+) -> Image.Image:
+    """A copy of the photo with boxes and labelled captions; boxes in pixels of `photo`. Regions
+    that are not `sure` are grey."""
     picture = photo.convert("RGB")
     outlines = _outlines(boxes_xyxy, picture.size)
-    _draw_boxes(picture, outlines)
-    _draw_labels(picture, outlines, captions)
+    colours = [
+        GREY if sure is not None and not sure[number] else _colour(number)
+        for number in range(len(outlines))
+    ]
+    _draw_boxes(picture, outlines, colours)
+    _draw_labels(picture, outlines, captions, colours)
     return picture
 
 
-def draw_sentence(photo: Image.Image, sentence: str) -> Image.Image:
-    """The photo with the sentence below it."""
-    return _with_text_below(photo.convert("RGB"), [(word, PAPER) for word in sentence.split()])
+def draw_sentence(photo: Image.Image, sentence: str, sure: bool = True) -> Image.Image:
+    """The photo with the sentence below it, in grey if it is not `sure`."""
+    text = None if sure else GREY
+    words = [(word, PAPER) for word in sentence.split()]
+    return _with_text_below(photo.convert("RGB"), words, text)
 
 
 def draw_alignment(
@@ -86,7 +99,7 @@ def draw_alignment(
     picture = photo.convert("RGB")
     outlines = _outlines(boxes_xyxy, picture.size)
     regions = list(dict.fromkeys(outlines))  # two segments may share a region, and so a colour
-    _draw_boxes(picture, regions)
+    _draw_boxes(picture, regions, [_colour(number) for number in range(len(regions))])
     strongest = max((score for words in segments for _, score in words), default=0.0)
     words = [
         (word, faded(_colour(regions.index(box)), score / strongest if strongest > 0 else 0.0))
@@ -161,8 +174,11 @@ def _shorten(line: str, font: Font, width: int) -> str:
     return stem[: too_long - 1] + "..." if too_long > 1 else ""
 
 
-def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) -> Image.Image:
-    """The picture with lines of words below it, each word on a plate of its colour."""
+def _with_text_below(
+    picture: Image.Image, words: Sequence[tuple[str, Colour]], text: Colour | None = None
+) -> Image.Image:
+    """The picture with lines of words below it, each word on a plate of its colour. `text`: the
+    colour of the words; default: black or white."""
     font = ImageFont.load_default(size=1.2 * _font_size(picture.size))
     height = _line_height(font)
     margin, gap, row = height // 2, max(1, height // 7), height + height // 2
@@ -182,7 +198,7 @@ def _with_text_below(picture: Image.Image, words: Sequence[tuple[str, Colour]]) 
             top = picture.height + margin + line * row
             corners = (left, top, left + font.getlength(word) + 2 * gap, top + height + gap)
             pencil.rounded_rectangle(corners, radius=gap, fill=plate)
-            pencil.text((left + gap, top + gap // 2), word, fill=ink(plate), font=font)
+            pencil.text((left + gap, top + gap // 2), word, fill=text or ink(plate), font=font)
     return sheet
 
 
@@ -206,7 +222,9 @@ def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:
     return outlines
 
 
-def _draw_boxes(picture: Image.Image, outlines: Sequence[Rectangle]) -> None:
+def _draw_boxes(
+    picture: Image.Image, outlines: Sequence[Rectangle], colours: Sequence[Colour]
+) -> None:
     """The largest first, so that no outline hides a smaller one; each with a dark edge, to be
     visible on any photo."""
     pencil = ImageDraw.Draw(picture)
@@ -218,10 +236,15 @@ def _draw_boxes(picture: Image.Image, outlines: Sequence[Rectangle]) -> None:
         box = outlines[number]
         corners = (box.left, box.top, box.right - 1, box.bottom - 1)
         pencil.rectangle(corners, outline=PAPER, width=thickness + edge)
-        pencil.rectangle(corners, outline=_colour(number), width=thickness)
+        pencil.rectangle(corners, outline=colours[number], width=thickness)
 
 
-def _draw_labels(picture: Image.Image, outlines: Sequence[Rectangle], texts: Sequence[str]) -> None:
+def _draw_labels(
+    picture: Image.Image,
+    outlines: Sequence[Rectangle],
+    texts: Sequence[str],
+    colours: Sequence[Colour],
+) -> None:
     font = ImageFont.load_default(size=_font_size(picture.size, len(texts)))
     padding = max(1, _line_height(font) // 6)
     widest = max(picture.width // 3, min(picture.width, 12 * _line_height(font))) - 2 * padding
@@ -235,10 +258,10 @@ def _draw_labels(picture: Image.Image, outlines: Sequence[Rectangle], texts: Seq
     pencil = ImageDraw.Draw(picture)
     for number, place in zip(shown, places, strict=True):
         plate = (place.left, place.top, place.right - 1, place.bottom - 1)
-        pencil.rectangle(plate, fill=_colour(number))
+        pencil.rectangle(plate, fill=colours[number])
         for row, line in enumerate(wrapped[number]):
             corner = (place.left + padding, place.top + padding + row * _line_height(font))
-            pencil.text(corner, line, fill=ink(_colour(number)), font=font)
+            pencil.text(corner, line, fill=ink(colours[number]), font=font)
 
 
 def _font_size(picture: tuple[int, int], labels: int = 1) -> float:

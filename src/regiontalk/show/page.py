@@ -26,12 +26,12 @@ from PIL import Image
 
 from regiontalk.images.photo import Photo, encode, reduced
 from regiontalk.io.files import replacing
-from regiontalk.results import Alignment, AltText, Description, Hit, ImageRegions
+from regiontalk.results import Alignment, AltText, Description, Hit, ImageRegions, Tags
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB per photo
 THUMBNAIL = 320  # pixels, about 12 kB
 
-Result = ImageRegions | Description | AltText | Alignment | Hit
+Result = ImageRegions | Description | AltText | Tags | Alignment | Hit
 
 
 @contextmanager
@@ -90,6 +90,8 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
             return entry | {"sentence": found.sentence, "alternatives": others}
         case AltText():
             return entry | {"sentence": found.text}
+        case Tags():
+            return entry | {"sentence": ", ".join(found.keywords)}
         case Alignment():
             return entry | {key: value for key, value in found.to_dict().items() if key != "path"}
         case Hit():
@@ -101,7 +103,7 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
 
 def _regions(found: ImageRegions) -> list[dict[str, Any]]:
     """Given boxes have no score, because they were not detected."""
-    left_out = {"score"} if found.shown.top is None else set()
+    left_out = {"score"} if found.shown.sure_score == 0 else set()
     regions = found.to_dict()["regions"]
     return [
         {key: value for key, value in region.items() if key not in left_out} for region in regions

@@ -31,6 +31,7 @@ NUMBER = pa.float64()
 REGION = pa.struct(
     {"id": pa.int64(), "xyxy": pa.list_(NUMBER), "score": NUMBER, "caption": pa.string()}
     | {"logprob": NUMBER, "confidence": NUMBER}
+    | {"name": pa.string(), "name_confidence": NUMBER, "shown": pa.bool_()}
 )
 
 

@@ -48,9 +48,8 @@ class DatasetModel:
         proposals."""
         look = self.look_among(record, find)
         regions = tuple(self.model.regions(look, beam))
-        return in_record(
-            ImageRegions("", *look.frame.photo_size, self.model.runtime.info.name, regions), record
-        )
+        place = ("", *look.frame.photo_size, self.model.runtime.info.name)
+        return in_record(ImageRegions(*place, regions, self.model.shown()), record)
 
     def look_among(self, record: Record, find: FindRegions) -> Look:
         with self.open(record) as photo:
@@ -160,4 +159,11 @@ def in_record(found: ImageRegions, record: Record) -> ImageRegions:
         replace(region, xyxy=(x0, y0, x1, y1))
         for (x0, y0, x1, y1), region in zip(boxes, found.regions, strict=True)
     ]
-    return ImageRegions(record.image, record.width, record.height, found.model, tuple(regions))
+    return replace(
+        found,
+        path=record.image,
+        width=record.width,
+        height=record.height,
+        regions=tuple(regions),
+        photo=None,
+    )

@@ -21,7 +21,7 @@ from regiontalk.lab.data.records import Record, annotations_path
 
 # Keys of a prediction that are not part of a record.
 _OF_PREDICTIONS = {"schema", "model"}
-_OF_PREDICTED_REGIONS = {"id", "logprob"}
+_OF_PREDICTED_REGIONS = {"id", "logprob", "shown", "name", "name_confidence"}
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -3,12 +3,16 @@
 | property | who reads it |
 |---|---|
 | `dc:description` | digiKam, darktable, Lightroom, Immich: the caption |
+| `dc:subject` | all photo managers: keywords |
+| `lr:hierarchicalSubject` | digiKam, darktable, Lightroom, Immich: keywords, `animal|dog` |
 | `Iptc4xmpCore:AltTextAccessibility` | Lightroom, digiKam, the web: the alt text |
 | `mwg-rs:Regions` | digiKam, Lightroom: boxes with names, in fractions of the photo as stored,
   before it is turned |
 
 A sidecar of another program is merged: its content is kept, and only what we wrote ourselves is
-replaced. Our regions are marked by `rt:Score`, our text by `rt:Text`.
+replaced. Our regions are marked by `rt:Score`, our text by `rt:Text`, our keywords by
+`rt:Subject` and `rt:HierarchicalSubject`. A keyword of ours that was deleted there is not added
+again.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 from xml.etree import ElementTree as ET
 
 from regiontalk.errors import ImageError, RegionTalkError
@@ -29,13 +33,14 @@ from regiontalk.io.files import LONGEST_LINE, read_file
 from regiontalk.lab.data.formats.fields import reading
 from regiontalk.lab.data.formats.sources import Format, Item, Skipped, Source
 from regiontalk.lab.data.records import Record, TrueRegion
-from regiontalk.results import BoxXYXY, Region
+from regiontalk.results import BoxXYXY, Region, Tag, keywords_of
 
 SPACES = {
     "xml": "http://www.w3.org/XML/1998/namespace",
     "x": "adobe:ns:meta/",
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     "dc": "http://purl.org/dc/elements/1.1/",
+    "lr": "http://ns.adobe.com/lightroom/1.0/",
     "Iptc4xmpCore": "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/",
     "mwg-rs": "http://www.metadataworkinggroup.com/schemas/regions/",
     "stArea": "http://ns.adobe.com/xmp/sType/Area#",
@@ -56,35 +61,35 @@ def sidecar_of(photo: str | Path) -> Path:
     return Path(f"{photo}.xmp")
 
 
+class Found(NamedTuple):
+    """What a sidecar says of a photo. What is empty is not written, and removed if we wrote it."""
+
+    text: str = ""
+    regions: Sequence[Region] = ()
+    tags: Sequence[Tag] = ()
+
+
 def to_xmp(
-    text: str,
-    regions: Sequence[Region],
+    found: Found,
     size: tuple[int, int],
     orientation: int = 1,
     existing: bytes | None = None,
-    replace_text: bool = False,
+    force: bool = False,
 ) -> bytes:
-    """A sidecar: a text about the photo and its regions, in pixels of the upright photo of `size`.
+    """A sidecar: what was found in a photo, with regions in pixels of the upright photo of `size`.
 
-    `orientation` is the photo's in EXIF. `existing`: the current sidecar; its text is kept, unless
-    `replace_text`. Raises `ValueError` if it is not a sidecar.
+    `orientation` is the photo's in EXIF. `existing`: the current sidecar; its text and keywords are
+    kept. With `force` its text is replaced, and keywords of ours that were deleted are added again.
+    Raises `ValueError` if it is not a sidecar.
     """
     root = ET.Element(_name("x:xmpmeta")) if existing is None else _parse(existing)
-    description = _description(root)
-    ours = description.find(_name("rt:Text"))
-    for name in TEXTS:
-        alternatives = description.find(_name(name))
-        if (
-            alternatives is not None
-            and not replace_text
-            and (ours is None or _text(alternatives) != ours.text)
-        ):
-            continue  # written by another program
-        _put_text(description, name, text)
-    _remove(description, "rt:Text")
-    _add(description, "rt:Text").text = text
-    if regions or description.find(_name("mwg-rs:Regions")) is not None:
-        _put_regions(description, regions, size, orientation)
+    _put_texts(root, found.text, force)
+    _put_keywords(root, "dc:subject", "rt:Subject", keywords_of(found.tags), force)
+    paths = [tag.path for tag in found.tags]
+    _put_keywords(root, "lr:hierarchicalSubject", "rt:HierarchicalSubject", paths, force)
+    description = _holder(root, "mwg-rs:Regions")
+    if found.regions or description.find(_name("mwg-rs:Regions")) is not None:
+        _put_regions(description, found.regions, size, orientation)
     ET.indent(root)
     packet: bytes = ET.tostring(root, encoding="utf-8")
     return _PACKET % packet
@@ -135,9 +140,58 @@ def _turned(box: BoxXYXY, orientation: int) -> BoxXYXY:
 # Writing
 
 
+def _put_texts(root: ET.Element, text: str, force: bool) -> None:
+    """Replaces the texts that we wrote before; with `force` and a new text, those of others too."""
+    record = _holder(root, "rt:Text")
+    before = record.findtext(_name("rt:Text"))
+    for name in TEXTS:
+        description = _holder(root, name)
+        alternatives = description.find(_name(name))
+        is_ours = alternatives is None or _text(alternatives) == before
+        if is_ours or (force and text):
+            _remove(description, name)
+            if text:
+                _put_text(description, name, text)
+    _remove(record, "rt:Text")
+    if text:
+        _add(record, "rt:Text").text = text
+
+
 def _put_text(description: ET.Element, name: str, text: str) -> None:
+    alternatives = _add(_add(description, name), "rdf:Alt")
+    _add(alternatives, "rdf:li", {"xml:lang": "x-default"}).text = text
+
+
+def _put_keywords(
+    root: ET.Element, name: str, record_name: str, keywords: Sequence[str], force: bool
+) -> None:
+    """Replaces the keywords that we wrote before, which the property `record_name` lists; those of
+    other programs are kept."""
+    description, record = _holder(root, name), _holder(root, record_name)
+    existing, before = _items(description, name), _items(record, record_name)
+    theirs = [word for word in existing if word not in before]
+    deleted = [] if force else [word for word in before if word not in existing]
+    taken = {word.casefold() for word in (*theirs, *deleted)}
+    ours = [word for word in keywords if word.casefold() not in taken]
+    if existing or ours:
+        _put_items(description, name, [*theirs, *ours])
+    if before or ours:
+        _put_items(record, record_name, [*ours, *deleted])
+
+
+def _items(description: ET.Element, name: str) -> list[str]:
+    """The texts of a list, without empty ones."""
+    holder = description.find(_name(name))
+    items = [] if holder is None else holder.iter(_name("rdf:li"))
+    return [text for item in items if (text := (item.text or "").strip())]
+
+
+def _put_items(description: ET.Element, name: str, texts: Sequence[str]) -> None:
     _remove(description, name)
-    _add(_add(_add(description, name), "rdf:Alt"), "rdf:li", {"xml:lang": "x-default"}).text = text
+    if texts:
+        bag = _add(_add(description, name), "rdf:Bag")
+        for text in texts:
+            _add(bag, "rdf:li").text = text
 
 
 def _put_regions(
@@ -189,13 +243,17 @@ def _remove(description: ET.Element, name: str) -> None:
         description.remove(found)
 
 
-def _description(root: ET.Element) -> ET.Element:
-    """The element of a sidecar for properties; created if there is none."""
+def _holder(root: ET.Element, name: str) -> ET.Element:
+    """The element of a sidecar that has a property, or that gets it; created if there is none.
+    Programs such as exiftool have an element for each namespace."""
     rdf = root if root.tag == _name("rdf:RDF") else root.find(_name("rdf:RDF"))
     if rdf is None:
         rdf = _add(root, "rdf:RDF")
-    found = rdf.find(_name("rdf:Description"))
-    return found if found is not None else _add(rdf, "rdf:Description", {"rdf:about": ""})
+    descriptions = rdf.findall(_name("rdf:Description"))
+    if not descriptions:
+        return _add(rdf, "rdf:Description", {"rdf:about": ""})
+    holding = (one for one in descriptions if one.find(_name(name)) is not None)
+    return next(holding, descriptions[0])
 
 
 def _name(short: str) -> str:
