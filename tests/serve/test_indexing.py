@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,7 @@ def test_a_lost_process_is_replaced_and_continues(tmp_path: Path) -> None:
     indexing = Indexing(Settings(tmp_path), 0, misbehaving.index)
     wait(lambda: indexing.progress is None)
     assert indexing.photos == 9
+    wait(lambda: not multiprocessing.active_children())
     indexing.close()
 
 

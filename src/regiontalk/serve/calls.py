@@ -20,7 +20,7 @@ from regiontalk.lab.data.records import Record
 from regiontalk.search.index import Index
 from regiontalk.serve import inputs
 from regiontalk.serve.answers import json_response
-from regiontalk.serve.corrections import NAME, Correction, Corrections
+from regiontalk.serve.corrections import Correction, Corrections, PhotoFacts
 from regiontalk.serve.indexing import Indexing
 from regiontalk.serve.inputs import ADDRESS, Schemas, Upload
 from regiontalk.serve.settings import Settings
@@ -94,7 +94,7 @@ class Server:
     def __post_init__(self) -> None:
         folder, place = self.settings.folder, self.settings.place
         self.corrections = (
-            None if folder is None else Corrections(Index.open(folder, place=place).place / NAME)
+            None if folder is None else Corrections.of(Index.open(folder, place=place))
         )
 
     @asynccontextmanager
@@ -213,13 +213,27 @@ async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 async def photo(server: Server, request: Request, _: object) -> Any:
     found = await server.workers.ask("photo", id=request.path_params["id"])
-    record = await asyncio.to_thread(server.saved().read, _image(server, found))
-    return {**found, "corrected": False} if record is None else _corrected(found, record)
+    facts = PhotoFacts(
+        _name_in_records(server, found), found.pop("digest"), (found["width"], found["height"])
+    )
+    record, is_replaced = await asyncio.to_thread(server.saved().read, facts)
+    if record is not None:
+        return _corrected(found, record)
+    return {**found, "corrected": False, "replaced": is_replaced}
 
 
-def _image(server: Server, found: dict[str, Any]) -> str:
+def _name_in_records(server: Server, found: dict[str, Any]) -> str:
     assert server.settings.folder is not None
-    return server.saved().place_of(server.settings.folder / found["path"])
+    return server.saved().name_of(server.settings.folder / found["path"])
+
+
+async def _indexed(server: Server, id: str) -> tuple[dict[str, Any], PhotoFacts]:
+    """A photo of the index and its bytes of now, which somebody saw and corrects."""
+    found = await server.workers.ask("photo", id=id)
+    digest, (width, height) = await server.workers.ask("identify", photo=id)
+    facts = PhotoFacts(_name_in_records(server, found), digest, (width, height))
+    del found["digest"]
+    return {**found, "width": width, "height": height}, facts
 
 
 def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
@@ -227,18 +241,15 @@ def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
         {"id": number, "xyxy": list(region.xyxy), "caption": region.phrase}
         for number, region in enumerate(record.regions)
     ]
-    return {**found, "regions": regions, "corrected": True}
+    return {**found, "regions": regions, "corrected": True, "replaced": False}
 
 
 async def correct(server: Server, request: Request, _: object) -> Any:
     async with server.upload():
         body = await inputs.read_regions(request, server.settings)
-        found = await server.workers.ask("photo", id=request.path_params["id"])
         correction = await asyncio.to_thread(lambda: Correction.of(parse_json(body, "the request")))
-        size = (found["width"], found["height"])
-        record = await asyncio.to_thread(
-            server.saved().save, _image(server, found), size, correction
-        )
+        found, facts = await _indexed(server, request.path_params["id"])
+        record = await asyncio.to_thread(server.saved().save, facts, correction)
     return _corrected(found, record)
 
 
@@ -251,13 +262,13 @@ async def keep(server: Server, request: Request, _: object) -> Any:
             lambda: Correction.of({"regions": parse_json(text, "regions")})
         )
         if isinstance(given, str):
-            found = await server.workers.ask("photo", id=given)
-            image, size = _image(server, found), (found["width"], found["height"])
+            found, facts = await _indexed(server, given)
         else:
-            size = await server.workers.ask("measure", photo=given.data)
+            digest, size = await server.workers.ask("identify", photo=given.data)
             found = {"id": None, "path": given.name, "width": size[0], "height": size[1]}
             image = await asyncio.to_thread(saved.keep, given.data)
-        record = await asyncio.to_thread(saved.save, image, size, correction)
+            facts = PhotoFacts(image, digest, size)
+        record = await asyncio.to_thread(saved.save, facts, correction)
     return _corrected(found, record)
 
 

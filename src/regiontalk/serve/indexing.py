@@ -25,7 +25,12 @@ class Indexing:
         self._settings, self._work, self._closed = settings, work or _index, False
         if settings.updates_index:
             self._child = Child(self._work, settings)
-            threading.Thread(target=self._follow, daemon=True).start()
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        self._follow()
+        self.progress = None
+        self._child.end()  # otherwise it stays in the table of processes
 
     def _follow(self) -> None:
         for _ in range(TRIES):
@@ -43,7 +48,6 @@ class Indexing:
                 self.problem = "the indexing process ended early"
                 self._child.end()
                 self._child = Child(self._work, self._settings)
-        self.progress = None
 
     def close(self) -> None:
         self._closed = True
@@ -54,6 +58,7 @@ class Indexing:
 def _index(connection: Connection, settings: Settings) -> None:
     """Sends how many photos the index has, and the progress; None if there is nothing left to
     do."""
+    from regiontalk.serve.corrections import Corrections
     from regiontalk.serve.tasks import Desk
 
     give_way(INDEXING)
@@ -70,4 +75,5 @@ def _index(connection: Connection, settings: Settings) -> None:
             connection.send((len(index), progress._replace(seconds_left=left)._asdict()))
 
     index.update(watch=watch)
+    Corrections.of(index).follow(index)
     connection.send((len(index), None))

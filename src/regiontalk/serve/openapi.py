@@ -60,6 +60,7 @@ HIT = {
 INDEXING = _object(
     {"done": INTEGER, "total": INTEGER, "skipped": INTEGER, "seconds_left": _or_null(NUMBER)}
 )
+REPLACED = "Somebody corrected an earlier photo of this name; that correction is kept."
 MARKED = {"xyxy": BOX, "caption": {"type": "string", "minLength": 1, "maxLength": LONGEST_CAPTION}}
 SCHEMAS: dict[str, Schema] = {
     "Error": _object({"error": TEXT, "hint": _or_null(TEXT)}),
@@ -116,7 +117,14 @@ SCHEMAS: dict[str, Schema] = {
     "Photos": _object(
         {"total": INTEGER, "photos": _array(_object({**INDEXED, "captions": _array(TEXT)}))}
     ),
-    "Photo": _object({**INDEXED, "regions": _array(_ref("Region")), "corrected": BOOLEAN}),
+    "Photo": _object(
+        {
+            **INDEXED,
+            "regions": _array(_ref("Region")),
+            "corrected": BOOLEAN,
+            "replaced": {**BOOLEAN, "description": REPLACED},
+        }
+    ),
     "Marked": {**_object(MARKED), "additionalProperties": False},
     "Correction": {
         **_object({"regions": {**_array(_ref("Marked")), "maxItems": MOST_REGIONS}}),

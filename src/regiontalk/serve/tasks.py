@@ -17,6 +17,7 @@ from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
 from regiontalk.models.loading import load
 from regiontalk.results import Hit, Hits, IndexedPhoto, Shown
+from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.serve.settings import Settings
 
@@ -110,9 +111,14 @@ def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
     return look
 
 
-def measure(desk: Desk, photo: bytes) -> tuple[int, int]:
-    """Width and height of a photo that can be opened."""
-    return Photo(photo, desk.model.limits).size
+def identify(desk: Desk, photo: bytes | str) -> tuple[str, tuple[int, int]]:
+    """The digest of the bytes of a photo that can be opened, and its width and height."""
+    source = desk.open(photo)
+    return _digest(desk, source), Photo(source, desk.model.limits).size
+
+
+def _digest(desk: Desk, source: bytes | Path) -> str:
+    return digest_of(source, desk.model.limits.file_bytes).hex()
 
 
 def like(desk: Desk, photo: bytes | str, xyxy: list[float], **limits: Any) -> Answer:
@@ -145,10 +151,15 @@ def photos(desk: Desk, offset: int, limit: int) -> Answer:
 
 
 def photo(desk: Desk, id: str) -> Answer:
+    """With the digest of its bytes as they are now, None if they cannot be read."""
     found = desk.photo(id)
     told = [region for region in found.regions if region.caption]
+    digest = None
+    with suppress(InputError):
+        digest = _digest(desk, desk.open(id))
     return {
         **_place(desk, found),
+        "digest": digest,
         "regions": [region.to_dict(number) for number, region in enumerate(told)],
     }
 
@@ -174,5 +185,5 @@ TASKS: dict[str, Callable[..., Any]] = {
     "describe": _asking(Model.describe),
     "align": _asking(Model.align),
     "find": _asking(Model.find),
-    **{task.__name__: task for task in (about, measure, like, search, photos, photo, picture)},
+    **{task.__name__: task for task in (about, identify, like, search, photos, photo, picture)},
 }
