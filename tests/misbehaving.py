@@ -55,5 +55,10 @@ def index(connection: Connection, settings: Settings) -> None:
     connection.send((9, None))
 
 
+def sleep(connection: Connection, _: Settings) -> None:
+    connection.send("asleep")
+    time.sleep(1000)
+
+
 def always_end(_: Connection, __: Settings) -> None:
     os._exit(9)

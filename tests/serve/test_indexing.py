@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import misbehaving
 from conftest import draw_scene
-from http_server import serving
+from http_server import RunningServer, serving
 from postgres_server import Server
 from regiontalk.cli.main import run
 from regiontalk.errors import IndexProblem
@@ -60,6 +62,63 @@ def test_what_was_looked_at_stays_and_new_photos_are_added(
         assert server.wait_for_index()["photos"] == 2
         assert first in server.get("/api/photos").json["photos"]
         assert server.get(f"/api/photos/{first['id']}/thumbnail").status == 200
+
+
+def test_a_correction_goes_where_its_photo_goes(tmp_path: Path, aligning_model: Path) -> None:
+    draw_scene((64, 48)).save(tmp_path / "a.png")
+    start = (tmp_path, "--model", aligning_model, "--workers", "1")
+
+    def listed(server: RunningServer) -> dict[str, Any]:
+        server.wait_for_index()
+        photos = server.get("/api/photos").json["photos"]
+        return {one["path"]: server.get(f"/api/photos/{one['id']}").json for one in photos}
+
+    with serving(*start) as server:
+        regions = [{"xyxy": [1, 2, 30, 40], "caption": "a ball"}]
+        photo = listed(server)["a.png"]
+        assert server.put(f"/api/photos/{photo['id']}/regions", {"regions": regions}).status == 200
+        assert listed(server)["a.png"]["corrected"]
+        (tmp_path / "a.png").rename(tmp_path / "b.png")
+        draw_scene((96, 64)).save(tmp_path / "a.png")
+        assert server.stop() == 0
+    with serving(*start) as server:
+        photos = listed(server)
+        assert [one["caption"] for one in photos["b.png"]["regions"]] == ["a ball"]
+        assert (photos["b.png"]["corrected"], photos["b.png"]["replaced"]) == (True, False)
+        assert (photos["a.png"]["corrected"], photos["a.png"]["replaced"]) == (False, False)
+        draw_scene((48, 48)).save(tmp_path / "b.png")
+        photo = listed(server)["b.png"]
+        assert (photo["corrected"], photo["replaced"]) == (False, True)
+
+
+def test_a_killed_server_leaves_what_a_new_one_completes(
+    tmp_path: Path, aligning_model: Path
+) -> None:
+    """No lock is left, no process goes on, and the index is that of a clean run."""
+    clean, killed = tmp_path / "clean", tmp_path / "killed"
+    clean.mkdir()
+    for number in range(40):
+        draw_scene((64 + number, 48)).save(clean / f"{number}.png")
+    shutil.copytree(clean, killed)
+    options = ("--model", aligning_model, "--workers", "1")
+    with serving(killed, *options) as server:
+        wait(lambda: server.get("/api/photos").json["total"] > 0)
+        server.process.kill()
+        server.process.wait()
+    with serving(killed, *options) as server:
+        health = server.wait_for_index()
+        assert (health["photos"], health["problem"]) == (40, None)
+        assert server.stop() == 0
+    model = load(aligning_model)
+    Index.open(clean, model=model).update()
+    hits = []
+    for folder in (clean, killed):
+        index = Index.open(folder, model=model)
+        hits.append(
+            [(Path(hit.path).name, hit.score) for hit in index.search("a red circle", top=40)]
+        )
+        index.close()
+    assert sorted(hits[0]) == sorted(hits[1])
 
 
 def test_a_folder_without_photos_and_one_that_cannot_be_written_now_are_served(
