@@ -33,7 +33,7 @@ THUMBNAIL = 400  # pixels of the long side
 
 PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
-TEXT = {"type": "string", "minLength": 1, "maxLength": 10_000, "required": True}
+TEXT = {"type": "string", "minLength": 1, "maxLength": 1000, "required": True}
 ID = {
     "type": "string",
     "maxLength": 64,
