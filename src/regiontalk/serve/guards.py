@@ -76,9 +76,8 @@ class Guards:
             raise Refused(400, f"this server is not called {host[:100]!r}", hint=hint)
         if method in READING and path == PAGE:  # a link on another site may lead to it
             return
-        origin = headers.get("origin")
-        foreign = origin is not None and _host_of(origin) != host.lower()
-        if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        is_foreign = any(_host_of(origin) != host.lower() for origin in headers.getlist("origin"))
+        if is_foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise Refused(403, "requests from another site are not allowed")
 
 

@@ -4,6 +4,7 @@ request is handled."""
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -14,7 +15,7 @@ from regiontalk.serve.guards import HEADERS
 
 MAX_CONNECTIONS = 256
 MAX_HEAD_BYTES = 1 << 14  # of a request's first line and headers that are still incomplete
-HEAD_SECONDS = 10.0  # from the connection, or from the first byte of a further request
+HEAD_SECONDS = 8.0  # from the connection, or from the first byte of a further request
 UNREAD_SECONDS = 120.0  # in which a client must read the answer that waits for it
 READ_BYTES = 1 << 16  # at a time, so that all connections get their turn
 FREE_CHUNKS = 1000  # chunks of a body; more of them must not be tiny on average
@@ -117,15 +118,22 @@ class Protocol(H11Protocol):
         self.transport.abort()
 
     def _refuse(self, error: Refused) -> None:
-        """Answers what is no request, or not yet, and ends the connection."""
+        """Answers what is no request, or no longer one, and ends the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             answer = error_response(error)
             own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
             headers = [*answer.raw_headers, *own, (b"connection", b"close")]
             for event in (
-                h11.Response(status_code=answer.status_code, headers=headers),
+                h11.Response(
+                    status_code=answer.status_code,
+                    headers=headers,
+                    reason=HTTPStatus(answer.status_code).phrase.encode(),
+                ),
                 h11.Data(data=bytes(answer.body)),
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:  # nobody hears what the application still has to say
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self.transport.close()
