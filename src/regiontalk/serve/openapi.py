@@ -70,6 +70,7 @@ SCHEMAS: dict[str, Schema] = {
                 "status": {"const": "ok"},
                 "version": TEXT,
                 "model": TEXT,
+                "terms": _or_null(TEXT),
                 "folder": _or_null(TEXT),
                 "photos": INTEGER,
             },

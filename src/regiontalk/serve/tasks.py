@@ -85,7 +85,9 @@ def about(desk: Desk) -> Answer:
     processes make it."""
     photos = 0 if desk.index is None else _count(desk.index)
     shown = {"threshold": Shown.threshold, "confidence": desk.model.likely}
-    return {"model": desk.model.runtime.info.name, "photos": photos, **shown}
+    info = desk.model.runtime.info
+    terms = None if info.terms is None else info.terms.summary
+    return {"model": info.name, "terms": terms, "photos": photos, **shown}
 
 
 def _count(index: Index) -> int:

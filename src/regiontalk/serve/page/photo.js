@@ -84,6 +84,7 @@ function fill() {
   name(photo.path);
   find("path").textContent = `${photo.path} · ${photo.width} × ${photo.height}`;
   find("corrected").hidden = !photo.corrected;
+  find("replaced").hidden = !photo.replaced;
   for (const part of ["pick-hint", "correct"]) find(part).hidden = !server.folder; // there is nowhere to save it
   stage.classList.toggle("searchable", Boolean(server.folder));
   slider.value = 100 * server.threshold;
@@ -294,7 +295,7 @@ async function save() {
   try {
     await api.save(photo, regions);
     forgive();
-    Object.assign(photo.found, { regions, corrected: true });
+    Object.assign(photo.found, { regions, corrected: true, replaced: false });
     Object.assign(photo, photo.found);
     stopEditing();
     fill();

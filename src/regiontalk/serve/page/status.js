@@ -53,6 +53,7 @@ export async function watch(changed) {
     const before = { ...server };
     Object.assign(server, await api.health());
     showIndexing(server);
+    find("terms").textContent = server.terms ? `The model ${server.model}: ${server.terms}` : "";
     if (lost) forgive();
     lost = false;
     if (server.problem && server.problem !== before.problem) complain(new api.ApiError(server.problem));
