@@ -24,7 +24,7 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, open_photo
 from regiontalk.inference import captions, detect
 from regiontalk.inference.calibration import calibrated, sigmoid
-from regiontalk.inference.rank import SAME_PLACE
+from regiontalk.inference.rank import MIN_REPEAT_IOU
 from regiontalk.model import Model
 from regiontalk.models.name_table import NameTable
 from regiontalk.models.onnx_runtime import OnnxRuntime
@@ -200,7 +200,9 @@ class TestConfidence:
     def test_unsure_captions_are_shortened_where_the_model_can(
         self, runtime: OnnxRuntime, examples: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(captions, "SHORTEST", 1)  # this model stammers from the second word on
+        monkeypatch.setattr(
+            captions, "MIN_SHORTER_WORDS", 1
+        )  # this model stammers from the second word on
         model, photo = (
             Model(with_lengths(runtime, confidence=self.fitted)),
             examples / "photos" / "coffee.jpg",
@@ -301,7 +303,7 @@ def test_nothing_is_said_twice_in_one_place(runtime: OnnxRuntime, examples: Path
         assert words
         assert all(a != b for a, b in itertools.pairwise(words))
         same = [other.xyxy for other in found[:number] if other.caption == region.caption]
-        assert not (geometry.iou([region.xyxy], same) > SAME_PLACE).any()
+        assert not (geometry.iou([region.xyxy], same) > MIN_REPEAT_IOU).any()
         assert geometry.area([region.xyxy])[0] > 0
 
 
