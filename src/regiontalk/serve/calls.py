@@ -4,6 +4,7 @@ from."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 import regiontalk
 from regiontalk.errors import ImageError, UsageError
 from regiontalk.io.files import parse_json
 from regiontalk.lab.data.records import Record
+from regiontalk.results import Shown
 from regiontalk.search.index import Index
 from regiontalk.serve import inputs
 from regiontalk.serve.answers import json_response
@@ -51,11 +53,17 @@ DATE = {
     "description": "A year, month or day: 2021, 2021-05, 2021-05-30",
 }
 FILTERS: Schemas = {
-    "top": COUNT,
     "folder": {"type": "string", "maxLength": 1000},
     "after": DATE,
     "before": DATE,
 }
+CAPTION_FILTER = {
+    "type": "string",
+    "maxLength": 1000,
+    "description": "Only photos that show this caption.",
+}
+STARTING = {"model": None, "threshold": Shown.threshold, "confidence": 0.0}
+"""What the health call says about a model that is not loaded yet."""
 NAMES = {"q": "query", "after": "since", "before": "until"}
 """Names of values that tasks call differently."""
 
@@ -81,13 +89,13 @@ class Pictures:
 
 @dataclass
 class Server:
-    """The state that handlers share. `about`: what a worker reports about the model and the
-    index."""
+    """The state that handlers share. `about`: what the first worker reports about the model; None
+    while it starts."""
 
     settings: Settings
     workers: Workers
     indexing: Indexing
-    about: dict[str, Any]
+    about: dict[str, Any] | None = None
     pictures: Pictures = field(default_factory=Pictures)
     uploads: int = 0
 
@@ -148,12 +156,13 @@ def _either(call: Call) -> Schemas:
 async def health(server: Server, _: Request, __: object) -> Any:
     folder, indexing = server.settings.folder, server.indexing
     return {
-        "status": "ok",
+        "status": "starting" if server.about is None else "ok",
         "version": regiontalk.__version__,
-        **server.about,
+        **(server.about or STARTING),
         "folder": None if folder is None else str(folder),
         "photos": indexing.photos,
         "indexing": indexing.progress,
+        "updates": indexing.updates,
         "problem": indexing.problem or None,
     }
 
@@ -206,8 +215,10 @@ async def search(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 
 async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
-    found = await server.workers.ask("photos", **{"offset": 0, "limit": 50, **values})
-    server.indexing.photos = found["total"]  # other processes may write the index
+    options = {NAMES.get(name, name): value for name, value in values.items()}
+    found = await server.workers.ask("photos", **{"offset": 0, "limit": 50, **options})
+    if not values.keys() & {*FILTERS, "caption"}:
+        server.indexing.photos = found["total"]  # other processes may write the index
     return found
 
 
@@ -233,13 +244,25 @@ def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
 async def correct(server: Server, request: Request, _: object) -> Any:
     async with server.upload():
         body = await inputs.read_regions(request, server.settings)
-        found = await server.workers.ask("photo", id=request.path_params["id"])
+        found = await server.workers.ask("photo", id=request.path_params["id"], is_there=True)
         correction = await asyncio.to_thread(lambda: Correction.of(parse_json(body, "the request")))
         size = (found["width"], found["height"])
         record = await asyncio.to_thread(
             server.saved().save, _image(server, found), size, correction
         )
     return _corrected(found, record)
+
+
+async def forget(server: Server, request: Request, _: object) -> Any:
+    found = await server.workers.ask("photo", id=request.path_params["id"])
+    await asyncio.to_thread(server.saved().delete, _image(server, found))
+    return {**found, "corrected": False}
+
+
+async def original(server: Server, request: Request, _: object) -> Response:
+    path = await server.workers.ask("original", id=request.path_params["id"])
+    name = os.fsencode(os.path.basename(path)).decode(errors="replace")  # noqa: PTH119
+    return FileResponse(path, filename=name, media_type="application/octet-stream")
 
 
 async def keep(server: Server, request: Request, _: object) -> Any:
@@ -251,7 +274,7 @@ async def keep(server: Server, request: Request, _: object) -> Any:
             lambda: Correction.of({"regions": parse_json(text, "regions")})
         )
         if isinstance(given, str):
-            found = await server.workers.ask("photo", id=given)
+            found = await server.workers.ask("photo", id=given, is_there=True)
             image, size = _image(server, found), (found["width"], found["height"])
         else:
             size = await server.workers.ask("measure", photo=given.data)
@@ -316,7 +339,7 @@ CALLS = (
         "Photos with a region similar to a box of this photo.",
         "Hits",
         {},
-        {"xyxy": BOX, **FILTERS},
+        {"xyxy": BOX, "top": COUNT, **FILTERS},
     ),
     Call(
         "GET",
@@ -324,11 +347,22 @@ CALLS = (
         "Photos that show what a phrase says.",
         "Hits",
         search,
-        {"q": TEXT, **FILTERS},
+        {"q": TEXT, "top": COUNT, **FILTERS},
     ),
-    Call("GET", "/api/photos", "The photos of the index, newest first.", "Photos", photos, PAGES),
+    Call(
+        *("GET", "/api/photos", "The photos of the index, newest first.", "Photos", photos),
+        {**PAGES, "caption": CAPTION_FILTER, **FILTERS},
+    ),
     Call("GET", "/api/photos/{id}", "A photo of the index.", "Photo", photo),
     Call("PUT", "/api/photos/{id}/regions", "Save corrected regions of a photo.", "Photo", correct),
+    Call(
+        *("DELETE", "/api/photos/{id}/correction", "Delete the correction of a photo."),
+        *("Photo", forget),
+    ),
+    Call(
+        *("GET", "/api/photos/{id}/file", "The photo's file, as it is."),
+        *("application/octet-stream", original),
+    ),
     Call(
         *("GET", "/api/photos/{id}/image", "The photo, without its metadata.", "image/jpeg", image),
         {"size": {**COUNT, "minimum": 16, "maximum": 4096}},

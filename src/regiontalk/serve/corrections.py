@@ -10,6 +10,7 @@ import hashlib
 import os
 import sqlite3
 import threading
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,10 +82,22 @@ class Corrections:
             for problem in region_problems(region, record):
                 raise UsageError(f"region {number}: {problem}")
         with self._lock, closing(self._take_lock()):
-            records = {**self._records(), image: record}
-            with replacing(self._folder / ANNOTATIONS[0]) as partial:
-                partial.write_bytes(b"".join(json_line(one.to_dict()) for one in records.values()))
+            self._write({**self._records(), image: record})
         return record
+
+    def delete(self, image: str) -> None:
+        """Drops the record of the photo, if there is one."""
+        with self._lock:
+            if image not in self._records():
+                return
+            with closing(self._take_lock()):
+                records = self._records()
+                records.pop(image, None)
+                self._write(records)
+
+    def _write(self, records: Mapping[str, Record]) -> None:
+        with replacing(self._folder / ANNOTATIONS[0]) as partial:
+            partial.write_bytes(b"".join(json_line(one.to_dict()) for one in records.values()))
 
     def keep(self, photo: bytes) -> str:
         """Saves a copy of a dropped photo; returns its name in the records."""
