@@ -173,7 +173,7 @@ def _lengths_to_try(runtime: Runtime, own: TriedCaptions) -> list[Sequence[int]]
 def captions_of_lengths(
     runtime: Runtime, regions: RegionTable, lengths: Sequence[Iterable[int]], beam: int = 1
 ) -> TriedCaptions:
-    """For each region captions of at most `lengths` words, without those that were cut off. A
+    """Captions of each region of at most `lengths` words, without those that were cut off. A
     caption of one word is the head word of the model's own: decoded without an article, it would
     often name another object."""
     own = regions.captions

@@ -31,7 +31,7 @@ Choose = Callable[[Floats], Integers]
 @dataclass(frozen=True)
 class Caption:
     tokens: tuple[int, ...]
-    """Without START and END."""
+    """The words, without START and END."""
     logprobs: tuple[float, ...]
     """The log-probability of each word, and of END where it was reached."""
 
@@ -252,6 +252,7 @@ def _finish(beam: _Beam) -> Caption:
 def _promising(
     grown: Sequence[_Beam], ended: Sequence[Caption], width: int, rules: Rules
 ) -> list[_Beam]:
-    """Those on their way that could still end among the best: log-probabilities only ever fall."""
+    """The captions in progress that could still end among the best: log-probabilities only ever
+    fall."""
     worst = rules.score(ended[-1]) if len(ended) == width else -np.inf
     return [beam for beam in grown if not _is_over(beam) and rules.highest(beam.logprob) > worst]

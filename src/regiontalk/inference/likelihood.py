@@ -37,9 +37,9 @@ class Best(NamedTuple):
     """The region that each phrase is likeliest for."""
 
     logprobs: LogProbs
-    """(P,)"""
+    """(P,) the log-probability of each phrase in that region."""
     rows: Rows
-    """(P,)"""
+    """(P,) the region's row."""
 
 
 def clean_phrase(phrase: str, words: Vocabulary) -> list[str]:
@@ -100,7 +100,7 @@ class _Tree:
     START tokens. Nodes come after their parents."""
 
     tokens: NDArray[np.int64]
-    """(N,)"""
+    """(N,) the token of each node."""
     parents: NDArray[np.intp]
     """(N,); −1 for roots."""
     ends: NDArray[np.intp]
@@ -147,9 +147,9 @@ class _Pairs(NamedTuple):
     """Prefixes in progress, each with a region."""
 
     nodes: NDArray[np.intp]
-    """(M,)"""
+    """(M,) the last node of each prefix."""
     rows: Rows
-    """(M,)"""
+    """(M,) its region."""
     totals: LogProbs
     """(M,) log-probability of the prefix."""
     state: State
@@ -217,7 +217,7 @@ def _join(parts: Sequence[_Pairs]) -> _Pairs:
 
 
 def _likeliest(pairs: _Pairs, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """For each node the `counts` (N,) pairs with the highest totals."""
+    """(M,) which pairs are among the `counts` (N,) of their node with the highest totals."""
     order = np.lexsort((-pairs.totals, pairs.nodes))
     nodes = pairs.nodes[order]
     ranks = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
