@@ -1,5 +1,5 @@
-"""How quickly a page of many photos opens in Chromium: python benchmarks/page.py [--photos N]
-[--json]
+"""How quickly a page of many photos opens in Chromium, how soon `serve` answers, and how heavy the
+first view of its page is: python benchmarks/page.py [--photos N] [--json]
 
 The photos are sheets of four example photos, 1280×960: about 200 kB each, as phone photos are on a
 page.
@@ -11,6 +11,7 @@ import itertools
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from PIL import Image
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from chromium import Browser  # noqa: E402
+from http_server import serving  # noqa: E402
 
 FIRST_VIEW = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 SEARCH = """(() => {
@@ -33,6 +35,9 @@ SEARCH = """(() => {
   document.body.offsetHeight;
   return performance.now() - began;
 })()"""
+THUMBNAILS = """document.querySelectorAll('#cards img').length > 0
+  && [...document.querySelectorAll('#cards img')].some((one) => one.complete && one.naturalWidth > 0)"""
+SIZES = "performance.getEntries().map((e) => [e.name, e.decodedBodySize ?? 0])"
 LAST_PHOTO = """(async () => {
   const began = performance.now();
   location.hash = photos.at(-1).id;
@@ -84,6 +89,30 @@ def measure(address: str, profile: Path, repeats: int) -> dict[str, float]:
     return {name: round(statistics.median(values), 1) for name, values in measured.items()}
 
 
+def measure_server(profile: Path) -> dict[str, float]:
+    """Seconds from the start of the process to its first answer, and kB of the page without and
+    with what comes from the API: lists and thumbnails."""
+    browser, began = Browser(profile), time.monotonic()
+    try:
+        with serving(ROOT / "examples" / "photos", "--index", profile / "index") as server:
+            server.get("/api/health")
+            seconds = time.monotonic() - began
+            server.wait_for_index()
+            browser.open(f"http://127.0.0.1:{server.port}/")
+            browser.wait_for(THUMBNAILS)
+            sizes = browser.ask(SIZES)
+            browser.open("data:text/html,")  # which asks nothing of a server that is gone
+    finally:
+        browser.close()
+    own = sum(size for name, size in sizes if "/api/" not in name)
+    whole = sum(size for _, size in sizes)
+    return {
+        "serve_first_answer_s": round(seconds, 2),
+        "serve_page_kb": round(own / 1000, 1),
+        "serve_page_with_thumbnails_kb": round(whole / 1000, 1),
+    }
+
+
 def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument("--photos", type=int, default=330)
@@ -94,6 +123,7 @@ def main() -> None:
         write_page(page, asked.photos)
         result = {"photos": asked.photos, "megabytes": round(page.stat().st_size / 1e6, 1)}
         result |= measure(page.as_uri(), Path(folder) / "profile", asked.repeats)
+        result |= measure_server(Path(folder) / "serve")
     report(result, asked.json)
 
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,9 +91,13 @@ class RunningServer:
 
     def wait_for_index(self) -> Any:
         """The health once the folder was looked at."""
+        return self.wait_for_health(lambda health: health["indexing"] is None)
+
+    def wait_for_health(self, condition: Callable[[Any], bool]) -> Any:
+        """The health once the server has started and the condition is true."""
         for _ in range(600):
             health = self.get("/api/health").json
-            if health["indexing"] is None:
+            if health["status"] == "ok" and condition(health):
                 return health
             time.sleep(0.1)
         raise AssertionError(health)

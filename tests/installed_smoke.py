@@ -49,7 +49,7 @@ def main(photos: Path) -> None:
     assert "<html" in Path("page.html").read_text()
     assert run("describe", photo)
     assert run("align", photo, "a dog on a wall")
-    assert run("find", "a dog", photo)
+    assert run("find", "a dog", photo, "--json")
     run("index", photos, "--index", "index")
     assert run("search", "a dog", photos, "--index", "index", "--json").count("\n") > 0
     assert "regiontalk" in run("doctor").lower()

@@ -59,9 +59,10 @@ def index(connection: Connection, settings: Settings) -> None:
     before = settings.folder / "was-here"
     if not before.exists():
         before.touch()
-        connection.send((3, {"done": 3, "total": 9, "skipped": 0, "seconds_left": 1.0}))
+        connection.send((3, {"done": 3, "total": 9, "skipped": 0, "seconds_left": 1.0}, ""))
         os._exit(9)
-    connection.send((9, None))
+    connection.send((9, None, ""))
+    connection.recv()  # until the server ends
 
 
 def sleep(connection: Connection, _: Settings) -> None:

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from chromium import Browser
 
@@ -33,12 +34,16 @@ def serving(*arguments: str) -> Iterator[str]:
         try:
             assert server.stderr is not None
             address = server.stderr.readline().split()[0].rstrip("/")
-            while json.load(urllib.request.urlopen(f"{address}/api/health"))["indexing"]:
+            while not _is_ready(json.load(urllib.request.urlopen(f"{address}/api/health"))):
                 time.sleep(0.2)
             yield address
         finally:
             server.terminate()
             server.communicate()
+
+
+def _is_ready(health: dict[str, Any]) -> bool:
+    return health["status"] == "ok" and not health["indexing"]
 
 
 def drop(browser: Browser, name: str, data: bytes, how: str = "drop") -> None:

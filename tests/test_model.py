@@ -24,7 +24,7 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, open_photo
 from regiontalk.inference import captions, detect
 from regiontalk.inference.calibration import calibrated, sigmoid
-from regiontalk.inference.rank import SAME_PLACE
+from regiontalk.inference.rank import MIN_REPEAT_IOU
 from regiontalk.model import Model
 from regiontalk.models.name_table import NameTable
 from regiontalk.models.onnx_runtime import OnnxRuntime
@@ -35,6 +35,7 @@ from regiontalk.models.settings import (
     PredictionConfig,
     Ranking,
 )
+from regiontalk.results import reaches
 
 SETTINGS = PredictionConfig(
     proposals=40,
@@ -200,7 +201,9 @@ class TestConfidence:
     def test_unsure_captions_are_shortened_where_the_model_can(
         self, runtime: OnnxRuntime, examples: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(captions, "SHORTEST", 1)  # this model stammers from the second word on
+        monkeypatch.setattr(
+            captions, "MIN_SHORTER_WORDS", 1
+        )  # this model stammers from the second word on
         model, photo = (
             Model(with_lengths(runtime, confidence=self.fitted)),
             examples / "photos" / "coffee.jpg",
@@ -301,7 +304,7 @@ def test_nothing_is_said_twice_in_one_place(runtime: OnnxRuntime, examples: Path
         assert words
         assert all(a != b for a, b in itertools.pairwise(words))
         same = [other.xyxy for other in found[:number] if other.caption == region.caption]
-        assert not (geometry.iou([region.xyxy], same) > SAME_PLACE).any()
+        assert not (geometry.iou([region.xyxy], same) > MIN_REPEAT_IOU).any()
         assert geometry.area([region.xyxy])[0] > 0
 
 
@@ -314,7 +317,10 @@ def test_calibration_changes_scores_alone_and_not_those_of_given_boxes(
     assert [region.xyxy for region in judged] == [region.xyxy for region in plain]
     expected = calibrated(np.array([region.score for region in plain]), numbers)
     np.testing.assert_allclose([region.score for region in judged], expected)
-    assert fitted(photo, threshold=judged[1].score).regions == judged[:2]
+    cut = judged[1].score
+    assert fitted(photo, threshold=cut).regions == tuple(
+        region for region in judged if reaches(region.score, cut)
+    )
     boxes = [[5, 5, 100, 80]]
     assert fitted(photo, boxes=boxes).regions == raw(photo, boxes=boxes).regions
 

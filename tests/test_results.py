@@ -27,6 +27,7 @@ from regiontalk.results import (
     Tag,
     Tags,
     WordMatch,
+    reaches,
 )
 from regiontalk.show import drawing
 
@@ -284,6 +285,13 @@ def test_lower_limits_show_more_and_make_nothing_sure() -> None:
 def test_what_reads_as_the_cut_off_has_reached_it(confidence: float | None, sure: bool) -> None:
     """Figures are compared as people read them: 0.5451 is shown as 0.55."""
     assert LINE.is_sure(Region(BOX, 0.3, "a dog", confidence=confidence)) == sure
+
+
+def test_a_score_reaches_itself() -> None:
+    assert reaches(0.0041, 0.0041)
+    assert not reaches(0.0039, 0.004)
+    assert reaches(0.296, 0.3)
+    assert not reaches(0.294, 0.3)
 
 
 def test_a_sentence_is_sure_by_the_mean_probability_of_its_words() -> None:

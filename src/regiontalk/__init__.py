@@ -21,6 +21,9 @@ from regiontalk.results import (
     Region,
     Segment,
     Sentence,
+    Shown,
+    Tag,
+    Tags,
     WordMatch,
 )
 
@@ -45,6 +48,9 @@ __all__ = [
     "RegionTalkError",
     "Segment",
     "Sentence",
+    "Shown",
+    "Tag",
+    "Tags",
     "WordMatch",
     "__version__",
     "load",

@@ -21,8 +21,8 @@ SCHEMA = "regiontalk/1"
 BoxXYXY = tuple[float, float, float, float]
 
 SHOWN_DIGITS = 2
-"""Scores and confidences are rounded to the digits that people see before they are compared with a
-cut-off: what reads 0.55 has reached 0.55."""
+"""Digits of a score or confidence that people see: what reads 0.55 has reached a cut-off of
+0.55."""
 MIN_SURE_WORD_PROB = 0.4
 """The least probability of a sure sentence's words, as a geometric mean. On 250 dev photos of
 Flickr8k, people's sentences have 66 % of the content words of sentences above it, and 52 % of those
@@ -33,7 +33,7 @@ NOT_SURE = "not sure"
 
 def reaches(value: float | None, cut_off: float) -> bool:
     """Whether a score or confidence is at least `cut_off`; a model that has none cannot fail."""
-    return value is None or round(value, SHOWN_DIGITS) >= cut_off
+    return value is None or max(value, round(value, SHOWN_DIGITS)) >= cut_off
 
 
 @dataclass(frozen=True)

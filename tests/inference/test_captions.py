@@ -117,6 +117,22 @@ class TestWords:
     def test_fewer_where_more_are_unsure(self, fitted: Confidence | None) -> None:
         assert Teller(LONG | {4: ("a dog in hat", 0.3)}, fitted).say(4) == ["a brown dog"]
 
+    def test_no_less_than_without_a_limit(self) -> None:
+        """Here "dog" and "brown dog" have a higher confidence than what is said without a limit."""
+        said = {
+            None: ("a dog", 0.7),
+            2: ("brown dog", 0.95),
+            3: ("a brown dog", 0.2),
+            4: ("a dog in hat", 0.6),
+        }
+        teller = Teller(said, replace(BY_WORDS, longer=0.5))
+        assert teller.say() == ["a dog"]
+        assert [teller.say(words) for words in (2, 3)] == [["a dog"], ["a dog"]]
+        assert teller.say(4) == ["a dog"], "its confidence is higher than that of four words"
+        assert teller.say(1) == ["dog"], "a limit is a limit"
+        likelier = Teller(said | {4: ("a dog in hat", 0.8)}, replace(BY_WORDS, bias=-3.0))
+        assert likelier.say(4) == ["a dog in hat"]
+
     def test_no_padding(self) -> None:
         """Whatever its confidence, which is about the name."""
         sure = replace(BY_WORDS, weights=(0.0,) * len(CONFIDENCE_FEATURES), longer=0.6)

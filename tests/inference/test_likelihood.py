@@ -116,7 +116,7 @@ def test_the_best_regions_are_those_of_all(runtime: Runtime) -> None:
 def test_a_guess_is_never_too_high_and_is_the_likelihood_of_its_region(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(likelihood, "FOLLOWED", 1)
+    monkeypatch.setattr(likelihood, "BOUND_REGIONS", 1)
     state = made_up_state(runtime, 40)
     every = likelihood.log_probabilities(runtime, state, PHRASES)
     best = likelihood.best_regions(runtime, state, PHRASES, exact=False)

@@ -201,7 +201,7 @@ class TestAlignments:
                 model.look(photo), BEST_REGIONS
             )  # for the language model's state
             vectors = region_vectors(model.runtime, codes)
-            seen = seen._replace(boxes_xyxy=boxes, scores=scores, vectors=vectors)
+            seen = replace(seen, boxes_xyxy=boxes, scores=scores, vectors=vectors)
             expected = head.segments(sentence, seen)
             found = model.align(photo, SENTENCE).segments
             assert [one.words for one in found] == [one.words for one in expected]

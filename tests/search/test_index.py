@@ -116,6 +116,44 @@ def test_an_index_is_searched_while_it_is_updated(
     index.close()
 
 
+def test_an_index_that_was_made_again_is_opened_again(
+    indexed: Path, model: Model, tmp_path: Path
+) -> None:
+    folder, away = tmp_path / "photos", tmp_path / "away"
+    shutil.copytree(indexed, folder)
+    reader = regiontalk.Index.open(folder, model=model)
+    before = {photo.id for photo in reader.photos()}
+    regiontalk.Index.open(folder).update(model, rebuild=True)
+    after = {photo.id for photo in reader.photos()}
+    assert before.isdisjoint(after)
+    folder.rename(away)
+    assert {photo.id for photo in reader.photos()} == after, "what is open stays open"
+    away.rename(folder)
+    assert {photo.id for photo in reader.photos()} == after
+    reader.close()
+
+
+def test_photos_are_listed_and_counted_by_their_captions(indexed: Path, model: Model) -> None:
+    index = regiontalk.Index.open(indexed, model=model)
+    photos = index.photos()
+    captions = {region.caption for photo in photos for region in photo.regions if region.caption}
+    for caption in [*captions, "not a caption", "circle"]:
+        shown = [
+            photo.id
+            for photo in photos
+            if caption in {region.caption for region in photo.shown.choose(photo.regions)}
+        ]
+        assert [photo.id for photo in index.photos(caption=caption)] == shown
+        assert index.count(caption=caption) == len(shown)
+        assert [photo.id for photo in index.photos(caption=caption, offset=1, limit=1)] == shown[
+            1:2
+        ]
+    assert index.count() == len(index) == 3
+    assert index.count(folder="trip") == 1
+    assert index.count(since="1970", until="1971") == 0
+    index.close()
+
+
 def test_another_models_index_is_refused_and_rebuilt(
     indexed: Path, model: Model, tmp_path: Path
 ) -> None:

@@ -165,6 +165,18 @@ def test_a_record_without_a_digest_belongs_to_the_name_and_size(tmp_path: Path) 
     assert corrections.read(PhotoFacts("a.png", "0" * 32, (32, 32))) == (None, True)
 
 
+def test_a_deleted_correction_does_not_come_back(index: Index, corrected: Path) -> None:
+    album = corrected.parents[1]
+    photo = facts(Corrections.of(index), album / "0.png")
+    (album / "0.png").rename(corrected / "elsewhere.png")
+    follow(index)
+    (corrected / "elsewhere.png").rename(album / "0.png")
+    corrections = follow(index)
+    assert corrections.read(photo)[0] is not None
+    corrections.delete(photo)
+    assert follow(index).read(photo) == (None, False)
+
+
 @pytest.mark.parametrize("fails_at", ["kept.jsonl", "annotations.jsonl"])
 def test_nothing_is_lost_if_putting_aside_fails_in_the_middle(
     index: Index, corrected: Path, fails_at: str, monkeypatch: pytest.MonkeyPatch

@@ -37,7 +37,8 @@ def children() -> set[str]:
 
 
 def test_a_lost_process_is_replaced_and_continues(tmp_path: Path) -> None:
-    indexing = Indexing(Settings(tmp_path), 0, misbehaving.index)
+    indexing = Indexing(Settings(tmp_path), misbehaving.index)
+    indexing.begin(0)
     wait(lambda: indexing.progress is None)
     assert indexing.photos == 9
     indexing.close()
@@ -45,7 +46,8 @@ def test_a_lost_process_is_replaced_and_continues(tmp_path: Path) -> None:
 
 def test_one_that_is_lost_again_and_again_is_given_up(tmp_path: Path) -> None:
     before = children()
-    indexing = Indexing(Settings(tmp_path), 5, misbehaving.always_end)
+    indexing = Indexing(Settings(tmp_path), misbehaving.always_end)
+    indexing.begin(5)
     wait(lambda: indexing.progress is None)
     assert indexing.photos == 5
     assert "ended early" in indexing.problem
@@ -141,6 +143,61 @@ def test_a_folder_without_photos_and_one_that_cannot_be_written_now_are_served(
         len(index)
 
 
+def test_new_changed_and_deleted_photos_appear_without_a_restart(
+    tmp_path: Path, aligning_model: Path
+) -> None:
+    for name in ("a", "b", "c"):
+        draw_scene((64, 48)).save(tmp_path / f"{name}.png")
+    with serving(tmp_path, "--model", aligning_model, "--workers", "1") as server:
+        before = server.wait_for_index()
+        ids = ids_of(server)
+        draw_scene((80, 40)).save(tmp_path / "b.png")
+        (tmp_path / "c.png").unlink()
+        draw_scene((48, 64)).save(tmp_path / "new.png")
+        server.wait_for_health(lambda health: health["updates"] > before["updates"])
+        server.wait_for_health(lambda _: sorted(ids_of(server)) == ["a.png", "b.png", "new.png"])
+        now = ids_of(server)
+        assert now["a.png"] == ids["a.png"]
+        assert now["b.png"] != ids["b.png"], "another address: no old picture is shown for it"
+        assert server.get(f"/api/photos/{now['b.png']}").json["width"] == 80
+        assert server.get(f"/api/photos/{now['new.png']}/thumbnail").status == 200
+
+
+def ids_of(server: RunningServer) -> dict[str, str]:
+    return {photo["path"]: photo["id"] for photo in server.get("/api/photos").json["photos"]}
+
+
+def test_a_folder_that_disappears_while_it_is_watched_loses_nothing(
+    tmp_path: Path, aligning_model: Path
+) -> None:
+    folder, away = tmp_path / "photos", tmp_path / "away"
+    folder.mkdir()
+    draw_scene((64, 48)).save(folder / "a.png")
+    with serving(folder, "--model", aligning_model, "--workers", "1") as server:
+        server.wait_for_index()
+        ids = ids_of(server)
+        folder.rename(away)
+        health = server.wait_for_health(lambda health: health["problem"])
+        assert f"{folder} is not there at the moment" in health["problem"]
+        assert health["photos"] == 1
+        assert server.get(f"/api/photos/{ids['a.png']}/thumbnail").status == 404
+        regions = [{"xyxy": [1, 2, 30, 40], "caption": "a ball"}]
+        answer = server.put(f"/api/photos/{ids['a.png']}/regions", {"regions": regions})
+        assert (answer.status, "no longer" in answer.error) == (404, True)
+        assert not folder.exists(), "saving a correction does not make the folder again"
+        away.rename(folder)
+        server.wait_for_health(lambda health: health["problem"] is None)
+        assert ids_of(server) == ids
+        for name in ("b", "c", "d"):
+            draw_scene((48, 64)).save(folder / f"{name}.png")
+        server.wait_for_health(lambda health: health["photos"] == 4)
+        for name in ("a", "b", "c"):
+            (folder / f"{name}.png").unlink()
+        health = server.wait_for_health(lambda health: health["problem"])
+        assert "3 of 4 photos are gone; the index was not changed" in health["problem"]
+        assert health["photos"] == 4
+
+
 def test_servers_share_an_index_in_a_data_base(
     aligning_model: Path, tmp_path: Path, postgres: Server
 ) -> None:
@@ -161,8 +218,7 @@ def test_servers_share_an_index_in_a_data_base(
         serving(own, *options, "--workers", "1") as one,
         serving(own, *options, "--workers", "1") as two,
     ):
-        health = one.get("/api/health").json
-        assert (health["photos"], health["indexing"]) == (3, None)
+        assert one.wait_for_index()["photos"] == two.wait_for_index()["photos"] == 3
         found = one.get("/api/search?q=circle").json
         assert found == two.get("/api/search?q=circle").json
         assert [
@@ -196,5 +252,5 @@ def test_a_store_that_cannot_be_served_is_said(
     given = [str(tmp_path) if one == "DIR" else one for one in arguments]
     assert run(["serve", "--port", "0", "--no-open", *given]) == code
     said = capsys.readouterr().err
-    assert said.startswith("regiontalk: ")
+    assert said.splitlines()[-1].startswith("regiontalk: ")
     assert "secret" not in said

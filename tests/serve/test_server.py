@@ -58,6 +58,42 @@ def test_more_uploads_than_it_can_take_are_told_to_come_back(tiny_model: Path) -
         assert "Traceback" not in server.said
 
 
+def test_it_answers_while_its_workers_start(tiny_model: Path) -> None:
+    with serving("--model", tiny_model, "--workers", "1") as server:
+        (worker,) = wait_for_children(server)
+        os.kill(worker, signal.SIGSTOP)  # as if it took long to start
+        health = server.get("/api/health").json
+        assert (health["status"], health["model"]) == ("starting", None)
+        assert server.get("/").status == 200
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(server.post, "/api/caption", SCENE)
+            assert server.get("/api/health").json["status"] == "starting"
+            os.kill(worker, signal.SIGCONT)
+            assert waiting.result().status == 200, "a request waits for the model"
+        assert server.get("/api/health").json["status"] == "ok"
+
+
+def wait_for_children(server: RunningServer) -> list[int]:
+    """Its workers, without the process that `multiprocessing` starts to tidy up."""
+    while True:
+        pids = [pid for pid in children(server) if "spawn_main" in command_of(pid)]
+        if pids:
+            return pids
+        time.sleep(0.01)
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def test_a_model_that_cannot_be_loaded_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.json").write_text("{}")
+    assert run(["serve", "--no-open", "--port", "0", "--model", str(tmp_path)]) == 6
+    assert capsys.readouterr().err.splitlines()[-1].startswith("regiontalk: ")
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_at_once_and_takes_its_processes_with_it(
     aligning_model: Path, tmp_path: Path, how: signal.Signals
@@ -119,6 +155,8 @@ def test_what_arrived_before_the_end_is_answered() -> None:
 
 def test_its_processes_end_when_it_is_killed(tiny_model: Path) -> None:
     with serving("--model", tiny_model, "--workers", "2") as server:
+        server.wait_for_health(lambda _: True)
+        server.post("/api/caption", SCENE)
         started = children(server)
         assert len(started) >= 2
         priorities = [os.getpriority(os.PRIO_PROCESS, pid) for pid in started]

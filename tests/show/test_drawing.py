@@ -86,6 +86,17 @@ def test_regions_are_drawn_on_a_copy(scene: Image.Image) -> None:
     assert drawn.getpixel((30, 30)) == scene.getpixel((30, 30))
 
 
+def test_what_is_not_sure_is_grey(scene: Image.Image) -> None:
+    boxes_xyxy = [(10, 30, 40, 60), (50, 30, 90, 60)]
+    picture = drawing.draw_regions(scene, boxes_xyxy, ["", ""], [True, False])
+    assert picture.getpixel((10, 45)) == drawing.PALETTE[0]
+    assert picture.getpixel((50, 45)) == drawing.GREY
+    below = drawing.draw_sentence(scene, "a dog", sure=False).crop((0, scene.height, *(999, 999)))
+    colours = {colour for _, colour in below.crop((0, 0, scene.width, 20)).getcolors() or ()}
+    assert drawing.GREY in colours
+    assert drawing.WHITE not in colours
+
+
 @pytest.mark.parametrize("ground", ["black", "white", drawing.PALETTE[0]])
 def test_a_box_is_seen_on_any_photo(ground: str | drawing.Colour) -> None:
     photo = Image.new("RGB", (300, 200), ground)

@@ -20,6 +20,7 @@ import regiontalk
 from chromium import Browser
 from regiontalk.errors import ImageError
 from regiontalk.images.photo import Photo
+from regiontalk.language.object_names import singulars
 from regiontalk.results import (
     Alignment,
     AltText,
@@ -315,7 +316,7 @@ def test_chromium_shows_what_is_likely_until_asked_for_more(
 def test_chromium_shows_given_boxes_all_and_without_scores(
     browse: Browse, scene: Image.Image
 ) -> None:
-    browser = browse([replace(two_photos(scene)[0], shown=Shown(0.0, None))])
+    browser = browse([replace(two_photos(scene)[0], shown=Shown(0.0, None, sure_score=0.0))])
     assert browser.ask(SHOWN) == ["a red mug", "foam", "a ghost"]
     assert not browser.ask("sliders.score.checkVisibility()")
     assert "%" not in browser.ask("document.body.innerText")
@@ -364,6 +365,93 @@ def test_chromium_shows_the_likeliest_region_at_first_where_none_is_likely(
         "sliders.confidence.value = 90; sliders.confidence.dispatchEvent(new Event('input'))"
     )
     assert browser.ask(SHOWN) == []
+
+
+def test_chromium_marks_what_is_not_sure(browse: Browse, scene: Image.Image) -> None:
+    mug, sun = two_photos(scene)
+    ghost = replace(mug.regions[1], confidence=0.3)
+    unsure = replace(mug, regions=(ghost,), shown=Shown(confidence=0.5, sure_confidence=0.5))
+    browser = browse([unsure, sun])
+    assert browser.ask("document.querySelector('#cards img').alt") == "foam (not sure)"
+    assert browser.ask("document.querySelector('#cards p').innerText") == "foam not sure"
+    browser.click("#cards a")
+    browser.wait_for("!viewer.hidden")
+    assert browser.ask(SHOWN) == ["foam"]
+    colour = "getComputedStyle(document.querySelector('{}')).color"
+    faint = browser.ask(colour.format("#path"))
+    assert browser.ask(colour.format("#captions .words")) == faint
+    assert browser.ask("document.querySelector('#captions .words').innerText") == "foam not sure"
+    assert browser.ask("document.querySelector('.tag').textContent") == "foam (not sure)"
+    browser.point_at("#captions button")
+    assert browser.ask(LABEL) == "foam (not sure)"
+    description = Description(
+        "mug.jpg", *scene.size, "m", "two wrestlers", -9.0, photo=Photo(scene)
+    )
+    assert not description.sure
+    browser = browse([description])
+    assert browser.ask("sentence.innerText") == "two wrestlers not sure"
+    assert browser.ask("photo.alt") == "two wrestlers (not sure)"
+    assert browser.ask(colour.format("#sentence .words")) == faint
+
+
+def test_chromium_shows_captions_on_the_boxes(browse: Browse, scene: Image.Image) -> None:
+    browser = browse(two_photos(scene), "#trip/mug.jpg")
+    tags = "[...document.querySelectorAll('.tag')].filter(t => t.checkVisibility()).map(t => t.textContent)"
+    browser.wait_for("photo.complete")
+    assert browser.ask(tags) == ["a red mug", "foam"], "not those of regions that are hidden"
+    browser.click("#all")
+    assert browser.ask(tags) == ["a red mug", "foam", "a ghost (not sure)"]
+
+
+def test_chromium_finds_singular_and_plural(browse: Browse, scene: Image.Image) -> None:
+    boxes = (
+        Region((0.0, 0.0, 40.0, 40.0), 0.9, "two men"),
+        Region((5.0, 5.0, 40.0, 40.0), 0.9, "a knife"),
+    )
+    dog = replace(two_photos(scene)[1], regions=boxes)
+    browser = browse([two_photos(scene)[0], dog])
+    for words, cards in [
+        ("mugs", ["mug.jpg"]),
+        ("man", ["scene.jpg"]),
+        ("knives", ["scene.jpg"]),
+        ("glass", []),
+    ]:
+        browser.click("#search")
+        browser.ask("search.select()")
+        browser.write(words)
+        assert browser.ask(CARDS) == cards, words
+    browser.ask("search.select()")
+    browser.write("mugs")
+    assert browser.ask("document.querySelector('mark').textContent") == "mug"
+    words = [
+        "dogs",
+        "dog",
+        "men",
+        "children",
+        "buses",
+        "ponies",
+        "wolves",
+        "glass",
+        "boxes",
+        "mice",
+        "constructor",
+    ]
+    assert browser.ask(f"{json.dumps(words)}.map(singulars)") == [
+        [*singulars(word)] for word in words
+    ]
+
+
+def test_chromium_leaves_out_figures_that_are_not_known(browse: Browse, scene: Image.Image) -> None:
+    mug, sun = two_photos(scene)
+    sure = replace(mug, regions=(replace(mug.regions[0], confidence=0.8), *mug.regions[1:]))
+    browser = browse([sure, sun], "#trip/mug.jpg")
+    assert browser.ask(
+        "[...document.querySelectorAll('#captions small')].map(s => s.textContent)"
+    ) == [
+        *("80 %", "91 %"),
+        *("", "42 %"),
+        *("", "4 %"),
+    ]
 
 
 def test_chromium_goes_from_photo_to_photo(browse: Browse, scene: Image.Image) -> None:

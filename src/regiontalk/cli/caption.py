@@ -103,9 +103,9 @@ def command(
     they are fractions of the photo's width and height.
 
     --format xmp writes an XMP sidecar for each photo, next to the photo or into the folder of -o.
-    Photo managers show it as description, alt text, keywords and regions; only of what is sure.
-    With --alt it has the texts alone, with --tags the keywords alone. An existing sidecar is kept
-    and added to.
+    Photo managers show it as description, alt text, keywords and regions. Keywords and regions are
+    those that are sure. With --alt it has the texts alone, with --tags the keywords alone. An
+    existing sidecar is kept and added to.
     """
     wanted = asked.wanted(export)
     if alt or tags or wanted.kind == "sidecars":

@@ -1,6 +1,7 @@
 """The algorithm of both papers at test time: numpy only, no files.
 
-A photo's regions:  `detect` -> `captions` -> `rank`; `decoding` searches for words, `confidence`
-judges them. Its sentence:       `sentences` Words and phrases:  `alignment` and `find`, over
-`maxsim` and `likelihood`
+`look` has the steps in their order, `regions` the table that goes from one to the next. The steps
+are in `detect`, `captions` (over `decoding` and `confidence`), `rank` and `naming`. `codes` makes
+the input of the heads: `sentences` for photos, `alignment` and `find` (over `maxsim` and
+`likelihood`) for words and phrases.
 """

@@ -37,10 +37,11 @@ class ReadSentence:
 
     pieces: tuple[str, ...]
     places: tuple[int, ...]
-    """Of the words among the pieces."""
+    """The numbers of the pieces that are words."""
     words: tuple[str, ...]
-    """In the form that training uses."""
+    """The words, in the form that training uses."""
     tokens: tuple[int, ...]
+    """The tokens of the words."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -56,9 +57,9 @@ def split_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
     """Like `read_sentence`, without its checks."""
     pieces = tuple(sentence.split())
     cleaned = [words.clean(piece) for piece in pieces]
-    said = tuple(clean[0] for clean in cleaned if clean)
-    places = tuple(place for place, clean in enumerate(cleaned) if clean)
-    return ReadSentence(pieces, places, said, tuple(words.encode(said)))
+    known_form = tuple(clean[0] for clean in cleaned if clean)
+    places = tuple(number for number, clean in enumerate(cleaned) if clean)
+    return ReadSentence(pieces, places, known_form, tuple(words.encode(known_form)))
 
 
 def read_sentence(sentence: str, words: Vocabulary) -> ReadSentence:
@@ -102,12 +103,14 @@ class SentenceEvidence(NamedTuple):
 
         Differs from the paper: eq. 11 has the first term only. With likelihoods, function words are
         ignored."""
-        weight, has_say = settings.likelihood_weight, self.known
+        weight = settings.likelihood_weight
         total = self.fits + (settings.place_weight + weight) * self.places
+        counts = self.known
         if weight:
-            total, has_say = total + weight * self.likelihoods, has_say & ~self.function
-        own: Logs = has_say[:, None] * total
-        return own
+            total = total + weight * self.likelihoods
+            counts = counts & ~self.function
+        unary: Logs = counts[:, None] * total
+        return unary
 
     def betas(self, settings: AlignmentPredictionConfig, given: float | None = None) -> Logs:
         """Eq. 12's β between neighbours, (P − 1,); a given β is the same for all.
@@ -143,14 +146,16 @@ class AlignmentHead:
     def fits(self, sentences: Sequence[str], codes: Floats) -> list[float]:
         """How well each sentence fits regions with codes (B, D): the mean over its words of the
         best fit."""
-        vectors, words = region_vectors(self.runtime, codes), self.runtime.head(HEAD).words
-        tokens = [words.encode(words.clean(sentence) or ()) for sentence in sentences]
-        return [
-            float(maxsim.word_scores(vectors[None], word_vectors(self.runtime, one)).mean())
-            if one
-            else 0.0
-            for one in tokens
-        ]
+        vectors = region_vectors(self.runtime, codes)[None]
+        words = self.runtime.head(HEAD).words
+        fits = []
+        for sentence in sentences:
+            tokens = words.encode(words.clean(sentence) or ())
+            fit = 0.0
+            if tokens:
+                fit = float(maxsim.word_scores(vectors, word_vectors(self.runtime, tokens)).mean())
+            fits.append(fit)
+        return fits
 
     def segments(
         self, sentence: ReadSentence, regions: RegionTable, beta: float | None = None
@@ -216,16 +221,18 @@ def word_vectors(runtime: Runtime, tokens: Sequence[int]) -> Floats:
         for start in range(0, max(len(tokens) - step, 1), step)
     ]
     rows = []
-    for place in range(len(tokens)):
-        window = min(max((place - step // 2) // step, 0), len(windows) - 1)
-        rows.append(windows[window][place - window * step])
+    for number in range(len(tokens)):
+        window = min(max((number - step // 2) // step, 0), len(windows) - 1)
+        rows.append(windows[window][number - window * step])
     return np.stack(rows)
 
 
 def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: int) -> Floats:
-    part = tokens[start : start + longest]
-    padded, mask = np.zeros((1, longest), dtype=np.int64), np.zeros((1, longest), dtype=np.float32)
-    padded[0, : len(part)], mask[0, : len(part)] = part, 1
+    window = tokens[start : start + longest]
+    padded = np.zeros((1, longest), dtype=np.int64)
+    padded[0, : len(window)] = window
+    mask = np.zeros((1, longest), dtype=np.float32)
+    mask[0, : len(window)] = 1
     (vectors,) = runtime.run("words", padded, mask)
     return np.asarray(vectors)
 
@@ -237,12 +244,13 @@ def _segments(
     chosen: NDArray[np.integer],
 ) -> list[Segment]:
     """Consecutive pieces with the same region; the score is the mean fit of the known words."""
-    found = []
+    segments = []
     for start, end in maxsim.segments(chosen):
         region = int(chosen[start])
-        scores, known = evidence.fits[start:end, region], evidence.known[start:end]
+        scores = evidence.fits[start:end, region]
+        known = evidence.known[start:end]
         x0, y0, x1, y1 = boxes_xyxy[region].tolist()
-        found.append(
+        segments.append(
             Segment(
                 " ".join(read.pieces[start:end]),
                 (start, end),
@@ -251,4 +259,4 @@ def _segments(
                 tuple(scores.tolist()),
             )
         )
-    return found
+    return segments

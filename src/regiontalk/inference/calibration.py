@@ -15,7 +15,7 @@ from regiontalk.models.settings import UNCHANGED, Calibration
 Scores = NDArray[np.float64]
 Verdicts = NDArray[np.bool_]
 
-SMALLEST = 1e-9  # scores are clipped to this distance from 0 and 1
+MIN_SCORE = 1e-9  # scores are clipped to this distance from 0 and 1
 
 
 def calibrated(scores: Scores, calibration: Calibration) -> Scores:
@@ -24,14 +24,13 @@ def calibrated(scores: Scores, calibration: Calibration) -> Scores:
         return scores
     a, b, c = calibration
     log, minus_log_rest, _ = terms(scores)
-    return sigmoid(
-        a * log + b * minus_log_rest + c
-    )  # a matrix product may give different results for equal scores
+    # Not a matrix product, which may give different results for equal scores.
+    return sigmoid(a * log + b * minus_log_rest + c)
 
 
 def terms(scores: Scores) -> Scores:
     """(3, N): ln s, −ln(1 − s) and 1."""
-    inside = np.clip(scores, SMALLEST, 1 - SMALLEST)
+    inside = np.clip(scores, MIN_SCORE, 1 - MIN_SCORE)
     return np.stack([np.log(inside), -np.log1p(-inside), np.ones_like(inside)])
 
 

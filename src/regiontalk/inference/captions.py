@@ -32,6 +32,9 @@ MIN_EXTRA_WORD_PROB = 0.65
 MIN_END_PROB = 0.2  # of END after a caption that is complete
 
 
+ARTICLES = (["a"], ["an"], ["the"])
+
+
 class TriedCaptions(NamedTuple):
     """Captions of regions, several of each."""
 
@@ -91,25 +94,46 @@ def choose_captions(
 ) -> RegionTable:
     """The captioned regions with captions of the best length, and their confidences.
 
-    With `max_words`: captions of at most that many words. Without: a caption of up to
-    `MAX_EXTRA_WORDS` words more than the model's own if it is likely, or a shorter one of at least
-    `MIN_SHORTER_WORDS` words if the model's own is unsure.
+    With `max_words`: captions of at most that many words, which say no less than those without it
+    if these are short enough. Without: a caption of up to `MAX_EXTRA_WORDS` words more than the
+    model's own if it is likely, or a shorter one of at least `MIN_SHORTER_WORDS` words if the
+    model's own is unsure.
     """
     fitted = runtime.info.prediction.confidence
     own = own_captions(regions)
-    own_confidences = confidence.probabilities(own.features, fitted)
-    lengths = _lengths_to_try(runtime, own, own_confidences, max_words)
-    others = captions_of_lengths(runtime, regions, lengths, beam)
-    tried = join_tried(own, others)
-    confidences = np.concatenate(
-        [own_confidences, confidence.probabilities(others.features, fitted)]
-    )
-    chosen = choose(tried.rows, tried.features, confidences, fitted, max_words)
+    lengths = _lengths_to_try(runtime, own)
+    tried = join_tried(own, captions_of_lengths(runtime, regions, lengths, beam))
+    confidences = confidence.probabilities(tried.features, fitted)
+    chosen = choose(tried.rows, tried.features, confidences, fitted, None)
+    if max_words is not None:
+        limited = [(*range(1, min(max_words, runtime.words.lengths)), max_words)] * len(lengths)
+        more = [sorted({*some} - {*known}) for some, known in zip(limited, lengths, strict=True)]
+        tried = join_tried(tried, captions_of_lengths(runtime, regions, more, beam))
+        confidences = confidence.probabilities(tried.features, fitted)
+        says_enough = _says_no_less(tried, chosen, max_words, runtime.words)
+        within = choose(tried.rows, tried.features, confidences, fitted, max_words, says_enough)
+        chosen[tried.rows[within]] = within
     return replace(
         regions,
         captions=tuple(tried.captions[place] for place in chosen.tolist()),
         confidences=None if fitted is None else confidences[chosen],
     )
+
+
+def _says_no_less(
+    tried: TriedCaptions, default: Rows, max_words: int, words: Vocabulary
+) -> NDArray[np.bool_]:
+    """(C,) Which captions have as many words as the region's `default` one, and an article if that
+    has one; all of a region whose default caption is longer than `max_words`."""
+    lengths = confidence.column(tried.features, "words")
+    has_article = np.array(
+        [words.decode(caption.tokens).split()[:1] in ARTICLES for caption in tried.captions],
+        dtype=bool,
+    )
+    default_lengths = lengths[default][tried.rows]
+    keeps_article = has_article | ~has_article[default][tried.rows]
+    says_enough = (lengths >= default_lengths) & keeps_article
+    return np.asarray(says_enough | (default_lengths > max_words), dtype=bool)
 
 
 def own_captions(regions: RegionTable) -> TriedCaptions:
@@ -130,18 +154,14 @@ def join_tried(own: TriedCaptions, others: TriedCaptions) -> TriedCaptions:
     )
 
 
-def _lengths_to_try(
-    runtime: Runtime, own: TriedCaptions, own_confidences: Scores, max_words: int | None
-) -> list[Sequence[int]]:
-    """The numbers of words for which captions of each region are decoded."""
+def _lengths_to_try(runtime: Runtime, own: TriedCaptions) -> list[Sequence[int]]:
+    """The numbers of words for which captions of each region are decoded by default."""
     fitted = runtime.info.prediction.confidence
-    longest = runtime.words.lengths
-    if max_words is not None:
-        return [(*range(1, min(max_words, longest)), max_words)] * len(own.captions)
-    if fitted is None or not longest:
+    if fitted is None or not runtime.words.lengths:
         return [()] * len(own.captions)
+    confidences = confidence.probabilities(own.features, fitted)
     lengths: list[Sequence[int]] = []
-    for caption, own_confidence in zip(own.captions, own_confidences.tolist(), strict=True):
+    for caption, own_confidence in zip(own.captions, confidences.tolist(), strict=True):
         words = len(caption.tokens)
         is_unsure = own_confidence < fitted.likely
         shorter = range(MIN_SHORTER_WORDS, words if is_unsure else 0)
@@ -153,7 +173,7 @@ def _lengths_to_try(
 def captions_of_lengths(
     runtime: Runtime, regions: RegionTable, lengths: Sequence[Iterable[int]], beam: int = 1
 ) -> TriedCaptions:
-    """For each region captions of at most `lengths` words, without those that were cut off. A
+    """Captions of each region of at most `lengths` words, without those that were cut off. A
     caption of one word is the head word of the model's own: decoded without an article, it would
     often name another object."""
     own = regions.captions
@@ -210,6 +230,7 @@ def choose(
     confidences: Scores,
     fitted: Confidence | None,
     max_words: int | None,
+    possible: NDArray[np.bool_] | None = None,
 ) -> Rows:
     """(R,) which of the captions is chosen for each region. Captions (C,) are given as in
     `TriedCaptions`, by their region, features (C, F) and confidence.
@@ -218,7 +239,8 @@ def choose(
     words; of equal ones the longest. Without: the longest caption of up to `MAX_EXTRA_WORDS` words
     more than the model's own, unless it is unsure and the model's own is sure; else the one with
     the highest confidence among the model's own and, if that is unsure, shorter ones. All must
-    agree with the model's own, and the words of longer ones must be likely.
+    agree with the model's own, and the words of longer ones must be likely. `possible` (C,): only
+    these captions; a region without one is left out.
     """
     count = rows.max(initial=-1) + 1
     min_confidence = 0.0 if fitted is None else fitted.likely
@@ -243,6 +265,8 @@ def choose(
         is_allowed = (lengths <= max_words) & (
             (lengths <= own_lengths) | (word_probs >= min_longer_prob)
         )
+    if possible is not None:
+        is_allowed &= possible
     places = np.flatnonzero(is_allowed & agrees)
     order = np.lexsort(
         (

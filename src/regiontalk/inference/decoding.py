@@ -31,9 +31,9 @@ Choose = Callable[[Floats], Integers]
 @dataclass(frozen=True)
 class Caption:
     tokens: tuple[int, ...]
-    """Without START and END."""
+    """The words, without START and END."""
     logprobs: tuple[float, ...]
-    """Of each word, and of END where it was reached."""
+    """The log-probability of each word, and of END where it was reached."""
 
     @property
     def logprob(self) -> float:
@@ -41,7 +41,7 @@ class Caption:
 
     @property
     def mean_logprob(self) -> float:
-        """For every word; END counts as one."""
+        """The mean for every word; END counts as one."""
         return self.logprob / (len(self.tokens) + 1)
 
 
@@ -119,7 +119,7 @@ def _word_by_word(
 ) -> list[Caption]:
     count = len(state[0])
     words: list[list[int]] = [[] for _ in range(count)]
-    logprobs_said: list[list[float]] = [[] for _ in range(count)]
+    word_logprobs: list[list[float]] = [[] for _ in range(count)]
     going = np.arange(count)  # the regions whose captions have not ended
     tokens = np.full(count, start, dtype=np.int64)
     for _ in range(rules.longest):
@@ -132,25 +132,25 @@ def _word_by_word(
         for region, token, logprob in zip(
             going.tolist(), tokens.tolist(), chosen.tolist(), strict=True
         ):
-            logprobs_said[region].append(logprob)
+            word_logprobs[region].append(logprob)
             if token != END:
                 words[region].append(token)
-        open_ends = tokens != END
-        going, tokens, state = (
-            going[open_ends],
-            tokens[open_ends],
-            tuple(part[open_ends] for part in state),
-        )
+        is_going = tokens != END
+        going = going[is_going]
+        tokens = tokens[is_going]
+        state = tuple(part[is_going] for part in state)
     return [
-        Caption(tuple(said), tuple(own)) for said, own in zip(words, logprobs_said, strict=True)
+        Caption(tuple(tokens), tuple(logprobs))
+        for tokens, logprobs in zip(words, word_logprobs, strict=True)
     ]
 
 
-def _forbid(logprobs: Floats, said: Sequence[Sequence[int]], rules: Rules) -> Floats:
-    """Log-probabilities (R, V) in float64, −inf for tokens that must not come next."""
+def _forbid(logprobs: Floats, captions: Sequence[Sequence[int]], rules: Rules) -> Floats:
+    """Log-probabilities (R, V) in float64, −inf for tokens that must not follow the words of the
+    captions so far."""
     allowed = logprobs.astype(np.float64)
     allowed[:, UNKNOWN] = -np.inf
-    for row, words in zip(allowed, said, strict=True):
+    for row, words in zip(allowed, captions, strict=True):
         row[[*repeating_words(words), *rules.once.intersection(words)]] = -np.inf
         if (not words or words[-1] in rules.never_last) and (row[END + 1 :] > -np.inf).any():
             row[END] = -np.inf
@@ -174,7 +174,7 @@ class _Beam:
     """A caption in progress."""
 
     row: int
-    """Of the step's state."""
+    """Its row of the step's state."""
     words: tuple[int, ...]
     logprobs: tuple[float, ...]
 
@@ -200,17 +200,21 @@ def beam_search(
         if not len(tokens):
             break
         logprobs, state = step(tokens, state)
-        allowed = _forbid(logprobs, [beam.words for region in beams for beam in region], rules)
-        last = position == rules.longest - 1
+        stepped = itertools.chain.from_iterable(beams)
+        allowed = _forbid(logprobs, [beam.words for beam in stepped], rules)
+        is_last = position == rules.longest - 1
         for region, going in enumerate(beams):
             grown = _grow(going, allowed, width)
-            ended[region] += [_finish(beam) for beam in grown if last or _is_over(beam)]
+            ended[region] += [_finish(beam) for beam in grown if is_last or _is_over(beam)]
             ended[region] = sorted(ended[region], key=lambda caption: -rules.score(caption))[:width]
-            beams[region] = [] if last else _promising(grown, ended[region], width, rules)
-        rows = [beam.row for region in beams for beam in region]
-        tokens = np.array([beam.words[-1] for region in beams for beam in region], dtype=np.int64)
-        state, numbers = tuple(part[rows] for part in state), itertools.count()
-        beams = [[replace(beam, row=next(numbers)) for beam in region] for region in beams]
+            beams[region] = [] if is_last else _promising(grown, ended[region], width, rules)
+        going_on = list(itertools.chain.from_iterable(beams))
+        rows = [beam.row for beam in going_on]
+        tokens = np.array([beam.words[-1] for beam in going_on], dtype=np.int64)
+        state = tuple(part[rows] for part in state)
+        row_numbers = itertools.count()
+        for region, going in enumerate(beams):
+            beams[region] = [replace(beam, row=next(row_numbers)) for beam in going]
     return ended
 
 
@@ -218,15 +222,14 @@ def _grow(beams: Sequence[_Beam], allowed: Floats, width: int) -> list[_Beam]:
     """The `width` likeliest continuations by a word (or END), likeliest first."""
     if not beams:
         return []
-    totals = (
-        np.array([beam.logprob for beam in beams])[:, None] + allowed[[beam.row for beam in beams]]
-    )  # (W, V)
+    logprobs = np.array([beam.logprob for beam in beams])
+    totals = logprobs[:, None] + allowed[[beam.row for beam in beams]]  # (W, V)
     grown = []
-    for place in _largest(totals.ravel(), width).tolist():
-        beam, token = beams[place // totals.shape[1]], place % totals.shape[1]
-        grown.append(
-            _Beam(beam.row, (*beam.words, token), (*beam.logprobs, float(allowed[beam.row, token])))
-        )
+    for index in _largest(totals.ravel(), width).tolist():
+        number, token = divmod(index, totals.shape[1])
+        beam = beams[number]
+        logprob = float(allowed[beam.row, token])
+        grown.append(_Beam(beam.row, (*beam.words, token), (*beam.logprobs, logprob)))
     return grown
 
 
@@ -234,8 +237,8 @@ def _largest(values: Floats, count: int) -> NDArray[np.intp]:
     """The indices of the `count` largest values, largest first; of equal ones the first. −inf is
     left out."""
     least = np.partition(values, -count)[-count] if count < len(values) else -np.inf
-    places = np.flatnonzero((values >= least) & (values > -np.inf))
-    return places[np.argsort(-values[places], kind="stable")][:count]
+    indices = np.flatnonzero((values >= least) & (values > -np.inf))
+    return indices[np.argsort(-values[indices], kind="stable")][:count]
 
 
 def _is_over(beam: _Beam) -> bool:
@@ -249,6 +252,7 @@ def _finish(beam: _Beam) -> Caption:
 def _promising(
     grown: Sequence[_Beam], ended: Sequence[Caption], width: int, rules: Rules
 ) -> list[_Beam]:
-    """Those on their way that could still end among the best: log-probabilities only ever fall."""
+    """The captions in progress that could still end among the best: log-probabilities only ever
+    fall."""
     worst = rules.score(ended[-1]) if len(ended) == width else -np.inf
     return [beam for beam in grown if not _is_over(beam) and rules.highest(beam.logprob) > worst]

@@ -61,16 +61,16 @@ class PhraseEvidence(NamedTuple):
     """The terms of a phrase's score for each region."""
 
     photo_fit: float
-    """F"""
+    """F, how well the words fit the photo."""
     fits: Scores
-    """(R,) f"""
+    """(R,) f, how well the words fit each region."""
     likelihoods: Scores
-    """(R,) l"""
+    """(R,) l, the log-probability of the phrase per word."""
     places: Scores
-    """(R,) log s"""
+    """(R,) log s, the logarithm of the region's score."""
 
     def choices(self, config: FindConfig) -> Scores:
-        """(R,)"""
+        """(R,) choice(r), by which the best region is chosen."""
         return (
             config.fit * self.fits
             + config.likelihood * self.likelihoods

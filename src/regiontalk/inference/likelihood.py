@@ -26,7 +26,7 @@ from regiontalk.language.vocabulary import END, Vocabulary, clean_karpathy
 from regiontalk.models.runtime import Runtime
 
 ROWS_AT_ONCE = 100  # in a step; measured to be the fastest
-FOLLOWED = 4  # regions of each phrase that are followed to get a bound
+BOUND_REGIONS = 4  # regions of each phrase that are followed to get a bound
 
 LogProbs = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -37,9 +37,9 @@ class Best(NamedTuple):
     """The region that each phrase is likeliest for."""
 
     logprobs: LogProbs
-    """(P,)"""
+    """(P,) the log-probability of each phrase in that region."""
     rows: Rows
-    """(P,)"""
+    """(P,) the region's row."""
 
 
 def clean_phrase(phrase: str, words: Vocabulary) -> list[str]:
@@ -65,15 +65,13 @@ def log_probabilities(runtime: Runtime, state: State, phrases: Sequence[Tokens])
 def word_log_probabilities(runtime: Runtime, state: State, words: Sequence[str]) -> LogProbs:
     """(W, R): log ½ [p(word | START, region) + p(word | START, "a", region)], of a caption that
     begins with the word, or with "a" and the word. Two steps, however many words there are."""
-    regions, (article,), tokens = (
-        len(state[0]),
-        runtime.words.encode(["a"]),
-        runtime.words.encode(words),
-    )
-    first, after = runtime.step(np.full(regions, runtime.words.start()), state)
-    second, _ = runtime.step(np.full(regions, article), after)
-    said: LogProbs = np.logaddexp(first[:, tokens], second[:, tokens]).T - np.log(2)
-    return said.astype(np.float64)
+    count = len(state[0])
+    (article,) = runtime.words.encode(["a"])
+    tokens = runtime.words.encode(words)
+    first, next_state = runtime.step(np.full(count, runtime.words.start()), state)
+    second, _ = runtime.step(np.full(count, article), next_state)
+    logprobs: LogProbs = np.logaddexp(first[:, tokens], second[:, tokens]).T - np.log(2)
+    return logprobs.astype(np.float64)
 
 
 def best_regions(
@@ -82,19 +80,18 @@ def best_regions(
     """The highest of `log_probabilities` for each phrase, and its region, without computing all of
     them.
 
-    First each phrase is followed in the `FOLLOWED` regions where its prefixes are likeliest. The
+    First each phrase is followed in the `BOUND_REGIONS` regions where its prefixes are likeliest. The
     best of them is a lower bound. Since every word lowers a log-probability, a region whose prefix
     is not above the bound cannot be better; `exact` follows all others to their end.
     """
     tree = _Tree.of(phrases, runtime.words)
-    followed = FOLLOWED * tree.phrases_through()
-    found = _follow(runtime, state, tree, lambda pairs: _likeliest(pairs, followed))
+    counts = BOUND_REGIONS * tree.phrases_through()
+    totals = _follow(runtime, state, tree, lambda pairs: _likeliest(pairs, counts))
     if exact:
-        bounds = tree.lowest_through(found.max(axis=1))
-        found = np.maximum(
-            found, _follow(runtime, state, tree, lambda pairs: pairs.totals > bounds[pairs.nodes])
-        )
-    return Best(found.max(axis=1)[tree.ends], found.argmax(axis=1)[tree.ends])
+        bounds = tree.lowest_through(totals.max(axis=1))
+        above = _follow(runtime, state, tree, lambda pairs: pairs.totals > bounds[pairs.nodes])
+        totals = np.maximum(totals, above)
+    return Best(totals.max(axis=1)[tree.ends], totals.argmax(axis=1)[tree.ends])
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class _Tree:
     START tokens. Nodes come after their parents."""
 
     tokens: NDArray[np.int64]
-    """(N,)"""
+    """(N,) the token of each node."""
     parents: NDArray[np.intp]
     """(N,); −1 for roots."""
     ends: NDArray[np.intp]
@@ -150,9 +147,9 @@ class _Pairs(NamedTuple):
     """Prefixes in progress, each with a region."""
 
     nodes: NDArray[np.intp]
-    """(M,)"""
+    """(M,) the last node of each prefix."""
     rows: Rows
-    """(M,)"""
+    """(M,) its region."""
     totals: LogProbs
     """(M,) log-probability of the prefix."""
     state: State
@@ -173,26 +170,30 @@ def _follow(
     """Log-probabilities (N, R) of the phrases that end at each node; −inf if none ends there, or if
     `keep` (M,) dropped the pair. All nodes of one depth are stepped together."""
     regions = len(state[0])
-    found = np.full((len(tree.tokens), regions), -np.inf)
+    totals = np.full((len(tree.tokens), regions), -np.inf)
     ends = np.zeros(len(tree.tokens), dtype=bool)
     ends[tree.ends] = True
     children = [tree.children(node) for node in range(len(tree.tokens))]
-    tops, every = tree.children(-1), np.arange(regions)
-    rows = np.tile(every, len(tops))
+    roots = tree.children(-1)
+    rows = np.tile(np.arange(regions), len(roots))
     pairs = _Pairs(
-        np.repeat(tops, regions), rows, np.zeros(len(rows)), tuple(part[rows] for part in state)
+        nodes=np.repeat(roots, regions),
+        rows=rows,
+        totals=np.zeros(len(rows)),
+        state=tuple(part[rows] for part in state),
     )
     while len(pairs.nodes):
         grown = []
         for start in range(0, len(pairs.nodes), ROWS_AT_ONCE):
-            part = pairs.take(np.arange(start, min(start + ROWS_AT_ONCE, len(pairs.nodes))))
-            logprobs, after = runtime.step(tree.tokens[part.nodes], part.state)
-            ending = ends[part.nodes]
-            found[part.nodes[ending], part.rows[ending]] = (part.totals + logprobs[:, END])[ending]
-            grown.append(_grow(part._replace(state=after), logprobs, tree.tokens, children))
+            chunk = pairs.take(np.arange(start, min(start + ROWS_AT_ONCE, len(pairs.nodes))))
+            logprobs, next_state = runtime.step(tree.tokens[chunk.nodes], chunk.state)
+            ending = ends[chunk.nodes]
+            end_totals = (chunk.totals + logprobs[:, END])[ending]
+            totals[chunk.nodes[ending], chunk.rows[ending]] = end_totals
+            grown.append(_grow(chunk._replace(state=next_state), logprobs, tree.tokens, children))
         pairs = _join(grown)
         pairs = pairs.take(keep(pairs))
-    return found
+    return totals
 
 
 def _grow(
@@ -202,10 +203,11 @@ def _grow(
     children: Sequence[NDArray[np.intp]],
 ) -> _Pairs:
     """Every pair, extended by each of the words that follow in a phrase."""
-    places = np.repeat(np.arange(len(pairs.nodes)), [len(children[node]) for node in pairs.nodes])
+    counts = [len(children[node]) for node in pairs.nodes]
+    numbers = np.repeat(np.arange(len(pairs.nodes)), counts)
     nodes = np.concatenate([np.empty(0, dtype=np.intp), *(children[node] for node in pairs.nodes)])
-    grown = pairs.take(places)
-    return grown._replace(nodes=nodes, totals=grown.totals + logprobs[places, tokens[nodes]])
+    grown = pairs.take(numbers)
+    return grown._replace(nodes=nodes, totals=grown.totals + logprobs[numbers, tokens[nodes]])
 
 
 def _join(parts: Sequence[_Pairs]) -> _Pairs:
@@ -215,7 +217,7 @@ def _join(parts: Sequence[_Pairs]) -> _Pairs:
 
 
 def _likeliest(pairs: _Pairs, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """For each node the `counts` (N,) pairs with the highest totals."""
+    """(M,) which pairs are among the `counts` (N,) of their node with the highest totals."""
     order = np.lexsort((-pairs.totals, pairs.nodes))
     nodes = pairs.nodes[order]
     ranks = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)

@@ -93,4 +93,4 @@ def caption(
 
 def _reaching(scores: Scores, threshold: float) -> Rows:
     """The rows with a score that reaches the threshold as people read it (`results.reaches`)."""
-    return np.flatnonzero(scores.round(SHOWN_DIGITS) >= threshold)
+    return np.flatnonzero(np.maximum(scores, scores.round(SHOWN_DIGITS)) >= threshold)

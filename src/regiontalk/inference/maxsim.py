@@ -40,7 +40,7 @@ def similarities(vectors: Any, words: Any, used: Any = None) -> Any:
 
 
 def _largest(products: Any) -> Any:
-    """Over the regions."""
+    """The largest over the regions, (K, W)."""
     return products.amax(1) if hasattr(products, "amax") else products.max(axis=1)
 
 
@@ -53,7 +53,8 @@ def align_words(fits: Floats, beta: float | Floats) -> NDArray[np.intp]:
     differ between neighbours, (W − 1,).
     """
     words, regions = fits.shape
-    betas, same = np.broadcast_to(beta, max(words - 1, 0)), np.eye(regions)
+    betas = np.broadcast_to(beta, max(words - 1, 0))
+    same = np.eye(regions)
     best = fits[0].astype(np.float64) if words else np.zeros(regions)
     came_from = np.zeros((words, regions), dtype=np.intp)
     for word in range(1, words):
@@ -70,5 +71,6 @@ def align_words(fits: Floats, beta: float | Floats) -> NDArray[np.intp]:
 
 def segments(chosen: NDArray[np.integer]) -> list[tuple[int, int]]:
     """The segments [start, end) of consecutive words with the same region."""
-    cuts = [0, *(int(place) + 1 for place in np.flatnonzero(np.diff(chosen))), len(chosen)]
+    changes = np.flatnonzero(np.diff(chosen)) + 1
+    cuts = [0, *changes.tolist(), len(chosen)]
     return [(start, end) for start, end in pairwise(cuts) if end > start]

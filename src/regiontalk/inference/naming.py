@@ -54,28 +54,33 @@ def name_probabilities(codes: Floats, table: NameTable) -> Scores:
 
 def only(table: NameTable, names: Sequence[str]) -> NameTable:
     """The table of these names alone, in their order, without repeats."""
-    wanted = list(dict.fromkeys(" ".join(name.lower().split()) for name in names if name.strip()))
-    if not wanted:
+    unique_names = list(
+        dict.fromkeys(" ".join(name.lower().split()) for name in names if name.strip())
+    )
+    if not unique_names:
         raise UsageError("the list of names is empty", hint="one name per line")
     rows = {name: row for row, name in enumerate(table.names)}
-    unknown = [name for name in wanted if name not in rows]
+    unknown = [name for name in unique_names if name not in rows]
     if unknown:
         listed = ", ".join(repr(name[:60]) for name in unknown[:MAX_UNKNOWN_NAMED])
         raise UsageError(
             f"the model has no name {listed}", hint="`Model.names` lists those that it has"
         )
-    kept = [rows[name] for name in wanted]
+    kept = [rows[name] for name in unique_names]
     coarse = tuple(table.coarse[row] for row in kept)
-    return NameTable(table.detector, tuple(wanted), coarse, table.weights[kept], table.biases[kept])
+    return NameTable(
+        table.detector, tuple(unique_names), coarse, table.weights[kept], table.biases[kept]
+    )
 
 
 def likeliest(probabilities: Scores, table: NameTable, top: int) -> list[tuple[Name, ...]]:
     """The `top` likeliest names of each region, most likely first."""
     order = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
-    return [
-        tuple(Name(table.names[row], float(probabilities[region, row])) for row in rows)
-        for region, rows in enumerate(order.tolist())
-    ]
+    names = []
+    for region_probabilities, best in zip(probabilities, order.tolist(), strict=True):
+        likeliest_names = [Name(table.names[row], float(region_probabilities[row])) for row in best]
+        names.append(tuple(likeliest_names))
+    return names
 
 
 def to_say(probabilities: Scores, table: NameTable) -> list[Name]:

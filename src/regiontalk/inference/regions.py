@@ -143,7 +143,7 @@ class Look(NamedTuple):
     """The best proposals, best first, refined and scored by the recognition network; or the given
     boxes."""
     regions: RegionTable
-    """Those that survive NMS, highest score first; or the given boxes, in their order."""
+    """The regions that survive NMS, highest score first; or the given boxes, in their order."""
     given: bool
     """Whether the boxes were given."""
 

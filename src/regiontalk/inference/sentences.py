@@ -64,63 +64,69 @@ class SentenceHead:
 
     def __init__(self, runtime: Runtime) -> None:
         head = runtime.head(SENTENCE)
-        self.runtime, self.words = runtime, head.words
+        self.runtime = runtime
+        self.words = head.words
         self.settings = to_dataclass(SentencePredictionConfig, head.info.settings, "sentence")
         self.rules = sentence_rules(self.settings, head.words)
         self._net = head.info.net
-        parts = (4 if self._net["cell"] == "lstm" else 1) + (
-            self._net.get("conditioning") == "multiplicative"
-        )
-        self._from_image = parts * int(self._net["hidden"])  # numbers: b_v of eq. 13, and m_v
+        gates = 4 if self._net["cell"] == "lstm" else 1
+        is_multiplicative = self._net.get("conditioning") == "multiplicative"
+        # The image term of the first word: b_v of eq. 13, and m_v.
+        self._image_size = (gates + is_multiplicative) * int(self._net["hidden"])
 
     def sentences(
         self, codes: Floats, boxes_xyxy: NDArray[np.float64], options: SentenceOptions
     ) -> list[Sentence]:
         """The sentence of a photo and the alternatives: codes (K, D), boxes in pixels (K, 4)."""
         state = self._begin(codes, boxes_xyxy)
-        found = (
-            self._draw(state, options) if options.sample else self._search(state, codes, options)
-        )
-        return [Sentence(self.words.decode(caption.tokens), caption.logprob) for caption in found]
+        is_sampled = options.sample
+        captions = self._draw(state, options) if is_sampled else self._search(state, codes, options)
+        return [
+            Sentence(self.words.decode(caption.tokens), caption.logprob) for caption in captions
+        ]
 
     def _search(
         self, state: decoding.State, codes: Floats, options: SentenceOptions
     ) -> list[Caption]:
         """The results of the beam search, best first. If they are too few, those of a wider search
         follow."""
-        found = self._beam_search(state, options.beam or self.settings.beam)
-        if self.settings.alignment_weight and len(found) > 1:
-            found = self._rank(found, codes)
-        if options.alternatives >= len(found):
+        captions = self._beam_search(state, options.beam or self.settings.beam)
+        if self.settings.alignment_weight and len(captions) > 1:
+            captions = self._rank(captions, codes)
+        if options.alternatives >= len(captions):
             wider = self._beam_search(state, options.alternatives + 1)
-            found += [caption for caption in wider if caption not in found]
-        return found[: options.alternatives + 1]
+            captions += [caption for caption in wider if caption not in captions]
+        return captions[: options.alternatives + 1]
 
     def _beam_search(self, state: decoding.State, width: int) -> list[Caption]:
-        (found,) = decoding.beam_search(self._step, state, self.words.start(), self.rules, width)
-        return found
+        (captions,) = decoding.beam_search(self._step, state, self.words.start(), self.rules, width)
+        return captions
 
-    def _rank(self, found: Sequence[Caption], codes: Floats) -> list[Caption]:
-        """Sorted by score and by how well the sentence fits the photo by the alignment head."""
-        fits = AlignmentHead(self.runtime).fits(
-            [self.words.decode(caption.tokens) for caption in found], codes
-        )
+    def _rank(self, captions: Sequence[Caption], codes: Floats) -> list[Caption]:
+        """The captions, sorted by score and by how well they fit the photo by the alignment
+        head."""
+        sentences = [self.words.decode(caption.tokens) for caption in captions]
+        fits = AlignmentHead(self.runtime).fits(sentences, codes)
         scores = [
             self.rules.score(caption) + self.settings.alignment_weight * fit
-            for caption, fit in zip(found, fits, strict=True)
+            for caption, fit in zip(captions, fits, strict=True)
         ]
-        return [found[place] for place in np.argsort(-np.array(scores), kind="stable")]
+        return [captions[row] for row in np.argsort(-np.array(scores), kind="stable")]
 
     def _draw(self, state: decoding.State, options: SentenceOptions) -> list[Caption]:
-        """One after the other, so that the first ones do not depend on the number of samples."""
-        found = []
+        """Samples, one after the other, so that the first ones do not depend on their number."""
+        captions = []
         for number in range(options.alternatives + 1):
-            generator = np.random.default_rng([options.seed, number])
-            temperature, start = options.temperature, self.words.start()
-            found += decoding.sample(
-                self._step, state, start, self.rules, generator, temperature, options.top_p
+            captions += decoding.sample(
+                self._step,
+                state,
+                self.words.start(),
+                self.rules,
+                np.random.default_rng([options.seed, number]),
+                options.temperature,
+                options.top_p,
             )
-        return found
+        return captions
 
     def scene(self, codes: Floats, boxes_xyxy: NDArray[np.float64], regions: int) -> Floats:
         """(S,) the image inputs of the sentence decoder, for a photo with codes (K, D) and boxes
@@ -133,22 +139,23 @@ class SentenceHead:
         return np.concatenate([bias[0], filled.ravel()])
 
     def scene_size(self, regions: int) -> int:
-        """S"""
-        return self._from_image + regions * (int(self._net["attention"]) or geometry.PLACE)
+        """S, the number of image inputs of a photo with so many regions."""
+        return self._image_size + regions * (int(self._net["attention"]) or geometry.PLACE)
 
     def gains(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
         """(P,) log-likelihood ratio of a sentence: photos with scenes (P, S) of `regions` regions
         against an empty photo. Without it, sentences of common words would be likely for every
         photo."""
         nothing = self.scene(np.zeros((1, self.runtime.code_size()), np.float32), NOWHERE, regions)
-        found = self.likelihoods(sentence, np.concatenate([nothing[None], scenes]), regions)
-        gains: NDArray[np.float64] = found[1:] - found[0]
+        logprobs = self.likelihoods(sentence, np.concatenate([nothing[None], scenes]), regions)
+        gains: NDArray[np.float64] = logprobs[1:] - logprobs[0]
         return gains
 
     def likelihoods(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
         """(P,) log-probability of a sentence for photos with scenes (P, S) of `regions` regions:
         the mean over the words that the head knows and END."""
-        tokens, total = self.words.encode(self.words.clean(sentence) or ()), np.zeros(len(scenes))
+        tokens = self.words.encode(self.words.clean(sentence) or ())
+        total = np.zeros(len(scenes))
         state = self._state(scenes, regions)
         for before, token in pairwise((self.words.start(), *tokens, END)):
             logprobs, state = self._step(np.full(len(scenes), before), state)
@@ -156,8 +163,8 @@ class SentenceHead:
         return total / (1 + sum(token != UNKNOWN for token in tokens))
 
     def _state(self, scenes: Floats, regions: int) -> decoding.State:
-        """Before START."""
-        bias, memory = np.split(scenes, [self._from_image], axis=1)
+        """The decoder's state before START."""
+        bias, memory = np.split(scenes, [self._image_size], axis=1)
         memory = memory.reshape(len(scenes), regions, -1)
         absent = np.where(memory[:, :, 0] < 0, np.float32(LOWEST), np.float32(0))
         nothing = np.zeros((len(scenes), int(self._net["hidden"])), np.float32)

@@ -13,7 +13,7 @@ from regiontalk.language.vocabulary import word_set
 
 LONGEST = 4  # words of a name
 PERSONS = word_set("person people")
-_IRREGULAR = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
+IRREGULAR_PLURALS = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def caption_words(word: str) -> frozenset[str]:
 def singulars(word: str) -> Iterator[str]:
     """The word, and what it may be the plural of."""
     yield word
-    if word in _IRREGULAR:
-        yield _IRREGULAR[word]
+    if word in IRREGULAR_PLURALS:
+        yield IRREGULAR_PLURALS[word]
     if word.endswith("men"):
         yield word[:-3] + "man"
     if word.endswith("ies"):

@@ -44,10 +44,9 @@ class Propose(Stage):
     net: FCLN
 
     def forward(self, image: Tensor, size: Tensor) -> tuple[Tensor, ...]:
-        features, deep = self.net.look(image, size)
-        if self.net.localization is None:
+        features, deep, proposals = self.net.propose(image, size)
+        if proposals is None:
             return features, deep, features.new_zeros(0, 4), features.new_zeros(0)
-        proposals = self.net.localization(features)
         return features, deep, clip_boxes(proposals.boxes_xyxy, size)[0], proposals.logits[0]
 
 

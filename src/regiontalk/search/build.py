@@ -34,6 +34,7 @@ from regiontalk.results import Region
 from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
 
 TOGETHER = 16  # photos in a transaction
+STORE_SECONDS = 1.0  # after which photos are stored though they are fewer, so that they are found
 
 Seen = Entry | PhotoFile | Stored | RegionTalkError
 """A processed photo, one whose bytes have not changed, one that another process has processed and
@@ -169,6 +170,7 @@ def _store_all(
 ) -> None:
     """A few photos in each transaction."""
     waiting: list[Entry] = []
+    stored_at = time.monotonic()
     for path, one in seen:
         if isinstance(one, Entry | Stored):
             waiting += [one] if isinstance(one, Entry) else []
@@ -180,9 +182,11 @@ def _store_all(
         else:
             store.forget([path])
             done.skipped.append(one.message + (f"  ({one.hint})" if one.hint else ""))
-        if len(waiting) == TOGETHER:
+        is_late = time.monotonic() - stored_at > STORE_SECONDS
+        if len(waiting) == TOGETHER or (waiting and is_late):
             store.put(waiting)
             waiting = []
+            stored_at = time.monotonic()
     if waiting:
         store.put(waiting)
 

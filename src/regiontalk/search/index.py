@@ -26,7 +26,7 @@ from regiontalk.search.find import find_in
 from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite import database
 from regiontalk.search.sqlite.store import SqliteStore
-from regiontalk.search.store import IndexedModel, PhotoFile, Store, StoredPhoto, Where
+from regiontalk.search.store import IndexedModel, PhotoFile, Scored, Store, StoredPhoto, Where
 
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
@@ -43,6 +43,8 @@ class Index:
     below: str = ""
     """The folder in `root` that it covers; a database may also hold photos of other folders."""
     _store: Store | None = field(default=None, repr=False)
+    _file: tuple[int, int] | None = field(default=None, repr=False)
+    """Device and inode of the opened index, if it is in a folder."""
 
     @classmethod
     def open(
@@ -227,14 +229,41 @@ class Index:
         folder: str = "",
         since: str = "",
         until: str = "",
+        caption: str = "",
     ) -> list[IndexedPhoto]:
         """Photos with their regions, the newest first: `limit` of them, after the first `offset`.
-        Options as in `search`."""
+        `caption`: only photos that show this caption. Other options as in `search`."""
         where, store = self._where(limit, folder, since, until), self._opened()
         with store.reading():
+            if caption:
+                captioned = self._captioned(store, caption, where)
+                return captioned[offset : offset + limit]
             return [
                 self._photo(one) for one in store.read(store.newest(where, offset, limit).tolist())
             ]
+
+    def count(
+        self, *, folder: str = "", since: str = "", until: str = "", caption: str = ""
+    ) -> int:
+        """How many photos `photos` has with these options."""
+        where, store = self._where(1, folder, since, until), self._opened()
+        with store.reading():
+            if caption:
+                return len(self._captioned(store, caption, where))
+            return len(store.newest(where, 0, store.count() + 1))
+
+    def _captioned(self, store: Store, caption: str, where: Where) -> list[IndexedPhoto]:
+        """All photos that show a caption, the newest first."""
+        ids = store.newest(where, 0, store.count() + 1)
+        for word in re.findall(r"[^\W_]+", caption):
+            nothing = np.zeros((len(ids), 0), np.float32)
+            ids = ids[store.said(word, Scored(ids, nothing, len(ids)))]
+        photos = [self._photo(stored) for stored in store.read(ids.tolist())]
+        return [
+            photo
+            for photo in photos
+            if any(region.caption == caption for region in photo.shown.choose(photo.regions))
+        ]
 
     def photo(self, id: str) -> IndexedPhoto | None:
         """The photo with an id from `photos` or from a hit; None if there is none."""
@@ -272,7 +301,13 @@ class Index:
         return self.model
 
     def _opened(self) -> Store:
+        """The store, opened again if another one has taken its place: a folder that was mounted
+        again, or an index that another process has made from scratch."""
+        file = _identity(self.place / database.NAME) if self.address is None else None
+        if self._store is not None and file not in (None, self._file):
+            self.close()
         if self._store is None:
+            self._file = file
             store = self._open()
             try:
                 self._check(store)
@@ -330,6 +365,14 @@ class Index:
             path = self._path(hit.path)
             hits.append(replace(hit, path=path, photo=Photo(path, self._model().limits)))
         return replace(found, hits=tuple(hits))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:  # it is not there, or cannot be read at the moment
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _inside(folder: Path, above: Path) -> str:

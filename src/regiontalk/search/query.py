@@ -33,6 +33,10 @@ from regiontalk.results import Hit, Hits, Shown, WordMatch
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
 
 MOST_PHRASES = 20
+LEAST_ALIKE = 0.6
+"""The cosine from which the regions of photos are called alike. Measured with 159 objects of 70 dev
+photos of COCO as queries, in 140 photos: of the photos above it, 52 % show an object of the same class (of all
+photos 4 %), people left out; with people 71 % (33 %)."""
 SECOND_LOOK = 100  # best photos that the language model scores too
 UNWANTED = re.compile(r'(?:(?<=\s)|^)-(?:"([^"]*)"|(\S+))')
 
@@ -245,7 +249,8 @@ class Searcher:
         return _to_hit(photo, score, tuple(words), found)
 
     def like(self, vector: Floats, top: int, where: Where) -> Hits:
-        """The photos with the regions most similar to a vector (h,), by cosine."""
+        """The photos with the regions most similar to a vector (h,), by cosine; `likely` from
+        `LEAST_ALIKE` on."""
         with self.store.reading():
             length = float(np.linalg.norm(vector)) or 1.0
             scored = self.store.word_scores(vector[None] / length, where)
@@ -253,7 +258,8 @@ class Searcher:
             for photo, own in zip(self.store.read(ids), self.store.vectors(ids), strict=True):
                 cosines = own @ vector / (length * np.linalg.norm(own, axis=1))
                 row = int(cosines.argmax())
-                hits.append(_to_hit(photo, float(cosines[row]), (), [row]))
+                hit = _to_hit(photo, float(cosines[row]), (), [row])
+                hits.append(replace(hit, likely=hit.score >= LEAST_ALIKE))
         hits.sort(key=lambda hit: -hit.score)
         return Hits("", tuple(hits), scored.searched, (), hits[0].score if hits else None)
 

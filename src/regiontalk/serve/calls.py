@@ -4,6 +4,7 @@ from."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 import regiontalk
 from regiontalk.errors import ImageError, UsageError
 from regiontalk.io.files import parse_json
 from regiontalk.lab.data.records import Record
+from regiontalk.results import Shown
 from regiontalk.search.index import Index
 from regiontalk.serve import inputs
 from regiontalk.serve.answers import json_response
@@ -51,11 +53,17 @@ DATE = {
     "description": "A year, month or day: 2021, 2021-05, 2021-05-30",
 }
 FILTERS: Schemas = {
-    "top": COUNT,
     "folder": {"type": "string", "maxLength": 1000},
     "after": DATE,
     "before": DATE,
 }
+CAPTION_FILTER = {
+    "type": "string",
+    "maxLength": 1000,
+    "description": "Only photos that show this caption.",
+}
+STARTING = {"model": None, "terms": None, "threshold": Shown.threshold, "confidence": 0.0}
+"""What the health call says about a model that is not loaded yet."""
 NAMES = {"q": "query", "after": "since", "before": "until"}
 """Names of values that tasks call differently."""
 
@@ -81,13 +89,13 @@ class Pictures:
 
 @dataclass
 class Server:
-    """The state that handlers share. `about`: what a worker reports about the model and the
-    index."""
+    """The state that handlers share. `about`: what the first worker reports about the model; None
+    while it starts."""
 
     settings: Settings
     workers: Workers
     indexing: Indexing
-    about: dict[str, Any]
+    about: dict[str, Any] | None = None
     pictures: Pictures = field(default_factory=Pictures)
     uploads: int = 0
 
@@ -148,12 +156,13 @@ def _either(call: Call) -> Schemas:
 async def health(server: Server, _: Request, __: object) -> Any:
     folder, indexing = server.settings.folder, server.indexing
     return {
-        "status": "ok",
+        "status": "starting" if server.about is None else "ok",
         "version": regiontalk.__version__,
-        **server.about,
+        **(server.about or STARTING),
         "folder": None if folder is None else str(folder),
         "photos": indexing.photos,
         "indexing": indexing.progress,
+        "updates": indexing.updates,
         "problem": indexing.problem or None,
     }
 
@@ -206,20 +215,25 @@ async def search(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 
 async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
-    found = await server.workers.ask("photos", **{"offset": 0, "limit": 50, **values})
-    server.indexing.photos = found["total"]  # other processes may write the index
+    options = {NAMES.get(name, name): value for name, value in values.items()}
+    found = await server.workers.ask("photos", **{"offset": 0, "limit": 50, **options})
+    if not values.keys() & {*FILTERS, "caption"}:
+        server.indexing.photos = found["total"]  # other processes may write the index
     return found
 
 
 async def photo(server: Server, request: Request, _: object) -> Any:
     found = await server.workers.ask("photo", id=request.path_params["id"])
-    facts = PhotoFacts(
-        _name_in_records(server, found), found.pop("digest"), (found["width"], found["height"])
-    )
-    record, is_replaced = await asyncio.to_thread(server.saved().read, facts)
+    record, is_replaced = await asyncio.to_thread(server.saved().read, _facts(server, found))
     if record is not None:
         return _corrected(found, record)
     return {**found, "corrected": False, "replaced": is_replaced}
+
+
+def _facts(server: Server, found: dict[str, Any]) -> PhotoFacts:
+    """What the corrections need of an indexed photo. Its digest is not sent to the client."""
+    size = (found["width"], found["height"])
+    return PhotoFacts(_name_in_records(server, found), found.pop("digest"), size)
 
 
 def _name_in_records(server: Server, found: dict[str, Any]) -> str:
@@ -251,6 +265,18 @@ async def correct(server: Server, request: Request, _: object) -> Any:
         found, facts = await _indexed(server, request.path_params["id"])
         record = await asyncio.to_thread(server.saved().save, facts, correction)
     return _corrected(found, record)
+
+
+async def forget(server: Server, request: Request, _: object) -> Any:
+    found = await server.workers.ask("photo", id=request.path_params["id"])
+    await asyncio.to_thread(server.saved().delete, _facts(server, found))
+    return {**found, "corrected": False, "replaced": False}
+
+
+async def original(server: Server, request: Request, _: object) -> Response:
+    path = await server.workers.ask("original", id=request.path_params["id"])
+    name = os.fsencode(os.path.basename(path)).decode(errors="replace")  # noqa: PTH119
+    return FileResponse(path, filename=name, media_type="application/octet-stream")
 
 
 async def keep(server: Server, request: Request, _: object) -> Any:
@@ -327,7 +353,7 @@ CALLS = (
         "Photos with a region similar to a box of this photo.",
         "Hits",
         {},
-        {"xyxy": BOX, **FILTERS},
+        {"xyxy": BOX, "top": COUNT, **FILTERS},
     ),
     Call(
         "GET",
@@ -335,11 +361,22 @@ CALLS = (
         "Photos that show what a phrase says.",
         "Hits",
         search,
-        {"q": TEXT, **FILTERS},
+        {"q": TEXT, "top": COUNT, **FILTERS},
     ),
-    Call("GET", "/api/photos", "The photos of the index, newest first.", "Photos", photos, PAGES),
+    Call(
+        *("GET", "/api/photos", "The photos of the index, newest first.", "Photos", photos),
+        {**PAGES, "caption": CAPTION_FILTER, **FILTERS},
+    ),
     Call("GET", "/api/photos/{id}", "A photo of the index.", "Photo", photo),
     Call("PUT", "/api/photos/{id}/regions", "Save corrected regions of a photo.", "Photo", correct),
+    Call(
+        *("DELETE", "/api/photos/{id}/correction", "Delete the correction of a photo."),
+        *("Photo", forget),
+    ),
+    Call(
+        *("GET", "/api/photos/{id}/file", "The photo's file, as it is."),
+        *("application/octet-stream", original),
+    ),
     Call(
         *("GET", "/api/photos/{id}/image", "The photo, without its metadata.", "image/jpeg", image),
         {"size": {**COUNT, "minimum": 16, "maximum": 4096}},

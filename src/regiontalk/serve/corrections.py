@@ -13,7 +13,7 @@ import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,6 +113,18 @@ class Corrections:
             self._write([*present, new], [record for record in others if record.image == image])
         return new
 
+    def delete(self, photo: PhotoFacts) -> None:
+        """Drops the record of the photo, if there is one."""
+        with self._lock:
+            if not any(_is_of(record, photo) for record in self._every()):
+                return
+        with self._writing():
+            kept, present = self._kept(), self._present()
+            for name, records in ((KEPT, kept), (ANNOTATIONS[0], present)):
+                others = [record for record in records if not _is_of(record, photo)]
+                if len(others) < len(records):
+                    self._write_file(name, others)
+
     def keep(self, photo: bytes) -> str:
         """Saves a copy of a dropped photo; returns its name in the records."""
         kind = format_of(photo[:HEADER_BYTES]) or ""
@@ -190,8 +202,11 @@ class Corrections:
         it. Nothing is ever dropped from what is kept."""
         if gone:
             kept = {_key(record): record for record in [*self._kept(), *gone]}
-            write_json_lines(self._folder / KEPT, (record.to_dict() for record in kept.values()))
-        write_json_lines(self._folder / ANNOTATIONS[0], (record.to_dict() for record in present))
+            self._write_file(KEPT, kept.values())
+        self._write_file(ANNOTATIONS[0], present)
+
+    def _write_file(self, name: str, records: Iterable[Record]) -> None:
+        write_json_lines(self._folder / name, (record.to_dict() for record in records))
 
 
 def _key(record: Record) -> str:

@@ -40,7 +40,7 @@ def _ref(name: str) -> Schema:
 
 SIZE = {"width": INTEGER, "height": INTEGER}
 ABOUT = {"schema": {"const": "regiontalk/1"}, "path": TEXT, **SIZE, "model": TEXT}
-SENTENCE = {"sentence": TEXT, "logprob": NUMBER}
+SENTENCE = {"sentence": TEXT, "logprob": NUMBER, "sure": BOOLEAN}
 INDEXED = {"id": _or_null(TEXT), "path": TEXT, **SIZE}
 WORD = _object({"word": TEXT, "score": NUMBER, "region": _or_null(INTEGER)})
 SEGMENT = {
@@ -55,7 +55,7 @@ HIT = {
     "score": NUMBER,
     "likely": BOOLEAN,
     "words": _array(WORD),
-    "regions": _array(_object({"xyxy": BOX, "caption": TEXT})),
+    "regions": _array(_object({"xyxy": BOX, "caption": TEXT, "sure": BOOLEAN})),
 }
 INDEXING = _object(
     {"done": INTEGER, "total": INTEGER, "skipped": INTEGER, "seconds_left": _or_null(NUMBER)}
@@ -67,15 +67,16 @@ SCHEMAS: dict[str, Schema] = {
     "Health": _object(
         {
             **{
-                "status": {"const": "ok"},
+                "status": {"enum": ["starting", "ok"]},
                 "version": TEXT,
-                "model": TEXT,
+                "model": _or_null(TEXT),
                 "terms": _or_null(TEXT),
                 "folder": _or_null(TEXT),
                 "photos": INTEGER,
             },
             **{
                 "indexing": _or_null(INDEXING),
+                "updates": INTEGER,
                 "problem": _or_null(TEXT),
                 "threshold": NUMBER,
                 "confidence": NUMBER,
@@ -87,6 +88,8 @@ SCHEMAS: dict[str, Schema] = {
         score=NUMBER,
         logprob=NUMBER,
         confidence=NUMBER,
+        shown=BOOLEAN,
+        sure=BOOLEAN,
     ),
     "Regions": _object({**ABOUT, "regions": _array(_ref("Region"))}),
     "Description": _object({**ABOUT, **SENTENCE, "alternatives": _array(_object(SENTENCE))}),
@@ -115,16 +118,16 @@ SCHEMAS: dict[str, Schema] = {
             "none_fit": BOOLEAN,
         }
     ),
-    "Photos": _object(
-        {"total": INTEGER, "photos": _array(_object({**INDEXED, "captions": _array(TEXT)}))}
-    ),
+    "Photos": _object({"total": INTEGER, "photos": _array(_ref("Listed"))}),
+    "Listed": _object({**INDEXED, "taken": TEXT, "captions": _array(TEXT), "sure": BOOLEAN}),
     "Photo": _object(
         {
             **INDEXED,
             "regions": _array(_ref("Region")),
             "corrected": BOOLEAN,
             "replaced": {**BOOLEAN, "description": REPLACED},
-        }
+        },
+        taken=TEXT,
     ),
     "Marked": {**_object(MARKED), "additionalProperties": False},
     "Correction": {

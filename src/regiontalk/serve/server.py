@@ -30,7 +30,8 @@ Ready = Callable[[str], None]
 
 
 def run(settings: Settings, ready: Ready) -> None:
-    """Serves until SIGTERM or Ctrl-C; calls `ready` with the address once it answers."""
+    """Serves until SIGTERM or Ctrl-C; calls `ready` with the address once it answers, which is
+    before the model is loaded."""
     signal.signal(
         signal.SIGTERM, lambda *_: sys.exit(0)
     )  # uvicorn ends first, then sends itself the signal again
@@ -83,23 +84,34 @@ class Uvicorn(uvicorn.Server):
 
 
 async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> None:
-    workers, indexing = Workers(settings), None
+    """Answers at once; requests that need a worker wait until the first one has started."""
+    server = Server(settings, Workers(settings), Indexing(settings))
+    config = uvicorn.Config(
+        build(server),
+        http=Protocol,
+        ws="none",
+        backlog=BACKLOG,
+        log_level="error",
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        lifespan="off",
+    )
+    web = Uvicorn(config, ready)
+    starting = asyncio.create_task(_start(server, web))
     try:
-        about = await workers.start()
-        indexing = Indexing(settings, about["photos"])
-        app = build(Server(settings, workers, indexing, about))
-        config = uvicorn.Config(
-            app,
-            http=Protocol,
-            ws="none",
-            backlog=BACKLOG,
-            log_level="error",
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-            lifespan="off",
-        )
-        await Uvicorn(config, ready).serve([listening])
+        await web.serve([listening])
+        if starting.done():
+            starting.result()  # raises the error that prevented the start
     finally:
-        workers.close()
-        if indexing is not None:
-            indexing.close()
+        starting.cancel()
+        server.workers.close()
+        server.indexing.close()
+
+
+async def _start(server: Server, web: Uvicorn) -> None:
+    try:
+        server.about = await server.workers.start()
+        server.indexing.begin(server.about["photos"])
+    except BaseException:
+        web.should_exit = True
+        raise

@@ -16,7 +16,7 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
 from regiontalk.models.loading import load
-from regiontalk.results import Hit, Hits, IndexedPhoto, Shown
+from regiontalk.results import Hit, Hits, ImageRegions, IndexedPhoto, Shown
 from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.serve.settings import Settings
@@ -66,11 +66,12 @@ class Desk:
         return found
 
     def open(self, photo: bytes | str) -> bytes | Path:
-        """The photo as an input of the model. A link that leads out of the folder is not
-        followed."""
-        if isinstance(photo, bytes):
-            return photo
-        path, root = Path(self.photo(photo).path).resolve(), self.searched().folder.resolve()
+        """The photo as an input of the model."""
+        return photo if isinstance(photo, bytes) else self.file(self.photo(photo))
+
+    def file(self, photo: IndexedPhoto) -> Path:
+        """Where it is. A link that leads out of the folder is not followed."""
+        path, root = Path(photo.path).resolve(), self.searched().folder.resolve()
         if not (path.is_relative_to(root) and path.is_file()):
             raise NotFound("this photo is no longer in the folder")
         return path
@@ -108,7 +109,9 @@ def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
 
     def look(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
         path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
-        return {**ask(desk.model, desk.open(photo), **options).to_dict(), "path": path}
+        found = ask(desk.model, desk.open(photo), **options)
+        answer = {**found.to_dict(), "path": path}
+        return answer | {"regions": _regions(found)} if type(found) is ImageRegions else answer
 
     return look
 
@@ -132,38 +135,57 @@ def search(desk: Desk, query: str, **limits: Any) -> Answer:
 
 
 def _hits(desk: Desk, found: Hits) -> Answer:
-    answer = found.to_dict()
+    answer, shown = found.to_dict(), desk.model.shown()
     for hit, plain in zip(found, answer["hits"], strict=True):
         plain.update(_place(desk, hit))
+        for region, told in zip(hit.regions, plain["regions"], strict=True):
+            told["sure"] = shown.is_sure(region)
     return {**answer, "none_fit": not found.likely}
 
 
-def photos(desk: Desk, offset: int, limit: int) -> Answer:
+def photos(desk: Desk, offset: int, limit: int, **filters: str) -> Answer:
     index = desk.searched()
     found = [
-        {
-            **_place(desk, one),
-            "captions": [
-                region.caption for region in one.shown.choose(one.regions) if region.caption
-            ][:MOST_CAPTIONS],
-        }
-        for one in index.photos(offset=offset, limit=limit)
+        {**_place(desk, one), "taken": one.taken, **_captions(_only_captioned(one))}
+        for one in index.photos(offset=offset, limit=limit, **filters)
     ]
-    return {"total": len(index), "photos": found}
+    return {"total": index.count(**filters), "photos": found}
+
+
+def _captions(photo: IndexedPhoto) -> Answer:
+    """What a photo shows, in a few words; `sure`: whether the model is sure of that."""
+    likely = photo.likely[:MOST_CAPTIONS]
+    captions = list(dict.fromkeys(region.caption for region in likely))
+    return {"captions": captions, "sure": all(map(photo.is_sure, likely))}
+
+
+def _only_captioned(photo: IndexedPhoto) -> IndexedPhoto:
+    """Without the whole photo, which has no caption."""
+    return replace(photo, regions=tuple(region for region in photo.regions if region.caption))
 
 
 def photo(desk: Desk, id: str) -> Answer:
     """With the digest of its bytes as they are now, None if they cannot be read."""
     found = desk.photo(id)
-    told = [region for region in found.regions if region.caption]
     digest = None
     with suppress(InputError):
-        digest = _digest(desk, desk.open(id))
-    return {
-        **_place(desk, found),
-        "digest": digest,
-        "regions": [region.to_dict(number) for number, region in enumerate(told)],
-    }
+        digest = _digest(desk, desk.file(found))
+    regions = _regions(_only_captioned(found))
+    return {**_place(desk, found), "digest": digest, "taken": found.taken, "regions": regions}
+
+
+def _regions(found: ImageRegions) -> list[Answer]:
+    """As in JSON, and whether the model is sure of each."""
+    regions: list[Answer] = found.to_dict()["regions"]
+    return [
+        {**plain, "sure": found.is_sure(region)}
+        for plain, region in zip(regions, found.regions, strict=True)
+    ]
+
+
+def original(desk: Desk, id: str) -> str:
+    """Where the file of a photo is."""
+    return str(desk.file(desk.photo(id)))
 
 
 def _place(desk: Desk, found: IndexedPhoto | Hit) -> Answer:
@@ -187,5 +209,8 @@ TASKS: dict[str, Callable[..., Any]] = {
     "describe": _asking(Model.describe),
     "align": _asking(Model.align),
     "find": _asking(Model.find),
-    **{task.__name__: task for task in (about, identify, like, search, photos, photo, picture)},
+    **{
+        task.__name__: task
+        for task in (about, identify, like, search, photos, photo, picture, original)
+    },
 }

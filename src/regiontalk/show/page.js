@@ -1,4 +1,4 @@
-const { least, photos } = JSON.parse(document.getElementById("data").textContent);
+const { least, photos, irregular } = JSON.parse(document.getElementById("data").textContent);
 const overview = find("overview"), viewer = find("viewer"), search = find("search");
 const byId = new Map(photos.map((photo, number) => [photo.id, number]));
 const sliders = { score: find("least-score"), confidence: find("least-confidence") };
@@ -20,32 +20,72 @@ function source(number) {
 
 // --- what is likely, and what is searched for
 
-const likely = (region) => Object.keys(least).every((key) => (region[key] ?? 1) >= least[key]);
+const likely = (region) => Object.keys(least).every((key) => reaches(region[key], least[key]));
 const isFirst = () => Object.keys(least).every((key) => least[key] === first[key]);
 
-/** The regions of a photo that are shown: at first one at least, later those that are asked for. */
-function shownRegions({ regions }) {
-  const found = regions.filter(likely);
-  return found.length || !isFirst() ? found : likeliest(regions);
-}
+/** The regions of a photo that are shown: at first those of every table, later those that are asked for. */
+const shownRegions = ({ regions }) => regions.filter(isFirst() ? ({ shown = true }) => shown : likely);
 
 const hasSentence = (photo) => photo.sentence !== undefined;
-const captions = (photo) => shownRegions(photo).map((region) => region.caption);
-const texts = (photo) => hasSentence(photo) ? [photo.sentence] : [...new Set(captions(photo))];
-const describe = (photo) => texts(photo).join(", ") || "Nothing likely was found in this photo";
-const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
-const begins = (words, start) => words.some((word) => word.startsWith(start));
 
-function matches(photo) {
-  const words = [...texts(photo), photo.name].flatMap(wordsOf);
-  return wanted.every((start) => begins(words, start));
+/** What is said of a photo, each text once: {text, sure}. */
+function texts(photo) {
+  if (hasSentence(photo)) return [{ text: photo.sentence, sure: photo.sure ?? true }];
+  const said = new Map();
+  for (const { caption, sure = true } of shownRegions(photo)) said.set(caption, said.get(caption) || sure);
+  return [...said].map(([text, sure]) => ({ text, sure }));
 }
 
-/** Puts a text into an element, with the words searched for marked. */
-function write(target, text) {
-  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(${wanted.join("|")})`, "giu");
-  const pieces = wanted.length ? text.split(pattern) : [text];
-  target.replaceChildren(...pieces.map((piece, n) => n % 2 ? element("mark", piece) : piece));
+const describe = (photo) => texts(photo).map(({ text, sure }) => hedged(text, sure)).join(", ")
+  || "Nothing likely was found in this photo";
+
+// --- words: the beginning of a word, or the same word in singular and plural
+
+const WORD = /([\p{L}\p{N}]+)/u;
+const wordsOf = (text) => text.toLowerCase().split(WORD).filter((_, n) => n % 2);
+
+/** A word, and what it may be the plural of; as `language.object_names.singulars` has it. */
+function singulars(word) {
+  const found = [word];
+  if (Object.hasOwn(irregular, word)) found.push(irregular[word]);
+  if (word.endsWith("men")) found.push(`${word.slice(0, -3)}man`);
+  if (word.endsWith("ies")) found.push(`${word.slice(0, -3)}y`);
+  if (word.endsWith("ves")) found.push(`${word.slice(0, -3)}f`, `${word.slice(0, -3)}fe`);
+  if (/(?:ch|sh|s|x|z|o)es$/.test(word)) found.push(word.slice(0, -2));
+  if (word.endsWith("s") && !word.endsWith("ss")) found.push(word.slice(0, -1));
+  return found;
+}
+
+function isSameThing(word, other) {
+  const forms = singulars(other);
+  return singulars(word).some((form) => forms.includes(form));
+}
+
+const fits = (word, start) => word.startsWith(start) || isSameThing(word, start);
+const hits = (text, start) => wordsOf(text).some((word) => fits(word, start));
+
+function matches(photo) {
+  const all = [...texts(photo).map(({ text }) => text), photo.name].join(" ");
+  return wanted.every((start) => hits(all, start));
+}
+
+/** A text with the words searched for marked. */
+function marked(text) {
+  return text.split(WORD).flatMap((piece, n) => {
+    const start = n % 2 ? wanted.find((one) => fits(piece.toLowerCase(), one)) : undefined;
+    if (start === undefined) return piece;
+    const length = piece.toLowerCase().startsWith(start) ? start.length : piece.length;
+    return [element("mark", piece.slice(0, length)), piece.slice(length)];
+  });
+}
+
+/** Puts texts into an element: grey, and said to be so, where the model is not sure. */
+function write(target, said) {
+  target.replaceChildren(...said.flatMap(({ text, sure }, n) => {
+    const words = makeWords("", sure);
+    words.prepend(...marked(text));
+    return n ? [" · ", words] : [words];
+  }));
 }
 
 // --- the overview
@@ -64,9 +104,9 @@ const cards = photos.map((photo, number) => {
 function fillCard(number) {
   const { image, line } = cards[number];
   const own = texts(photos[number]);
-  const hit = (text) => wanted.some((start) => begins(wordsOf(text), start));
+  const isHit = ({ text }) => wanted.some((start) => hits(text, start));
   image.alt = describe(photos[number]);
-  write(line, [...own.filter(hit), ...own.filter((text) => !hit(text))].join(" · ") || "–");
+  write(line, [...own.filter(isHit), ...own.filter((one) => !isHit(one))]);
 }
 
 function filterCards() {
@@ -84,10 +124,10 @@ function filterCards() {
 function makeCaption(region, number) {
   const made = element("button"), key = element("i", "", "key"), words = element("span");
   key.style.setProperty("--colour", colour(number));
-  write(words, region.caption);
-  made.append(key, words);
+  words.append(...marked(region.caption));
+  made.append(key, makeWords(words, region.sure ?? true));
   for (const name of ["confidence", "score"]) {
-    if (anyHas(name)) made.append(element("small", name in region ? percent(region[name]) : "–"));
+    if (anyHas(name)) made.append(element("small", name in region ? percent(region[name]) : ""));
   }
   return { element: made, region: number };
 }
@@ -113,7 +153,8 @@ function fillViewer() {
 
 function fillSentence(photo) {
   if (photo.segments) find("sentence").replaceChildren(...overlay.words.flatMap(({ element }) => [element, " "]));
-  else write(find("sentence"), photo.sentence ?? "");
+  else write(find("sentence"), hasSentence(photo) ? texts(photo) : []);
+  find("sentence").classList.toggle("unsure", photo.sure === false);
   const unknown = photo.unknown ?? [];
   find("unknown").textContent = unknown.length ? `Words that the model does not know: ${unknown.join(", ")}` : "";
   const others = (photo.alternatives ?? []).map((sentence) => element("li", sentence));
@@ -143,6 +184,7 @@ function filterRegions() {
   shown.forEach((show, number) => {
     overlay.boxes[number].hidden = overlay.words[number].element.parentElement.hidden = !show;
   });
+  overlay.placeTags();
   const count = chosen.length;
   find("count").textContent = `${count} of ${plural(shown.length, "region")}`;
   find("all").textContent = count < shown.length ? "Show all" : "Show likely";

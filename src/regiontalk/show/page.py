@@ -26,6 +26,7 @@ from PIL import Image
 
 from regiontalk.images.photo import Photo, encode, reduced
 from regiontalk.io.files import replacing
+from regiontalk.language.object_names import IRREGULAR_PLURALS
 from regiontalk.results import Alignment, AltText, Description, Hit, ImageRegions, Tags
 
 LONG_SIDE = 1280  # pixels: sharp on a screen, about 200 kB per photo
@@ -87,9 +88,13 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
     match found:
         case Description():
             others = [other.sentence for other in found.alternatives]
-            return entry | {"sentence": found.sentence, "alternatives": others}
+            return entry | {
+                "sentence": found.sentence,
+                "sure": found.sure,
+                "alternatives": others,
+            }
         case AltText():
-            return entry | {"sentence": found.text}
+            return entry | {"sentence": found.text, "sure": found.sure}
         case Tags():
             return entry | {"sentence": ", ".join(found.keywords)}
         case Alignment():
@@ -102,12 +107,14 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
 
 
 def _regions(found: ImageRegions) -> list[dict[str, Any]]:
-    """Given boxes have no score, because they were not detected."""
+    """With whether the model is sure of them. Given boxes have no score, because they were not
+    detected."""
     left_out = {"score"} if found.shown.sure_score == 0 else set()
-    regions = found.to_dict()["regions"]
-    return [
-        {key: value for key, value in region.items() if key not in left_out} for region in regions
-    ]
+    regions = []
+    for region, plain in zip(found.regions, found.to_dict()["regions"], strict=True):
+        kept = {key: value for key, value in plain.items() if key not in left_out}
+        regions.append({**kept, "sure": found.is_sure(region)})
+    return regions
 
 
 def _free_id(path: str, taken: set[str]) -> str:
@@ -129,7 +136,8 @@ def _template() -> tuple[str, str, str]:
         "{{data}}"
     )
     between, after = rest.split("{{photos}}")
-    return f'{head}{{"photos": [', f'], "least": {{{{least}}}}}}{between}', after
+    plurals = f'"irregular": {json_for_html(IRREGULAR_PLURALS)}'
+    return f'{head}{{"photos": [', f'], {plurals}, "least": {{{{least}}}}}}{between}', after
 
 
 def fill_template(name: str, style: str = "", script: str = "", package: str = __package__) -> str:

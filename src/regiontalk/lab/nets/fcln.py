@@ -6,8 +6,9 @@ appearance, T words, V tokens.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from regiontalk.errors import UsageError, check_range
 from regiontalk.lab.nets.backbones import BackboneName, build_backbone
 from regiontalk.lab.nets.language import LanguageConfig, LanguageModel
 from regiontalk.lab.nets.localization import (
+    LearnedProposals,
     LocalizationConfig,
     LocalizationLayer,
     box_geometry,
@@ -76,11 +78,53 @@ class Recognized:
     photo_codes: Tensor  # (N, D)
 
 
+class Captions(Protocol):
+    """The captions that the language model reads."""
+
+    @property
+    def rows(self) -> Tensor:
+        """(R,) their regions, photo after photo."""
+
+    @property
+    def fed(self) -> Tensor:
+        """(R, T) START and words."""
+
+    @property
+    def counted(self) -> Tensor:
+        """(R, T) which of the words are targets."""
+
+
+class ChosenRegions(Protocol):
+    """Regions that are recognised, and their captions."""
+
+    @property
+    def boxes_xyxy(self) -> Tensor:
+        """(N, B, 4)"""
+
+    @property
+    def captions(self) -> Captions: ...
+
+
+Regions = TypeVar("Regions", bound=ChosenRegions)
+
+
+@dataclass(frozen=True)
+class Output(Generic[Regions]):
+    """What the network makes of a batch, from the first step to the last."""
+
+    features: Tensor  # (N, C, h, w)
+    deep: Tensor  # (N, A, h, w)
+    proposals: LearnedProposals | None
+    regions: Regions
+    recognized: Recognized
+    word_logits: Tensor  # (W, V) of the counted words
+
+
 class FCLN(nn.Module):
     """Backbone, localization layer, recognition network and language model, in this order.
 
-    Between them regions are chosen: in training by a sampler (`lab.training.detector.task`), at
-    inference by NMS (`inference.detect`), which runs the parts through `models.torch_runtime`.
+    Between them regions are chosen. In training `forward` asks for them. At inference NMS chooses
+    them (`inference.look`), between the parts of `forward` that `models.torch_runtime` runs.
     """
 
     def __init__(self, config: FCLNConfig, tokens: int, starts: int) -> None:
@@ -100,6 +144,30 @@ class FCLN(nn.Module):
         self.recognition = RecognitionNetwork(channels, config.recognition)
         self.language = LanguageModel(config.recognition.code, tokens, starts, config.language)
         initialize(self, config.initialization)
+
+    def forward(
+        self,
+        images: Tensor,
+        sizes: Tensor,
+        choose: Callable[[LearnedProposals | None], Regions],
+    ) -> Output[Regions]:
+        """Photos (N, 3, H, W) of `sizes` (N, 2) -> the words of the regions that `choose` returns
+        for the proposals."""
+        features, deep, proposals = self.propose(images, sizes)
+        regions = choose(proposals)
+        recognized = self.recognize(features, sizes, regions.boxes_xyxy)
+        visual_inputs = self.see(recognized, sizes, regions.boxes_xyxy.detach())
+        captions = regions.captions
+        word_logits = self.language(visual_inputs[captions.rows], captions.fed, captions.counted)
+        return Output(features, deep, proposals, regions, recognized, word_logits)
+
+    def propose(
+        self, images: Tensor, sizes: Tensor
+    ) -> tuple[Tensor, Tensor, LearnedProposals | None]:
+        """The maps of `look`, and the proposals of a net with a localization layer."""
+        features, deep = self.look(images, sizes)
+        proposals = None if self.localization is None else self.localization(features)
+        return features, deep, proposals
 
     def look(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """The feature map (N, C, h, w) and the deep map (N, A, h, w) of the photos. For a net with

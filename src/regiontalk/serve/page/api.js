@@ -35,13 +35,15 @@ function post(path, photo, fields = {}, options = {}) {
 }
 
 export const health = () => get("/api/health", {}, { cache: "no-store" });
-export const photos = (offset, limit, options) => get("/api/photos", { offset, limit }, options);
+export const photos = (parameters, options) => get("/api/photos", parameters, options);
 export const photo = (id, options) => get(`/api/photos/${encodeURIComponent(id)}`, {}, options);
 export const image = (id) => `/api/photos/${encodeURIComponent(id)}/image?size=1600`;
+export const largeImage = (id) => `/api/photos/${encodeURIComponent(id)}/image?size=4096`;
 export const thumbnail = (id) => `/api/photos/${encodeURIComponent(id)}/thumbnail`;
+export const file = (id) => `/api/photos/${encodeURIComponent(id)}/file`;
 export const search = (parameters, options) => get("/api/search", parameters, options);
-export const like = (one, xyxy, top, options) => post("/api/like", one, { xyxy: xyxy.join(), top }, options);
-export const caption = (one, options) => post("/api/caption?threshold=0&confidence=0", one, {}, options);
+export const like = (one, xyxy, fields, options) => post("/api/like", one, { xyxy: xyxy.join(), ...fields }, options);
+export const caption = (one, options) => post("/api/caption", one, {}, options);
 export const describe = (one, options) => post("/api/describe", one, {}, options);
 export const align = (one, sentence, options) => post("/api/align", one, { sentence }, options);
 export const locate = (one, phrase, options) => post("/api/find", one, { phrase }, options);
@@ -53,6 +55,9 @@ export function save(one, regions) {
   const body = JSON.stringify({ regions });
   return request(`/api/photos/${encodeURIComponent(one.id)}/regions`, { method: "PUT", headers, body });
 }
+
+/** Deletes the correction of a photo of the folder. */
+export const forget = ({ id }) => request(`/api/photos/${encodeURIComponent(id)}/correction`, { method: "DELETE" });
 
 /** Whether the server has a route; an older one may lack some. */
 export async function has(path) {

@@ -1,14 +1,17 @@
 // The page of `regiontalk serve`. Its address says what is shown:
-//   /                       all photos, or only a place to drop one
-//   ?q=WORDS                photos that show it (&folder=, &after=, &before=)
+//   /                       all photos, or only a place to drop one (?caption=WORDS: those that show this caption)
+//   ?q=WORDS                photos that show it (&exact=1: with these very words)
 //   ?like=ID&box=x0,y0,…    photos with a region like this one
+//   &folder=&after=&before= narrow each of them
 //   …#photo=ID              one of them; #photo=dropped the one that was dropped last
 
 import * as api from "./api.js";
 import * as grid from "./grid.js";
 import * as viewer from "./photo.js";
 import { baseName, find } from "./regions.js";
+import * as selection from "./selection.js";
 import { complain, forgive, say, server, watch } from "./status.js";
+import * as zoom from "./zoom.js";
 
 const DROPPED = "dropped";
 const FILTERS = ["folder", "after", "before"];
@@ -24,19 +27,18 @@ let scrolled = 0;
 function readRoute() {
   const asked = new URLSearchParams(location.search), key = location.search;
   const part = (name) => asked.get(name) ?? "";
-  if (asked.has("like")) return { kind: "like", key, ...likeRoute(part("like"), part("box"), part("what")) };
-  if (part("q").trim()) {
-    const narrowed = Object.fromEntries(FILTERS.map((one) => [one, part(one)]));
-    return { kind: "search", key, query: part("q").trim(), ...narrowed };
-  }
-  return { kind: "all", key: "" };
+  const narrowed = Object.fromEntries(FILTERS.map((one) => [one, part(one)]));
+  if (asked.has("like")) return { kind: "like", key, ...likeRoute(part("like"), part("box"), part("what")), ...narrowed };
+  const words = part("q").trim();
+  if (words) return { kind: "search", key, query: words, exact: asked.has("exact"), ...narrowed };
+  return { kind: "all", key, caption: part("caption"), ...narrowed };
 }
 
-function likeRoute(id, box, caption) {
+function likeRoute(id, box, what) {
   const xyxy = box.split(",").map(Number);
-  if (id === DROPPED) return { photo: dropped, source: dropped?.url, xyxy, caption };
+  if (id === DROPPED) return { photo: dropped, source: dropped?.url, xyxy, what };
   const photo = viewer.current()?.id === id ? viewer.current() : { id };
-  return { photo, source: api.image(id), xyxy, caption };
+  return { photo, source: api.image(id), xyxy, what };
 }
 
 const photoInAddress = () => new URLSearchParams(location.hash.slice(1)).get("photo");
@@ -115,7 +117,7 @@ viewer.onLike(({ xyxy, caption }) => {
 // Links within the page change the address without loading it again.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
-  if (!link || link.className === "skip" || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!link || link.className === "skip" || link.hasAttribute("download") || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   if (link.id === "back") close();
   else go(link.href);
@@ -162,24 +164,38 @@ find("file").addEventListener("change", (event) => {
 
 // --- searching
 
-function submit(event) {
+const givenFilters = () => Object.fromEntries([...new FormData(filters)].filter(([, value]) => value));
+const addressOf = (parameters) => `/?${new URLSearchParams(parameters)}`.replace(/\?$/, "");
+
+find("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const words = query.value.trim();
-  if (!words) return go("/");
-  const given = Object.fromEntries([...new FormData(filters)].filter(([, value]) => value));
-  go(`/?${new URLSearchParams({ q: words, ...given })}`);
-}
+  go(addressOf({ ...(words ? { q: words } : {}), ...givenFilters() }));
+});
 
-find("search").addEventListener("submit", submit);
-filters.addEventListener("submit", submit);
+/** The filters narrow what is shown, whatever that is. */
+filters.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const others = [...new URLSearchParams(location.search)].filter(([name]) => !FILTERS.includes(name));
+  go(addressOf({ ...Object.fromEntries(others), ...givenFilters() }));
+});
 
 // --- keys
 
 const ARROWS = { ArrowUp: -1, ArrowDown: 1 };
-const VIEWER_KEYS = { ArrowRight: () => step(1), ArrowLeft: () => step(-1), j: () => step(1), k: () => step(-1) };
+const VIEWER_KEYS = {
+  ...{ ArrowRight: () => step(1), ArrowLeft: () => step(-1), j: () => step(1), k: () => step(-1) },
+  ...{ "+": zoom.zoomIn, "=": zoom.zoomIn, "-": zoom.zoomOut, 0: zoom.showWhole },
+  ...{ f: viewer.fullScreen, c: viewer.copyCaptions, d: () => find("download").click() },
+};
+const help = find("help");
+const showHelp = () => help.showModal();
 
 function pressEscape() {
-  if (viewer.isEditing()) viewer.leave();
+  if (help.open) help.close();
+  else if (viewer.isEditing()) viewer.leave();
+  else if (!view.hidden && zoom.isZoomed()) zoom.showWhole();
+  else if (view.hidden && !selection.isEmpty()) selection.clear();
   else if (!view.hidden) close();
   else if (location.search) go("/");
 }
@@ -193,22 +209,28 @@ function pressInGrid(event) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key === "z" && viewer.isEditing()) return viewer.undo(event);
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  const typing = event.target instanceof HTMLInputElement;
+  const typing = event.target.matches("input:not([type=checkbox], [type=range])");
   if (event.key === "Escape") return pressEscape();
   if (event.key === "ArrowDown" && event.target === query && view.hidden) return pressInGrid(event);
-  if (typing || viewer.isEditing()) return;
+  if (typing || help.open) return;
+  if (event.key === "?") return showHelp();
+  if (viewer.isEditing()) return;
+  if (event.target.type === "range" && event.key.startsWith("Arrow")) return; // the slider's own keys
   if (event.key === "/" && server.folder) {
     event.preventDefault();
     query.focus();
     query.select();
-  } else if (view.hidden) pressInGrid(event);
+  } else if (view.hidden && event.key === "x") document.activeElement.closest("#cards li")?.querySelector(".select").click();
+  else if (view.hidden) pressInGrid(event);
   else if (event.key in ARROWS) {
     event.preventDefault();
     viewer.moveAmongCaptions(ARROWS[event.key]);
   } else if (event.key === "Enter" && event.target.classList.contains("segment")) event.target.click();
   else VIEWER_KEYS[event.key]?.();
 });
+find("keys").addEventListener("click", showHelp);
 find("previous").addEventListener("click", () => step(-1));
 find("next").addEventListener("click", () => step(1));
 
@@ -216,7 +238,7 @@ find("next").addEventListener("click", () => step(1));
 let touched = null;
 find("stage").addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" ? event : null; });
 find("stage").addEventListener("pointerup", (event) => {
-  if (!touched || viewer.isEditing() || visualViewport.scale > 1.05) return;
+  if (!touched || viewer.isEditing() || zoom.isZoomed() || visualViewport.scale > 1.05) return;
   const right = event.clientX - touched.clientX, down = event.clientY - touched.clientY;
   if (Math.abs(right) > 40 && Math.abs(right) > 2 * Math.abs(down)) step(right < 0 ? 1 : -1);
 });
@@ -225,15 +247,15 @@ find("stage").addEventListener("pointerup", (event) => {
 
 let started = false;
 function hear() {
+  if (server.status === "starting") return; // `watch` asks again
   find("search").hidden = !server.folder;
   document.body.classList.toggle("with-folder", Boolean(server.folder));
-  if (started) grid.refresh();
+  if (started) return grid.refresh();
+  started = true;
+  for (const part of ["no-folder", "greeting"]) find(part).hidden = Boolean(server.folder);
+  return route();
 }
 
 history.scrollRestoration = "manual";
-await watch(hear);
-hear();
 document.addEventListener("visibilitychange", () => watch(hear));
-for (const part of ["no-folder", "greeting"]) find(part).hidden = Boolean(server.folder);
-started = true;
-route();
+watch(hear);

@@ -11,6 +11,7 @@ let drafts = []; // {xyxy, caption, box, row}
 let selected = null;
 let fresh = null; // the one that "Add a region" added, until it is placed or has words
 let before = "";
+let past = []; // the regions before each change
 
 const plain = () => drafts.map(({ xyxy, caption }) => ({ xyxy: xyxy.map((x) => Math.round(x * 100) / 100), caption }));
 export const changed = () => photo !== null && JSON.stringify(plain()) !== before;
@@ -25,7 +26,32 @@ export function begin(size, regions) {
   layer.ariaHidden = "false"; // now they can be moved with the keyboard
   for (const { xyxy, caption } of regions) add([...xyxy], caption);
   before = JSON.stringify(plain());
+  past = [];
   select(null);
+  find("undo").disabled = true;
+}
+
+/** Called before a change. */
+function remember() {
+  const now = JSON.stringify(plain());
+  if (past.at(-1) !== now) past.push(now);
+  find("undo").disabled = false;
+}
+
+/** Takes back the last change. */
+export function undo() {
+  const now = JSON.stringify(plain());
+  let last = past.pop();
+  while (last === now) last = past.pop();
+  find("undo").disabled = !past.length;
+  if (last === undefined) return;
+  drafts = [];
+  fresh = null;
+  list.replaceChildren();
+  layer.replaceChildren();
+  for (const { xyxy, caption } of JSON.parse(last)) add(xyxy, caption);
+  select(null);
+  (drafts.length ? list.querySelector("input") : find("add")).focus({ preventScroll: true });
 }
 
 export function end() {
@@ -47,6 +73,7 @@ function add(xyxy, caption) {
   key.style.setProperty("--colour", colour(drafts.length));
   Object.assign(words, { value: caption, maxLength: 200, ariaLabel: "Caption", placeholder: "what is it?" });
   Object.assign(drop, { type: "button", ariaLabel: "Delete this region" });
+  words.addEventListener("beforeinput", remember);
   words.addEventListener("input", () => { draft.caption = words.value.trim(); });
   words.addEventListener("focus", () => select(draft));
   drop.addEventListener("click", () => remove(draft));
@@ -68,6 +95,7 @@ function arrange() {
 }
 
 function remove(draft) {
+  remember();
   const at = drafts.indexOf(draft);
   drafts.splice(at, 1);
   draft.box.remove();
@@ -104,6 +132,7 @@ function moveByKey(draft, event) {
   if (event.key === "Delete" || event.key === "Backspace") remove(draft);
   if (event.key === "Enter") draft.row.querySelector("input").focus();
   if (!(event.key in STEPS)) return;
+  remember();
   event.preventDefault();
   event.stopPropagation(); // no step to the next photo
   const step = Math.max(photo.width, photo.height) / 100, [right, down] = STEPS[event.key].map((one) => one * step);
@@ -113,6 +142,7 @@ function moveByKey(draft, event) {
 }
 
 export function addInTheMiddle() {
+  remember();
   const { width, height } = photo;
   fresh = add([0.3 * width, 0.3 * height, 0.7 * width, 0.7 * height], "");
   fresh.row.querySelector("input").focus();
@@ -143,6 +173,7 @@ layer.addEventListener("pointerdown", (down) => {
   if (!photo || !down.isPrimary) return;
   const { left, top, width, height } = layer.getBoundingClientRect(), count = drafts.length, waiting = fresh;
   const at = (event) => [(event.clientX - left) / width * photo.width, (event.clientY - top) / height * photo.height];
+  remember();
   const follow = grip(down.target, at(down)), listening = new AbortController(), { signal } = listening;
   let still = true;
   layer.setPointerCapture(down.pointerId);

@@ -1,13 +1,16 @@
 // Photos side by side: all of them, those that show what was searched for, or those with a region like another.
 
 import * as api from "./api.js";
-import { baseName, colour, element, find, makeBox, percent, placeBox, plural } from "./regions.js";
+import { baseName, colour, element, find, hedged, makeBox, makeWords, percent, placeBox, plural } from "./regions.js";
+import * as selection from "./selection.js";
 import { complain, say, server } from "./status.js";
 
 const PAGE = 60; // photos at a time
+const PHOTOS_A_DAY = 4; // from so many on, each day has a header; else each month
 const cards = find("cards"), more = find("more");
 let asked = null; // the route that is shown
 let shown = []; // its photos
+let dated = ""; // the last header
 let pending = new AbortController();
 
 export const ids = () => shown.map(({ id }) => id);
@@ -15,26 +18,53 @@ export const ids = () => shown.map(({ id }) => id);
 /** Shows what a route asks for, unless it is there already. */
 export async function show(route, again = false) {
   if (asked?.key === route.key && !again) return;
+  if (!again) selection.clear();
   asked = route;
-  shown = [];
-  cards.replaceChildren();
+  empty();
   cards.className = "";
-  for (const note of ["found", "unknown"]) find(note).textContent = "";
+  for (const note of ["found", "unknown"]) find(note).replaceChildren();
   find("none").hidden = true;
-  find("filters").hidden = route.kind !== "search";
+  find("filters").hidden = !server.folder;
   find("filters").open = Boolean(route.folder || route.after || route.before);
-  find("welcome").hidden = route.kind !== "all";
+  find("welcome").hidden = route.kind !== "all" || isNarrowed(route);
   find("title").textContent = TITLES[route.kind](route);
   find("heading").hidden = route.kind === "all" && !server.folder;
+  showNarrowed(route);
   showCrop(route);
   await load();
 }
 
+function empty() {
+  shown = [];
+  dated = "";
+  cards.replaceChildren();
+}
+
 const TITLES = {
-  all: () => "Your photos",
+  all: ({ caption }) => caption ? caption : "Your photos",
   search: ({ query }) => `“${query}”`,
-  like: ({ caption }) => caption ? `Like this: ${caption}` : "Like this",
+  like: ({ what }) => what ? `Like this: ${what}` : "Like this",
 };
+
+/** The folder and dates of a route, as the API takes them. */
+const filtersOf = (route) => Object.fromEntries(
+  ["folder", "after", "before"].filter((name) => route[name]).map((name) => [name, route[name]]),
+);
+const isNarrowed = (route) => Boolean(route.caption) || Object.keys(filtersOf(route)).length > 0;
+
+/** What the photos are narrowed to, each with a way to leave it out. */
+function showNarrowed(route) {
+  const given = { ...filtersOf(route), ...(route.caption ? { caption: route.caption } : {}) };
+  const names = { folder: "in", after: "from", before: "until", caption: "shows" };
+  find("narrowed").hidden = !Object.keys(given).length;
+  find("narrowed").replaceChildren(...Object.entries(given).map(([name, value]) => {
+    const link = element("a", `${names[name]} ${value} ✕`, "button"), without = new URLSearchParams(location.search);
+    without.delete(name);
+    link.href = `/?${without}`.replace(/\?$/, "");
+    link.ariaLabel = `Without: ${names[name]} ${value}`;
+    return link;
+  }));
+}
 
 /** The region that others should be like. */
 function showCrop({ kind, source, photo, xyxy }) {
@@ -53,43 +83,72 @@ async function load() {
   const { signal } = pending = new AbortController();
   more.hidden = true;
   if (asked.kind === "all" && !server.folder) return;
-  cards.ariaBusy = "true";
-  if (asked.kind !== "all") say("Searching …");
+  showBusy(BUSY[asked.kind]);
   try {
     await LOADERS[asked.kind](asked, { signal });
   } catch (error) {
+    if (error.name === "AbortError") return; // something else is loaded
     complain(error);
+    if (!shown.length) tell("That did not work", `${error.message} ${error.hint ?? ""}`);
   } finally {
-    if (!signal.aborted) cards.ariaBusy = "false";
+    if (!signal.aborted) showBusy("");
   }
 }
 
+const BUSY = { all: "Loading …", search: "Searching …", like: "Looking for others like it …" };
+
+function showBusy(words) {
+  cards.ariaBusy = `${Boolean(words)}`;
+  find("busy").hidden = !words || shown.length > 0;
+  find("busy").lastElementChild.textContent = words;
+  if (words && asked.kind !== "all") say(words);
+}
+
 const LOADERS = {
-  async all(_, options) {
-    fillPage(await api.photos(shown.length, PAGE, options));
+  async all(route, options) {
+    const narrowed = { ...filtersOf(route), ...(route.caption ? { caption: route.caption } : {}) };
+    fillPage(await api.photos({ offset: shown.length, limit: PAGE, ...narrowed }, options));
   },
-  async search({ query, folder, after, before }, options) {
-    const filters = Object.entries({ folder, after, before }).filter(([, value]) => value);
-    const answer = await api.search({ q: query, top: shown.length + PAGE, ...Object.fromEntries(filters) }, options);
+  async search(route, options) {
+    const wanted = { q: route.query, top: shown.length + PAGE, ...filtersOf(route) };
+    const answer = await api.search(route.exact ? { ...wanted, as_typed: "true" } : wanted, options);
     showHits(answer);
-    const unknown = answer.unknown.map((word) => `“${word}”`).join(", ");
-    if (unknown) find("unknown").textContent = `The model does not know ${unknown}, and searched without it.`;
+    explainWords(answer);
   },
-  async like({ photo, xyxy }, options) {
-    if (!photo) throw new api.ApiError("That photo is no longer here.", "Drop it again, and click the region.");
-    showHits(await api.like(photo, xyxy, shown.length + PAGE, options));
+  async like(route, options) {
+    if (!route.photo) throw new api.ApiError("That photo is no longer here.", "Drop it again, and click the region.");
+    const fields = { top: shown.length + PAGE, ...filtersOf(route) };
+    showHits(await api.like(route.photo, route.xyxy, fields, options));
   },
 };
+
+/** How the words were read: typing mistakes, words that are not known, and what else the server says of them. */
+function explainWords({ unknown, corrected = {}, notes = [] }) {
+  const said = [];
+  const words = Object.values(corrected).map((word) => `“${word}”`).join(", ");
+  if (words) {
+    const link = element("a", Object.keys(corrected).join(", "));
+    link.href = `?${new URLSearchParams({ q: asked.query, exact: "1", ...filtersOf(asked) })}`;
+    said.push(`Showing ${words}. Search for `, link, " instead. ");
+  }
+  const unknowns = unknown.map((word) => `“${word}”`).join(", ");
+  if (unknowns && shown.length) said.push(`The model does not know ${unknowns}, and searched without it. `);
+  said.push(notes.join(" "));
+  find("unknown").replaceChildren(...said);
+  if (unknowns && !shown.length) tell("Nothing like it here", `The model does not know ${unknowns}.`);
+}
 
 function fillPage({ total, photos }) {
   append(photos, captionLine);
   more.hidden = shown.length >= total || photos.length === 0;
   find("found").textContent = total ? plural(total, "photo") : "";
   find("none").hidden = total > 0;
-  suggest();
+  if (isNarrowed(asked)) sizeCards();
+  else suggest();
   if (total) return;
-  if (server.indexing) tell("Your photos are being looked at", "The first ones are here in a moment.");
-  else tell("No photos yet", `RegionTalk found none in ${server.folder}.`);
+  if (isNarrowed(asked)) tell("No photo here", "None of your photos fits all of these filters.");
+  else if (server.indexing) tell("Your photos are being looked at", "The first ones are here in a moment.");
+  else tell("No photos yet", `RegionTalk found none in ${server.folder}. Photos that you put there appear here.`);
 }
 
 function showHits({ hits, none_fit: none }) {
@@ -97,23 +156,34 @@ function showHits({ hits, none_fit: none }) {
   append(hits.slice(shown.length), wordLine);
   drawTheLine(hits);
   const total = shown.length;
-  cards.className = total < 3 ? "fewer" : total < 7 ? "few" : ""; // then there is room for larger ones
+  sizeCards();
   more.hidden = hits.length < top;
   const order = asked.kind === "like" ? "the most alike first" : "the likeliest first";
   find("found").textContent = total > 1 ? `${plural(total, "photo")}, ${order}` : total ? "1 photo" : "";
-  say(none ? "Nothing like it here" : `${plural(total, "photo")} found`);
-  const searched = server.indexing ? `${plural(server.photos, "photo")} so far` : plural(server.photos, "photo");
-  if (none) tell("Nothing like it here", `None of your ${searched} is likely to show this.`);
+  say(none ? "Nothing like it here" : `${plural(hits.filter(({ likely }) => likely !== false).length, "photo")} found`);
+  if (none) tell("Nothing like it here", whyNone());
+}
+
+/** Where there are few, there is room for larger ones. */
+function sizeCards() {
+  cards.className = shown.length < 3 ? "fewer" : shown.length < 7 ? "few" : "";
+}
+
+function whyNone() {
+  const verb = asked.kind === "like" ? "has anything like it" : "is likely to show this";
+  const below = shown.length ? ` Those below are less ${asked.kind === "like" ? "alike" : "likely"}.` : "";
+  if (isNarrowed(asked)) return `None of the photos that fit the filters ${verb}.${below}`;
+  if (!server.photos) return "No photo can be searched yet.";
+  const searched = plural(server.photos, "photo");
+  return `None of ${server.indexing ? `the ${searched} that are ready` : `your ${searched}`} ${verb}.${below}`;
 }
 
 // Photos that are less likely to be meant come last, below a line.
 function drawTheLine(hits) {
   const first = hits.find((hit) => hit.likely === false);
   if (!first || cards.querySelector(".line")) return;
-  const line = document.createElement("li");
-  line.className = "line";
-  line.textContent = "Less likely";
-  cards.insertBefore(line, cards.children[shown.findIndex(({ id }) => id === first.id)]);
+  const words = asked.kind === "like" ? "Less alike" : "Less likely";
+  cards.insertBefore(element("li", words, "line"), cards.children[shown.findIndex(({ id }) => id === first.id)]);
 }
 
 function tell(title, text) {
@@ -126,7 +196,22 @@ function append(photos, line) {
   const known = new Set(ids()); // the indexing goes on meanwhile: pages may overlap
   const fresh = photos.filter(({ id }) => !known.has(id));
   shown.push(...fresh);
-  cards.append(...fresh.map((photo) => makeCard(photo, line(photo))));
+  cards.append(...fresh.flatMap((photo) => [...makeDate(photo, photos), makeCard(photo, line(photo))]));
+}
+
+/** A header before the first photo of a day or month. */
+function makeDate({ taken }, page) {
+  if (!taken) return [];
+  const days = new Set(page.map((photo) => photo.taken.slice(0, 10)));
+  const isByDay = page.length >= PHOTOS_A_DAY * days.size;
+  const format = isByDay ? { weekday: "short", day: "numeric", month: "long", year: "numeric" }
+    : { month: "long", year: "numeric" };
+  const words = new Date(taken).toLocaleDateString("en-GB", format);
+  if (words === dated) return [];
+  dated = words;
+  const header = element("li", "", "date");
+  header.append(element("h2", words));
+  return [header];
 }
 
 // --- a card
@@ -136,9 +221,9 @@ function makeCard(photo, line) {
   const picture = new Image(), layer = element("div", "", "regions");
   const ratio = photo.width / photo.height, held = Math.min(2.2, Math.max(0.62, ratio));
   card.style.setProperty("--ratio", held);
-  Object.assign(picture, { loading: "lazy", decoding: "async", alt: baseName(photo.path) });
+  Object.assign(picture, { loading: "lazy", decoding: "async", alt: altOf(photo) });
   picture.src = api.thumbnail(photo.id);
-  layer.append(...(photo.regions ?? []).map((region, number) => makeBox(photo, region, number)));
+  layer.append(...(photo.regions ?? []).map(({ xyxy }, number) => makeBox(photo, { xyxy }, number)));
   frame.append(element("div"));
   // A very wide or tall photo has bars in its frame.
   Object.assign(frame.firstChild.style, { aspectRatio: ratio, [ratio > held ? "width" : "height"]: "100%" });
@@ -147,21 +232,29 @@ function makeCard(photo, line) {
   link.dataset.id = photo.id;
   const foot = element("small");
   foot.append(element("span", baseName(photo.path)));
-  if (photo.words?.length) foot.append(percent(photo.score));
+  if (asked.kind === "search") foot.append(percent(photo.score));
+  if (asked.kind === "like") foot.append(`${percent(photo.score)} alike`);
+  line.ariaHidden = "true"; // the picture's alt says it
   link.append(frame, line, foot);
   link.addEventListener("pointerover", (event) => mark(link, event.target.dataset.region));
   link.addEventListener("pointerleave", () => mark(link, undefined));
-  card.append(link);
+  card.append(link, selection.makeBox(photo, baseName(photo.path)));
   return card;
 }
 
-function captionLine({ captions }) {
-  return element("p", [...new Set(captions)].join(" · ") || "–");
+/** What a photo shows, for those who do not see it. */
+const altOf = (photo) => selection.captionsOf(photo).join(", ") || "Nothing likely was found in this photo";
+
+function captionLine({ captions, sure }) {
+  const line = element("p");
+  line.append(makeWords(captions.join(" · "), sure || !captions.length));
+  return line;
 }
 
 /** The words of the query in the colours of the regions that they found; or what the region is said to be. */
 function wordLine({ words, regions }) {
-  const line = element("p", words.length ? "" : regions.map(({ caption }) => caption).join(" · "), "words");
+  const line = element("p", "", "query");
+  if (!words.length) line.append(...regions.map(({ caption, sure }) => makeWords(caption, sure)));
   words.forEach(({ word, region }, at) => {
     const last = line.lastElementChild;
     if (at && region === words[at - 1].region) last.textContent += ` ${word}`;
@@ -175,7 +268,7 @@ function makeStretch(word, region, regions) {
   if (region === null) return stretch;
   stretch.dataset.region = region;
   stretch.style.setProperty("--colour", colour(region));
-  stretch.title = regions[region].caption;
+  stretch.title = hedged(regions[region].caption, regions[region].sure);
   return stretch;
 }
 
@@ -185,19 +278,19 @@ function mark(link, region) {
   link.querySelectorAll(".region").forEach((box, number) => box.classList.toggle("active", `${number}` === region));
 }
 
-// --- suggestions: what is often said of these photos
+// --- suggestions: what is often said of these photos; each leads to the photos that show it
 
 function suggest() {
   const counts = new Map();
-  for (const caption of shown.flatMap(({ captions }) => [...new Set(captions)])) {
-    if (caption.split(" ").length > 1) counts.set(caption, (counts.get(caption) ?? 0) + 1);
+  for (const { captions, sure } of shown) {
+    for (const caption of sure ? captions : []) counts.set(caption, (counts.get(caption) ?? 0) + 1);
   }
   const worth = (caption) => counts.get(caption) + Math.min(4, caption.split(" ").length);
   const often = [...counts.keys()].sort((a, b) => worth(b) - worth(a)).slice(0, 6);
   find("tips").hidden = !often.length;
   find("suggestions").replaceChildren(...often.map((caption) => {
     const item = element("li"), link = element("a", caption, "button");
-    link.href = `?${new URLSearchParams({ q: caption })}`;
+    link.href = `?${new URLSearchParams({ caption })}`;
     item.append(link);
     return item;
   }));
@@ -206,11 +299,11 @@ function suggest() {
 /** The index has changed: new photos are shown unless one has gone on down the page, and a search may find more. */
 export async function refresh() {
   if (!asked || (shown.length >= PAGE && (server.indexing || scrollY > 0))) return;
-  if (asked.kind !== "all") return server.indexing || show(asked, true);
-  const focused = document.activeElement.dataset.id, page = await api.photos(0, PAGE).catch(() => null);
-  if (!page || asked.kind !== "all") return;
-  shown = [];
-  cards.replaceChildren();
+  if (asked.kind !== "all" || isNarrowed(asked)) return server.indexing || show(asked, true);
+  const focused = document.activeElement.dataset.id;
+  const page = await api.photos({ offset: 0, limit: PAGE }).catch(() => null);
+  if (!page || asked.kind !== "all" || isNarrowed(asked)) return;
+  empty();
   fillPage(page);
   if (focused) cardOf(focused)?.focus({ preventScroll: true });
 }

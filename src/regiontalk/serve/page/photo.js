@@ -3,9 +3,11 @@
 import * as api from "./api.js";
 import * as editor from "./editor.js";
 import {
-  baseName, colour, element, find, likeliest, makeSegment, Overlay, percent, plural, readAlignment,
+  baseName, colour, element, find, hedged, makeSegment, makeWords, Overlay, percent, plural, reaches, readAlignment,
 } from "./regions.js";
+import { copyBy } from "./selection.js";
 import { complain, forgive, say, server } from "./status.js";
+import * as zoom from "./zoom.js";
 
 const stage = find("stage"), picture = find("photo"), slider = find("threshold");
 const overlay = new Overlay(stage, find("regions"), find("label"));
@@ -29,12 +31,17 @@ export async function open(wanted) {
   stopEditing();
   photo = { ...wanted, regions: [], width: 4, height: 3 };
   name(wanted.file?.name ?? "");
+  find("description").className = "";
   find("description").textContent = "Looking at the photo …";
   find("desk").hidden = false;
   find("desk").classList.add("loading");
   size(4, 3, 800);
   forgetAnswers();
+  zoom.showWhole();
   choose("captions");
+  find("forgotten").hidden = true;
+  find("download").href = wanted.file ? wanted.url : api.file(wanted.id);
+  find("download").download = wanted.file?.name ?? "";
   picture.src = wanted.file ? wanted.url : api.image(wanted.id);
   stage.classList.add("busy");
   const asked = photo, options = { signal: pending.signal };
@@ -58,9 +65,11 @@ async function captionOnce(dropped, options) {
 }
 
 async function describe(asked, options) {
-  find("description").textContent = "";
-  const { sentence } = await api.describe(asked, options).catch(() => ({ sentence: "" })); // a model may have no head
-  if (asked === photo) find("description").textContent = sentence;
+  find("description").replaceChildren();
+  const { sentence, sure } = await api.describe(asked, options).catch(() => ({ sentence: "", sure: true })); // no head
+  if (asked !== photo) return;
+  find("description").classList.toggle("unsure", !sure);
+  find("description").replaceChildren(makeWords(sentence, sure));
 }
 
 function name(path) {
@@ -82,9 +91,11 @@ function size(width, height, widest = Math.max(2 * width, 240)) {
 function fill() {
   size(photo.width, photo.height);
   name(photo.path);
-  find("path").textContent = `${photo.path} · ${photo.width} × ${photo.height}`;
+  const taken = photo.taken ? new Date(photo.taken).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" }) : "";
+  find("path").textContent = [photo.path, `${photo.width} × ${photo.height}`, taken].filter(Boolean).join(" · ");
   find("corrected").hidden = !photo.corrected;
   find("replaced").hidden = !photo.replaced;
+  find("forget").hidden = !photo.id; // a dropped photo has no place to be asked for
   for (const part of ["pick-hint", "correct"]) find(part).hidden = !server.folder; // there is nowhere to save it
   stage.classList.toggle("searchable", Boolean(server.folder));
   slider.value = 100 * server.threshold;
@@ -96,17 +107,24 @@ function fill() {
 
 // --- captions
 
-/** Whether a region is shown. Words that are less likely right are, once the slider asks for more than at first. */
-const likely = ({ score, confidence }) => (score ?? 1) >= slider.value / 100
-  && ((confidence ?? 1) >= server.confidence || slider.value < 100 * server.threshold);
+const isFirst = () => Number(slider.value) === Math.round(100 * server.threshold);
 
-/** At first one at least, later those that are asked for. */
-function shownRegions() {
-  const found = photo.regions.filter(likely), isFirst = Number(slider.value) === Math.round(100 * server.threshold);
-  return found.length || !isFirst ? found : likeliest(photo.regions);
+/** Whether a region is likely enough. Words that are less likely right are, once the slider asks for more than at first. */
+const likely = ({ score, confidence }) => reaches(score, slider.value / 100)
+  && (reaches(confidence, server.confidence) || slider.value < 100 * server.threshold);
+
+/** At first those of every table, later those that are asked for. */
+const shownRegions = () => photo.regions.filter(isFirst() ? ({ shown = true }) => shown : likely);
+
+const shownCaptions = () => [...new Set(shownRegions().map(({ caption, sure = true }) => hedged(caption, sure)))];
+
+/** Each caption once, a line each. */
+export function copyCaptions() {
+  if (!photo || editing) return;
+  copyBy(find("copy"), shownCaptions().join("\n"), "Captions");
 }
 
-const shownCaptions = () => [...new Set(shownRegions().map(({ caption }) => caption))];
+find("copy").addEventListener("click", copyCaptions);
 
 function showCaptions() {
   if (!photo || editing) return;
@@ -117,15 +135,15 @@ function showCaptions() {
   find("count").textContent = regions.length ? `${regions.length} of ${plural(photo.regions.length, "region")}`
     : photo.regions.length ? "Nothing so likely was found. Pull the slider to the left for what is less likely."
     : "Nothing was found in this photo.";
-  find("columns").hidden = !regions.length;
+  find("columns").hidden = !regions.length || photo.corrected;
 }
 
-function makeRow({ caption, confidence, score }, number) {
+function makeRow({ caption, confidence, score, sure = true }, number) {
   const row = element("li"), button = element("button", "", "caption"), key = element("i", "", "key");
   key.style.setProperty("--colour", colour(number));
-  button.append(key, element("span", caption));
-  for (const figure of [confidence, score]) {
-    button.append(element("small", figure === undefined || photo.corrected ? "–" : percent(figure)));
+  button.append(key, makeWords(element("span", caption), sure));
+  for (const figure of photo.corrected ? [] : [confidence, score]) {
+    button.append(element("small", figure === undefined ? "" : percent(figure)));
   }
   row.append(button);
   if (server.folder) row.append(makeLikeButton(caption, number));
@@ -292,24 +310,77 @@ export const isEditing = () => editing;
 async function save() {
   const regions = editor.result();
   if (!regions) return complain(new api.ApiError("A region has no words.", "Say what it is, or delete it."));
+  await store(regions, "Saved", "Your regions stay on this page until you leave it.");
+}
+
+/** Saves regions; what cannot be saved is not lost. */
+async function store(regions, done, hint) {
   try {
     await api.save(photo, regions);
-    forgive();
-    Object.assign(photo.found, { regions, corrected: true, replaced: false });
-    Object.assign(photo, photo.found);
-    stopEditing();
-    fill();
-    say("Saved");
+    showNews({ regions, corrected: true, replaced: false }, done);
+  } catch (error) {
+    complain(new api.ApiError(error.message, [error.hint, hint].filter(Boolean).join(". ")));
+  }
+}
+
+function showNews(news, done) {
+  forgive();
+  Object.assign(photo.found, news);
+  Object.assign(photo, photo.found);
+  find("forgotten").hidden = true;
+  stopEditing();
+  fill();
+  say(done);
+}
+
+let deleted = null; // the regions of a correction that was deleted
+
+find("forget").addEventListener("click", async () => {
+  const { regions } = photo;
+  try {
+    const { regions: found, corrected } = await api.forget(photo);
+    deleted = regions;
+    showNews({ regions: found, corrected }, "The correction is deleted");
+    find("forgotten").hidden = false;
+    find("restore").focus();
   } catch (error) {
     complain(error);
   }
+});
+find("restore").addEventListener("click", () => store(deleted.map(({ xyxy, caption }) => ({ xyxy, caption })), "Saved again"));
+
+/** Takes back the last change of the regions; in words, the browser does it. */
+export function undo(event) {
+  if (event.target.matches("input")) return;
+  event.preventDefault();
+  editor.undo();
 }
 
 find("correct").addEventListener("click", startEditing);
 find("cancel").addEventListener("click", leave);
 find("add").addEventListener("click", editor.addInTheMiddle);
+find("undo").addEventListener("click", editor.undo);
 find("editing").addEventListener("submit", (event) => {
   event.preventDefault();
   save();
 });
 addEventListener("beforeunload", (event) => { if (editing && editor.changed()) event.preventDefault(); });
+
+// --- larger
+
+/** The photo alone on the screen, or back. */
+export function fullScreen() {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else find("viewer").requestFullscreen?.().catch(() => say("The browser does not let the page fill the screen"));
+}
+
+find("full").addEventListener("click", fullScreen);
+find("full").hidden = !document.fullscreenEnabled;
+
+zoom.onEnlarge(() => {
+  const large = photo?.id && api.largeImage(photo.id);
+  if (!large || picture.src.endsWith(large)) return;
+  const sharper = new Image(), asked = photo;
+  sharper.src = large;
+  sharper.decode().then(() => { if (asked === photo) picture.src = large; }, () => null);
+});

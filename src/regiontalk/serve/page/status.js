@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { find, plural } from "./regions.js";
 
 /** What the server last said of itself. */
-export const server = { folder: null, photos: 0, indexing: null, threshold: 0.3, confidence: 0 };
+export const server = { status: "", folder: null, photos: 0, updates: 0, indexing: null, threshold: 0.3, confidence: 0 };
 
 export function say(text) {
   find("status").textContent = text;
@@ -16,6 +16,7 @@ export function complain(error) {
   message.textContent = error.message;
   hint.textContent = error.hint ?? "";
   problem.hidden = false;
+  say(""); // nothing goes on any more, and the problem is an alert
 }
 
 export function forgive() {
@@ -31,6 +32,12 @@ function timeLeft(seconds) {
   return minutes < 90 ? ` · about ${minutes} minutes left` : ` · about ${Math.round(minutes / 60)} hours left`;
 }
 
+/** How many photos are in the index: not those that are done, but those that a search finds. */
+function searchable({ photos }) {
+  if (!photos) return "The first ones can be searched in a moment.";
+  return `You can search ${photos === 1 ? "the 1 photo that is" : `the ${photos.toLocaleString("en")} that are`} ready.`;
+}
+
 function showIndexing({ indexing }) {
   find("indexing").hidden = !indexing;
   if (!indexing) return;
@@ -41,9 +48,11 @@ function showIndexing({ indexing }) {
   const counted = total ? `${done.toLocaleString("en")} of ${plural(total, "photo")}` : "counting the photos";
   const left = skipped ? ` · ${skipped.toLocaleString("en")} could not be read` : "";
   find("progress-text").textContent =
-    `Looking at your photos: ${counted}${timeLeft(seconds)}${left}. You can search those that are done.`;
+    `Looking at your photos: ${counted}${timeLeft(seconds)}${left}. ${searchable(server)}`;
 }
 
+const NEWS = ["status", "photos", "updates"]; // what changes when there is something new to show
+const PAUSES = { starting: 500, indexing: 2000, idle: 5000, hidden: 30000 }; // milliseconds
 let lost = false; // the server did not answer
 let timer = 0;
 
@@ -52,16 +61,21 @@ export async function watch(changed) {
   try {
     const before = { ...server };
     Object.assign(server, await api.health());
+    find("starting").hidden = server.status !== "starting";
     showIndexing(server);
     find("terms").textContent = server.terms ? `The model ${server.model}: ${server.terms}` : "";
-    if (lost) forgive();
+    if (lost || (before.problem && !server.problem)) forgive();
     lost = false;
     if (server.problem && server.problem !== before.problem) complain(new api.ApiError(server.problem));
-    if (before.photos !== server.photos || Boolean(before.indexing) !== Boolean(server.indexing)) changed(before);
+    if (NEWS.some((name) => before[name] !== server[name]) || Boolean(before.indexing) !== Boolean(server.indexing)) {
+      changed(before);
+    }
   } catch (error) {
     lost = true;
     complain(error);
   }
   clearTimeout(timer);
-  timer = setTimeout(() => watch(changed), document.hidden ? 30000 : server.indexing ? 2000 : 15000);
+  const state = server.status === "starting" ? "starting" : document.hidden ? "hidden"
+    : server.indexing ? "indexing" : "idle";
+  timer = setTimeout(() => watch(changed), PAUSES[state]);
 }

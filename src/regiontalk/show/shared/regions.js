@@ -19,16 +19,26 @@ export function element(kind, text = "", className = "") {
   return made;
 }
 
-/** The one region, if there is any, that is shown where none is likely enough: most likely right in place and words. */
-export function likeliest(regions) {
-  const likelihood = ({ score, confidence }) => (score ?? 1) * (confidence ?? 1);
-  return [...regions].sort((a, b) => likelihood(b) - likelihood(a)).slice(0, 1);
-}
+/** Whether a score or a confidence, as people read it, is at least `cutOff`. */
+export const reaches = (value, cutOff) => value === undefined || Math.round(100 * value) >= Math.round(100 * cutOff);
 
 const area = ({ xyxy: [x0, y0, x1, y1] }) => (x1 - x0) * (y1 - y0);
 
 /** The numbers of regions with the largest first: the smallest lie on top, so that each can be pointed at. */
 export const largestFirst = (regions) => [...regions.keys()].sort((a, b) => area(regions[b]) - area(regions[a]));
+
+export const NOT_SURE = "not sure";
+
+/** What is read aloud or written where nothing can be grey. */
+export const hedged = (text, isSure) => isSure ? text : `${text} (${NOT_SURE})`;
+
+/** Words that the model is not sure of are grey, and say so. */
+export function makeWords(words, isSure) {
+  const made = element("bdi", "", isSure ? "words" : "words unsure");
+  made.append(words);
+  if (!isSure) made.append(" ", element("em", NOT_SURE));
+  return made;
+}
 
 /** Puts a box where a region is in a photo of `width` times `height`. */
 export function placeBox(box, { width, height }, [x0, y0, x1, y1]) {
@@ -38,8 +48,8 @@ export function placeBox(box, { width, height }, [x0, y0, x1, y1]) {
   box.style.height = `${100 * (y1 - y0) / height}%`;
 }
 
-export function makeBox(photo, { xyxy }, number) {
-  const box = element("div", "", "region");
+export function makeBox(photo, { xyxy, sure = true }, number) {
+  const box = element("div", "", sure ? "region" : "region unsure");
   placeBox(box, photo, xyxy);
   box.style.setProperty("--colour", colour(number));
   return box;
@@ -54,6 +64,17 @@ function placeLabel(label, { width, height }, [x0, y0, x1, y1]) {
   label.style.transform = above ? "translateY(calc(-100% - 4px))" : "translateY(5px)";
 }
 
+const overlap = (a, b) => a.left < b.left + b.width && b.left < a.left + a.width
+  && a.top < b.top + b.height && b.top < a.top + a.height;
+
+/** Where a label of this size can stand at a box, best first: above it, in its corners, below it. */
+function placesAt({ left, top, right, bottom }, { width, height }, room) {
+  const tops = [top - height, top, bottom - height, bottom], lefts = [left, right - width];
+  return lefts.flatMap((x) => tops.map((y) => ({
+    left: Math.max(0, Math.min(x, room.width - width)), top: y, width, height,
+  }))).filter((place) => place.top >= 0 && place.top + height <= room.height && width <= room.width);
+}
+
 /** The regions on a photo, linked with words beside it: pointing at one marks the other. */
 export class Overlay {
   photo = { regions: [] };
@@ -64,8 +85,11 @@ export class Overlay {
   onPick = null; // called with the number of a region that was clicked while it was marked
 
   constructor(stage, layer, label) {
-    Object.assign(this, { stage, layer, label });
+    Object.assign(this, { stage, layer, label, tags: [], tagLayer: element("div", "", "tags") });
+    this.tagLayer.ariaHidden = "true";
+    layer.after(this.tagLayer);
     stage.addEventListener("click", () => this.choose(null));
+    new ResizeObserver(() => this.placeTags()).observe(layer);
   }
 
   show(photo, words) {
@@ -76,7 +100,32 @@ export class Overlay {
     words.forEach(({ element: said, region }) => this.#listen(said, region, null));
     this.layer.replaceChildren(...largestFirst(photo.regions).map((number) => this.boxes[number]));
     this.hovered = null;
+    this.tags = photo.regions.map(({ caption, sure = true }, number) => {
+      const tag = element("span", hedged(caption, sure), sure ? "tag" : "tag unsure");
+      tag.style.setProperty("--colour", colour(number));
+      return tag;
+    });
+    this.tagLayer.replaceChildren(...this.tags);
+    this.placeTags();
     this.choose(null);
+  }
+
+  /** Each label stands at its box where it covers no other; without room, it is seen by pointing. */
+  placeTags() {
+    const room = { width: this.layer.clientWidth, height: this.layer.clientHeight }, taken = [];
+    const { width, height, regions } = this.photo;
+    this.tags.forEach((tag, number) => {
+      tag.hidden = this.boxes[number].hidden || !tag.textContent;
+      if (tag.hidden) return;
+      const [x0, y0, x1, y1] = regions[number].xyxy, x = room.width / width, y = room.height / height;
+      const box = { left: x0 * x, top: y0 * y, right: x1 * x, bottom: y1 * y };
+      const places = placesAt(box, { width: tag.offsetWidth, height: tag.offsetHeight }, room);
+      const free = places.find((place) => !taken.some((other) => overlap(place, other)));
+      tag.hidden = !free;
+      if (!free) return;
+      taken.push(free);
+      Object.assign(tag.style, { left: `${free.left}px`, top: `${free.top}px` });
+    });
   }
 
   choose(number) {
@@ -110,8 +159,9 @@ export class Overlay {
     this.stage.classList.toggle("pointing", active !== null);
     this.label.hidden = active === null;
     if (active === null) return;
-    const { xyxy, caption } = this.photo.regions[active];
-    this.label.textContent = caption;
+    const { xyxy, caption, sure = true } = this.photo.regions[active];
+    this.label.textContent = hedged(caption, sure);
+    this.label.classList.toggle("unsure", !sure);
     this.label.style.setProperty("--colour", colour(active));
     placeLabel(this.label, this.photo, xyxy);
   }

@@ -3,7 +3,9 @@ teacher's maps."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ import pytest
 import torch
 
 from regiontalk.errors import UsageError
+from regiontalk.lab.nets.fcln import Output, Recognized
 from regiontalk.lab.nets.layers import cells_inside
 from regiontalk.lab.training.detector.task import FCLNTask
-from regiontalk.lab.training.detector.teacher import Answers, imitation_losses, map_difference
+from regiontalk.lab.training.detector.teacher import imitation_losses, map_difference
 from regiontalk.lab.training.engine import Engine
 
 IMITATION = {"teacher_maps", "teacher_codes", "teacher_words"}
@@ -92,8 +95,10 @@ def test_padding_does_not_count() -> None:
 
 def test_words_are_compared_as_probabilities() -> None:
     maps, codes = torch.rand(1, 2, 1, 1), torch.rand(1, 3, 4)
-    teacher = Answers(maps, maps, codes, torch.tensor([[0.0, 0.0]]))
-    student = Answers(maps, maps, codes, torch.tensor([[5.0, 5.0 + torch.log(torch.tensor(3.0))]]))
+    nothing = torch.zeros(1, 1)
+    recognized = Recognized(nothing, nothing, nothing, codes, nothing)
+    teacher = Output(maps, maps, None, None, recognized, torch.tensor([[0.0, 0.0]]))
+    student = replace(teacher, word_logits=torch.tensor([[5.0, 5.0 + math.log(3.0)]]))
     losses = imitation_losses(student, teacher, torch.tensor([[16.0, 16.0]]))
     half_log = 0.5 * torch.log(torch.tensor([0.5 / 0.25, 0.5 / 0.75])).sum()
     assert losses["teacher_words"] == pytest.approx(half_log.item())

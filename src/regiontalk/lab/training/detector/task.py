@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regiontalk.errors import UsageError
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.nets.alignment import AlignmentNet
-from regiontalk.lab.nets.fcln import FCLN, Recognized
+from regiontalk.lab.nets.fcln import FCLN, Output
 from regiontalk.lab.nets.localization import LearnedProposals, Proposals
 from regiontalk.lab.nets.vit import ViT
 from regiontalk.lab.nets.weights import load_backbone
@@ -40,7 +40,6 @@ from regiontalk.lab.training.detector.targets import (
     sample_truths,
 )
 from regiontalk.lab.training.detector.teacher import (
-    Answers,
     Teacher,
     freeze_all_but_backbone,
     imitation_losses,
@@ -186,56 +185,55 @@ class FCLNTask(Task):
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         """The five losses of a batch, not yet weighted, and those of the recipe's `[sentences]` or
         `teacher`."""
-        net, sizes, truths, config = self.net, batch.sizes, batch.truths, self.recipe.losses
+        sizes = batch.sizes
+        truths = batch.truths
+        config = self.recipe.losses
         images = batch.images.float()
-        features, deep = net.look(images, sizes)
-        proposals = batch.proposals if net.localization is None else net.localization(features)
-        regions = self._choose(proposals, batch)
-        recognized = net.recognize(features, sizes, regions.boxes_xyxy)
-        captions = self._captioned(regions, truths)
-        seen = net.see(recognized, sizes, regions.boxes_xyxy.detach())
-        word_logits = net.language(seen[captions.rows], captions.fed, captions.counted)
-        losses = {"caption": caption_loss(word_logits, captions, len(batch.names), config)}
-        losses |= final_losses(recognized, regions.sample, regions.at_inference, truths, config)
-        if isinstance(proposals, LearnedProposals):
-            own_sample = regions.sample
+        output = self.net(images, sizes, lambda proposals: self._choose(proposals, batch))
+        regions = output.regions
+        losses = {
+            "caption": caption_loss(output.word_logits, regions.captions, len(batch.names), config)
+        }
+        losses |= final_losses(
+            output.recognized, regions.sample, regions.at_inference, truths, config
+        )
+        if output.proposals is not None:
+            sample = regions.sample
             if self.recipe.anchor_sampler is not None:
                 seeds = [seed + 1 for seed in batch.seeds]
-                own_sample = sample_anchors(
-                    proposals, truths, sizes, seeds, self.recipe.anchor_sampler
+                sample = sample_anchors(
+                    output.proposals, truths, sizes, seeds, self.recipe.anchor_sampler
                 )
-            losses |= proposal_losses(proposals, own_sample, truths, config)
+            losses |= proposal_losses(output.proposals, sample, truths, config)
         if self.picker is not None:
-            losses["contrastive"] = self._sentence_loss(deep, recognized, regions, batch)
+            losses["contrastive"] = self._sentence_loss(output, batch)
         if self.teacher is not None:
-            own = Answers(features, deep, recognized.codes, word_logits)
-            told = self.teacher.answer(images, sizes, regions.boxes_xyxy.detach(), captions)
-            losses |= imitation_losses(own, told, sizes)
+            losses |= imitation_losses(output, self.teacher.answer(images, sizes, regions), sizes)
         return losses
 
-    def _sentence_loss(
-        self, deep: Tensor, recognized: Recognized, regions: TrainingRegions, batch: Batch
-    ) -> Tensor:
+    def _sentence_loss(self, output: Output[TrainingRegions], batch: Batch) -> Tensor:
         companion = self.net.get_submodule(COMPANION)
         assert isinstance(companion, AlignmentNet)
-        assert regions.at_inference is not None
-        if (
-            batch.sentences is None
-        ):  # zero, but with gradients, which the processes of a run must all have
-            return (
-                0.0 * torch.stack([parameter.sum() for parameter in companion.parameters()]).sum()
-            )
-        codes = inference_codes(self.net, deep, recognized, regions.at_inference, batch.sizes)
-        return sentence_loss(companion, codes, regions.at_inference, batch.sentences)
+        at_inference = output.regions.at_inference
+        assert at_inference is not None
+        if batch.sentences is None:
+            # Zero, but with gradients, which the processes of a run must all have.
+            sums = [parameter.sum() for parameter in companion.parameters()]
+            return 0.0 * torch.stack(sums).sum()
+        codes = inference_codes(self.net, output.deep, output.recognized, at_inference, batch.sizes)
+        return sentence_loss(companion, codes, at_inference, batch.sentences)
 
-    def _choose(self, proposals: Proposals | None, batch: Batch) -> TrainingRegions:
-        """The regions that are recognised: a sample, and what else the recipe asks for."""
+    def _choose(self, learned: LearnedProposals | None, batch: Batch) -> TrainingRegions:
+        """The regions that are recognised: a sample of the proposals, and what else the recipe asks
+        for."""
         config = self.recipe.sampler
+        proposals: Proposals | None = batch.proposals if learned is None else learned
         if proposals is None:
             sample = sample_truths(batch.truths, batch.seeds, config.regions)
         else:
             sample = sample_proposals(proposals, batch.truths, batch.sizes, batch.seeds, config)
-        parts, at_inference = [sample.boxes_xyxy], None
+        parts = [sample.boxes_xyxy]
+        at_inference = None
         if config.add_ground_truth:
             parts.append(batch.truths.boxes_xyxy)
         if config.inference_proposals and proposals is not None:
@@ -243,15 +241,18 @@ class FCLNTask(Task):
                 proposals, batch.truths, batch.sizes, config, self.recipe.prediction
             )
             parts.append(at_inference.boxes_xyxy)
-        return TrainingRegions(torch.cat(parts, dim=1), sample, at_inference)
+        boxes_xyxy = torch.cat(parts, dim=1)
+        captions = self._captioned(sample, boxes_xyxy.shape[1], batch.truths)
+        return TrainingRegions(boxes_xyxy, captions, sample, at_inference)
 
     def weight(self, name: str) -> float:
         return float(getattr(self.recipe.losses, name))
 
-    def _captioned(self, regions: TrainingRegions, truths: Truths) -> CaptionTargets:
-        """The regions that have captions: the positives, and the true regions where the recipe adds
-        them."""
-        positive, truth = regions.sample.positive, regions.sample.truth
+    def _captioned(self, sample: Sample, regions: int, truths: Truths) -> CaptionTargets:
+        """The regions that have captions, of so many in each photo: the positives, and the true
+        regions where the recipe adds them."""
+        positive = sample.positive
+        truth = sample.truth
         if self.recipe.sampler.add_ground_truth:
             positive = torch.cat([positive, truths.valid], dim=1)
             own = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(truths.valid)
@@ -260,7 +261,7 @@ class FCLNTask(Task):
         numbers = truth[photos, places]
         words = truths.tokens[photos, numbers]
         fed = torch.cat([truths.starts[photos, numbers][:, None], words[:, :-1]], dim=1)
-        rows = photos * regions.boxes_xyxy.shape[1] + places
+        rows = photos * regions + places
         counted = counted_words(words, self.recipe.losses)
         return CaptionTargets(rows, photos, fed, words, counted, truths.weights[photos, numbers])
 
@@ -288,8 +289,8 @@ class FCLNTask(Task):
 class TrainingRegions:
     """The regions of a batch that are recognised in training."""
 
-    boxes_xyxy: (
-        Tensor  # (N, B, 4) the sample's, then the true boxes, then the proposals at inference
-    )
+    boxes_xyxy: Tensor
+    """(N, B, 4) the sample's, then the true boxes, then the proposals at inference."""
+    captions: CaptionTargets
     sample: Sample
     at_inference: Sample | None

@@ -10,31 +10,20 @@ Shapes: N photos, C channels, h × w cells, B regions, D the size of a code, W w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from regiontalk.errors import UsageError
-from regiontalk.lab.nets.fcln import FCLN
+from regiontalk.lab.nets.fcln import FCLN, Output, Regions
 from regiontalk.lab.nets.layers import cells_inside
-from regiontalk.lab.training.detector.targets import CaptionTargets
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.language.vocabulary import LENGTH_STYLE, Vocabulary
 
 QUIET_CHANNEL = (
     0.1  # of the mean variance: channels that vary less carry little information and count less
 )
-
-
-class Answers(NamedTuple):
-    """What a network makes of a batch."""
-
-    features: Tensor  # (N, C, h, w)
-    deep: Tensor  # (N, A, h, w)
-    codes: Tensor  # (N, B, D)
-    word_logits: Tensor  # (W, V)
 
 
 @dataclass
@@ -86,16 +75,10 @@ class Teacher:
         return replace(recipe, net=config), net
 
     @torch.no_grad()
-    def answer(
-        self, images: Tensor, sizes: Tensor, boxes_xyxy: Tensor, captions: CaptionTargets
-    ) -> Answers:
-        """Of the regions (N, B, 4) and captions that the student learns from."""
-        net = self.net.to(images.device)
-        features, deep = net.look(images, sizes)
-        recognized = net.recognize(features, sizes, boxes_xyxy)
-        seen = net.see(recognized, sizes, boxes_xyxy)
-        word_logits = net.language(seen[captions.rows], captions.fed, captions.counted)
-        return Answers(features, deep, recognized.codes, word_logits)
+    def answer(self, images: Tensor, sizes: Tensor, regions: Regions) -> Output[Regions]:
+        """What the teacher makes of the regions and captions that the student learns from."""
+        output: Output[Regions] = self.net.to(images.device)(images, sizes, lambda _: regions)
+        return output
 
 
 def freeze_all_but_backbone(net: FCLN) -> None:
@@ -106,20 +89,21 @@ def freeze_all_but_backbone(net: FCLN) -> None:
     net.language.lstm.train()
 
 
-def imitation_losses(student: Answers, teacher: Answers, sizes: Tensor) -> dict[str, Tensor]:
+def imitation_losses(
+    student: Output[Regions], teacher: Output[Regions], sizes: Tensor
+) -> dict[str, Tensor]:
     """How far the student is from its teacher: in the maps, in units of their variance; in the
     codes, in units of their squares; in the probabilities of words, in nats a word."""
     inside = cells_inside(sizes, *teacher.features.shape[2:])
     maps = map_difference(student.features, teacher.features, inside) + map_difference(
         student.deep, teacher.deep, inside
     )
-    codes = (
-        student.codes - teacher.codes
-    ).float().square().mean() / teacher.codes.float().square().mean()
-    told, said = (
-        F.log_softmax(answers.word_logits.float(), dim=1) for answers in (teacher, student)
-    )
-    words = F.kl_div(said, told, reduction="batchmean", log_target=True)
+    teacher_codes = teacher.recognized.codes
+    difference = (student.recognized.codes - teacher_codes).float()
+    codes = difference.square().mean() / teacher_codes.float().square().mean()
+    teacher_logprobs = F.log_softmax(teacher.word_logits.float(), dim=1)
+    student_logprobs = F.log_softmax(student.word_logits.float(), dim=1)
+    words = F.kl_div(student_logprobs, teacher_logprobs, reduction="batchmean", log_target=True)
     return {"teacher_maps": maps / 2, "teacher_codes": codes, "teacher_words": words}
 
 
