@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from hostile_files import encode
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from conftest import draw_scene
 from regiontalk.cli.main import run
 from regiontalk.errors import DataError, UsageError
+from regiontalk.images.limits import Limits
 from regiontalk.lab.data.records import Dataset
 from regiontalk.models.loading import load
 from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.serve import corrections as corrections_module
-from regiontalk.serve.corrections import Correction, Corrections, PhotoFacts
+from regiontalk.serve.corrections import Correction, Corrections, PhotoFacts, pixels_of
 
 CORRECTION = Correction.of({"regions": [{"xyxy": [4, 4, 40, 40], "caption": "a yellow circle"}]})
 
@@ -28,7 +30,8 @@ def facts(corrections: Corrections, photo: Path) -> PhotoFacts:
     """Of a photo as it is now."""
     with Image.open(photo) as image:
         size = image.size
-    return PhotoFacts(corrections.name_of(photo), digest_of(photo).hex(), size)
+    digest, pixels = digest_of(photo).hex(), pixels_of(photo, Limits())
+    return PhotoFacts(corrections.name_of(photo), digest, size, pixels)
 
 
 def unread(image: str) -> PhotoFacts:
@@ -108,6 +111,22 @@ def test_names_that_are_exchanged_exchange_their_corrections(index: Index, corre
         assert record is not None
         assert (record.image, record.regions[0].phrase) == (f"../../{name}", phrase)
     assert run(["data", "check", str(corrected)]) == 0
+
+
+def test_a_correction_stays_when_only_metadata_change(index: Index, corrected: Path) -> None:
+    """Such as keywords that exiftool writes."""
+    photo, text = corrected.parents[1] / "0.png", PngInfo()
+    text.add_text("Keywords", "a circle")
+    with Image.open(photo) as image:
+        image.save(photo, pnginfo=text)
+    corrections = Corrections.of(index)
+    edited = facts(corrections, photo)
+    assert corrections.read(edited)[0] is not None
+    record, _ = follow(index).read(edited._replace(pixels=None))
+    assert record is not None, "the record has the new digest"
+    with Image.open(photo) as image:
+        image.rotate(180).save(photo)
+    assert follow(index).read(facts(corrections, photo)) == (None, True)
 
 
 def test_a_correction_of_a_replaced_photo_is_kept_and_comes_back_with_it(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL.PngImagePlugin import PngInfo
 
 import misbehaving
 from conftest import draw_scene
@@ -77,9 +78,13 @@ def test_a_correction_goes_where_its_photo_goes(tmp_path: Path, aligning_model: 
     start = (tmp_path, "--model", aligning_model, "--workers", "1")
 
     def listed(server: RunningServer) -> dict[str, Any]:
-        server.wait_for_index()
-        photos = server.get("/api/photos").json["photos"]
-        return {one["path"]: server.get(f"/api/photos/{one['id']}").json for one in photos}
+        for _ in range(100):  # a photo that is looked at again gets another id
+            server.wait_for_index()
+            photos = server.get("/api/photos").json["photos"]
+            answers = {one["path"]: server.get(f"/api/photos/{one['id']}") for one in photos}
+            if all(answer.status == 200 for answer in answers.values()):
+                return {path: answer.json for path, answer in answers.items()}
+        raise AssertionError(answers)
 
     with serving(*start) as server:
         regions = [{"xyxy": [1, 2, 30, 40], "caption": "a ball"}]
@@ -94,6 +99,10 @@ def test_a_correction_goes_where_its_photo_goes(tmp_path: Path, aligning_model: 
         assert [one["caption"] for one in photos["b.png"]["regions"]] == ["a ball"]
         assert (photos["b.png"]["corrected"], photos["b.png"]["replaced"]) == (True, False)
         assert (photos["a.png"]["corrected"], photos["a.png"]["replaced"]) == (False, False)
+        text = PngInfo()
+        text.add_text("Keywords", "a ball")
+        draw_scene((64, 48)).save(tmp_path / "b.png", pnginfo=text)
+        assert listed(server)["b.png"]["corrected"], "only its metadata have changed"
         draw_scene((48, 48)).save(tmp_path / "b.png")
         photo = listed(server)["b.png"]
         assert (photo["corrected"], photo["replaced"]) == (False, True)

@@ -223,11 +223,21 @@ async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 
 async def photo(server: Server, request: Request, _: object) -> Any:
-    found = await server.workers.ask("photo", id=request.path_params["id"])
-    record, is_replaced = await asyncio.to_thread(server.saved().read, _facts(server, found))
+    found, facts = await _found_and_facts(server, request.path_params["id"])
+    record, is_replaced = await asyncio.to_thread(server.saved().read, facts)
     if record is not None:
         return _corrected(found, record)
     return {**found, "corrected": False, "replaced": is_replaced}
+
+
+async def _found_and_facts(server: Server, id: str) -> tuple[dict[str, Any], PhotoFacts]:
+    """A photo of the index, and what its correction belongs to."""
+    found = await server.workers.ask("photo", id=id)
+    facts = _facts(server, found)
+    _, is_replaced = await asyncio.to_thread(server.saved().read, facts)
+    if is_replaced and facts.digest is not None:  # perhaps only its metadata have changed
+        _, facts = await _indexed(server, id)
+    return found, facts
 
 
 def _facts(server: Server, found: dict[str, Any]) -> PhotoFacts:
@@ -244,8 +254,8 @@ def _name_in_records(server: Server, found: dict[str, Any]) -> str:
 async def _indexed(server: Server, id: str) -> tuple[dict[str, Any], PhotoFacts]:
     """A photo of the index and its bytes of now, which somebody saw and corrects."""
     found = await server.workers.ask("photo", id=id)
-    digest, (width, height) = await server.workers.ask("identify", photo=id)
-    facts = PhotoFacts(_name_in_records(server, found), digest, (width, height))
+    digest, (width, height), pixels = await server.workers.ask("identify", photo=id)
+    facts = PhotoFacts(_name_in_records(server, found), digest, (width, height), pixels)
     del found["digest"]
     return {**found, "width": width, "height": height}, facts
 
@@ -268,8 +278,8 @@ async def correct(server: Server, request: Request, _: object) -> Any:
 
 
 async def forget(server: Server, request: Request, _: object) -> Any:
-    found = await server.workers.ask("photo", id=request.path_params["id"])
-    await asyncio.to_thread(server.saved().delete, _facts(server, found))
+    found, facts = await _found_and_facts(server, request.path_params["id"])
+    await asyncio.to_thread(server.saved().delete, facts)
     return {**found, "corrected": False, "replaced": False}
 
 
@@ -290,10 +300,10 @@ async def keep(server: Server, request: Request, _: object) -> Any:
         if isinstance(given, str):
             found, facts = await _indexed(server, given)
         else:
-            digest, size = await server.workers.ask("identify", photo=given.data)
+            digest, size, pixels = await server.workers.ask("identify", photo=given.data)
             found = {"id": None, "path": given.name, "width": size[0], "height": size[1]}
             image = await asyncio.to_thread(saved.keep, given.data)
-            facts = PhotoFacts(image, digest, size)
+            facts = PhotoFacts(image, digest, size, pixels)
         record = await asyncio.to_thread(saved.save, facts, correction)
     return _corrected(found, record)
 

@@ -4,7 +4,8 @@ corrections/annotations.jsonl   a record for each corrected photo; photos of the
 corrections/photos/             copies of photos that were dropped on the page
 corrections/kept.jsonl          records whose photo was deleted or replaced; it may come back
 
-A correction belongs to the bytes of its photo, whatever the photo is called.
+A correction belongs to the bytes of its photo, whatever the photo is called. If only the metadata of
+a photo change, its pixels are compared instead.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from regiontalk.errors import DataError, UsageError
-from regiontalk.images.limits import HEADER_BYTES, format_of
+from regiontalk.errors import DataError, InputError, UsageError
+from regiontalk.images.limits import HEADER_BYTES, Limits, format_of
+from regiontalk.images.photo import Photo
 from regiontalk.io.files import read_lines, replacing, write_json_lines
 from regiontalk.io.typed import to_dataclass
 from regiontalk.lab.data.checking import region_problems
@@ -33,10 +35,12 @@ from regiontalk.lab.data.records import (
     stream_records,
 )
 from regiontalk.results import BoxXYXY
+from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.search.sqlite import database
 
 NAME, KEPT = "corrections", "kept.jsonl"
+PREVIEW = 64  # pixels of the long side, which are compared
 MOST_REGIONS = 1000
 LONGEST_CAPTION = 1000
 
@@ -71,6 +75,13 @@ class PhotoFacts(NamedTuple):
     digest: str | None
     """Of its bytes; None if the photo cannot be read now."""
     size: tuple[int, int]
+    pixels: str | None = None
+    """Of what it shows (`pixels_of`); None if that is not needed."""
+
+
+def pixels_of(photo: Path | bytes, limits: Limits) -> str:
+    """Of what a photo shows, whatever its metadata say."""
+    return digest_of(Photo(photo, limits).preview(PREVIEW).image.tobytes()).hex()
 
 
 class Corrections:
@@ -99,11 +110,11 @@ class Corrections:
     def save(self, photo: PhotoFacts, correction: Correction) -> Record:
         """Replaces the record of the photo, atomically. The record of an earlier photo of this name
         is kept."""
-        image, digest, size = photo
+        image, digest, size, pixels = photo
         regions = tuple(
             TrueRegion(region.xyxy, region.caption.strip()) for region in correction.regions
         )
-        new = Record(image, *size, digest=digest, regions=regions)
+        new = Record(image, *size, digest=digest, pixels=pixels, regions=regions)
         for number, region in enumerate(regions, start=1):
             for problem in region_problems(region, new):
                 raise UsageError(f"region {number}: {problem}")
@@ -151,6 +162,8 @@ class Corrections:
                     present.append(record)
                 elif record.digest in names:
                     present.append(replace(record, image=names[record.digest]))
+                elif self._shows_the_same(record, index):
+                    present.append(replace(record, digest=digests[record.image]))
                 else:
                     gone.append(record)
             if present != self._present():
@@ -163,6 +176,15 @@ class Corrections:
         if record.image in digests:
             return digests[record.image] == record.digest
         return (self._folder / record.image).exists()
+
+    def _shows_the_same(self, record: Record, index: Index) -> bool:
+        """Whether only the metadata of its image have changed."""
+        path = self._folder / record.image
+        limits = Limits() if index.model is None else index.model.limits
+        try:
+            return path.exists() and pixels_of(path, limits) == record.pixels
+        except InputError:
+            return False
 
     # The files
 
@@ -216,5 +238,6 @@ def _key(record: Record) -> str:
 
 def _is_of(record: Record, photo: PhotoFacts) -> bool:
     if record.digest is not None and photo.digest is not None:
-        return record.digest == photo.digest
+        shows_the_same = photo.pixels is not None and record.pixels == photo.pixels
+        return record.digest == photo.digest or (shows_the_same and record.image == photo.image)
     return (record.image, record.width, record.height) == (photo.image, *photo.size)

@@ -19,6 +19,7 @@ from regiontalk.models.loading import load
 from regiontalk.results import Hit, Hits, ImageRegions, IndexedPhoto, Shown
 from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
+from regiontalk.serve.corrections import pixels_of
 from regiontalk.serve.settings import Settings
 
 JPEG_QUALITY = 85
@@ -116,10 +117,11 @@ def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
     return look
 
 
-def identify(desk: Desk, photo: bytes | str) -> tuple[str, tuple[int, int]]:
-    """The digest of the bytes of a photo that can be opened, and its width and height."""
-    source = desk.open(photo)
-    return _digest(desk, source), Photo(source, desk.model.limits).size
+def identify(desk: Desk, photo: bytes | str) -> tuple[str, tuple[int, int], str]:
+    """What a correction belongs to: the digest of the photo's bytes, its width and height, and the
+    digest of its pixels."""
+    source, limits = desk.open(photo), desk.model.limits
+    return _digest(desk, source), Photo(source, limits).size, pixels_of(source, limits)
 
 
 def _digest(desk: Desk, source: bytes | Path) -> str:

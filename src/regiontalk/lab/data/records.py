@@ -91,6 +91,9 @@ class Record(WithMore):
     digest: str | None = None
     """Of the bytes of the image (`search.build.digest_of`, in hex): a correction belongs to them,
     whatever the photo is called."""
+    pixels: str | None = None
+    """Of what the image shows (`serve.corrections.pixels_of`), which is the same when only its
+    metadata change."""
     entity_sentences: tuple[str, ...] = ()
     """The sentences that regions' phrases come from: those of `sentences`, possibly in another
     order."""
@@ -104,6 +107,7 @@ class Record(WithMore):
             "shard",
             "id",
             "digest",
+            "pixels",
             "width",
             "height",
             "original_width",
