@@ -97,6 +97,15 @@ def test_a_correction_follows_its_photo_to_another_name(index: Index, corrected:
     assert run(["data", "check", str(corrected)]) == 0
 
 
+def test_the_verb_index_lets_them_follow_too(
+    index: Index, corrected: Path, aligning_model: Path
+) -> None:
+    album = corrected.parents[1]
+    (album / "0.png").rename(album / "first.png")
+    assert run(["index", str(album), "--model", str(aligning_model), "-q"]) == 0
+    assert "../../first.png" in {record.image for record in Dataset(corrected)}
+
+
 def test_names_that_are_exchanged_exchange_their_corrections(index: Index, corrected: Path) -> None:
     album = corrected.parents[1]
     other = Correction.of({"regions": [{"xyxy": [1, 1, 9, 9], "caption": "a corner"}]})

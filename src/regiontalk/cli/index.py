@@ -11,9 +11,11 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.errors import InputError, SkippedInputs, UsageError
+from regiontalk.serve.settings import CORRECTIONS
 
 if TYPE_CHECKING:
     from regiontalk.search.build import Progress, Update
+    from regiontalk.search.index import Index
 
 place_option = click.option(
     "--index",
@@ -91,7 +93,6 @@ def command(
     --store and --engine ray, DIR can also be a tar file or an address such as s3://bucket/photos.
     """
     from regiontalk.search.index import Index
-    from regiontalk.serve.corrections import Corrections
 
     options.check_engine(engine, address)
     check_one_place(place, store)
@@ -120,9 +121,17 @@ def command(
             done = index.update(
                 workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all
             )
-            Corrections.of(index).follow(index)
-            index.close()
+            _follow_photos(index)
     _report(source or folder, done, quiet, as_json, strict)
+
+
+def _follow_photos(index: Index) -> None:
+    """Tells the corrections of `serve`, if there are any, where their photos are now."""
+    if (index.place / CORRECTIONS).is_dir():
+        from regiontalk.serve.corrections import Corrections
+
+        Corrections.of(index).follow(index)
+        index.close()
 
 
 def _report(place: Path | str, done: Update, quiet: bool, as_json: bool, strict: bool) -> None:

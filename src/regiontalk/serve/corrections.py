@@ -38,8 +38,9 @@ from regiontalk.results import BoxXYXY
 from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.search.sqlite import database
+from regiontalk.serve.settings import CORRECTIONS
 
-NAME, KEPT = "corrections", "kept.jsonl"
+KEPT = "kept.jsonl"
 PREVIEW = 64  # pixels of the long side, which are compared
 MOST_REGIONS = 1000
 LONGEST_CAPTION = 1000
@@ -93,7 +94,7 @@ class Corrections:
 
     @classmethod
     def of(cls, index: Index) -> Corrections:
-        return cls(index.place / NAME)
+        return cls(index.place / CORRECTIONS)
 
     def name_of(self, photo: Path) -> str:
         """A photo as a record names it, so that the folder of photos can be moved."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+CORRECTIONS = "corrections"
+"""The folder of corrected regions, in the folder of the index."""
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
