@@ -112,7 +112,8 @@ def command(
         open_split(folder, split) for folder in (data if {*ON_ALL_DATA} & {*parts} else data[:1])
     ]
     track = partial(console.track, quiet=quiet)
-    loaded, report = regiontalk.load(model), {}
+    loaded = regiontalk.load(model)
+    report = {}
     with _scorer(parts, quiet) as scorer:
         detector = detector_fingerprint(folder.graphs)
         fitter = Fitter(loaded, datasets, parts, scorer, track, detector, workers, photos)
@@ -269,7 +270,8 @@ def _percent(figures: dict[str, float]) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any]) -> list[str]:
-    error, regions = figures["expected_calibration_error"], figures["regions_per_photo"]
+    error = figures["expected_calibration_error"]
+    regions = figures["regions_per_photo"]
     return [f"{error:.4f}", f"{regions:.2f}", _share(figures["right"])]
 
 

@@ -51,10 +51,13 @@ class OnnxRuntime(Runtime):
 
     def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
         model = read_model_folder(folder)  # before onnxruntime sees a byte
-        self.info, self.words, self.heads = model.info, model.words, model.heads
+        self.info = model.info
+        self.words = model.words
+        self.heads = model.heads
         self.names = model.names
         self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
-        self._folder, self._is_checked = folder, False
+        self._folder = folder
+        self._is_checked = False
         if not lazily:
             self._open_detector()
 

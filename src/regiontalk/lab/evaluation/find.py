@@ -61,7 +61,8 @@ def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
     there."""
     drawn = {}
     for place, record in enumerate(records):
-        own, wanted = written_words(record), len(record.regions)
+        own = written_words(record)
+        wanted = len(record.regions)
         others = (
             region.phrase
             for after in _after(records, place)
@@ -132,7 +133,8 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
             types[name].append(right[-1])
     if not scores[True]:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
-    here, absent = np.array(scores[True]), np.array(scores[False])
+    here = np.array(scores[True])
+    absent = np.array(scores[False])
     best = Judged(np.array(every), np.array(right), 1)
     return {
         "accuracy": sum(right) / len(here),

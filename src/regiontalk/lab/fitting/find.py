@@ -55,11 +55,13 @@ def _padded(
     """Features (N, R, 3) of N phrases, which rows are regions (N, R), and which of those are right
     (N, R)."""
     most = max(len(right) for _, right in pairs)
-    features, used = np.zeros((len(pairs), most, 3)), np.zeros((len(pairs), most), dtype=bool)
+    features = np.zeros((len(pairs), most, 3))
+    used = np.zeros((len(pairs), most), dtype=bool)
     rights = np.zeros_like(used)
     for number, (evidence, right) in enumerate(pairs):
         rows = np.stack([evidence.fits, evidence.likelihoods, evidence.places], axis=1)
-        features[number, : len(right)], used[number, : len(right)] = rows, True
+        features[number, : len(right)] = rows
+        used[number, : len(right)] = True
         rights[number, : len(right)] = right
     return features, used, rights
 

@@ -32,7 +32,8 @@ def logistic_regression(columns: Floats, wanted: Floats) -> Floats:
 def smoothed(right: Verdicts) -> Floats:
     """Platt's targets, (n₊+1)/(n₊+2) and 1/(n₋+2) instead of 1 and 0: they keep a fit finite where
     right and wrong can be separated without error."""
-    hits, misses = int(right.sum()), int((~right).sum())
+    hits = int(right.sum())
+    misses = int((~right).sum())
     return np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
 
 

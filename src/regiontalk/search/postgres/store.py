@@ -105,10 +105,8 @@ class PostgresStore:
             copy.set_types(["int8", "int2", *["float8"] * 5, "text", *["float8"] * 3, "vector"])
             regions = zip(entry.regions, entry.raw_scores, entry.vectors, strict=True)
             for number, (region, raw, vector) in enumerate(regions):
-                box, said = (
-                    map(float, region.xyxy),
-                    (region.caption, region.logprob, region.confidence),
-                )
+                box = map(float, region.xyxy)
+                said = (region.caption, region.logprob, region.confidence)
                 copy.write_row((photo, number, *box, region.score, *said, raw, vector))
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -120,7 +118,8 @@ class PostgresStore:
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
         with self._writing():
             for before, file in files.items():
-                path, now = os.fsencode(before), os.fsencode(file.path)
+                path = os.fsencode(before)
+                now = os.fsencode(file.path)
                 self._connection.execute(
                     "DELETE FROM photos WHERE path = %s AND path <> %s", [now, path]
                 )
@@ -174,10 +173,8 @@ class PostgresStore:
             values += [" ".join(phrase), *meant, SAID]
         query = " UNION ".join(f"({one})" for one in near)
         if where != Where():
-            query, values = (
-                f"SELECT id FROM photos WHERE id IN ({query}) AND {those}",
-                [*values, *meant],
-            )
+            query = f"SELECT id FROM photos WHERE id IN ({query}) AND {those}"
+            values = [*values, *meant]
         return [photo for (photo,) in self._rows(query, values)]
 
     def _score(self, words: Floats, meant: str, values: Sequence[object]) -> tuple[Ids, Floats]:
