@@ -35,7 +35,8 @@ ALIGNED = (
     "a man in a black coat looks through a camera on a tripod",
 )
 PAINTED = """(async () => {
-  await Promise.all([...document.images].filter((one) => one.checkVisibility()).map((one) => one.decode()));
+  const seen = (one) => one.checkVisibility() && one.getBoundingClientRect().top < innerHeight; // others load later
+  await Promise.all([...document.images].filter(seen).map((one) => one.decode()));
   await Promise.all(document.getAnimations().map((one) => one.finished));
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 })()"""
