@@ -155,13 +155,20 @@ function showHits({ hits, none_fit: none }) {
   const top = shown.length + PAGE;
   append(hits.slice(shown.length), wordLine);
   drawTheLine(hits);
-  const total = shown.length;
   sizeCards();
   more.hidden = hits.length < top;
-  const order = asked.kind === "like" ? "the most alike first" : "the likeliest first";
-  find("found").textContent = total > 1 ? `${plural(total, "photo")}, ${order}` : total ? "1 photo" : "";
+  find("found").textContent = countHits(hits);
   say(none ? "Nothing like it here" : `${plural(hits.filter(({ likely }) => likely !== false).length, "photo")} found`);
   if (none) tell("Nothing like it here", whyNone());
+}
+
+/** How many photos were found, and how many of them stand below the line. */
+function countHits(hits) {
+  const [order, less] = asked.kind === "like" ? ["the most alike first", "less alike"]
+    : ["the likeliest first", "less likely"];
+  const below = hits.filter(({ likely }) => likely === false).length, above = hits.length - below;
+  const parts = above ? [above > 1 ? `${plural(above, "photo")}, ${order}` : "1 photo"] : [];
+  return [...parts, ...(below ? [`${below.toLocaleString("en")} ${less}`] : [])].join(" · ");
 }
 
 /** Where there are few, there is room for larger ones. */
