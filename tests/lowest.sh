@@ -8,28 +8,7 @@ trap 'rm -rf "$place"' EXIT
 "${1:-python3}" -m venv "$place/venv"
 "$place/venv/bin/pip" install -q -c lowest-versions.txt ".[serve,heif]" pytest pytest-timeout hypothesis
 cd "$place"  # so that the installed package is tested, not the tree
-cat > smoke.py <<'SMOKE'
-"""Captions from the installed package alone, and METEOR left out where its extra is missing."""
-import json
-import subprocess
-import sys
-from pathlib import Path
-import regiontalk
-assert "site-packages" in regiontalk.__file__, regiontalk.__file__
-photos = Path(sys.argv[1]) / "examples" / "photos"
-found = subprocess.run(["regiontalk", "caption", str(photos), "--json"], check=True, capture_output=True)
-assert found.stdout.count(b'"caption"') > 0
-region = {"xyxy": [0, 0, 40, 40], "phrase": "a dog"}
-truth = {"image": "a.jpg", "width": 100, "height": 80, "split": "test", "regions": [region]}
-guess = {"xyxy": [0, 0, 40, 40], "score": 1.0, "caption": "a dog"}
-guesses = {"path": "a.jpg", "width": 100, "height": 80, "regions": [guess]}
-Path("data").mkdir()
-Path("data/annotations.jsonl").write_text(json.dumps(truth) + "\n")
-Path("guesses.jsonl").write_text(json.dumps(guesses) + "\n")
-evaluate = ["regiontalk", "evaluate", "dense", "--truth", "data", "--predictions", "guesses.jsonl"]
-subprocess.run([*evaluate, "--without", "meteor"], check=True)
-SMOKE
-PATH="$place/venv/bin:$PATH" "$place/venv/bin/python" smoke.py "$OLDPWD"
+PATH="$place/venv/bin:$PATH" "$place/venv/bin/python" "$OLDPWD/tests/installed_smoke.py" "$OLDPWD/examples/photos"
 cd "$OLDPWD"
 # Only files whose fixtures need no torch.
 "$place/venv/bin/python" -m pytest tests/models/test_folder.py tests/models/test_terms.py tests/models/test_name_table.py \
@@ -38,4 +17,8 @@ cd "$OLDPWD"
     tests/inference/test_captions.py tests/inference/test_confidence.py tests/inference/test_regions.py \
     tests/inference/test_decoding.py tests/inference/test_calibration.py tests/inference/test_detect.py \
     tests/inference/test_rank.py tests/inference/test_naming.py tests/language \
-    tests/search/sqlite tests/search/test_store.py tests/serve/test_workers.py tests/serve/test_settings.py
+    tests/search/sqlite tests/search/test_store.py tests/serve/test_workers.py tests/serve/test_settings.py \
+    tests/serve/test_protocol.py::test_a_head_that_does_not_arrive_is_given_up \
+    tests/serve/test_protocol.py::test_a_second_head_is_given_up_too \
+    tests/serve/test_protocol.py::test_the_longest_waiting_connection_makes_room \
+    tests/serve/test_protocol.py::test_an_answer_that_nobody_reads_ends_its_connection

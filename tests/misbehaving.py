@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.serve.processes import limit_memory
@@ -31,7 +32,15 @@ def hang(seconds: float) -> None:
     time.sleep(seconds)
 
 
+def end_once(mark: Path) -> str:
+    if not mark.exists():
+        mark.touch()
+        os._exit(9)
+    return "done"
+
+
 TASKS = {
+    "end_once": end_once,
     "about": os.getpid,
     "end": lambda: os._exit(9),
     "hang": hang,
@@ -54,6 +63,11 @@ def index(connection: Connection, settings: Settings) -> None:
         os._exit(9)
     connection.send((9, None, ""))
     connection.recv()  # until the server ends
+
+
+def sleep(connection: Connection, _: Settings) -> None:
+    connection.send("asleep")
+    time.sleep(1000)
 
 
 def always_end(_: Connection, __: Settings) -> None:

@@ -55,6 +55,50 @@ def test_a_page_of_another_site_changes_nothing(
     assert "another site" in posted.error
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "http://["}, {"Sec-Fetch-Site": "cross-site"}],
+)
+def test_a_page_of_another_site_asks_nothing(
+    server: RunningServer, headers: dict[str, str]
+) -> None:
+    """It could not read the answers, but its questions would keep the workers busy."""
+    for path in ("/api/health", "/api/search?q=circle", "/api/photos", "/metrics", "/page/app.js"):
+        assert server.get(path, **headers).status == 403
+    assert server.get("/", **headers).status == 200, "a link to the page is fine"
+
+
+def test_one_of_several_origins_is_enough(server: RunningServer) -> None:
+    head = "GET /api/photos HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(f"{head}Origin: http://evil.example\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize("path", ["/", "/page/app.js"])
+@pytest.mark.parametrize("part", ["bytes=abc", "bytes=9999999-", "bytes=0-1,0-1", "bytes=5-9"])
+def test_files_are_sent_whole(server: RunningServer, path: str, part: str) -> None:
+    answer, whole = server.get(path, Range=part), server.get(path)
+    assert (answer.status, answer.body) == (200, whole.body)
+    assert "accept-ranges" not in answer.headers
+
+
+METHODS = ("HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_every_address_is_answered_in_json(
+    server: RunningServer, method: str
+) -> None:
+    calls = server.get("/openapi.json").json["paths"]
+    pages = ("/", "/page/app.js", "/page/", "/page", "/metrics", "/openapi.json", "/nothing")
+    for path in (*calls, *pages):
+        answer = server.ask(method, path.replace("{id}", "guessed"))
+        assert answer.status < 500
+        if answer.status >= 400 and method != "HEAD":
+            assert answer.error
+
+
 def test_the_own_page_may(server: RunningServer) -> None:
     own = {"Origin": f"http://127.0.0.1:{server.port}", "Sec-Fetch-Site": "same-origin"}
     assert (
@@ -103,7 +147,8 @@ def test_what_the_end_of_the_server_cuts_off_is_answered(answers_first: bool) ->
 
     async def cut_off() -> None:
         guards = Guards(app, frozenset(["localhost"]), Metrics())
-        scope = {"type": "http", "method": "POST", "headers": [(b"host", b"localhost")]}
+        headers = [(b"host", b"localhost")]
+        scope = {"type": "http", "method": "POST", "path": "/api/caption", "headers": headers}
         request = asyncio.create_task(guards(scope, arriving.get, send))
         arriving.put_nowait({"type": "http.request", "body": b"a", "more_body": True})
         while not arriving.empty():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL.PngImagePlugin import PngInfo
 
 import misbehaving
 from conftest import draw_scene
@@ -28,6 +31,12 @@ def wait(until: Callable[[], bool]) -> None:
     raise AssertionError
 
 
+def children() -> set[str]:
+    """Processes of this one, also those that have ended and that nobody waited for."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {pid for file in tasks for pid in file.read_text().split()}
+
+
 def test_a_lost_process_is_replaced_and_continues(tmp_path: Path) -> None:
     indexing = Indexing(Settings(tmp_path), misbehaving.index)
     indexing.begin(0)
@@ -37,11 +46,13 @@ def test_a_lost_process_is_replaced_and_continues(tmp_path: Path) -> None:
 
 
 def test_one_that_is_lost_again_and_again_is_given_up(tmp_path: Path) -> None:
+    before = children()
     indexing = Indexing(Settings(tmp_path), misbehaving.always_end)
     indexing.begin(5)
     wait(lambda: indexing.progress is None)
     assert indexing.photos == 5
     assert "ended early" in indexing.problem
+    wait(lambda: children() <= before)
     indexing.close()
 
 
@@ -60,6 +71,71 @@ def test_what_was_looked_at_stays_and_new_photos_are_added(
         assert server.wait_for_index()["photos"] == 2
         assert first in server.get("/api/photos").json["photos"]
         assert server.get(f"/api/photos/{first['id']}/thumbnail").status == 200
+
+
+def test_a_correction_goes_where_its_photo_goes(tmp_path: Path, aligning_model: Path) -> None:
+    draw_scene((64, 48)).save(tmp_path / "a.png")
+    start = (tmp_path, "--model", aligning_model, "--workers", "1")
+
+    def listed(server: RunningServer) -> dict[str, Any]:
+        for _ in range(100):  # a photo that is looked at again gets another id
+            server.wait_for_index()
+            photos = server.get("/api/photos").json["photos"]
+            answers = {one["path"]: server.get(f"/api/photos/{one['id']}") for one in photos}
+            if all(answer.status == 200 for answer in answers.values()):
+                return {path: answer.json for path, answer in answers.items()}
+        raise AssertionError(answers)
+
+    with serving(*start) as server:
+        regions = [{"xyxy": [1, 2, 30, 40], "caption": "a ball"}]
+        photo = listed(server)["a.png"]
+        assert server.put(f"/api/photos/{photo['id']}/regions", {"regions": regions}).status == 200
+        assert listed(server)["a.png"]["corrected"]
+        (tmp_path / "a.png").rename(tmp_path / "b.png")
+        draw_scene((96, 64)).save(tmp_path / "a.png")
+        assert server.stop() == 0
+    with serving(*start) as server:
+        photos = listed(server)
+        assert [one["caption"] for one in photos["b.png"]["regions"]] == ["a ball"]
+        assert (photos["b.png"]["corrected"], photos["b.png"]["replaced"]) == (True, False)
+        assert (photos["a.png"]["corrected"], photos["a.png"]["replaced"]) == (False, False)
+        text = PngInfo()
+        text.add_text("Keywords", "a ball")
+        draw_scene((64, 48)).save(tmp_path / "b.png", pnginfo=text)
+        assert listed(server)["b.png"]["corrected"], "only its metadata have changed"
+        draw_scene((48, 48)).save(tmp_path / "b.png")
+        photo = listed(server)["b.png"]
+        assert (photo["corrected"], photo["replaced"]) == (False, True)
+
+
+def test_a_killed_server_leaves_what_a_new_one_completes(
+    tmp_path: Path, aligning_model: Path
+) -> None:
+    """No lock is left, no process goes on, and the index is that of a clean run."""
+    clean, killed = tmp_path / "clean", tmp_path / "killed"
+    clean.mkdir()
+    for number in range(40):
+        draw_scene((64 + number, 48)).save(clean / f"{number}.png")
+    shutil.copytree(clean, killed)
+    options = ("--model", aligning_model, "--workers", "1")
+    with serving(killed, *options) as server:
+        wait(lambda: server.get("/api/photos").json["total"] > 0)
+        server.process.kill()
+        server.process.wait()
+    with serving(killed, *options) as server:
+        health = server.wait_for_index()
+        assert (health["photos"], health["problem"]) == (40, None)
+        assert server.stop() == 0
+    model = load(aligning_model)
+    Index.open(clean, model=model).update()
+    hits = []
+    for folder in (clean, killed):
+        index = Index.open(folder, model=model)
+        hits.append(
+            [(Path(hit.path).name, hit.score) for hit in index.search("a red circle", top=40)]
+        )
+        index.close()
+    assert sorted(hits[0]) == sorted(hits[1])
 
 
 def test_a_folder_without_photos_and_one_that_cannot_be_written_now_are_served(

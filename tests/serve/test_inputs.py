@@ -61,6 +61,26 @@ def test_a_slow_body_is_given_up(server: RunningServer) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.parametrize("headers", ["X: " + "y" * 500_000, "X: y\r\n" * 50_000 + "X: y"])
+def test_long_headers_of_a_part_are_refused(server: RunningServer, headers: str) -> None:
+    body = f'--{BOUNDARY}\r\n{headers}\r\nContent-Disposition: form-data; name="id"\r\n\r\nx\r\n'
+    answer = server.ask(
+        "POST", "/api/caption", (body + f"--{BOUNDARY}--").encode(), {"Content-Type": FORM}
+    )
+    assert answer.status == 400
+    assert answer.error
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"&" * 900_000, 400), (b"a=b&" * 30, 400), (b"id=" + LARGE, 413)]
+)
+def test_a_form_without_a_photo_is_short(server: RunningServer, body: bytes, status: int) -> None:
+    """It is read in the process that answers everybody."""
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = server.ask("POST", "/api/caption", body, kind)
+    assert (answer.status, bool(answer.error)) == (status, True)
+
+
 @pytest.mark.parametrize("part", ["photo=1", 'photo"; filename="x.jpg'])
 def test_a_thousand_parts_are_refused(server: RunningServer, part: str) -> None:
     one = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{part}"\r\n\r\nx\r\n'
@@ -120,6 +140,7 @@ def test_nothing_is_fetched(server: RunningServer, address: str) -> None:
             "q=%00",
             "q=xyzzy+plugh",
             "q=" + "dog+" * 10_000,
+            "q=" + "dog+" * 251,
             "q=-circle",
         ),
         *(

@@ -68,6 +68,11 @@ def test_a_dropped_photo_shows_its_regions(browse: Browse, how: str) -> None:
         assert browser.ask("document.querySelectorAll('.region').length") == shown
 
 
+def test_the_terms_of_the_model_stand_below_everything(browse: Browse) -> None:
+    browser = browse()
+    browser.wait_for("terms.textContent.includes('research and personal use')")
+
+
 def test_a_photo_that_the_browser_cannot_show_has_captions_too(browse: Browse) -> None:
     browser, tiff = browse(), io.BytesIO()
     Image.open(PHOTOS / "bear.jpg").save(tiff, "TIFF")

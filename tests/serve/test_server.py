@@ -8,6 +8,8 @@ import functools
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -164,6 +166,32 @@ def test_its_processes_end_when_it_is_killed(tiny_model: Path) -> None:
         server.process.kill()
         server.process.wait()
         assert_gone(started)
+
+
+KILLED_SERVER = """
+import multiprocessing, os, signal
+import misbehaving
+from regiontalk.serve.processes import Child
+from regiontalk.serve.settings import Settings
+
+if __name__ == "__main__":
+    child = Child(misbehaving.sleep, Settings())
+    child.receive()
+    print(multiprocessing.active_children()[0].pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_busy_ends_when_the_server_is_killed(tmp_path: Path) -> None:
+    """It does not notice by itself: it neither reads nor writes the connection."""
+    script = tmp_path / "killed_server.py"
+    script.write_text(KILLED_SERVER)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert_gone([int(done.stdout)])
 
 
 def assert_gone(pids: list[int]) -> None:

@@ -8,8 +8,16 @@ import json
 import pytest
 
 from http_server import RunningServer
+from regiontalk.models.loading import load
+from regiontalk.serve.tasks import Desk, about
 
 SECRET = "etc/passwd"
+
+
+def test_the_terms_of_the_model_are_told() -> None:
+    model = load()
+    assert model.runtime.info.terms is not None
+    assert about(Desk(model, None))["terms"] == model.runtime.info.terms.summary
 
 
 @pytest.mark.parametrize("call", ["", "/thumbnail", "/image"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +43,16 @@ def test_one_that_ends_or_hangs_is_replaced() -> None:
                 await some.ask(task, **inputs)
             pids.add(await some.ask("about"))
         assert len(pids) == 3
+        assert some.lost == 3, "what ends a worker is tried twice, what takes too long once"
+
+    with_workers(work)
+
+
+def test_a_task_is_not_blamed_for_a_worker_that_others_ended(tmp_path: Path) -> None:
+    async def work(some: Workers) -> None:
+        os.kill(await some.ask("about"), signal.SIGKILL)  # between two tasks
+        assert await some.ask("hang", seconds=0) is None
+        assert await some.ask("end_once", mark=tmp_path / "was-here") == "done"  # in a task
         assert some.lost == 2
 
     with_workers(work)

@@ -91,6 +91,7 @@ def command(
     --store and --engine ray, DIR can also be a tar file or an address such as s3://bucket/photos.
     """
     from regiontalk.search.index import Index
+    from regiontalk.serve.corrections import Corrections
 
     options.check_engine(engine, address)
     check_one_place(place, store)
@@ -119,6 +120,8 @@ def command(
             done = index.update(
                 workers=workers, prune=prune, rebuild=rebuild, watch=watch, see_all=see_all
             )
+            Corrections.of(index).follow(index)
+            index.close()
     _report(source or folder, done, quiet, as_json, strict)
 
 

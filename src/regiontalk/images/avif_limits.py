@@ -138,9 +138,9 @@ def _located(table: bytes, kinds: dict[int, bytes]) -> Iterator[Item]:
 
 def _read(file: IO[bytes], meta: bytes, item: Item) -> bytes:
     source = io.BytesIO(_child(meta[4:], b"idat")) if item.in_meta else file
-    parts = []
+    parts, end = [], source.seek(0, os.SEEK_END)
     for start, length in item.extents:
-        source.seek(start)
+        source.seek(min(start, end))  # further on, a system may refuse
         parts.append(source.read(length or -1))
     return b"".join(parts)
 

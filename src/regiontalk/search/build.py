@@ -224,7 +224,7 @@ def _find_moved(plan: Plan, known: Mapping[str, Stored], root: Path) -> None:
         file for file in plan.look.values() if file.size in sizes and file.path not in known
     ]:
         with suppress(InputError):  # reported when it is processed
-            before = gone.pop((file.size, _digest(root / file.path)), None)
+            before = gone.pop((file.size, digest_of(root / file.path)), None)
             if before is not None:
                 plan.moved[before] = plan.look.pop(file.path)
                 del plan.gone[before]
@@ -245,14 +245,17 @@ def _is_gone(path: Path) -> bool:
     return True
 
 
-def _digest(path: Path, largest: float | None = None) -> bytes:
-    with open_file(path, None if largest is None else int(largest)) as file:
+def digest_of(photo: Path | bytes, largest: float | None = None) -> bytes:
+    """Of the bytes of a photo, to recognise it under another name."""
+    if isinstance(photo, bytes):
+        return hashlib.blake2b(photo).digest()[:16]
+    with open_file(photo, None if largest is None else int(largest)) as file:
         return hashlib.file_digest(file, "blake2b").digest()[:16]
 
 
 def see(root: Path, model: Model, job: Job) -> Entry | PhotoFile:
     place = root / job.file.path
-    digest = _digest(place, model.limits.file_bytes)
+    digest = digest_of(place, model.limits.file_bytes)
     return (
         job.file if digest == job.digest else to_entry(model, model.look(place), job.file, digest)
     )

@@ -273,6 +273,11 @@ class Index:
             photo = None if found is None else self._photo(store.read([found])[0])
             return photo if photo is not None and self._is_below(photo.path) else None
 
+    def digests(self) -> dict[Path, bytes]:
+        """The digest of the bytes of each photo, as they were when it was indexed."""
+        files = self._opened().files(self.below)
+        return {self.root / path: stored.digest for path, stored in files.items()}
+
     def _photo(self, stored: StoredPhoto) -> IndexedPhoto:
         boxes, captions = (
             [region.xyxy for region in stored.regions],

@@ -22,7 +22,7 @@ from regiontalk.results import Shown
 from regiontalk.search.index import Index
 from regiontalk.serve import inputs
 from regiontalk.serve.answers import json_response
-from regiontalk.serve.corrections import NAME, Correction, Corrections
+from regiontalk.serve.corrections import Correction, Corrections, PhotoFacts
 from regiontalk.serve.indexing import Indexing
 from regiontalk.serve.inputs import ADDRESS, Schemas, Upload
 from regiontalk.serve.settings import Settings
@@ -35,7 +35,7 @@ THUMBNAIL = 400  # pixels of the long side
 
 PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
-TEXT = {"type": "string", "minLength": 1, "maxLength": 10_000, "required": True}
+TEXT = {"type": "string", "minLength": 1, "maxLength": 1000, "required": True}
 ID = {
     "type": "string",
     "maxLength": 64,
@@ -62,7 +62,7 @@ CAPTION_FILTER = {
     "maxLength": 1000,
     "description": "Only photos that show this caption.",
 }
-STARTING = {"model": None, "threshold": Shown.threshold, "confidence": 0.0}
+STARTING = {"model": None, "terms": None, "threshold": Shown.threshold, "confidence": 0.0}
 """What the health call says about a model that is not loaded yet."""
 NAMES = {"q": "query", "after": "since", "before": "until"}
 """Names of values that tasks call differently."""
@@ -102,7 +102,7 @@ class Server:
     def __post_init__(self) -> None:
         folder, place = self.settings.folder, self.settings.place
         self.corrections = (
-            None if folder is None else Corrections(Index.open(folder, place=place).place / NAME)
+            None if folder is None else Corrections.of(Index.open(folder, place=place))
         )
 
     @asynccontextmanager
@@ -223,14 +223,41 @@ async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 
 async def photo(server: Server, request: Request, _: object) -> Any:
-    found = await server.workers.ask("photo", id=request.path_params["id"])
-    record = await asyncio.to_thread(server.saved().read, _image(server, found))
-    return {**found, "corrected": False} if record is None else _corrected(found, record)
+    found, facts = await _found_and_facts(server, request.path_params["id"])
+    record, is_replaced = await asyncio.to_thread(server.saved().read, facts)
+    if record is not None:
+        return _corrected(found, record)
+    return {**found, "corrected": False, "replaced": is_replaced}
 
 
-def _image(server: Server, found: dict[str, Any]) -> str:
+async def _found_and_facts(server: Server, id: str) -> tuple[dict[str, Any], PhotoFacts]:
+    """A photo of the index, and what its correction belongs to."""
+    found = await server.workers.ask("photo", id=id)
+    facts = _facts(server, found)
+    _, is_replaced = await asyncio.to_thread(server.saved().read, facts)
+    if is_replaced and facts.digest is not None:  # perhaps only its metadata have changed
+        _, facts = await _indexed(server, id)
+    return found, facts
+
+
+def _facts(server: Server, found: dict[str, Any]) -> PhotoFacts:
+    """What the corrections need of an indexed photo. Its digest is not sent to the client."""
+    size = (found["width"], found["height"])
+    return PhotoFacts(_name_in_records(server, found), found.pop("digest"), size)
+
+
+def _name_in_records(server: Server, found: dict[str, Any]) -> str:
     assert server.settings.folder is not None
-    return server.saved().place_of(server.settings.folder / found["path"])
+    return server.saved().name_of(server.settings.folder / found["path"])
+
+
+async def _indexed(server: Server, id: str) -> tuple[dict[str, Any], PhotoFacts]:
+    """A photo of the index and its bytes of now, which somebody saw and corrects."""
+    found = await server.workers.ask("photo", id=id)
+    digest, (width, height), pixels = await server.workers.ask("identify", photo=id)
+    facts = PhotoFacts(_name_in_records(server, found), digest, (width, height), pixels)
+    del found["digest"]
+    return {**found, "width": width, "height": height}, facts
 
 
 def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
@@ -238,25 +265,22 @@ def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
         {"id": number, "xyxy": list(region.xyxy), "caption": region.phrase}
         for number, region in enumerate(record.regions)
     ]
-    return {**found, "regions": regions, "corrected": True}
+    return {**found, "regions": regions, "corrected": True, "replaced": False}
 
 
 async def correct(server: Server, request: Request, _: object) -> Any:
     async with server.upload():
         body = await inputs.read_regions(request, server.settings)
-        found = await server.workers.ask("photo", id=request.path_params["id"], is_there=True)
         correction = await asyncio.to_thread(lambda: Correction.of(parse_json(body, "the request")))
-        size = (found["width"], found["height"])
-        record = await asyncio.to_thread(
-            server.saved().save, _image(server, found), size, correction
-        )
+        found, facts = await _indexed(server, request.path_params["id"])
+        record = await asyncio.to_thread(server.saved().save, facts, correction)
     return _corrected(found, record)
 
 
 async def forget(server: Server, request: Request, _: object) -> Any:
-    found = await server.workers.ask("photo", id=request.path_params["id"])
-    await asyncio.to_thread(server.saved().delete, _image(server, found))
-    return {**found, "corrected": False}
+    found, facts = await _found_and_facts(server, request.path_params["id"])
+    await asyncio.to_thread(server.saved().delete, facts)
+    return {**found, "corrected": False, "replaced": False}
 
 
 async def original(server: Server, request: Request, _: object) -> Response:
@@ -274,13 +298,13 @@ async def keep(server: Server, request: Request, _: object) -> Any:
             lambda: Correction.of({"regions": parse_json(text, "regions")})
         )
         if isinstance(given, str):
-            found = await server.workers.ask("photo", id=given, is_there=True)
-            image, size = _image(server, found), (found["width"], found["height"])
+            found, facts = await _indexed(server, given)
         else:
-            size = await server.workers.ask("measure", photo=given.data)
+            digest, size, pixels = await server.workers.ask("identify", photo=given.data)
             found = {"id": None, "path": given.name, "width": size[0], "height": size[1]}
             image = await asyncio.to_thread(saved.keep, given.data)
-        record = await asyncio.to_thread(saved.save, image, size, correction)
+            facts = PhotoFacts(image, digest, size, pixels)
+        record = await asyncio.to_thread(saved.save, facts, correction)
     return _corrected(found, record)
 
 

@@ -28,7 +28,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-READING = ("GET", "HEAD")
+READING, PAGE = ("GET", "HEAD"), "/"
 DRAIN_SECONDS, DRAIN_BYTES = (
     5.0,
     1 << 27,
@@ -54,7 +54,8 @@ class Guards:
             await error_response(error)(scope, exchange.receive, exchange.send)
 
         try:
-            self._check(scope["method"], Headers(scope=scope))
+            self._check(scope["method"], scope["path"], Headers(scope=scope))
+            scope["headers"] = _without_range(scope)
             await self._app(scope, exchange.receive, exchange.send)
         except RegionTalkError as error:
             await refuse(error)
@@ -68,17 +69,22 @@ class Guards:
         finally:
             self._metrics.add(scope.get("call", "other"), exchange.status, time.monotonic() - began)
 
-    def _check(self, method: str, headers: Headers) -> None:
+    def _check(self, method: str, path: str, headers: Headers) -> None:
         host = headers.get("host", "")
         if _without_port(host) not in self._hosts:
             hint = "regiontalk serve --allow-host NAME adds a name"
             raise Refused(400, f"this server is not called {host[:100]!r}", hint=hint)
-        if method in READING:
+        if method in READING and path == PAGE:  # a link on another site may lead to it
             return
-        origin = headers.get("origin")
-        foreign = origin is not None and _host_of(origin) != host.lower()
-        if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        is_foreign = any(_host_of(origin) != host.lower() for origin in headers.getlist("origin"))
+        if is_foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise Refused(403, "requests from another site are not allowed")
+
+
+def _without_range(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """The headers of a request for a whole file. No file here is so large that parts of it are of
+    use, and starlette's errors about them are no JSON."""
+    return [(name, value) for name, value in scope["headers"] if name != b"range"]
 
 
 def _host_of(origin: str) -> str | None:
@@ -115,6 +121,8 @@ class _Exchange:
             self.status, headers = message["status"], MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
+            if "accept-ranges" in headers:
+                del headers["accept-ranges"]
             headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
         if (
             message["type"] == "http.response.body"

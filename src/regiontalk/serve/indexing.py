@@ -18,6 +18,7 @@ from regiontalk.errors import RegionTalkError
 from regiontalk.images.paths import find_photos
 from regiontalk.search.build import Progress
 from regiontalk.search.index import Index
+from regiontalk.serve.corrections import Corrections
 from regiontalk.serve.processes import INDEXING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
@@ -76,6 +77,7 @@ class Indexing:
                 child.end()
                 child = self._child = Child(self._work, self._settings)
         self.progress = None
+        child.end()  # otherwise it stays in the table of processes
 
     def close(self) -> None:
         self._closed = True
@@ -136,6 +138,7 @@ class _Reporter:
         self.is_missing = False
         try:
             self._index.update(watch=self._report_progress)
+            Corrections.of(self._index).follow(self._index)
             self.problem = ""
         except RegionTalkError as error:
             self.problem = _explain(error)

@@ -9,9 +9,10 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import FormData, UploadFile
-from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from regiontalk.errors import ImageError, UsageError
@@ -100,24 +101,36 @@ class _InMemory(MultiPartParser):
 async def read_form(request: Request, settings: Settings) -> FormData:
     """The fields of a form, within the limits; none if there is no body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = _body(request, int(settings.megabytes * 1e6))
     if not kind:
         return FormData()
     if kind == "application/json":
         raise UsageError("JSON, where a form is expected", hint=SEND)
-    limits = {"max_fields": MOST_FIELDS, "max_part_size": LARGEST_FIELD}
     async with _arriving(settings):
         if kind == "multipart/form-data":
+            body = _body(request, int(settings.megabytes * 1e6))
+            limits = {"max_fields": MOST_FIELDS, "max_part_size": LARGEST_FIELD}
             return await _InMemory(request.headers, body, max_files=1, **limits).parse()
         if kind == "application/x-www-form-urlencoded":
-            return await FormParser(request.headers, body, **limits).parse()
+            return _read_fields(await _read_small(request))
     raise Refused(415, f"a body of the type {kind[:80]!r}", hint=SEND)
 
 
 async def read_regions(request: Request, settings: Settings) -> bytes:
     """A body that is not a form."""
     async with _arriving(settings):
-        return b"".join([part async for part in _body(request, LARGEST_FIELD)])
+        return await _read_small(request)
+
+
+async def _read_small(request: Request) -> bytes:
+    """A body without a photo."""
+    return b"".join([part async for part in _body(request, LARGEST_FIELD)])
+
+
+def _read_fields(body: bytes) -> FormData:
+    if body.count(b"&") >= MOST_FIELDS:  # before they are read: each takes time
+        raise Refused(400, f"the form cannot be read: more than {MOST_FIELDS} fields")
+    fields = parse_qsl(body.decode(errors="replace"), keep_blank_values=True)
+    return FormData([(name, value) for name, value in fields])
 
 
 @asynccontextmanager

@@ -60,6 +60,7 @@ HIT = {
 INDEXING = _object(
     {"done": INTEGER, "total": INTEGER, "skipped": INTEGER, "seconds_left": _or_null(NUMBER)}
 )
+REPLACED = "Somebody corrected an earlier photo of this name; that correction is kept."
 MARKED = {"xyxy": BOX, "caption": {"type": "string", "minLength": 1, "maxLength": LONGEST_CAPTION}}
 SCHEMAS: dict[str, Schema] = {
     "Error": _object({"error": TEXT, "hint": _or_null(TEXT)}),
@@ -69,6 +70,7 @@ SCHEMAS: dict[str, Schema] = {
                 "status": {"enum": ["starting", "ok"]},
                 "version": TEXT,
                 "model": _or_null(TEXT),
+                "terms": _or_null(TEXT),
                 "folder": _or_null(TEXT),
                 "photos": INTEGER,
             },
@@ -119,7 +121,13 @@ SCHEMAS: dict[str, Schema] = {
     "Photos": _object({"total": INTEGER, "photos": _array(_ref("Listed"))}),
     "Listed": _object({**INDEXED, "taken": TEXT, "captions": _array(TEXT), "sure": BOOLEAN}),
     "Photo": _object(
-        {**INDEXED, "regions": _array(_ref("Region")), "corrected": BOOLEAN}, taken=TEXT
+        {
+            **INDEXED,
+            "regions": _array(_ref("Region")),
+            "corrected": BOOLEAN,
+            "replaced": {**BOOLEAN, "description": REPLACED},
+        },
+        taken=TEXT,
     ),
     "Marked": {**_object(MARKED), "additionalProperties": False},
     "Correction": {

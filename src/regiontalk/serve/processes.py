@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -56,11 +57,20 @@ class Child:
 
 def _run(work: Work, connection: Connection, settings: Settings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
+    threading.Thread(target=_end_with_server, daemon=True).start()
     with suppress(EOFError, OSError):  # the server is gone
         try:
             work(connection, settings)
         except RegionTalkError as error:
             connection.send(error)
+
+
+def _end_with_server() -> None:
+    """A killed server cannot end its processes. One that goes on would hold the index's lock."""
+    server = multiprocessing.parent_process()
+    assert server is not None
+    server.join()
+    os._exit(1)
 
 
 def limit_memory() -> None:

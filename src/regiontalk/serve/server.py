@@ -15,9 +15,11 @@ from regiontalk.errors import UsageError
 from regiontalk.serve.application import build
 from regiontalk.serve.calls import Server
 from regiontalk.serve.indexing import Indexing
+from regiontalk.serve.protocol import Protocol
 from regiontalk.serve.settings import Settings
 from regiontalk.serve.workers import Workers
 
+BACKLOG = 128  # connections that are accepted at once
 GRACE_SECONDS = 2  # for requests that are in progress at shutdown
 LAST_SECONDS = 1.5  # for their answers after they are cancelled
 TURNS = (
@@ -86,6 +88,9 @@ async def _serve(settings: Settings, listening: socket.socket, ready: Ready) -> 
     server = Server(settings, Workers(settings), Indexing(settings))
     config = uvicorn.Config(
         build(server),
+        http=Protocol,
+        ws="none",
+        backlog=BACKLOG,
         log_level="error",
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -17,7 +17,9 @@ from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
 from regiontalk.models.loading import load
 from regiontalk.results import Hit, Hits, ImageRegions, IndexedPhoto, Shown
+from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
+from regiontalk.serve.corrections import pixels_of
 from regiontalk.serve.settings import Settings
 
 JPEG_QUALITY = 85
@@ -85,7 +87,9 @@ def about(desk: Desk) -> Answer:
     processes make it."""
     photos = 0 if desk.index is None else _count(desk.index)
     shown = {"threshold": Shown.threshold, "confidence": desk.model.likely}
-    return {"model": desk.model.runtime.info.name, "photos": photos, **shown}
+    info = desk.model.runtime.info
+    terms = None if info.terms is None else info.terms.summary
+    return {"model": info.name, "terms": terms, "photos": photos, **shown}
 
 
 def _count(index: Index) -> int:
@@ -113,9 +117,15 @@ def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
     return look
 
 
-def measure(desk: Desk, photo: bytes) -> tuple[int, int]:
-    """Width and height of a photo that can be opened."""
-    return Photo(photo, desk.model.limits).size
+def identify(desk: Desk, photo: bytes | str) -> tuple[str, tuple[int, int], str]:
+    """What a correction belongs to: the digest of the photo's bytes, its width and height, and the
+    digest of its pixels."""
+    source, limits = desk.open(photo), desk.model.limits
+    return _digest(desk, source), Photo(source, limits).size, pixels_of(source, limits)
+
+
+def _digest(desk: Desk, source: bytes | Path) -> str:
+    return digest_of(source, desk.model.limits.file_bytes).hex()
 
 
 def like(desk: Desk, photo: bytes | str, xyxy: list[float], **limits: Any) -> Answer:
@@ -156,13 +166,14 @@ def _only_captioned(photo: IndexedPhoto) -> IndexedPhoto:
     return replace(photo, regions=tuple(region for region in photo.regions if region.caption))
 
 
-def photo(desk: Desk, id: str, is_there: bool = False) -> Answer:
-    """`is_there`: its file must be there."""
+def photo(desk: Desk, id: str) -> Answer:
+    """With the digest of its bytes as they are now, None if they cannot be read."""
     found = desk.photo(id)
-    if is_there:
-        desk.file(found)
+    digest = None
+    with suppress(InputError):
+        digest = _digest(desk, desk.file(found))
     regions = _regions(_only_captioned(found))
-    return {**_place(desk, found), "taken": found.taken, "regions": regions}
+    return {**_place(desk, found), "digest": digest, "taken": found.taken, "regions": regions}
 
 
 def _regions(found: ImageRegions) -> list[Answer]:
@@ -202,6 +213,6 @@ TASKS: dict[str, Callable[..., Any]] = {
     "find": _asking(Model.find),
     **{
         task.__name__: task
-        for task in (about, measure, like, search, photos, photo, picture, original)
+        for task in (about, identify, like, search, photos, photo, picture, original)
     },
 }

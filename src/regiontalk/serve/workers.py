@@ -41,14 +41,18 @@ class Workers:
     """`settings.workers` processes, and the queue of tasks that wait for them. Used from the event
     loop.
 
-    `tasks`, `lost` (workers) and `refused` (tasks) are counted from the start.
+    `tasks`, `refused` (tasks) and `lost` (workers) are counted from the start.
     """
 
     def __init__(self, settings: Settings, work: Work | None = None) -> None:
-        self.tasks = self.lost = self.refused = self.waiting = 0
+        self.tasks = self.refused = self.waiting = 0
         self._settings, self._work, self._workers = settings, work or _work, list[Worker]()
         self._threads = ThreadPoolExecutor(settings.workers, "worker")
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
+
+    @property
+    def lost(self) -> int:
+        return sum(worker.lost for worker in self._workers)
 
     async def start(self) -> Any:
         """What the first worker reports about the model and the index. The others start after it,
@@ -80,14 +84,8 @@ class Workers:
             raise Busy("the client has disconnected")
         self.tasks += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, task, inputs)
-
-        def release(done: asyncio.Future[Any]) -> None:
-            """Also if the client has disconnected."""
-            if not done.cancelled() and isinstance(done.exception(), Lost):
-                self.lost += 1
-            self._free.put_nowait(worker)
-
-        work.add_done_callback(release)
+        # Also if the client has disconnected:
+        work.add_done_callback(lambda _: self._free.put_nowait(worker))
         return await asyncio.shield(work)
 
     def refusal(self) -> Busy:
@@ -109,18 +107,23 @@ class Worker:
 
     def __init__(self, settings: Settings, work: Work) -> None:
         self._settings, self._work, self._closed = settings, work, False
+        self.lost = 0
         self._start()
 
     def _start(self) -> None:
         self._child, self._ready = Child(self._work, self._settings), False
 
     def ask(self, task: str, inputs: dict[str, Any]) -> Any:
+        """A process that ended may have been ended for what others did, when memory ran out: so the
+        task is tried once more."""
         try:
-            if not self._ready:
-                self._child.receive(START_SECONDS)
-                self._ready = True
-            self._child.connection.send((task, inputs))
-            return self._child.receive(self._settings.seconds)
+            try:
+                return self._try(task, inputs)
+            except (EOFError, OSError) as error:
+                if self._closed or isinstance(error, TimeoutError):
+                    raise
+                self._replace()
+                return self._try(task, inputs)
         except TimeoutError as error:  # an OSError too
             self._replace()
             raise Lost(f"this takes longer than {self._settings.seconds:g} seconds") from error
@@ -128,7 +131,15 @@ class Worker:
             self._replace()
             raise Lost("this needs more memory than the limit") from error
 
+    def _try(self, task: str, inputs: dict[str, Any]) -> Any:
+        if not self._ready:
+            self._child.receive(START_SECONDS)
+            self._ready = True
+        self._child.connection.send((task, inputs))
+        return self._child.receive(self._settings.seconds)
+
     def _replace(self) -> None:
+        self.lost += 1
         self._child.end()
         if not self._closed:
             self._start()

@@ -88,6 +88,12 @@ class Record(WithMore):
     regions: tuple[TrueRegion, ...] = ()
     id: str | None = None
     """The id of the image in its source (for example COCO's number); data sets are joined by it."""
+    digest: str | None = None
+    """Of the bytes of the image (`search.build.digest_of`, in hex): a correction belongs to them,
+    whatever the photo is called."""
+    pixels: str | None = None
+    """Of what the image shows (`serve.corrections.pixels_of`), which is the same when only its
+    metadata change."""
     entity_sentences: tuple[str, ...] = ()
     """The sentences that regions' phrases come from: those of `sentences`, possibly in another
     order."""
@@ -100,6 +106,8 @@ class Record(WithMore):
             "image",
             "shard",
             "id",
+            "digest",
+            "pixels",
             "width",
             "height",
             "original_width",

@@ -94,6 +94,7 @@ function fill() {
   const taken = photo.taken ? new Date(photo.taken).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" }) : "";
   find("path").textContent = [photo.path, `${photo.width} × ${photo.height}`, taken].filter(Boolean).join(" · ");
   find("corrected").hidden = !photo.corrected;
+  find("replaced").hidden = !photo.replaced;
   find("forget").hidden = !photo.id; // a dropped photo has no place to be asked for
   for (const part of ["pick-hint", "correct"]) find(part).hidden = !server.folder; // there is nowhere to save it
   stage.classList.toggle("searchable", Boolean(server.folder));
@@ -316,7 +317,7 @@ async function save() {
 async function store(regions, done, hint) {
   try {
     await api.save(photo, regions);
-    showNews({ regions, corrected: true }, done);
+    showNews({ regions, corrected: true, replaced: false }, done);
   } catch (error) {
     complain(new api.ApiError(error.message, [error.hint, hint].filter(Boolean).join(". ")));
   }

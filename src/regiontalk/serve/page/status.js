@@ -63,6 +63,7 @@ export async function watch(changed) {
     Object.assign(server, await api.health());
     find("starting").hidden = server.status !== "starting";
     showIndexing(server);
+    find("terms").textContent = server.terms ? `The model ${server.model}: ${server.terms}` : "";
     if (lost || (before.problem && !server.problem)) forgive();
     lost = false;
     if (server.problem && server.problem !== before.problem) complain(new api.ApiError(server.problem));
