@@ -91,3 +91,18 @@ def test_a_second_writer_is_told_before_a_model_is_loaded(
         assert run(["index", str(photos), "--model", "no-such-model"]) == 5
     assert "another process is writing the index" in capsys.readouterr().err
     assert run(["index", str(photos), "--model", "no-such-model"]) == 6
+
+
+def test_damaged_vectors_are_an_error_with_the_command_that_fixes_it(
+    photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["index", str(photos), "--model", str(aligning_model), "-q"]
+    assert run(arguments) == 0
+    vectors = photos / database.FOLDER / "vectors-0.bin"
+    data = bytearray(vectors.read_bytes())
+    data[len(data) // 3] ^= 4
+    vectors.write_bytes(data)
+    assert run(arguments) == 5
+    assert f"regiontalk index {photos} --rebuild makes a new one" in capsys.readouterr().err
+    assert run([*arguments, "--rebuild"]) == 0
+    assert run(arguments) == 0
