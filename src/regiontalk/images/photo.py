@@ -235,10 +235,11 @@ def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
             hint="download the photo first",
         )
     file = open_regular(path, name, "photo", ImageError)
-    size = os.fstat(file.fileno()).st_size
-    if size > limits.file_bytes:
+    try:
+        limits.check_file(os.fstat(file.fileno()).st_size)
+    except ImageTooLarge as error:
         file.close()
-        raise ImageTooLarge(f"{name}: a file of {size / 1e6:.0f} MB is too large")
+        raise ImageTooLarge(f"{name}: {error.message}") from None
     return file
 
 
