@@ -313,6 +313,8 @@ def _work_on(
             raise type(error)(f"{name}: {error.message}", hint=error.hint) from error
         except UsageError:
             raise
+        except MemoryError as error:
+            raise ImageTooLarge(f"{name}: there is not enough memory to open it") from error
         except Image.DecompressionBombError as error:
             raise ImageTooLarge(f"{name}: {_short_line(str(error))}") from error
         except Exception as error:  # given hostile bytes, decoders raise nearly anything

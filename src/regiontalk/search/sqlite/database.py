@@ -344,6 +344,14 @@ def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None
     _add_to_sum(database, sum_photos(database, "id = ?", photo) - old_sum)
 
 
+def set_date(database: sqlite3.Connection, path: bytes, taken: str) -> None:
+    photo, _, (key, _, *others) = _read_checked(database, "path = ?", path)
+    old_sum = sum_photos(database, "id = ?", photo)
+    seal = _seal(path, (key, taken, *others))
+    database.execute("UPDATE photos SET taken = ?, seal = ? WHERE id = ?", (taken, seal, photo))
+    _add_to_sum(database, sum_photos(database, "id = ?", photo) - old_sum)
+
+
 def read(database: sqlite3.Connection, photo: int) -> StoredPhoto:
     _, path, (key, taken, width, height, numbers, words) = _read_checked(database, "id = ?", photo)
     return StoredPhoto(

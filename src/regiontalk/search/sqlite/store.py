@@ -157,6 +157,11 @@ class SqliteStore:
             for path, file in files.items():
                 database.rename(self._database, os.fsencode(path), file)
 
+    def date(self, taken: Mapping[str, str]) -> None:
+        with self._writing():
+            for path, when in taken.items():
+                database.set_date(self._database, os.fsencode(path), when)
+
     def compact(self) -> None:
         """The old files stay for readers that still use them, until the next writer opens the
         index."""
