@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -284,18 +285,13 @@ def prepare(place: Path, model: Path) -> Iterator[Case]:
     lines = (corrected / "corrections" / "annotations.jsonl").read_bytes().splitlines(True)
     (corrected / "corrections" / "annotations.jsonl").write_bytes(lines[0])
     yield Case("corrections", corrected, corrections, read_corrections, is_beginning)
+    caption = ["caption", "a.png", "b.png", "--model", str(model), "-q", "--force"]
     for name in ("out.jsonl", "out.html", "out.csv", "pictures"):
         outputs = Path(shutil.copytree(photos, place / f"with {name}"))
-        caption = ["caption", "a.png", "b.png", "--model", str(model), "-q", "--force"]
         os.chdir(outputs)
         assert run([*caption, "-o", name, "--threshold", "0"]) == 0
-        yield Case(
-            f"caption -o {name}",
-            outputs,
-            lambda folder, name=name: command(folder, [*caption, "c.png", "-o", name]),  # type: ignore[misc]
-            read_files,
-            has_old_or_new_files,
-        )
+        again = partial(command, arguments=[*caption, "c.png", "-o", name])
+        yield Case(f"caption -o {name}", outputs, again, read_files, has_old_or_new_files)
 
 
 def sweep_all(

@@ -27,7 +27,10 @@ void fault_arm(const char *where, int at, int how) {
 int fault_calls(void) { return calls; }
 
 static int below(const char *path) {
-    return armed && path && !strncmp(path, folder, strlen(folder));
+    char here[4096];
+    if (!armed || !path) return 0;
+    if (path[0] != '/') path = getcwd(here, sizeof here);
+    return path && !strncmp(path, folder, strlen(folder));
 }
 
 static int below_fd(int fd) {
