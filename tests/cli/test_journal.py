@@ -157,7 +157,7 @@ def test_a_torn_line_costs_one_photo(desk: Path, stop_after: Any, stand_in: Any)
 def test_a_file_of_that_name_which_is_not_ours(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for content in ("mine\n", "", '{"a": 1}\n'):
+    for content in ("mine\n", '{"a": 1}\n'):
         Path("x.jsonl.partial").write_text(content)
         assert run(["caption", "in", "-o", "x.jsonl"]) == 2
         assert (
