@@ -232,12 +232,28 @@ def test_a_damaged_index_of_the_database_answers_no_differently(
     connection.close()
     assert len(roots) == 3
     data = bytearray(path.read_bytes())
-    for root in roots:  # no entry
-        data[(root - 1) * page_size + 3 : (root - 1) * page_size + 5] = bytes(2)
+    for root in roots:
+        data[(root - 1) * page_size + 3 : (root - 1) * page_size + 5] = bytes(2)  # no entry
     path.write_bytes(data)
     assert (contents(tmp_path / "index"), listings(tmp_path / "index")) == before
     with pytest.raises(IndexProblem, match="damaged"):
         SqliteStore(tmp_path / "index", MODEL)
+
+
+def test_a_key_that_leads_to_another_photo_is_noticed(store: SqliteStore, tmp_path: Path) -> None:
+    """In the database's index, the number of a photo follows its key."""
+    ids = store.newest(Where(), 0, 10).tolist()
+    keys = {photo.key.encode(): photo.id for photo in store.read(ids)}
+    store.close()
+    path = tmp_path / "index" / database.NAME
+    data = bytearray(path.read_bytes())
+    for key, photo in keys.items():
+        if photo > 1:  # of 1 no byte is stored
+            data[data.index(key + bytes([photo])) + len(key)] = photo % 5 + 2
+    path.write_bytes(data)
+    reader = SqliteStore(tmp_path / "index")
+    assert {key: reader.find_key(key.decode()) for key in keys} == keys
+    reader.close()
 
 
 def test_a_damaged_log_gives_an_earlier_state_or_is_said(tmp_path: Path) -> None:

@@ -258,10 +258,13 @@ class SqliteStore:
     def find_key(self, key: str) -> int | None:
         with self.reading():
             self._load()
-            for index in ("", "NOT INDEXED"):  # the second time slowly: an index may be damaged
-                query = f"SELECT id FROM photos {index} WHERE key = ?"
-                for (photo,) in self._database.execute(query, [key]):
+            rows = self._database.execute("SELECT id FROM photos WHERE key = ?", [key]).fetchall()
+            # The database's index may be damaged: rows are compared, and looked through if need be.
+            for (photo,) in rows:
+                if self._one("SELECT key FROM photos WHERE id = ?", photo) == key:
                     return int(photo)
+            for (photo,) in self._rows("SELECT id FROM photos NOT INDEXED WHERE key = ?", [key]):
+                return int(photo)
             return None
 
     def _load(self) -> Table:
