@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from regiontalk.models.folder import DETECTOR, GRAPHS, ModelFolder, read_model_f
 from regiontalk.models.runtime import Runtime
 
 THREADS = "REGIONTALK_THREADS"
+_NO_MEMORY = re.compile(
+    "bad_alloc|bad allocation|[Ff]ailed to allocate memory|pthread_create failed"
+)
 
 
 class OnnxGraphs:
@@ -114,9 +118,11 @@ def _open_session(path: Path, graph: bytes, threads: int) -> Any:
     return session
 
 
-def _refused(path: Path, what: str, error: Exception) -> ModelError:
-    """onnxruntime's exception classes have no common base class."""
+def _refused(path: Path, what: str, error: Exception) -> ModelError | MemoryError:
+    """onnxruntime's exception classes have no common base class, and none for a lack of memory."""
     reason = str(error).strip().partition("\n")[0]
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(reason):
+        return MemoryError(reason)
     return ModelError(f"{path}: onnxruntime cannot {what} it: {reason}")
 
 

@@ -48,6 +48,14 @@ class PhotoFile(NamedTuple):
     """In nanoseconds."""
 
 
+class Touched(NamedTuple):
+    """A file whose time changed, but not its bytes."""
+
+    file: PhotoFile
+    taken: str
+    """When its photo was taken, which may be the time of the file."""
+
+
 class Stored(NamedTuple):
     """The stored facts about a photo's file."""
 
@@ -165,6 +173,9 @@ class Store(Protocol):
 
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
         """Old path -> the file that the photo is now."""
+
+    def date(self, taken: Mapping[str, str]) -> None:
+        """Path -> when the photo was taken, as it is known now."""
 
     def word_scores(
         self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()

@@ -128,6 +128,13 @@ class PostgresStore:
                     [now, file.size, file.modified, path],
                 )
 
+    def date(self, taken: Mapping[str, str]) -> None:
+        with self._writing():
+            for path, when in taken.items():
+                self._connection.execute(
+                    "UPDATE photos SET taken = %s WHERE path = %s", [when, os.fsencode(path)]
+                )
+
     def compact(self) -> None:
         """Makes the index over vectors once there are many photos. The server frees space
         itself."""
