@@ -11,12 +11,13 @@ import regiontalk
 from made_up_entries import entry
 from regiontalk.errors import UsageError
 from regiontalk.inference.alignment import HEAD
+from regiontalk.inference.phrases import read_aligned
 from regiontalk.model import Model
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import SentencePredictionConfig
 from regiontalk.search import query
 from regiontalk.search.build import identify
-from regiontalk.search.query import Searcher, _best, parse, read_phrase
+from regiontalk.search.query import Searcher, _best, parse
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Floats, Where
 
@@ -27,7 +28,8 @@ from regiontalk.search.store import Entry, Floats, Where
         ("a dog", ["a dog"], []),
         ("a dog; a red ball ;", ["a dog", "a red ball"], []),
         ("beach -people", ["beach"], ["people"]),
-        ('-"palm trees" beach -x-y', ["beach"], ["palm trees", "x-y"]),
+        ('-"palm trees" beach -x-y', ["beach"], ['"palm trees"', "x-y"]),
+        ("a “red ball” -“a dog”", ['a "red ball"'], ['"a dog"']),
         ("t-shirt", ["t-shirt"], []),
     ],
 )
@@ -64,7 +66,7 @@ def searcher(
 def shows(model: Model, number: int, phrases: list[str], caption: str = "") -> Entry:
     """A photo with regions that fit the words of some `PHRASES` by 1, and those of the others by
     0."""
-    words = [read_phrase(model.runtime, text).vectors for text in PHRASES]
+    words = [phrase.vectors for phrase in read_aligned(model.runtime, PHRASES)]
     fits = [
         np.repeat([float(text == one) for one in PHRASES], [len(some) for some in words])
         for text in phrases
@@ -84,8 +86,8 @@ class Head:
 
     def __init__(self, runtime: Runtime) -> None: ...
 
-    def gains(self, text: str, scenes: Floats, regions: int) -> Floats:
-        assert text in ("red circle", "a red circle")
+    def gains(self, words: list[str], counts: list[bool], scenes: Floats, regions: int) -> Floats:
+        assert list(zip(words, counts, strict=True))[-2:] == [("red", True), ("circle", True)]
         return scenes[:, 0]
 
 
@@ -188,8 +190,8 @@ def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None
 
 def test_captions_decide_between_equals(model: Model, tmp_path: Path) -> None:
     entries = [
-        shows(model, 0, ["red circle"], "a square"),
-        shows(model, 1, ["red circle"], "red circles"),
+        captioned(shows(model, number, ["red circle"]), caption)
+        for number, caption in enumerate(["a square", "red circles"])
     ]
     entries[1] = replace(entries[1], vectors=entries[0].vectors)
     asked = searcher(model, tmp_path / "index", entries, fit=1.0, captions=2.0)
@@ -216,6 +218,7 @@ def test_the_language_model_decides_among_the_best(
     found = asked.search("red circle", 5, None, Where())
     assert names(found) == ["0002.jpg", "0001.jpg", "0000.jpg"]
     monkeypatch.setattr(query, "SECOND_LOOK", 2)
+    monkeypatch.setattr(query, "SECOND_LOOK_WORDS", 4)
     assert names(asked.search("red circle", 3, None, Where())) == [
         "0001.jpg",
         "0000.jpg",
@@ -285,8 +288,9 @@ def test_unknown_words_are_named_and_count_nothing(
         ("quokka", True),
         ("circle", False),
     ]
-    with pytest.raises(UsageError, match="quokka"):
-        asked.search("quokka", 5, None, Where())
+    nothing = asked.search("quokka", 5, None, Where())
+    assert (len(nothing), nothing.searched, nothing.unknown) == (0, 0, ("quokka",))
+    assert "quokka" in nothing.notes[0]
     asked.store.close()
 
 
