@@ -188,6 +188,18 @@ def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None
     asked.store.close()
 
 
+def test_a_shown_caption_with_unwanted_words_leaves_a_photo_out(
+    model: Model, tmp_path: Path
+) -> None:
+    entries = [
+        captioned(shows(model, number, ["red circle"]), caption)
+        for number, caption in enumerate(["blue squares", "a blue shape"])
+    ]
+    asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.5)
+    assert names(asked.search('red circle -"blue square"', 5, None, Where())) == ["0001.jpg"]
+    asked.store.close()
+
+
 def test_captions_decide_between_equals(model: Model, tmp_path: Path) -> None:
     entries = [
         captioned(shows(model, number, ["red circle"]), caption)
@@ -291,6 +303,35 @@ def test_unknown_words_are_named_and_count_nothing(
     nothing = asked.search("quokka", 5, None, Where())
     assert (len(nothing), nothing.searched, nothing.unknown) == (0, 0, ("quokka",))
     assert "quokka" in nothing.notes[0]
+    asked.store.close()
+
+
+def test_typing_mistakes_are_corrected_unless_in_quotes_or_as_typed(
+    model: Model, tmp_path: Path
+) -> None:
+    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])])
+    found = asked.search("a photo of a red cirlce", 5, None, Where())
+    assert found.corrected == {"cirlce": "circle"}
+    assert "cirlce" in found.notes[0]
+    assert [match.word for match in found[0].words] == ["a", "red", "circle"]
+    plain = asked.search("a red circle", 5, None, Where())
+    assert (found[0].score, plain.notes) == (plain[0].score, ())
+    for typed in (
+        asked.search('red "cirlce"', 5, None, Where()),
+        asked.search("red cirlce", 5, None, Where(), as_typed=True),
+    ):
+        assert (typed.corrected, typed.unknown) == ({}, ("cirlce",))
+    asked.store.close()
+
+
+def test_what_can_be_read_of_a_query_is_used(model: Model, tmp_path: Path) -> None:
+    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])])
+    found = asked.search("red circle; quokka -ein", 5, None, Where())
+    assert found[0].score == asked.search("red circle", 5, None, Where())[0].score
+    assert found.unknown == ("quokka", "ein")
+    foreign = asked.search("ein Hund im Schnee", 5, None, Where())
+    assert (len(foreign), foreign.searched) == (0, 0)
+    assert "looks like German" in foreign.notes[0]
     asked.store.close()
 
 

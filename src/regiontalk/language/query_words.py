@@ -80,8 +80,9 @@ class ReadPhrase:
 
     @property
     def content(self) -> tuple[str, ...]:
-        """The known words that say what to look for; all of them if they are all like "two"."""
-        every = self.known
+        """The known words that say what to look for, each once; all of them if they are all like
+        "two"."""
+        every = tuple(dict.fromkeys(self.known))
         return tuple(word for word in every if word not in FUNCTION_WORDS) or every
 
     @property

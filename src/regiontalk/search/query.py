@@ -106,7 +106,7 @@ def rarity(phrase: Phrase) -> float:
     Zipf's law, −log frequency is the log of the number."""
     pairs = zip(phrase.read.words, phrase.aligned_tokens, strict=True)
     numbers = {word.word: token for word, token in pairs if token != UNKNOWN}
-    return sum(math.log(numbers[word]) for word in dict.fromkeys(phrase.read.content))
+    return sum(math.log(numbers[word]) for word in phrase.read.content)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Searcher:
         """The best photos, the likely ones first, and none that show an unwanted phrase.
 
         A photo is likely if each wanted phrase has at least the probability of the model's line, or
-        stands in a shown caption. `threshold`: only photos with at least this probability.
+        stands in a shown caption. It shows an unwanted phrase by the same rule. `threshold`: only photos with at least this probability.
         `as_typed`: correct no typing mistakes, and take no synonyms.
         """
         parsed, config = parse(query), search_config(self.runtime)
@@ -146,6 +146,8 @@ class Searcher:
             is_kept = (shows[:, : len(wanted)] >= (threshold or 0.0)).all(axis=1)
             if config.likely:
                 is_kept &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
+            for phrase in unwanted:
+                is_kept &= ~self._are_captioned([phrase], evidence.ids)
             is_likely = np.asarray((shows[:, : len(wanted)] >= config.likely).all(axis=1))
             below = np.flatnonzero(is_kept & ~is_likely)
             is_likely[below] = self._are_captioned(wanted, evidence.ids[below])
