@@ -127,8 +127,9 @@ class Searcher:
         """The best photos, the likely ones first, and none that show an unwanted phrase.
 
         A photo is likely if each wanted phrase has at least the probability of the model's line, or
-        stands in a shown caption. It shows an unwanted phrase by the same rule. `threshold`: only photos with at least this probability.
-        `as_typed`: correct no typing mistakes, and take no synonyms.
+        stands in a shown caption. It shows an unwanted phrase by the same rule. `threshold`: only
+        photos with at least this probability. `as_typed`: correct no typing mistakes, and take no
+        synonyms.
         """
         parsed, config = parse(query), search_config(self.runtime)
         phrases = read_aligned(self.runtime, [*parsed.wanted, *parsed.unwanted], as_typed)
