@@ -25,6 +25,8 @@ TABLE = tomllib.loads((files("regiontalk.language") / "synonyms.toml").read_text
         ("ocean", {"ocean", "sea"}, {"lake"}),
         ("animals", {"dog", "zebra"}, {"person"}),
         ("snow", {"snow"}, {"person"}),
+        ("glasses", {"glasses", "eyeglasses"}, {"glass", "cup"}),
+        ("glass", {"glass", "cup"}, {"glasses"}),
     ],
 )
 def test_words_of_captions_that_a_query_means(

@@ -67,6 +67,11 @@ def object_names() -> ObjectNames:
     return ObjectNames(classes, other, family, kinds)
 
 
+def word_forms(word: str) -> frozenset[str]:
+    """The word in the singular, as it may be meant: "glasses" are not several glasses."""
+    return frozenset([word] if word in object_names().other else singulars(word))
+
+
 def singulars(word: str) -> Iterator[str]:
     """The word, and what it may be the plural of."""
     yield word

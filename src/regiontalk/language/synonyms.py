@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from regiontalk.language.object_names import PERSONS, object_names, singulars
+from regiontalk.language.object_names import PERSONS, object_names, word_forms
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ def caption_words(word: str) -> frozenset[str]:
     for by "person" and "people" only: a baby is not any person.
     """
     table, classes = synonyms(), object_names().classes
-    forms = set(singulars(word))
+    forms = set(word_forms(word))
     for form in tuple(forms):
         forms |= {*table.same.get(form, ()), *table.narrower.get(form, ())}
     meant = set(forms)
-    for form in singulars(word):
+    for form in word_forms(word):
         own = "person" if form in PERSONS else form
         if own in classes.get(own, ()):
             meant |= {name for name, named in classes.items() if own in named}

@@ -27,7 +27,7 @@ from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.phrases import Phrase, about_words, read_aligned
 from regiontalk.inference.sentences import SentenceHead
 from regiontalk.io.typed import to_dataclass
-from regiontalk.language.object_names import singulars
+from regiontalk.language.object_names import word_forms
 from regiontalk.language.synonyms import caption_words
 from regiontalk.language.vocabulary import UNKNOWN
 from regiontalk.models.runtime import Runtime
@@ -292,7 +292,7 @@ class _Caption(NamedTuple):
 
     @classmethod
     def of(cls, region: Region) -> _Caption:
-        words = frozenset(form for word in region.caption.split() for form in singulars(word))
+        words = frozenset(form for word in region.caption.split() for form in word_forms(word))
         return cls(words, 1.0 if region.confidence is None else region.confidence)
 
     def has(self, forms: frozenset[str]) -> bool:

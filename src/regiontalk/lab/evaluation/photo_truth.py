@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.find import written_words
-from regiontalk.language.object_names import PERSONS, object_names, singulars
+from regiontalk.language.object_names import PERSONS, object_names, word_forms
 from regiontalk.language.synonyms import caption_words
 
 
@@ -25,7 +25,7 @@ class PhotoTruth(NamedTuple):
     def of(cls, record: Record) -> PhotoTruth:
         objects = [region for region in record.regions if region.type == "object"]
         others = tuple(region for region in record.regions if region.type != "object")
-        words = {form for word in written_words(record, others) for form in singulars(word)}
+        words = {form for word in written_words(record, others) for form in word_forms(word)}
         names = frozenset(region.phrase for region in objects)
         return cls(frozenset(words), names, bool(record.sentences or others))
 
@@ -45,5 +45,5 @@ class PhotoTruth(NamedTuple):
 def _classes(word: str) -> frozenset[str]:
     """The object classes that a word is the name of."""
     classes = object_names().classes
-    forms = {"person" if form in PERSONS else form for form in singulars(word)}
+    forms = {"person" if form in PERSONS else form for form in word_forms(word)}
     return frozenset(form for form in forms if form in classes.get(form, ()))
