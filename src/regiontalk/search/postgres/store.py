@@ -13,7 +13,7 @@ import os
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -195,12 +195,14 @@ class PostgresStore:
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(words))
         return table[:, 0].astype(np.int64), table[:, 1:].astype(np.float32)
 
-    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
+    def said(self, words: Collection[str], scored: Scored) -> NDArray[np.bool_]:
+        either = " OR ".join(f'"{word}"' for word in words)
         query = (
-            "SELECT id FROM photos WHERE id = ANY(%s) AND words @@ plainto_tsquery('captions', %s)"
+            "SELECT id FROM photos WHERE id = ANY(%s) "
+            "AND words @@ websearch_to_tsquery('captions', %s)"
         )
         with self.reading():
-            found = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), word])]
+            found = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), either])]
         return np.isin(scored.ids, np.array(found, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:

@@ -13,7 +13,7 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -211,10 +211,11 @@ class SqliteStore:
                 pass
             return Scored(table.ids[rows], best[slots], len(rows))
 
-    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
+    def said(self, words: Collection[str], scored: Scored) -> NDArray[np.bool_]:
+        either = " OR ".join(f'"{word}"' for word in words)
         with self.reading():
             self._load()
-            found = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [f'"{word}"'])
+            found = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [either])
         return np.isin(scored.ids, np.array(found, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
