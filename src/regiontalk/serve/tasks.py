@@ -219,6 +219,16 @@ TASKS: dict[str, Callable[..., Any]] = {
     "find": _asking(Model.find),
     **{
         task.__name__: task
-        for task in (*(about, identify, like, search, captions, photos, photo, picture, original),)
+        for task in (
+            about,
+            identify,
+            like,
+            search,
+            captions,
+            photos,
+            photo,
+            picture,
+            original,
+        )
     },
 }
