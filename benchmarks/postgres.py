@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 
 import regiontalk
-from regiontalk.errors import UsageError
+from regiontalk.inference.phrases import read_aligned
 from regiontalk.results import Hits
 from regiontalk.search.build import identify
 from regiontalk.search.postgres import store as postgres_store
 from regiontalk.search.postgres.store import PostgresStore
-from regiontalk.search.query import Searcher, read_phrase
+from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Floats, PhotoFile, StoredPhoto, Where
 from report import options_of, report
@@ -139,11 +139,7 @@ def choose_queries(model: regiontalk.Model, real: list[StoredPhoto], count: int)
     """Captions of which the model knows a word."""
 
     def is_known(caption: str) -> bool:
-        try:
-            read_phrase(model.runtime, caption)
-        except UsageError:
-            return False
-        return True
+        return read_aligned(model.runtime, [caption])[0].read.says_something
 
     captions = sorted(
         {region.caption for photo in real for region in photo.regions if region.caption}

@@ -22,6 +22,7 @@ import argparse
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -220,7 +221,7 @@ def measure_indexing(model: regiontalk.Model, photos: Path) -> dict[str, Any]:
             folder = Path(place) / f"photos-{first}"
             folder.mkdir()
             for number, path in enumerate(paths[first : first + CHUNK]):
-                (folder / f"{number}{Path(path).suffix}").symlink_to(Path(path).resolve())
+                shutil.copy(path, folder / f"{number}{Path(path).suffix}")
             began = time.perf_counter()
             for _ in attempts(model, find_photos([str(folder)]).paths, 1):
                 pass

@@ -35,7 +35,8 @@ ALIGNED = (
     "a man in a black coat looks through a camera on a tripod",
 )
 PAINTED = """(async () => {
-  await Promise.all([...document.images].filter((one) => one.checkVisibility()).map((one) => one.decode()));
+  const seen = (one) => one.checkVisibility() && one.getBoundingClientRect().top < innerHeight; // others load later
+  await Promise.all([...document.images].filter(seen).map((one) => one.decode()));
   await Promise.all(document.getAnimations().map((one) => one.finished));
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 })()"""
@@ -127,18 +128,18 @@ def take_serve(browser: Browser, folder: Path) -> None:
             lambda: browser.wait_for(CARDS),
         )
         take("search-phone", searching, {**PHONE, "dark": True}, lambda: browser.wait_for(CARDS))
-        take("photo", "", LAPTOP, lambda: show_dropped(browser))
+        take("photo", "", LAPTOP, lambda: show_dropped(browser, "#captions .caption"))
         take("photo-phone", "", PHONE, lambda: show_dropped(browser))
         take("sentence", "", {**LAPTOP, "dark": True}, lambda: show_sentence(browser))
         take("corrections", "", LAPTOP, lambda: show_corrections(browser))
     browser.open("data:text/html,")  # which asks nothing of a server that is gone
 
 
-def show_dropped(browser: Browser) -> None:
+def show_dropped(browser: Browser, pointed_at: str = "#path") -> None:
     browser.wait_for(CARDS)
     drop(browser, "bear.jpg", Path("examples/photos/bear.jpg").read_bytes())
     browser.wait_for(PHOTO)
-    browser.point_at("#captions .caption")
+    browser.point_at(pointed_at)
 
 
 def show_sentence(browser: Browser) -> None:

@@ -43,7 +43,8 @@ def area(boxes_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
 def iou(a_xyxy: ArrayLike, b_xyxy: ArrayLike, plus_one: bool = False) -> Floats:
     """Intersection over union of every pair, (N, M). `plus_one` counts the last pixel in (DenseCap
     code)."""
-    a, b = _as_boxes(a_xyxy), _as_boxes(b_xyxy)
+    a = _as_boxes(a_xyxy)
+    b = _as_boxes(b_xyxy)
     width = np.minimum(a[:, None, 2], b[None, :, 2]) - np.maximum(a[:, None, 0], b[None, :, 0])
     height = np.minimum(a[:, None, 3], b[None, :, 3]) - np.maximum(a[:, None, 1], b[None, :, 1])
     overlap = np.maximum(width + float(plus_one), 0) * np.maximum(height + float(plus_one), 0)

@@ -21,7 +21,7 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, PhotoSource, to_input
 from regiontalk.inference import find as finder
 from regiontalk.inference import naming
-from regiontalk.inference.alignment import AlignmentHead
+from regiontalk.inference.alignment import HEAD, AlignmentHead
 from regiontalk.inference.alt_text import choose_alt_text
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.codes import (
@@ -33,6 +33,7 @@ from regiontalk.inference.codes import (
 )
 from regiontalk.inference.keywords import choose_tags
 from regiontalk.inference.look import caption, look_at
+from regiontalk.inference.phrases import about_words, read_phrases
 from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE, SentenceHead, SentenceOptions
 from regiontalk.models.runtime import Runtime
@@ -249,6 +250,14 @@ class Model:
         regions = with_codes(self.runtime, look, whole_and_best(self.runtime, look, count))
         return with_surroundings(self.runtime, look, regions) if surroundings else regions
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that it knows in queries, the most frequent ones first. Their singulars and
+        plurals, and many synonyms, are understood too."""
+        heads = [self.runtime.head(HEAD).words] if HEAD in self.runtime.heads else []
+        every = (word for vocabulary in (*heads, self.runtime.words) for word in vocabulary.words)
+        return tuple(dict.fromkeys(every))
+
     def candidates(self, look: Look, count: int = finder.MAX_REGIONS) -> RegionTable:
         """The whole photo and its `count` best regions, or the given boxes: the candidates for
         words and phrases, with `vectors` if the model has an alignment head."""
@@ -447,7 +456,7 @@ class Model:
         check_range(0, 1, threshold=threshold)
         check_range(1, top=top)
         texts = [phrase] if isinstance(phrase, str) else phrase
-        phrases = [finder.read_phrase(self.runtime, text) for text in texts]
+        phrases = read_phrases(self.runtime, texts)
         config = self.runtime.info.prediction.find or FindConfig()
         min_probability = config.likely if threshold is None else threshold
 
@@ -459,11 +468,11 @@ class Model:
             return tuple(
                 Finding(
                     **about,
+                    **about_words([phrase]),
                     phrase=phrase.text,
-                    here=match.closest >= config.likely,
+                    here=phrase.read.says_something and match.closest >= config.likely,
                     regions=tuple(match.regions),
                     closest=match.closest,
-                    unknown=phrase.unknown,
                 )
                 for phrase, match in zip(phrases, matches, strict=True)
             )

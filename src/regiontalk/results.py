@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -400,6 +400,12 @@ class Finding(Answer):
     """The highest score of all regions, including those below the threshold."""
     unknown: tuple[str, ...] = ()
     """Words that the model does not know; they were ignored."""
+    corrected: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Typing mistakes, and the words that were looked for instead."""
+    synonyms: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Words that the model does not know, or hardly, and those that were looked for instead."""
+    notes: tuple[str, ...] = ()
+    """What people should know about how the words were read, in whole sentences."""
 
     def _said(self) -> dict[str, Any]:
         return {
@@ -407,7 +413,7 @@ class Finding(Answer):
             "here": self.here,
             "regions": [region.to_dict(number) for number, region in enumerate(self.regions)],
             "closest": round(self.closest, 6),
-            "unknown": list(self.unknown),
+            **_about_words(self),
         }
 
     def draw(self) -> Image.Image:
@@ -563,6 +569,17 @@ class IndexedPhoto(ImageRegions):
 
 
 @dataclass(frozen=True)
+class CaptionCount:
+    """A caption, and how many photos of an index show it."""
+
+    caption: str
+    photos: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"caption": self.caption, "photos": self.photos}
+
+
+@dataclass(frozen=True)
 class WordMatch:
     """A word of a query, its best region as a number in `Hit.regions`, and how well it fits that
     region. Words that the model does not know have no region."""
@@ -633,6 +650,12 @@ class Hits(Sequence[Hit]):
     """Words that the model does not know; they were ignored."""
     closest: float | None = None
     """The highest score of all photos, including those below the threshold."""
+    corrected: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Typing mistakes, and the words that were searched for instead."""
+    synonyms: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Words that the model does not know, or hardly, and those that were searched for instead."""
+    notes: tuple[str, ...] = ()
+    """What people should know about how the words were read, in whole sentences."""
 
     @overload
     def __getitem__(self, place: int) -> Hit: ...
@@ -657,6 +680,15 @@ class Hits(Sequence[Hit]):
             "query": self.query,
             "hits": [hit.to_dict() for hit in self.hits],
             "searched": self.searched,
-            "unknown": list(self.unknown),
+            **_about_words(self),
             "closest": None if self.closest is None else round(self.closest, 6),
         }
+
+
+def _about_words(found: Finding | Hits) -> dict[str, Any]:
+    return {
+        "unknown": list(found.unknown),
+        "corrected": dict(found.corrected),
+        "synonyms": dict(found.synonyms),
+        "notes": list(found.notes),
+    }

@@ -79,6 +79,40 @@ def png_exif(count: int) -> bytes:
     return png_with(png_chunk(b"eXIf", fractions(count)))
 
 
+def png_raw_exif(count: int) -> bytes:
+    """EXIF in hexadecimal digits, as ImageMagick writes it into a text of a PNG."""
+    exif = b"Exif\0\0" + fractions(count)
+    text = b"\nexif\n%8d\n" % len(exif) + exif.hex().encode()
+    return png_with(png_chunk(b"tEXt", b"Raw profile type exif\0" + text))
+
+
+def png_packed(count: int) -> bytes:
+    """Pixels that are followed by zeros, which Pillow reads as a whole."""
+    data = encode(flat(16, 16), "PNG")
+    start = data.index(b"IDAT") - 4
+    (length,) = struct.unpack_from(">I", data, start)
+    pixels = data[start + 8 : start + 8 + length] + bytes(count)
+    return data[:start] + png_chunk(b"IDAT", pixels) + png_chunk(b"IEND", b"")
+
+
+def png_private(count: int) -> bytes:
+    """A chunk of another program."""
+    return png_with(png_chunk(b"prVt", bytes(count)))
+
+
+def webp_animation(side: int) -> bytes:
+    """A frame of one pixel on a large canvas, of which libwebp holds two copies at once."""
+    pixel = encode(flat(1, 1, "RGBA"), "WEBP", lossless=True)[12:]
+    far = struct.pack("<I", side - 1)[:3] * 2
+    frame = bytes(12) + struct.pack("<I", 100)[:3] + b"\0" + pixel
+    chunks = [(b"VP8X", b"\x12\0\0\0" + far), (b"ANIM", bytes(6)), (b"ANMF", frame)]
+    body = b"".join(
+        name + struct.pack("<I", len(content)) + content + bytes(len(content) % 2)
+        for name, content in chunks
+    )
+    return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
+
+
 def webp_with(chunk: bytes) -> bytes:
     data = encode(flat(16, 16), "WEBP", exif=b"Exif\0\0" + fractions(1)) + chunk
     return data[:4] + struct.pack("<I", len(data) - 8) + data[8:]
@@ -247,10 +281,14 @@ BOMBS = (
     Bomb("MOST_SCANS", many_scans, 90, 20_000),
     Bomb("MOST_EXIF_BYTES", jpeg_exif, 130_000, 3_000_000),
     Bomb("MOST_EXIF_BYTES", png_exif, 130_000, 3_000_000),
+    Bomb("MOST_EXIF_BYTES", png_raw_exif, 130_000, 1_500_000),
     Bomb("MOST_EXIF_BYTES", webp_exif, 130_000, 3_000_000),
     Bomb("MOST_EXIF_BYTES", avif_exif, 130_000, 3_000_000),
     Bomb("MOST_METADATA_CHUNKS", png_chunks, 990, 2_000_000),
     Bomb("MOST_METADATA_CHUNKS", png_profiles, 990, 20_000),
+    Bomb("MOST_METADATA_BYTES", png_private, 24_000_000, 24_000_000),
+    Bomb("MOST_EMPTY_BYTES", png_packed, 990_000, 24_000_000),
+    Bomb("ANIMATED_SHARE", webp_animation, 5_000, 7_000),
     Bomb("MOST_METADATA_CHUNKS", webp_chunks, 990, 3_000_000),
     Bomb("MOST_METADATA_CHUNKS", heif_boxes, 990, 3_000_000),
     Bomb("MOST_CHUNKS", png_pixels, 99_000, 2_000_000),

@@ -121,7 +121,8 @@ class TestC6:
         (tmp_path / "file").unlink()
         os.mkfifo(tmp_path / "file")
         monkeypatch.setattr(os, "stat", lambda *_, **__: status)
-        assert read_file(tmp_path / "file") == b""
+        with pytest.raises(DataError, match="a pipe, not a file"):
+            read_file(tmp_path / "file")
 
 
 LIMITED = """

@@ -6,10 +6,13 @@ much.
 
 from __future__ import annotations
 
+import os
 import struct
+from pathlib import Path
 
+import numpy as np
 import pytest
-from hostile_files import encode
+from hostile_files import encode, png_chunk
 from photo_bombs import (
     BOMBS,
     RAW,
@@ -18,21 +21,29 @@ from photo_bombs import (
     flat,
     is_sound,
     jpeg_scans,
+    png_packed,
+    png_with,
     tiff,
     tiff_fractions,
     tiff_tile,
+    webp_animation,
 )
 from PIL import Image
 
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage
 from regiontalk.images import limits as image_limits
 from regiontalk.images import photo as images
+from regiontalk.images.limits import Limits
 
-COUNTED = [
-    bomb
-    for bomb in BOMBS
-    if bomb.limit not in ("MOST_TILE_PIXELS", "MOST_EXIF_BYTES", "MOST_BOX_BYTES")
-]
+ELSEWHERE = (
+    "MOST_TILE_PIXELS",
+    "MOST_EXIF_BYTES",
+    "MOST_BOX_BYTES",
+    "MOST_EMPTY_BYTES",
+    "ANIMATED_SHARE",
+)
+"""Limits of other kinds, with tests of their own."""
+COUNTED = [bomb for bomb in BOMBS if bomb.limit not in ELSEWHERE]
 
 
 def name_of(bomb: Bomb) -> str:
@@ -60,6 +71,52 @@ def test_metadata_of_many_fractions_is_refused(bomb: Bomb, monkeypatch: pytest.M
     monkeypatch.setattr(image_limits, "MOST_EXIF_BYTES", 1000)
     with pytest.raises(ImageTooLarge, match="more than 1,000 bytes of EXIF"):
         images.open_photo(bomb.make(200))
+
+
+@pytest.mark.parametrize("kind", [b"tEXt", b"zTXt", b"iTXt"])
+def test_every_text_with_exif_is_counted(kind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_limits, "MOST_EXIF_BYTES", 1000)
+    bomb = png_with(png_chunk(kind, b"Raw profile type exif\0" + bytes(2100)))
+    with pytest.raises(ImageTooLarge, match="more than 1,000 bytes of EXIF"):
+        images.open_photo(bomb)
+
+
+def test_no_more_packed_bytes_than_pixels_need() -> None:
+    assert images.open_photo(png_packed(900_000)).size == (16, 16)
+    with pytest.raises(ImageTooLarge, match="bytes of packed pixels"):
+        images.open_photo(png_packed(1_100_000))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_pixels_that_do_not_pack_are_within_the_limit(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_limits, "MOST_EMPTY_BYTES", 100)
+    noise = Image.effect_noise((400, 300), 99)
+    photo = Image.fromarray(np.asarray(noise).astype(np.uint16)) if mode == "I;16" else noise
+    data = encode(photo if mode == "I;16" else photo.convert(mode), "PNG", compress_level=0)
+    assert images.open_photo(data).size == (400, 300)
+
+
+def test_an_animation_may_have_half_the_pixels() -> None:
+    limits = Limits(megapixels=1)
+    assert images.open_photo(webp_animation(700), limits).size == (700, 700)
+    with pytest.raises(ImageTooLarge, match=r"more than 0\.5"):
+        images.open_photo(webp_animation(800), limits)
+    assert images.open_photo(encode(flat(800, 800), "WEBP"), limits).size == (800, 800)
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "AVIF", "PNG", "JPEG"])
+def test_a_file_that_is_read_as_a_whole_has_a_limit_of_its_own(kind: str, tmp_path: Path) -> None:
+    """A sparse file takes no room on the disk."""
+    (tmp_path / "photo").write_bytes(encode(flat(16, 16), kind))
+    os.truncate(tmp_path / "photo", 3_000_000)
+    limits = Limits(megapixels=1)
+    if kind in ("PNG", "JPEG"):  # what follows the photo is never read
+        assert images.open_photo(tmp_path / "photo", limits).size == (16, 16)
+    else:
+        with pytest.raises(ImageTooLarge, match=f"3 MB is too large; the limit of {kind} is 2 MB"):
+            images.open_photo(tmp_path / "photo", limits)
 
 
 def test_the_items_of_an_avif_are_bounded() -> None:

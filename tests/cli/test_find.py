@@ -64,7 +64,7 @@ def test_json_has_a_line_for_each_photo_and_phrase_best_first(
     best = [max(one["closest"] for one in found[start : start + 2]) for start in (0, 2)]
     assert best == sorted(best, reverse=True)
     assert found[1]["unknown"] == ["zebra"]
-    assert "unknown words: zebra" in err
+    assert "The model does not know “zebra”." in err
     assert "a red square: in 2 of 2 photos" in err
 
 
@@ -142,8 +142,9 @@ def test_labels_by_prompt(find: Find, capsys: pytest.CaptureFixture[str]) -> Non
         (("", "scene.png"), 2, "no phrase"),
         ((" ; ", "scene.png"), 2, "no phrase"),
         (("; ".join(["a red square"] * 101), "scene.png"), 2, "101 phrases"),
-        (("zebra", "scene.png"), 2, "knows none of the words: 'zebra'"),
-        (("🐈", "scene.png"), 2, "a phrase of 0 words"),
+        (("zebra", "scene.png"), 0, "does not know “zebra”"),
+        (("ein Hund im Schnee", "scene.png"), 0, "looks like German"),
+        (("🐈", "scene.png"), 0, "no word in “🐈”"),
         (("a red square", "scene.png", "--top", "0"), 2, "top"),
         (("a red square", "scene.png", "--threshold", "nan"), 2, "threshold"),
         (("a red square", "nowhere.png"), 4, "nowhere.png"),

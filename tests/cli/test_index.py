@@ -91,3 +91,36 @@ def test_a_second_writer_is_told_before_a_model_is_loaded(
         assert run(["index", str(photos), "--model", "no-such-model"]) == 5
     assert "another process is writing the index" in capsys.readouterr().err
     assert run(["index", str(photos), "--model", "no-such-model"]) == 6
+
+
+def test_damaged_vectors_are_an_error_with_the_command_that_fixes_it(
+    photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["index", str(photos), "--model", str(aligning_model), "-q"]
+    assert run(arguments) == 0
+    vectors = photos / database.FOLDER / "vectors-0.bin"
+    data = bytearray(vectors.read_bytes())
+    data[len(data) // 3] ^= 4
+    vectors.write_bytes(data)
+    assert run(arguments) == 5
+    assert f"regiontalk index {photos} --rebuild makes a new one" in capsys.readouterr().err
+    assert run([*arguments, "--rebuild"]) == 0
+    assert run(arguments) == 0
+
+
+def test_many_files_of_one_kind_are_grouped(
+    photos: Path, aligning_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(1500):
+        (photos / f"empty {number:04}.jpg").touch()
+    (photos / "text.jpg").write_text("this is no photo, and longer than a header is")
+    (photos / "out.jpg").symlink_to("/nowhere/../etc/passwd")
+    (photos / "home").symlink_to("/")
+    assert run(["index", str(photos), "--model", str(aligning_model), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["skipped"]) == 1502
+    lines = err.splitlines()
+    assert sum("empty" in line for line in lines) == 11
+    assert "regiontalk: skipped 1,490 more: empty" in lines
+    assert any("text.jpg" in line for line in lines)
+    assert f"regiontalk: left out 1 link to places outside of {photos}" in lines

@@ -157,7 +157,7 @@ def test_a_torn_line_costs_one_photo(desk: Path, stop_after: Any, stand_in: Any)
 def test_a_file_of_that_name_which_is_not_ours(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for content in ("mine\n", "", '{"a": 1}\n'):
+    for content in ("mine\n", '{"a": 1}\n'):
         Path("x.jsonl.partial").write_text(content)
         assert run(["caption", "in", "-o", "x.jsonl"]) == 2
         assert (
@@ -213,3 +213,12 @@ def test_finding_b17_kill_9_keeps_what_is_finished(desk: Path, tiny_model: Path)
     assert " of 66 photos were finished" in done.stderr
     subprocess.run([*command, "whole.jsonl", "-q"], check=True)
     assert Path("x.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("left", [b"", b'{"re'])
+def test_a_journal_without_its_first_line_is_begun_again(desk: Path, left: bytes) -> None:
+    """As a run leaves it whose disk is full, or that is killed, at its first write."""
+    (desk / "x.jsonl.partial").write_bytes(left)
+    assert run(["caption", "in", "-o", "x.jsonl", "-q"]) == 0
+    assert len((desk / "x.jsonl").read_bytes().splitlines()) == 6
+    assert not (desk / "x.jsonl.partial").exists()

@@ -321,3 +321,23 @@ def test_finding_b17_a_folder_that_is_no_model(
     (scene_path.parent / "holiday").mkdir()
     assert main.run(["caption", "scene.png", "--model", folder]) == 6
     assert f"regiontalk: {folder}: {problem}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_that_are_closed_lead_nowhere(closed: str, scene_path: Path) -> None:
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM]
+    done = subprocess.run([*command, "doctor"], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 7)  # as without an extra
+    assert "unexpected" not in done.stdout + done.stderr
+    done = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+
+
+def test_a_lack_of_memory_is_said(
+    add_verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_verb(raiser(MemoryError()))
+    assert main.run(["probe"]) == 1
+    error = capsys.readouterr().err
+    assert "there is not enough memory" in error
+    assert "report" not in error

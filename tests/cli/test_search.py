@@ -52,8 +52,26 @@ def test_hits_are_lines_for_a_pipe_and_json(photos: Path, search: Search) -> Non
 def test_nothing_found_is_said(photos: Path, search: Search) -> None:
     out, err = search("red quokka", str(photos), "--threshold", "1")
     assert out == ""
-    assert "unknown words: quokka" in err
+    assert "The model does not know “quokka”." in err
     assert "no likely match in 2 photos" in err
+
+
+@pytest.mark.parametrize("query", ["quokka", "ein Hund im Schnee", "犬", "🐈"])
+def test_a_query_that_cannot_be_read_is_explained(photos: Path, search: Search, query: str) -> None:
+    out, err = search(query, str(photos))
+    assert out == ""
+    assert f"“{query}”" in err
+    assert err.count("\n") == 1
+
+
+def test_typing_mistakes_are_corrected_and_it_is_said(photos: Path, search: Search) -> None:
+    out, err = search("red cirlce", str(photos), "--json")
+    assert out == search("red circle", str(photos), "--json")[0]
+    assert "Showing “circle”. To search for “cirlce”, put it in quotes." in err
+    for arguments in (("red cirlce", "--as-typed"), ('red "cirlce"',)):
+        out, err = search(*arguments, "--json", str(photos))
+        assert "does not know “cirlce”" in err
+        assert [word["region"] for word in json.loads(out.splitlines()[0])["words"]][1] is None
 
 
 def hit(path: str, likely: bool) -> Hit:
@@ -124,7 +142,10 @@ def test_photos_like_a_part_of_one(photos: Path, search: Search) -> None:
         (["red", "FOLDER", "--all"], 0),
         (["red", "--threshold", "nan"], 2),
         (["red", "--since", "soon"], 2),
-        (["quokka"], 2),
+        (["quokka"], 0),
+        (["ein Hund im Schnee"], 0),
+        (["犬"], 0),
+        (["a;" * 30], 2),
         (["red", "NOWHERE"], 5),
         (["red", "FOLDER", "--top", "1000000000"], 0),
     ],

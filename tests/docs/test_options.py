@@ -37,5 +37,5 @@ def test_every_call_is_listed_with_its_values(call: Call) -> None:
         for line in (DOCS / "serve.md").read_text(encoding="utf-8").split("\n")
         if line.startswith(row)
     ]
-    values = re.findall(r"`([a-z]+)`", line.split(" | ")[-1])
+    values = re.findall(r"`([a-z_]+)`", line.split(" | ")[-1])
     assert sorted(values) == sorted({**call.query, **(call.form or {})})

@@ -479,3 +479,14 @@ def test_to_input_pads_right_and_bottom_with_grey(height: int, width: int, multi
     np.testing.assert_array_equal(result[:, :height, :width], source.transpose(2, 0, 1))
     assert (result[:, height:] == 127).all()
     assert (result[:, :, width:] == 127).all()
+
+
+def test_a_lack_of_memory_is_not_called_a_broken_photo(
+    scene_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(images, "to_srgb", fail)
+    with pytest.raises(ImageTooLarge, match="not enough memory"):
+        images.open_photo(scene_path)

@@ -16,6 +16,7 @@ from regiontalk.inference import likelihood
 from regiontalk.inference.alignment import place_prior
 from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.find import PhraseEvidence
+from regiontalk.inference.phrases import read_phrases
 from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
 
@@ -47,26 +48,9 @@ def test_of_regions_in_one_place_the_best_is_chosen() -> None:
     assert finder.choose(likely, boxes, 0.9, None).tolist() == []
 
 
-class TestReading:
-    def test_a_phrase_has_tokens_vectors_and_unknown_words(self, model: Model) -> None:
-        read = finder.read_phrase(model.runtime, "A red Zebra!")
-        assert read.tokens == tuple(model.runtime.words.encode(["a", "red", "zebra"]))
-        assert len(read.vectors) == 2
-        assert read.unknown == ("zebra",)
-
-    @pytest.mark.parametrize(
-        "phrase",
-        ["", "  ", "!!! 🐈", "zebra", "a zebra", "der Hund", "\0", "'; DROP TABLE", "a " * 101],
-    )
-    def test_nothing_to_look_for(self, model: Model, phrase: str) -> None:
-        with pytest.raises(UsageError) as caught:
-            finder.read_phrase(model.runtime, phrase)
-        assert "\n" not in caught.value.message
-
-
 def test_evidence_is_what_alignment_and_language_model_say(model: Model, scene_path: Path) -> None:
     seen = model.candidates(model.look(scene_path))
-    phrase = finder.read_phrase(model.runtime, "a red square")
+    phrase = read_phrases(model.runtime, ["a red square"])[0]
     (found,) = finder.gather(model.runtime, [phrase], seen)
     logprobs = likelihood.log_probabilities(model.runtime, seen.state, [phrase.tokens])[0]
     assert seen.vectors is not None
@@ -152,6 +136,9 @@ class TestFind:
                 "regions",
                 "closest",
                 "unknown",
+                "corrected",
+                "synonyms",
+                "notes",
             )
         }
         assert {"xyxy", "score", "caption"} <= set(data["regions"][0])

@@ -193,34 +193,40 @@ def test_a_model_that_cannot_speak(tiny_model: Path, photos: list[Image.Image]) 
         regiontalk.load(tiny_model).describe(photos[0])
 
 
-def test_likelihoods_are_those_of_words_that_follow_each_other(
-    model: Model, photos: list[Image.Image]
-) -> None:
+def test_words_are_as_likely_as_after_each_other(model: Model, photos: list[Image.Image]) -> None:
     """Several photos at a time, filled up with regions that are not there, as one photo by
     itself."""
-    head, sentence = SentenceHead(model.runtime), model.describe(photos[0]).sentence + " quokka"
-    tokens = head.words.encode(head.words.clean(sentence) or [])
+    head = SentenceHead(model.runtime)
+    words = [*model.describe(photos[0]).sentence.split(), "quokka"]
+    tokens = head.words.encode(words)
     scenes, expected = [], []
     for photo in photos[:3]:
         codes = model.codes(model.look(photo))
         scenes.append(head.scene(codes.codes, codes.boxes_xyxy, 25))
-        state, total = head._begin(codes.codes, codes.boxes_xyxy), 0.0
-        for before, token in pairwise((head.words.start(), *tokens, END)):
+        state, own = head._begin(codes.codes, codes.boxes_xyxy), []
+        for before, token in pairwise((head.words.start(), *tokens)):
             logprobs, state = head._step(np.array([before]), state)
-            total += 0.0 if token == UNKNOWN else float(logprobs[0, token])
-        expected.append(total / len(tokens))  # END counts, the unknown word does not
+            own.append(float(logprobs[0, token]))
+        expected.append(own)
     assert {len(scene) for scene in scenes} == {head.scene_size(25)}
-    np.testing.assert_allclose(
-        head.likelihoods(sentence, np.stack(scenes), 25), expected, atol=1e-4
-    )
+    found = head.log_probabilities(words, np.stack(scenes), 25)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_gains_are_over_a_photo_that_shows_nothing(model: Model, photos: list[Image.Image]) -> None:
-    head, sentence = SentenceHead(model.runtime), model.describe(photos[0]).sentence
+    """Of the words that count, without unknown ones."""
+    head = SentenceHead(model.runtime)
+    words = [*model.describe(photos[0]).sentence.split(), "quokka"]
     every = [model.codes(model.look(photo)) for photo in photos[:2]]
     nothing = head.scene(np.zeros_like(every[0].codes[:1]), np.array([[0.0, 0.0, 1.0, 1.0]]), 25)
     scenes = np.stack(
         [nothing, *(head.scene(codes.codes, codes.boxes_xyxy, 25) for codes in every)]
     )
-    likely = head.likelihoods(sentence, scenes, 25)
-    np.testing.assert_allclose(head.gains(sentence, scenes, 25), likely - likely[0], atol=1e-5)
+    logprobs = head.log_probabilities(words, scenes, 25)
+    for counted in ([0], list(range(len(words)))):
+        known = [place for place in counted if words[place] != "quokka"]
+        expected = (logprobs - logprobs[0])[:, known].mean(axis=1)
+        counts = [place in counted for place in range(len(words))]
+        np.testing.assert_allclose(head.gains(words, counts, scenes, 25), expected, atol=1e-5)
+    nowhere = head.gains(words, [False] * len(words), scenes, 25)
+    assert nowhere.tolist() == [0.0, 0.0, 0.0]

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -299,3 +300,13 @@ def test_json_lines_are_written_whole_and_come_back(tmp_path: Path, name: str) -
     with pytest.raises(ZeroDivisionError):
         write_json_lines(path, ({"a": 1 // number} for number in range(3)))
     assert len(list(read_json_lines(path))) == 3
+
+
+def test_a_small_file_is_read_into_little_memory(tmp_path: Path) -> None:
+    """Python reserves at once what it is asked to read at most."""
+    (tmp_path / "x").write_bytes(b"x" * 1000)
+    tracemalloc.start()
+    assert len(files.read_file(tmp_path / "x", 1 << 28)) == 1000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 24

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from regiontalk.language.object_names import caption_words, object_names, singulars
+from regiontalk.language.object_names import object_names, singulars
 
 NAMES = object_names()
 TABLE = tomllib.loads(
@@ -80,20 +80,3 @@ def test_only_words_that_people_use_for_several_classes_stand_under_several():
         "van",
         "vehicle",
     }
-
-
-@pytest.mark.parametrize(
-    ("word", "counts", "does_not"),
-    [
-        ("people", {"man", "girl", "person"}, {"dog"}),
-        ("dogs", {"dog", "puppy"}, {"cat"}),
-        ("puppy", {"puppy", "dog"}, {"terrier"}),
-        ("baby", {"baby"}, {"person", "man"}),
-        ("snow", {"snow"}, {"person"}),
-    ],
-)
-def test_words_of_captions_that_a_query_means(
-    word: str, counts: set[str], does_not: set[str]
-) -> None:
-    assert counts <= caption_words(word)
-    assert not does_not & caption_words(word)

@@ -169,3 +169,14 @@ def test_onnxruntime_tells_nobody_what_is_run(tiny_model: Path, tmp_path: Path) 
         env={**kept, "HOME": str(tmp_path)},
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lack_of_memory_is_not_the_models_fault(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("[ONNXRuntimeError] : 6 : std::bad_alloc")
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", fail)
+    with pytest.raises(MemoryError):
+        OnnxRuntime(model)

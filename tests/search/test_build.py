@@ -11,6 +11,7 @@ import regiontalk
 from conftest import draw_scene
 from regiontalk.errors import IndexProblem, InputError
 from regiontalk.model import Model
+from regiontalk.search import build
 from regiontalk.search.build import Progress, identify, see_here, update
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Where
@@ -187,3 +188,91 @@ def test_models_are_told_apart(model: Model, tiny_model: Path) -> None:
     assert identify(model) == identify(model)
     with pytest.raises(regiontalk.RegionTalkError, match="no head 'words'"):
         identify(regiontalk.load(tiny_model))
+
+
+def test_photos_behind_links_out_of_the_folder_are_left_out(
+    photos: Path, tmp_path: Path, model: Model
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    draw_scene((40, 40)).save(elsewhere / "d.png")
+    (photos / "file.png").symlink_to(elsewhere / "d.png")
+    (photos / "folder").symlink_to(elsewhere)
+    (photos / "inside.png").symlink_to(photos / "trip" / "c.jpg")
+    assert run(photos, model) == {"added": 4, "outside": 2}
+    assert paths(photos) == ["a.png", "b.png", "inside.png", "trip/c.jpg"]
+    (photos / "a.png").unlink()  # a photo that was indexed is now elsewhere
+    (photos / "a.png").symlink_to(elsewhere / "d.png")
+    assert run(photos, model) == {"removed": 1, "unchanged": 3, "outside": 3}
+
+
+def test_a_linked_folder_of_photos_is_indexed_itself(
+    photos: Path, tmp_path: Path, model: Model
+) -> None:
+    (tmp_path / "link").symlink_to(photos)
+    store = SqliteStore(tmp_path / "index", identify(model))
+    done = update(store, tmp_path / "link", "", see_here(model, 1), False, lambda _: None)
+    store.close()
+    assert (done.added, done.outside) == (3, 0)
+
+
+def newest(photos: Path) -> list[tuple[str, str]]:
+    store = SqliteStore(photos.parent / "index")
+    found = store.read(store.newest(Where(), 0, 10).tolist())
+    store.close()
+    return [(photo.path, photo.taken[:4]) for photo in found]
+
+
+def test_the_time_of_a_file_is_followed_and_that_of_the_camera_stays(
+    photos: Path, model: Model
+) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0x9003] = "2013:07:14 12:30:01"
+    draw_scene().save(photos / "dated.jpg", exif=exif)
+    run(photos, model)
+    for name in ("a.png", "dated.jpg"):
+        os.utime(photos / name, (0, 0))
+    assert run(photos, model) == {"unchanged": 4}
+    assert newest(photos)[-2:] == [("dated.jpg", "2013"), ("a.png", "1970")]
+    assert run(photos, model) == {"unchanged": 4}
+
+
+@pytest.mark.parametrize(("year", "known"), [(1902, "1902"), (2200, "2200"), (2400, "2262")])
+def test_a_clock_may_be_anywhere(photos: Path, model: Model, year: int, known: str) -> None:
+    """Nanoseconds of eight bytes end in 2262."""
+    seconds = round((year + 0.5 - 1970) * 31_556_952)
+    os.utime(photos / "a.png", (seconds, seconds))
+    assert run(photos, model) == {"added": 3}
+    assert ("a.png", known) in newest(photos)
+    os.utime(photos / "a.png")  # and back
+    assert run(photos, model) == {"unchanged": 3}
+    assert "a.png" in [path for path, taken in newest(photos) if taken > "2020"]
+
+
+def test_a_year_that_no_calendar_has_is_the_last_one() -> None:
+    assert build._to_date(1 << 70).startswith("9999")
+    assert build._to_date(-(1 << 70)).startswith("0001")
+
+
+def test_a_photo_that_becomes_a_pipe_is_skipped(
+    photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the folder was read, and after the photo was looked at for its kind."""
+    make_plan, checked = build.make_plan, (photos / "a.png").stat()
+
+    def swap(*arguments: object) -> build.Plan:
+        plan = make_plan(*arguments)  # type: ignore[arg-type]
+        (photos / "a.png").unlink()
+        os.mkfifo(photos / "a.png")
+        return plan
+
+    stat = os.stat
+
+    def stat_before(path: object, **options: object) -> os.stat_result:
+        return checked if str(path).endswith("a.png") else stat(path, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(build, "make_plan", swap)
+    assert run(photos, model) == {"added": 2, "skipped": 1}
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "stat", stat_before)
+    assert run(photos, model) == {"unchanged": 2, "skipped": 1}

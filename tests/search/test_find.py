@@ -11,9 +11,9 @@ import pytest
 
 import regiontalk
 from regiontalk.errors import UsageError
-from regiontalk.inference import find as finder
 from regiontalk.inference.alignment import place_prior
 from regiontalk.inference.codes import BEST_REGIONS
+from regiontalk.inference.phrases import read_phrases
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation.find import seek
 from regiontalk.model import Model
@@ -43,7 +43,7 @@ def test_findings_are_those_of_the_stored_regions(index: Index, model: Model) ->
     store = index._opened()
     ids = store.word_scores(np.ones((1, store.model.size), np.float32), Where()).ids.tolist()
     photo, vectors = store.read(ids)[0], store.vectors(ids)[0]
-    phrase = finder.read_phrase(model.runtime, "a red square")
+    phrase = read_phrases(model.runtime, ["a red square"])[0]
     fits = vectors @ phrase.vectors.T
     places = place_prior(np.array(photo.raw_scores), 1.0)
     choices = 7.0 * fits.mean(axis=1) + FindConfig().place * places

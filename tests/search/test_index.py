@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import regiontalk
 from conftest import draw_scene
+from made_up_entries import entry
 from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.model import Model
+from regiontalk.search.build import identify
 from regiontalk.search.sqlite.database import FOLDER
+from regiontalk.search.store import Entry
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +107,40 @@ def test_photos_are_listed_and_given_by_the_ids_that_were_issued(
     assert found is not None
     assert (found.path, found.width, found.height) == (hit.path, hit.width, hit.height)
     index.close()
+
+
+def test_common_captions_have_likely_hits_and_filter(
+    indexed: Path, model: Model, tmp_path: Path
+) -> None:
+    """What is offered as a search finds the very photos that it is offered for, above the line."""
+    index = regiontalk.Index.open(indexed, model=model, place=tmp_path / "index")
+    with index.writing() as store:
+        for number, caption in enumerate(["a red circle", "red circles", "a red circle"]):
+            made = entry_of(model, number)
+            regions = [replace(made.regions[1], caption=caption, score=0.9, confidence=0.9)]
+            regions.append(replace(made.regions[2], caption="a blue square", score=0.1))
+            store.put([replace(made, regions=(made.regions[0], *regions), captions=(caption,))])
+    common = index.captions()
+    assert [one.to_dict() for one in common] == [
+        {"caption": "a red circle", "photos": 2},
+        {"caption": "red circles", "photos": 1},
+    ]
+    assert index.captions(top=1) == common[:1]
+    for one in common:
+        shown = index.photos(caption=one.caption)
+        assert len(shown) == index.count(caption=one.caption) == one.photos
+        likely = {hit.path for hit in index.search(one.caption).likely}
+        assert {photo.path for photo in shown} <= likely
+    assert len(index.photos(caption="a red circle", offset=1)) == 1
+    assert index.photos(caption="a blue square") == [], "it is not shown"
+    assert index.count() == len(index) == 3
+    index.close()
+
+
+def entry_of(model: Model, number: int) -> Entry:
+    made, identified = entry(number, rows=3), identify(model)
+    vectors = np.resize(made.vectors, (3, identified.size))
+    return replace(made, vectors=vectors, state=np.zeros(identified.state, np.float32))
 
 
 def test_an_index_is_searched_while_it_is_updated(

@@ -11,12 +11,13 @@ import regiontalk
 from made_up_entries import entry
 from regiontalk.errors import UsageError
 from regiontalk.inference.alignment import HEAD
+from regiontalk.inference.phrases import read_aligned
 from regiontalk.model import Model
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import SentencePredictionConfig
 from regiontalk.search import query
 from regiontalk.search.build import identify
-from regiontalk.search.query import Searcher, _best, parse, read_phrase
+from regiontalk.search.query import Searcher, _best, parse
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Floats, Where
 
@@ -27,7 +28,8 @@ from regiontalk.search.store import Entry, Floats, Where
         ("a dog", ["a dog"], []),
         ("a dog; a red ball ;", ["a dog", "a red ball"], []),
         ("beach -people", ["beach"], ["people"]),
-        ('-"palm trees" beach -x-y', ["beach"], ["palm trees", "x-y"]),
+        ('-"palm trees" beach -x-y', ["beach"], ['"palm trees"', "x-y"]),
+        ("a “red ball” -“a dog”", ['a "red ball"'], ['"a dog"']),
         ("t-shirt", ["t-shirt"], []),
     ],
 )
@@ -64,7 +66,7 @@ def searcher(
 def shows(model: Model, number: int, phrases: list[str], caption: str = "") -> Entry:
     """A photo with regions that fit the words of some `PHRASES` by 1, and those of the others by
     0."""
-    words = [read_phrase(model.runtime, text).vectors for text in PHRASES]
+    words = [phrase.vectors for phrase in read_aligned(model.runtime, PHRASES)]
     fits = [
         np.repeat([float(text == one) for one in PHRASES], [len(some) for some in words])
         for text in phrases
@@ -84,8 +86,8 @@ class Head:
 
     def __init__(self, runtime: Runtime) -> None: ...
 
-    def gains(self, text: str, scenes: Floats, regions: int) -> Floats:
-        assert text in ("red circle", "a red circle")
+    def gains(self, words: list[str], counts: list[bool], scenes: Floats, regions: int) -> Floats:
+        assert list(zip(words, counts, strict=True))[-2:] == [("red", True), ("circle", True)]
         return scenes[:, 0]
 
 
@@ -186,10 +188,22 @@ def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None
     asked.store.close()
 
 
+def test_a_shown_caption_with_unwanted_words_leaves_a_photo_out(
+    model: Model, tmp_path: Path
+) -> None:
+    entries = [
+        captioned(shows(model, number, ["red circle"]), caption)
+        for number, caption in enumerate(["blue squares", "a blue shape"])
+    ]
+    asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.5)
+    assert names(asked.search('red circle -"blue square"', 5, None, Where())) == ["0001.jpg"]
+    asked.store.close()
+
+
 def test_captions_decide_between_equals(model: Model, tmp_path: Path) -> None:
     entries = [
-        shows(model, 0, ["red circle"], "a square"),
-        shows(model, 1, ["red circle"], "red circles"),
+        captioned(shows(model, number, ["red circle"]), caption)
+        for number, caption in enumerate(["a square", "red circles"])
     ]
     entries[1] = replace(entries[1], vectors=entries[0].vectors)
     asked = searcher(model, tmp_path / "index", entries, fit=1.0, captions=2.0)
@@ -216,6 +230,7 @@ def test_the_language_model_decides_among_the_best(
     found = asked.search("red circle", 5, None, Where())
     assert names(found) == ["0002.jpg", "0001.jpg", "0000.jpg"]
     monkeypatch.setattr(query, "SECOND_LOOK", 2)
+    monkeypatch.setattr(query, "SECOND_LOOK_WORDS", 4)
     assert names(asked.search("red circle", 3, None, Where())) == [
         "0001.jpg",
         "0000.jpg",
@@ -285,8 +300,38 @@ def test_unknown_words_are_named_and_count_nothing(
         ("quokka", True),
         ("circle", False),
     ]
-    with pytest.raises(UsageError, match="quokka"):
-        asked.search("quokka", 5, None, Where())
+    nothing = asked.search("quokka", 5, None, Where())
+    assert (len(nothing), nothing.searched, nothing.unknown) == (0, 0, ("quokka",))
+    assert "quokka" in nothing.notes[0]
+    asked.store.close()
+
+
+def test_typing_mistakes_are_corrected_unless_in_quotes_or_as_typed(
+    model: Model, tmp_path: Path
+) -> None:
+    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])])
+    found = asked.search("a photo of a red cirlce", 5, None, Where())
+    assert found.corrected == {"cirlce": "circle"}
+    assert "cirlce" in found.notes[0]
+    assert [match.word for match in found[0].words] == ["a", "red", "circle"]
+    plain = asked.search("a red circle", 5, None, Where())
+    assert (found[0].score, plain.notes) == (plain[0].score, ())
+    for typed in (
+        asked.search('red "cirlce"', 5, None, Where()),
+        asked.search("red cirlce", 5, None, Where(), as_typed=True),
+    ):
+        assert (typed.corrected, typed.unknown) == ({}, ("cirlce",))
+    asked.store.close()
+
+
+def test_what_can_be_read_of_a_query_is_used(model: Model, tmp_path: Path) -> None:
+    asked = searcher(model, tmp_path / "index", [shows(model, 0, ["red circle"])])
+    found = asked.search("red circle; quokka -ein", 5, None, Where())
+    assert found[0].score == asked.search("red circle", 5, None, Where())[0].score
+    assert found.unknown == ("quokka", "ein")
+    foreign = asked.search("ein Hund im Schnee", 5, None, Where())
+    assert (len(foreign), foreign.searched) == (0, 0)
+    assert "looks like German" in foreign.notes[0]
     asked.store.close()
 
 

@@ -46,7 +46,7 @@ def paths(store: Store, where: Where = Where(), said: str = "") -> list[str]:  #
     assert scored.searched == len(scored.ids)
     ids = scored.ids
     if said:
-        ids = ids[store.said(said, scored)]
+        ids = ids[store.said([said], scored)]
     return [photo.path for photo in store.read(ids.tolist())]
 
 
@@ -242,7 +242,7 @@ def test_both_answer_the_same(
             apply(store, step)
         scored = store.word_scores(vectors_of(99), Where(since="2012"))
         photos = store.read(scored.ids.tolist())
-        said = store.said("3", scored)
+        said = store.said(["3"], scored)
         order = np.argsort([photo.path for photo in photos])
         told = [(photos[place].path, photos[place].regions, said[place]) for place in order]
         answers.append((store.files(), told, scored.scores[order]))

@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hostile_files import encode
@@ -79,9 +80,20 @@ def test_search_finds_what_the_index_has_and_names_unknown_words(
 ) -> None:
     found = server.get("/api/search?q=a+red+xyzzy+circle&top=3").json
     assert found["unknown"] == ["xyzzy"]
+    assert found["notes"] == ["The model does not know “xyzzy”."]
     assert found["searched"] == 5
     for hit in found["hits"]:
         assert photos[hit["path"]]["id"] == hit["id"]
+
+
+def test_typing_mistakes_are_corrected_unless_the_query_is_meant_as_typed(
+    server: RunningServer,
+) -> None:
+    found = server.get("/api/search?q=a+red+cirlce").json
+    assert found["corrected"] == {"cirlce": "circle"}
+    assert found["hits"] == server.get("/api/search?q=a+red+circle").json["hits"]
+    found = server.get("/api/search?q=a+red+cirlce&as_typed=true").json
+    assert (found["corrected"], found["unknown"]) == ({}, ["cirlce"])
 
 
 def test_search_keeps_to_a_folder_and_to_dates(server: RunningServer) -> None:
@@ -93,6 +105,17 @@ def test_like_leaves_the_photo_itself_out(server: RunningServer, some: str) -> N
     found = server.post("/api/like", id=some, xyxy="1,2,40,40", top="10").json
     assert len(found["hits"]) == 4
     assert some not in [hit["id"] for hit in found["hits"]]
+
+
+def test_offered_captions_have_hits_and_filter(server: RunningServer) -> None:
+    offered = server.get("/api/captions").json["captions"]
+    assert len(server.get("/api/captions?top=1").json["captions"]) == min(len(offered), 1)
+    for one in offered:
+        listed = server.get(f"/api/photos?caption={quote(one['caption'])}").json
+        assert listed["total"] == len(listed["photos"]) == one["photos"]
+        assert not server.get(f"/api/search?q={quote(one['caption'])}").json["none_fit"]
+    assert server.get("/api/photos?caption=a+purple+zebra").json == {"total": 0, "photos": []}
+    assert server.get("/api/health").json["photos"] == 5
 
 
 def test_photos_come_in_pages(server: RunningServer, photos: Any) -> None:

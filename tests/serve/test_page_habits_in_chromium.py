@@ -296,14 +296,18 @@ def test_a_search_that_fails_says_so(browse: Browse, status: int) -> None:
 def test_words_that_are_not_known_or_mistyped_are_explained(browse: Browse) -> None:
     browser = browse()
     browser.wait_for(LOADED)
-    nothing = {"hits": [], "none_fit": True, "unknown": ["Hund"], "notes": ["Try English words."]}
+    nothing = {"hits": [], "none_fit": True, "unknown": ["Hund"], "notes": []}
     answering(browser, search={"body": nothing})
     search(browser, "Hund")
     assert "The model does not know “Hund”." in browser.ask("none.innerText")
-    assert "Try English words." in browser.ask("unknown.innerText")
+    note = "“Hund” looks like German, not English. The model reads English only."
+    answering(browser, search={"body": {**nothing, "notes": [note]}})
+    search(browser, "Hund am Meer")
+    assert browser.ask("none.innerText").endswith(note)
     assert not browser.ask("problem.checkVisibility()"), "it is no error"
     assert browser.ask(STATUS) == "Nothing like it here"
     typo = {"hits": [], "none_fit": True, "unknown": [], "corrected": {"bycicle": "bicycle"}}
+    typo["notes"] = ["Showing “bicycle”. To search for “bycicle”, put it in quotes."]
     answering(browser, search={"body": typo})
     search(browser, "a bycicle")
     said = "unknown.innerText"

@@ -120,6 +120,7 @@ def test_a_phrase_finds_photos_and_says_where(browse: Browse) -> None:
     )
     search(browser, "a purple airplane in a kitchen")
     assert browser.ask("document.querySelector('#cards li').textContent") == "Less likely"
+    assert browser.ask("found.textContent") == f"{len(NAMES) + 1} less likely"
     assert len(browser.ask(CARDS)) > 1
     assert "Nothing like it here" in browser.ask("none.innerText")
 

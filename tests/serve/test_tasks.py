@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -64,14 +65,25 @@ def test_only_files_of_the_page_are_served(server: RunningServer, path: str) -> 
     assert (answer.status, bool(answer.error)) == (404, True)
 
 
-def test_a_link_that_leads_out_of_the_folder_is_not_followed(server: RunningServer) -> None:
+def test_a_photo_that_became_a_link_out_of_the_folder_is_not_served(
+    server: RunningServer, album: Path
+) -> None:
+    """A link that is there before is not indexed at all."""
     photos = {photo["path"]: photo["id"] for photo in server.get("/api/photos").json["photos"]}
-    for path in (
-        f"/api/photos/{photos['link.png']}/image",
-        f"/api/photos/{photos['link.png']}/thumbnail",
-    ):
-        assert server.get(path).status == 404
-    assert server.post("/api/caption", id=photos["link.png"]).status == 404
+    photo = album / "link.png"
+    pixels = photo.read_bytes()
+    photo.unlink()
+    photo.symlink_to(album.parent / "elsewhere" / "private.png")
+    try:
+        for path in (
+            f"/api/photos/{photos['link.png']}/image",
+            f"/api/photos/{photos['link.png']}/thumbnail",
+        ):
+            assert server.get(path).status == 404
+        assert server.post("/api/caption", id=photos["link.png"]).status == 404
+    finally:
+        photo.unlink()
+        photo.write_bytes(pixels)
     assert server.get(f"/api/photos/{photos['place.jpg']}/image").status == 200
 
 

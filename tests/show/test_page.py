@@ -384,12 +384,14 @@ def test_chromium_marks_what_is_not_sure(browse: Browse, scene: Image.Image) -> 
     assert browser.ask("document.querySelector('.tag').textContent") == "foam (not sure)"
     browser.point_at("#captions button")
     assert browser.ask(LABEL) == "foam (not sure)"
+    others = (Sentence("two shoes", -9.5),)
     description = Description(
-        "mug.jpg", *scene.size, "m", "two wrestlers", -9.0, photo=Photo(scene)
+        "mug.jpg", *scene.size, "m", "two wrestlers", -9.0, others, photo=Photo(scene)
     )
     assert not description.sure
     browser = browse([description])
     assert browser.ask("sentence.innerText") == "two wrestlers not sure"
+    assert browser.ask("alternatives.querySelector('li').innerText") == "two shoes not sure"
     assert browser.ask("photo.alt") == "two wrestlers (not sure)"
     assert browser.ask(colour.format("#sentence .words")) == faint
 

@@ -142,7 +142,8 @@ def _parts() -> list[Finding]:
         if found is None:
             findings.append(Finding(name, _version(name), fix="pip install regiontalk"))
         elif (extra := found[1]) != "dev":
-            purpose, fix = f"{extra}: {EXTRAS[extra]}", f"pip install 'regiontalk[{extra}]'"
+            purpose = f"{extra}: {EXTRAS[extra]}"
+            fix = f"pip install 'regiontalk[{extra}]'"
             findings.append(Finding(name, _version(name), purpose, fix, extra))
     return findings
 

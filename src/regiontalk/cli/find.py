@@ -159,8 +159,8 @@ def _show(found: Sequence[Findings], wanted: outputs.Wanted, put: outputs.Put) -
 def _notes(found: Sequence[Findings], phrases: Sequence[str], quiet: bool) -> None:
     if not found:
         return
-    if unknown := dict.fromkeys(word for one in found[0] for word in one.unknown):
-        console.message(f"unknown words: {', '.join(unknown)}", quiet)
+    for note in dict.fromkeys(note for one in found[0] for note in one.notes):
+        console.message(note, quiet)
     for number, phrase in enumerate(phrases):
         here = sum(own[number].here for own in found)
         if not here:

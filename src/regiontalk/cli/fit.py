@@ -87,13 +87,13 @@ def command(
                  it as absent
     alignment    the weights of `regiontalk align`: region scores, likelihoods, and neighbouring words
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
-                 shows nothing
+                 calls it less likely
     names        what things are called (`Model.name`), from regions of type `object` or `whole`; fitted on
                  request alone (--only names --split train), because it needs many photos
 
     Alignment and search are for models that align words with regions. The printed figures of ranking, calibration,
-    confidence and alignment are cross-validated, those of names are of held-out photos. Those of settings, find and
-    search are of the photos that were fitted on, except search's calibration error.
+    confidence and alignment are cross-validated, those of names are of held-out photos. Those of settings and
+    find are of the photos that were fitted on, and so is how often search has a right photo first.
 
     The first four parts build on each other: fitting one again discards those after it, unless they are fitted again
     too. Fitting the settings again also discards find. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
@@ -112,7 +112,8 @@ def command(
         open_split(folder, split) for folder in (data if {*ON_ALL_DATA} & {*parts} else data[:1])
     ]
     track = partial(console.track, quiet=quiet)
-    loaded, report = regiontalk.load(model), {}
+    loaded = regiontalk.load(model)
+    report = {}
     with _scorer(parts, quiet) as scorer:
         detector = detector_fingerprint(folder.graphs)
         fitter = Fitter(loaded, datasets, parts, scorer, track, detector, workers, photos)
@@ -248,20 +249,31 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
 
 
 def _search_table(own: dict[str, Any]) -> Table:
-    names = {
-        "right_first": "right photo first",
-        "right_first_by_fit_alone": "by vectors alone",
-        "right_first_and_shown": f"shown (≥ {own['likely']:g})",
-        "nothing_found_of_not_there": "absent: nothing found",
-        "sentences_right_first": "sentences",
-        "sentences_right_first_by_fit_alone": "by vectors alone",
-    }
-    row = [
-        own["phrases"],
-        *(_share(own[name]) for name in names),
-        f"{own['expected_calibration_error']:.4f}",
+    rows = []
+    for name in ("names", "words", "phrases", "sentences"):
+        if name in own:
+            checked = own.get("cross_fitted", {}).get(name, {})
+            shares = (
+                own[name]["right_first"],
+                own[name]["right_first_by_fit_alone"],
+                checked.get("recall"),
+                checked.get("precision"),
+                checked.get("nothing_found_of_not_there"),
+            )
+            error = checked.get("expected_calibration_error")
+            last = "–" if error is None else f"{error:.4f}"
+            rows.append([name, own[name]["queries"], *map(_share, shares), last])
+    columns = [
+        "",
+        "queries",
+        "right photo first",
+        "by vectors alone",
+        f"shown (≥ {own['likely']:g})",
+        "of them right",
+        "absent: nothing found",
+        "expected error",
     ]
-    return "search", ["phrases", *names.values(), "expected error"], [row]
+    return "search, last four cross-validated", columns, rows
 
 
 def _percent(figures: dict[str, float]) -> list[str]:
@@ -269,7 +281,8 @@ def _percent(figures: dict[str, float]) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any]) -> list[str]:
-    error, regions = figures["expected_calibration_error"], figures["regions_per_photo"]
+    error = figures["expected_calibration_error"]
+    regions = figures["regions_per_photo"]
     return [f"{error:.4f}", f"{regions:.2f}", _share(figures["right"])]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,8 @@ from regiontalk.serve.settings import CORRECTIONS
 if TYPE_CHECKING:
     from regiontalk.search.build import Progress, Update
     from regiontalk.search.index import Index
+
+MOST_NAMED = 10  # skipped photos of each reason; `--json` names all of them
 
 place_option = click.option(
     "--index",
@@ -135,8 +139,11 @@ def _follow_photos(index: Index) -> None:
 
 
 def _report(place: Path | str, done: Update, quiet: bool, as_json: bool, strict: bool) -> None:
-    for line in done.skipped:
+    for line in _shortened(done.skipped):
         console.message(f"regiontalk: skipped {line}")
+    if done.outside:
+        links = console.count(done.outside, "link")
+        console.message(f"regiontalk: left out {links} to places outside of {place}", quiet)
     console.message(f"{place}: {_summary(done)}", quiet)
     if as_json:
         console.print_json(asdict(done))
@@ -144,6 +151,19 @@ def _report(place: Path | str, done: Update, quiet: bool, as_json: bool, strict:
         raise InputError(f"{place}: none of its photos could be read")
     if strict and done.skipped:
         raise SkippedInputs(f"{len(done.skipped)} skipped, and --strict was given")
+
+
+def _shortened(skipped: Sequence[str]) -> Iterator[str]:
+    """The first lines for each reason, and how many more there are."""
+    reasons = [line.rpartition(": ")[2] for line in skipped]
+    counts = Counter[str]()
+    for line, reason in zip(skipped, reasons, strict=True):
+        counts[reason] += 1
+        if counts[reason] <= MOST_NAMED:
+            yield line
+    for reason, count in counts.items():
+        if count > MOST_NAMED:
+            yield f"{count - MOST_NAMED:,} more: {reason}"
 
 
 def _remote_source(place: Path, store: str | None) -> str | None:

@@ -62,18 +62,18 @@ class Journal:
             return
         with writing(self.place):
             if self.file is None:
-                self.file = self._open(self.place)
+                self._open(self.place)
+            assert self.file is not None
             self.file.write(json_line({"photo": photo, **state, "result": _plain(result)}))
             self.file.flush()
         self.added += 1
 
-    def _open(self, place: Path) -> BinaryIO:
+    def _open(self, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
-        file = place.open("r+b" if self.length else "wb")
-        file.truncate(file.seek(self.length))  # the last line may be incomplete
+        self.file = place.open("r+b" if self.length else "wb")
+        self.file.truncate(self.file.seek(self.length))  # the last line may be incomplete
         if not self.length:
-            file.write(self.header)
-        return file
+            self.file.write(self.header)
 
     def close(self) -> None:
         if self.place is not None and self.file is not None:
@@ -117,7 +117,10 @@ def _read(place: Path, header: bytes, quiet: bool) -> tuple[dict[str, Result], i
         return {}, 0
     lines = read_lines(place)
     first = next(lines, (0, b""))[1]
-    if not first.startswith(b'{"%s":' % KEY.encode()):
+    beginning = b'{"%s":' % KEY.encode()
+    if beginning.startswith(first):  # of a run that was stopped before it had written more
+        return {}, 0
+    if not first.startswith(beginning):
         raise UsageError(
             f"{place}: already exists and was not written by regiontalk",
             hint="give another place for the output",

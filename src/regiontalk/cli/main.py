@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
@@ -94,7 +95,19 @@ def program() -> None:
 
 
 def main() -> None:
+    _replace_closed_streams()
     sys.exit(run())
+
+
+def _replace_closed_streams() -> None:
+    """Standard streams that were closed before the start (`>&-`) lead nowhere.
+
+    Otherwise they would be None, and the next file that is opened would take their number and what
+    libraries print.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  (for as long as we run)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -123,6 +136,8 @@ def run(arguments: list[str] | None = None) -> int:
         return _fail(error.format_message(), 2, hint)
     except OSError as error:
         return _stdout_failed(error)
+    except MemoryError:
+        return _fail("there is not enough memory", 1, "close other programs, or raise ulimit -v")
     except Exception as error:
         return _unexpected(error)
     return 0

@@ -125,7 +125,8 @@ device_option = click.option(
     help="auto: a model folder runs on the CPU, a training run on the GPU if there is one. cuda needs torch.",
 )
 
-LOCAL, RAY = "local", "ray"
+LOCAL = "local"
+RAY = "ray"
 
 cluster_options = with_options(
     click.option(

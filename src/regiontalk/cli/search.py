@@ -58,6 +58,7 @@ FEWEST_SHOWN = 5  # photos that are shown by default even if they are less likel
     metavar='"x0,y0,x1,y1"',
     help="With --like: only this part of it, in pixels or fractions.",
 )
+@click.option("--as-typed", is_flag=True, help="Correct no typing mistakes, and take no synonyms.")
 @place_option
 @store_option
 @model_option
@@ -89,6 +90,7 @@ def command(
     threshold: float | None,
     since: str,
     until: str,
+    as_typed: bool,
 ) -> None:
     """Find photos in DIR (default: the current folder) that show what PHRASE says.
 
@@ -99,6 +101,10 @@ def command(
     "a dog; a red ball"       both in one photo
     "a beach -people"         a beach without people
     "a beach -\\"palm trees\\""  the same with several words
+    "\\"bycicle\\""              a word as it is typed, not corrected
+
+    It reads English. Typing mistakes are corrected, and words that the model does not know are read as others that
+    mean about the same; a message says so.
 
     The score is the probability that the photo shows what you asked for. The result says which region each word of the
     phrase matched. Likely photos come first; if there are few, some less likely ones follow.
@@ -115,7 +121,7 @@ def command(
     most = (len(index) or 1) if show_all else top or MOST_LIKELY_SHOWN
     limits = {"top": most, "folder": below, "since": since, "until": until}
     if like is None:
-        found = index.search(query, threshold=threshold, **limits)  # type: ignore[arg-type]
+        found = index.search(query, threshold=threshold, as_typed=as_typed, **limits)  # type: ignore[arg-type]
     else:
         boxes = None if box is None else read_boxes(box).of(like)
         if boxes is not None and len(boxes) != 1:
@@ -193,10 +199,11 @@ def _cells(hit: Hit) -> tuple[str, str]:
 
 
 def _notes(found: Hits, quiet: bool) -> None:
-    if found.unknown:
-        console.message(f"unknown words: {', '.join(found.unknown)}", quiet)
+    for note in found.notes:
+        console.message(note, quiet)
     if not found.searched:
-        console.message("no photo to search", quiet)
+        if not found.notes:
+            console.message("no photo to search", quiet)
     elif not found.likely:
         best = "" if found.closest is None else f"; the best score is {found.closest:.2f}"
         console.message(f"no likely match in {console.count(found.searched, 'photo')}{best}", quiet)

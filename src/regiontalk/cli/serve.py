@@ -65,9 +65,9 @@ def _limit_option(
 def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> None:
     """Run the web page and the HTTP API. With DIR, its photos can be searched.
 
-    When it starts, the server updates the index of DIR. With --store it does not: `regiontalk index
-    DIR --store` does, and any number of servers can search that database. Without --host, only this
-    machine can reach the server.
+    The server keeps the index of DIR up to date: new, changed and deleted photos appear by
+    themselves. With --store it does not: `regiontalk index DIR --store` does, and any number of
+    servers can search that database. Without --host, only this machine can reach the server.
     """
     console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run

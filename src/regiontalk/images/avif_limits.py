@@ -22,6 +22,10 @@ _SEQUENCE_HEADER = 1  # type of an AV1 unit
 _MOST_UNITS = 20_000  # of all items; a photo, or a tile of one, has three
 # coded photos may be this many times larger or smaller than the given size: tiles and padding
 _ROOM = 2
+_DEEPEST = 20  # parts of parts
+_MOST_TURNS = 4  # of an item: it may be cropped, mirrored and turned, once each
+_TURNS = (b"clap", b"irot", b"imir")
+_SAMPLES = (b"trak", b"mdia", b"minf", b"stbl")  # from `moov` to where samples are listed
 
 
 class Item(NamedTuple):
@@ -67,6 +71,91 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
             f"a broken photo: it says {width}×{height} pixels and holds {largest[0]}×{largest[1]}"
         )
     return largest
+
+
+def largest_in_tracks(file: IO[bytes], moov: bytes) -> tuple[int, int]:
+    """The largest size in the first samples of the tracks of an animation (ISO/IEC 14496-12,
+    8.7)."""
+    tables = [moov]
+    for name in _SAMPLES:
+        tables = [content for table in tables for found, content in _boxes(table) if found == name]
+    sizes = []
+    for table in tables:
+        wide = 8 if _child(table, b"co64") else 4
+        start = int.from_bytes((_child(table, b"co64") or _child(table, b"stco"))[8 : 8 + wide])
+        samples = _child(table, b"stsz")
+        length = int.from_bytes(samples[4:8]) or int.from_bytes(samples[12:16])
+        file.seek(start)
+        sizes += _coded_sizes(_units(file.read(length)))
+    if not sizes:
+        raise ImageError("a broken photo: its frames cannot be found")
+    return max(sizes, key=lambda size: size[0] * size[1])
+
+
+def check_derived(meta: bytes, most_pixels: float) -> None:
+    """Rejects photos put together from so many others (grids, overlays), or turned so often, that
+    decoding takes minutes: an item may be named any number of times, and is decoded each time."""
+    sizes, turns = _associated(meta)
+    if max(turns.values(), default=0) > _MOST_TURNS:
+        raise ImageTooLarge(f"more than {_MOST_TURNS} turns of a photo")
+    parts = _parts(_child(meta[4:], b"iref"))
+    known: dict[int, float] = {}
+
+    def pixels_of(number: int, depth: int = 0) -> float:
+        if depth > _DEEPEST:
+            raise ImageError("a broken photo: its parts contain each other")
+        if number not in known:
+            inside = [pixels_of(part, depth + 1) for part in parts.get(number, ())]
+            known[number] = sum(inside) or sizes.get(number, 0)
+        return known[number]
+
+    if max(map(pixels_of, parts), default=0) > _ROOM * most_pixels:
+        raise ImageTooLarge(f"its parts have more than {_ROOM * most_pixels / 1e6:g} megapixels")
+
+
+def _associated(meta: bytes) -> tuple[dict[int, int], dict[int, int]]:
+    """Pixels, and number of turns, of each item (`ipma`)."""
+    table = _child(meta[4:], b"iprp")
+    properties = list(_boxes(_child(table, b"ipco")))
+    sizes: dict[int, int] = {}
+    turns: dict[int, int] = {}
+    for name, content in _boxes(table):
+        if name == b"ipma":
+            with suppress(IndexError):  # cut off, which the decoder will say
+                for item, index in _associations(_Numbers(content)):
+                    known = 0 < index <= len(properties)
+                    kind, value = properties[index - 1] if known else (b"", b"")
+                    if kind == b"ispe":
+                        width, height = (int.from_bytes(value[at : at + 4]) for at in (4, 8))
+                        sizes[item] = width * height
+                    elif kind in _TURNS:
+                        turns[item] = turns.get(item, 0) + 1
+    return sizes, turns
+
+
+def _associations(numbers: _Numbers) -> Iterator[tuple[int, int]]:
+    """Items, each with the number of one of its properties."""
+    version = numbers.take(8)
+    wide = 15 if numbers.take(24) & 1 else 7
+    for _ in range(numbers.take(32)):
+        item = numbers.take(32 if version else 16)
+        for _ in range(numbers.take(8)):
+            numbers.take(1)
+            yield item, numbers.take(wide)
+
+
+def _parts(references: bytes) -> dict[int, list[int]]:
+    """The items that each derived one is made of (`dimg` in `iref`)."""
+    wide = 4 if references[:1] == b"\1" else 2
+    parts = {}
+    for name, content in _boxes(references[4:]):
+        if name == b"dimg":
+            numbers = [
+                int.from_bytes(content[at : at + wide])
+                for at in range(wide + 2, len(content) - wide + 1, wide)
+            ]
+            parts[int.from_bytes(content[:wide])] = numbers
+    return parts
 
 
 def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, ClassVar, Literal
 
 from regiontalk.errors import ImageError, ImageTooLarge
@@ -24,6 +24,9 @@ MOST_SCANS = 100  # of a progressive JPEG: each goes over the whole photo
 MOST_JUNK = 100_000  # bytes between the segments of a JPEG
 MOST_CHUNKS = 100_000  # of a PNG's pixels
 MOST_METADATA_CHUNKS = 1_000  # of a PNG or WebP; each may unpack to a megabyte
+MOST_METADATA_BYTES = 64_000_000  # of a PNG's chunks together; Pillow keeps each of them
+MOST_PACKED = 1.1  # times the bytes of its pixels, of a PNG's chunk of packed pixels
+MOST_EMPTY_BYTES = 1_000_000  # more than that, for chunks that pack nothing
 MOST_SUB_BLOCKS = 500_000  # of a GIF, at most 255 bytes each
 MOST_TAGS = 1_000  # of a TIFF's directory
 MOST_TAG_VALUES = 300_000  # numbers of a TIFF's tags together; Pillow makes an object of each
@@ -36,6 +39,9 @@ MOST_EXIF_BYTES = 1 << 20  # Pillow takes 0.1 s for 16,000 fractions in it
 MOST_META_BYTES = 1 << 22  # that describe an AVIF or HEIF photo, its colour profile included
 MOST_BOX_BYTES = 1 << 17  # of them without the profile; the decoder looks for each item among all
 
+READ_WHOLE = ("WEBP", "AVIF", "HEIF")  # formats whose decoders keep the whole file in memory
+ANIMATED_SHARE = 0.5  # of the allowed pixels, in an animated WebP: it is held four times
+
 HEADER_BYTES = 32
 MOST_MEGAPIXELS = 178  # Pillow itself refuses more
 
@@ -43,7 +49,8 @@ MOST_MEGAPIXELS = 178  # Pillow itself refuses more
 @dataclass(frozen=True)
 class Limits:
     """What a photo may have. `megabytes` holds for uploads (bytes); a local file may have 16 bytes
-    for each allowed pixel, twice the largest uncompressed one.
+    for each allowed pixel, twice the largest uncompressed one. A WebP, AVIF or HEIF may have 2:
+    they are packed, and read into memory as a whole.
     """
 
     megapixels: float = 50.0
@@ -52,6 +59,16 @@ class Limits:
     @property
     def file_bytes(self) -> float:
         return self.megapixels * 1e6 * 16
+
+    def check_file(self, size: int, name: str = "") -> None:
+        """Rejects a file of `size` bytes, of the format `name` if that is known already."""
+        most = self.megapixels * 1e6 * 2 if name in READ_WHOLE else self.file_bytes
+        if size > most:
+            of_kind = f" of {name}" if name in READ_WHOLE else ""
+            raise ImageTooLarge(
+                f"a file of {size / 1e6:.0f} MB is too large; "
+                f"the limit{of_kind} is {most / 1e6:.0f} MB"
+            )
 
 
 def format_of(header: bytes) -> str | None:
@@ -75,6 +92,7 @@ def check_pixels(size: tuple[int, int], limits: Limits) -> None:
 def check_structure(file: IO[bytes], name: str, limits: Limits) -> None:
     """Rejects a file of the format `name` that exceeds the limits; leaves its position at the
     start."""
+    limits.check_file(file.seek(0, os.SEEK_END), name)
     file.seek(0)
     _, check = _KNOWN[name]
     check(file, limits)
@@ -142,7 +160,9 @@ def _next_marker(file: IO[bytes]) -> int | None:
 
 
 def _check_png(file: IO[bytes], _: Limits) -> None:
-    place, pixels, metadata = 8, 0, 0
+    place, pixels, metadata, metadata_bytes = 8, 0, 0, 0
+    most_packed = 0.0
+    packed = 0
     while True:
         file.seek(place)
         length, name = int.from_bytes(file.read(4), "big"), file.read(4)
@@ -151,19 +171,38 @@ def _check_png(file: IO[bytes], _: Limits) -> None:
         if name in (b"IDAT", b"fdAT", b"fcTL"):
             pixels += 1
             _at_most(pixels, MOST_CHUNKS, "chunks of pixels")
+            packed = packed + length if name == b"IDAT" else length  # a frame: each by itself
+            _at_most(packed, int(most_packed), "bytes of packed pixels")
         else:
             metadata += 1
             _at_most(metadata, MOST_METADATA_CHUNKS, "chunks of metadata")
-        if name == b"eXIf":
+            metadata_bytes += length
+            _at_most(metadata_bytes, MOST_METADATA_BYTES, "bytes of metadata")
+        if name == b"IHDR":
+            most_packed = MOST_PACKED * _png_pixel_bytes(file.read(10)) + MOST_EMPTY_BYTES
+        elif name == b"eXIf":
             _at_most(length, MOST_EXIF_BYTES, "bytes of EXIF")
+        elif name in (b"tEXt", b"zTXt", b"iTXt") and file.read(len(_RAW_EXIF)) == _RAW_EXIF:
+            _at_most(length // 2, MOST_EXIF_BYTES, "bytes of EXIF")  # two digits a byte
         place += 12 + length
 
 
+_RAW_EXIF = b"Raw profile type exif\0"  # the EXIF of a PNG as ImageMagick writes it, a text
+
+
+def _png_pixel_bytes(header: bytes) -> int:
+    """Of all rows before they are packed, from the content of the chunk IHDR."""
+    width, height = (int.from_bytes(header[at : at + 4], "big") for at in (0, 4))
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(header[-1], 4)
+    return (1 + -(-width * channels * header[-2] // 8)) * height
+
+
 def _check_webp(file: IO[bytes], limits: Limits) -> None:
-    if size := webp_size(
-        file.read(HEADER_BYTES)
-    ):  # libwebp allocates the canvas as it opens the file
-        check_pixels(size, limits)
+    header = file.read(HEADER_BYTES)
+    is_animated = header[12:16] == b"VP8X" and bool(header[20] & 2)
+    if size := webp_size(header):  # libwebp allocates the canvas as it opens the file
+        allowed = limits.megapixels * (ANIMATED_SHARE if is_animated else 1.0)
+        check_pixels(size, replace(limits, megapixels=allowed))
     place, frames, metadata = 12, 0, 0
     while True:
         file.seek(place)
@@ -327,6 +366,7 @@ def _check_boxes(file: IO[bytes], limits: Limits) -> None:
         _at_most(boxes, MOST_METADATA_CHUNKS, "boxes of metadata")
         if name == b"moov":
             _at_most(length, MOST_BOX_BYTES, "bytes of metadata")
+            check_pixels(avif_limits.largest_in_tracks(file, file.read(length - 8)), limits)
         if name == b"meta":
             _at_most(length, MOST_META_BYTES, "bytes of metadata")
             meta = file.read(length - 8)
@@ -336,6 +376,7 @@ def _check_boxes(file: IO[bytes], limits: Limits) -> None:
             _at_most(avif_limits.exif_bytes(meta), MOST_EXIF_BYTES, "bytes of EXIF")
             if any(size := avif_limits.check_sizes(file, meta)):
                 check_pixels(size, limits)
+            avif_limits.check_derived(meta, limits.megapixels * 1e6)
         place += length
 
 

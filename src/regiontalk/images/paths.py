@@ -50,6 +50,8 @@ class Photos:
     """One line for each folder that cannot be read."""
     hidden: list[str] = field(default_factory=list)
     """Photos whose names start with a dot (macOS writes its metadata of x.jpg to `._x.jpg`)."""
+    outside: list[str] = field(default_factory=list)
+    """Photos and folders behind links that lead out of the given folder, if they are left out."""
     stdin: bytes | None = None
     """The photo itself if stdin has one instead of paths; its path is `-`."""
 
@@ -72,17 +74,21 @@ def _opens(source: str | bytes, limits: Limits) -> bool:
 
 
 def find_photos(
-    given: Iterable[str], leave_out: Path | None = None, suffixes: tuple[str, ...] = SUFFIXES
+    given: Iterable[str],
+    leave_out: Path | None = None,
+    suffixes: tuple[str, ...] = SUFFIXES,
+    inside: Path | None = None,
 ) -> Photos:
     """The photos that paths, folders, globs and `-` name.
 
     A folder gives every file below it with a photo's suffix. Linked folders are followed, each
-    folder once. `leave_out` is a folder that is not entered, unless it is given itself.
+    folder once. `leave_out` is a folder that is not entered, unless it is given itself. With
+    `inside`, links in folders that lead out of that folder are left out.
     """
     found = Photos()
     for path in _expand(given, found):
         if os.path.isdir(path):  # noqa: PTH112  (a Path would drop "./" and the like from what is printed)
-            _walk(path, found, leave_out, suffixes)
+            _walk(path, found, leave_out, suffixes, inside)
         else:
             found.paths.append(path)
     found.paths = list(dict.fromkeys(found.paths))
@@ -125,25 +131,35 @@ def _exists(path: str) -> bool:
     return len(path) <= LONGEST_PATH and os.path.lexists(path)
 
 
-def _walk(top: str, found: Photos, leave_out: Path | None, suffixes: tuple[str, ...]) -> None:
+def _walk(
+    top: str,
+    found: Photos,
+    leave_out: Path | None,
+    suffixes: tuple[str, ...],
+    inside: Path | None,
+) -> None:
     paths: list[str] = []
+    home = None if inside is None else inside.resolve()
     seen = {identity(top)}
     if leave_out is not None and leave_out.is_dir():
         seen.add(identity(leave_out))
     waiting = [top]
     while waiting:
         folder = waiting.pop()
-        inside = []
+        folders = []
         for entry in _entries(folder, found):
-            if _is_folder(entry):
-                inside.append(entry)
-            elif entry.name.lower().endswith(suffixes):
-                (found.hidden if entry.name.startswith(".") else paths).append(entry.path)
-        for entry in inside:
-            if (
-                not entry.name.startswith(".")
-                and (folder_identity := identity(entry.path)) not in seen
-            ):
+            is_folder = _is_folder(entry)
+            is_hidden = entry.name.startswith(".")
+            if is_hidden if is_folder else not entry.name.lower().endswith(suffixes):
+                continue
+            if home is not None and entry.is_symlink() and _leads_out(entry.path, home):
+                found.outside.append(entry.path)
+            elif is_folder:
+                folders.append(entry)
+            else:
+                (found.hidden if is_hidden else paths).append(entry.path)
+        for entry in folders:
+            if (folder_identity := identity(entry.path)) not in seen:
                 seen.add(folder_identity)
                 waiting.append(entry.path)
     found.paths += sorted(paths)
@@ -156,6 +172,14 @@ def _entries(folder: str, found: Photos) -> list[os.DirEntry[str]]:
     except OSError as error:
         found.skipped.append(f"{folder}: {error.strerror or error}")
         return []
+
+
+def _leads_out(path: str, home: Path) -> bool:
+    """False for links that lead nowhere, which are reported when they are opened."""
+    try:
+        return not Path(path).resolve(strict=True).is_relative_to(home)
+    except (OSError, RuntimeError):  # RuntimeError: a loop, before Python 3.13
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

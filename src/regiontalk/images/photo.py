@@ -235,10 +235,11 @@ def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
             hint="download the photo first",
         )
     file = open_regular(path, name, "photo", ImageError)
-    size = os.fstat(file.fileno()).st_size
-    if size > limits.file_bytes:
+    try:
+        limits.check_file(os.fstat(file.fileno()).st_size)
+    except ImageTooLarge as error:
         file.close()
-        raise ImageTooLarge(f"{name}: a file of {size / 1e6:.0f} MB is too large")
+        raise ImageTooLarge(f"{name}: {error.message}") from None
     return file
 
 
@@ -312,6 +313,8 @@ def _work_on(
             raise type(error)(f"{name}: {error.message}", hint=error.hint) from error
         except UsageError:
             raise
+        except MemoryError as error:
+            raise ImageTooLarge(f"{name}: there is not enough memory to open it") from error
         except Image.DecompressionBombError as error:
             raise ImageTooLarge(f"{name}: {_short_line(str(error))}") from error
         except Exception as error:  # given hostile bytes, decoders raise nearly anything

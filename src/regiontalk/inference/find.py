@@ -16,45 +16,25 @@ Shapes: P phrases, R regions with the whole photo first, h the size of a vector.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk import boxes as geometry
-from regiontalk.errors import UsageError
 from regiontalk.inference import likelihood
-from regiontalk.inference.alignment import (
-    HEAD,
-    MAX_UNKNOWN_NAMED,
-    place_prior,
-    word_vectors,
-)
+from regiontalk.inference.alignment import place_prior
 from regiontalk.inference.calibration import Scores, sigmoid
 from regiontalk.inference.captions import choose_captions, to_regions, with_captions
+from regiontalk.inference.phrases import Phrase
 from regiontalk.inference.rank import MIN_REPEAT_IOU
 from regiontalk.inference.regions import RegionTable, Rows
-from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN
-from regiontalk.models.runtime import Floats, Runtime
+from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import Region
 
-MAX_WORDS = 100  # of a phrase
 MAX_REGIONS = 100  # of a photo, the best ones; DenseCap 4.2
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """A phrase as a model reads it."""
-
-    text: str
-    tokens: tuple[int, ...]
-    """The language model's tokens."""
-    vectors: Floats
-    """(W, h) of the words that the alignment head knows; (0, 0) without such a head."""
-    unknown: tuple[str, ...]
-    """The words that neither the language model nor the head knows."""
 
 
 class PhraseEvidence(NamedTuple):
@@ -103,9 +83,16 @@ def find(
     threshold: float,
     top: int | None,
 ) -> list[Match]:
-    """The captioned regions that show each phrase with a probability of at least `threshold`."""
+    """The captioned regions that show each phrase with a probability of at least `threshold`; none
+    for a phrase that says nothing."""
+    readable = [phrase for phrase in phrases if phrase.read.says_something]
+    gathered = iter(gather(runtime, readable, regions))
     matches = []
-    for evidence in gather(runtime, phrases, regions):
+    for phrase in phrases:
+        if not phrase.read.says_something:
+            matches.append(Match([], 0.0))
+            continue
+        evidence = next(gathered)
         probabilities = evidence.probabilities(config)
         rows = choose(probabilities, regions.boxes_xyxy, threshold, top)
         chosen = replace(regions.take(rows), scores=probabilities[rows])
@@ -123,39 +110,6 @@ def choose(
     if not len(rows):
         return rows
     return rows[geometry.nms(boxes_xyxy[rows], probabilities[rows], MIN_REPEAT_IOU)][:top]
-
-
-def read_phrase(runtime: Runtime, text: str) -> Phrase:
-    """Raises `UsageError` if there is nothing to look for."""
-    words = likelihood.clean_phrase(text, runtime.words)
-    if not 1 <= len(words) <= MAX_WORDS:
-        raise UsageError(
-            f"a phrase of {len(words)} words; it must have 1 to {MAX_WORDS}",
-            hint='"a red umbrella"',
-        )
-    phrase = to_phrase(runtime, text)
-    content = [word for word in words if word not in FUNCTION_WORDS] or words
-    if set(content) <= set(phrase.unknown):
-        named = ", ".join(repr(word) for word in phrase.unknown[:MAX_UNKNOWN_NAMED])
-        raise UsageError(
-            f"the model knows none of the words: {named}", hint="it knows English only"
-        )
-    return phrase
-
-
-def to_phrase(runtime: Runtime, text: str) -> Phrase:
-    """Like `read_phrase`, without its checks."""
-    words = likelihood.clean_phrase(text, runtime.words)
-    tokens = runtime.words.encode(words)
-    vectors = np.zeros((0, 0), dtype=np.float32)
-    is_known = np.array(tokens) != UNKNOWN
-    if HEAD in runtime.heads and words:
-        head_tokens = runtime.head(HEAD).words.encode(words)
-        is_known_by_head = np.array(head_tokens) != UNKNOWN
-        vectors = word_vectors(runtime, head_tokens)[is_known_by_head]
-        is_known = is_known | is_known_by_head
-    unknown = [word for word, known in zip(words, is_known.tolist(), strict=True) if not known]
-    return Phrase(text, tuple(tokens), vectors, tuple(unknown))
 
 
 def gather(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.maxsim import LOWEST
 from regiontalk.io.typed import to_dataclass
-from regiontalk.language.vocabulary import END, UNKNOWN, Vocabulary
+from regiontalk.language.vocabulary import UNKNOWN, Vocabulary
 from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.models.settings import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.results import Sentence
@@ -142,25 +141,32 @@ class SentenceHead:
         """S, the number of image inputs of a photo with so many regions."""
         return self._image_size + regions * (int(self._net["attention"]) or geometry.PLACE)
 
-    def gains(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
-        """(P,) log-likelihood ratio of a sentence: photos with scenes (P, S) of `regions` regions
-        against an empty photo. Without it, sentences of common words would be likely for every
-        photo."""
+    def gains(
+        self, words: Sequence[str], counts: Sequence[bool], scenes: Floats, regions: int
+    ) -> NDArray[np.float64]:
+        """(P,) log-likelihood ratio of words in their order: photos with scenes (P, S) of `regions`
+        regions against an empty photo. The mean over the known words that count. Without the empty
+        photo, common words would be likely for every photo."""
         nothing = self.scene(np.zeros((1, self.runtime.code_size()), np.float32), NOWHERE, regions)
-        logprobs = self.likelihoods(sentence, np.concatenate([nothing[None], scenes]), regions)
-        gains: NDArray[np.float64] = logprobs[1:] - logprobs[0]
-        return gains
+        every = np.concatenate([nothing[None], scenes])
+        logprobs = self.log_probabilities(words, every, regions)
+        is_known = np.array(self.words.encode(words), dtype=np.int64) != UNKNOWN
+        counted = np.flatnonzero(is_known & np.array(counts, dtype=bool))
+        gains = logprobs[1:, counted] - logprobs[0, counted]
+        mean: NDArray[np.float64] = gains.sum(axis=1) / max(len(counted), 1)
+        return mean
 
-    def likelihoods(self, sentence: str, scenes: Floats, regions: int) -> NDArray[np.float64]:
-        """(P,) log-probability of a sentence for photos with scenes (P, S) of `regions` regions:
-        the mean over the words that the head knows and END."""
-        tokens = self.words.encode(self.words.clean(sentence) or ())
-        total = np.zeros(len(scenes))
-        state = self._state(scenes, regions)
-        for before, token in pairwise((self.words.start(), *tokens, END)):
+    def log_probabilities(
+        self, words: Sequence[str], scenes: Floats, regions: int
+    ) -> NDArray[np.float64]:
+        """(P, W) log-probability of each word after those before it, for photos with scenes (P, S)
+        of `regions` regions."""
+        tokens, state = self.words.encode(words), self._state(scenes, regions)
+        found = np.zeros((len(scenes), len(tokens)))
+        for column, before in enumerate((self.words.start(), *tokens[:-1])[: len(tokens)]):
             logprobs, state = self._step(np.full(len(scenes), before), state)
-            total += logprobs[:, token] * (token != UNKNOWN)
-        return total / (1 + sum(token != UNKNOWN for token in tokens))
+            found[:, column] = logprobs[:, tokens[column]]
+        return found
 
     def _state(self, scenes: Floats, regions: int) -> decoding.State:
         """The decoder's state before START."""

@@ -291,16 +291,23 @@ def open_regular(
 
     The `error` calls it `name`, and says that a folder is not a `kind`.
     """
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
+
+    def check(mode: int) -> None:
         if not stat.S_ISREG(mode):
             others = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
             raise error(f"{name}: {others.get(stat.S_IFMT(mode), 'a device')}, not a {kind}")
-        # It may have become a pipe since: O_NONBLOCK.
-        return os.fdopen(
-            os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)),
-            "rb",
-        )
+
+    try:
+        check(os.stat(path).st_mode)  # noqa: PTH116  (Path would drop the end of "photo.jpg/")
+        # It may have become a pipe since: O_NONBLOCK, and a second check.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(path, flags), "rb")
+        try:
+            check(os.fstat(file.fileno()).st_mode)
+        except InputError:
+            file.close()
+            raise
+        return file
     except OSError as problem:
         raise error(f"{name}: {problem.strerror or problem}") from problem
     except ValueError as problem:  # a NUL or a lone surrogate in the name
@@ -321,7 +328,9 @@ def _unpacked(path: Path, largest: int | None = None) -> Iterator[BinaryIO]:
 def read_file(path: Path, largest: int = LARGEST_FILE) -> bytes:
     """The bytes of a whole file; a `.gz` file is decompressed."""
     with _unpacked(path, largest) as file:
-        data = file.read(largest + 1)
+        # Python reserves as much memory as is asked for, so not more than the file has.
+        size = largest if path.suffix == ".gz" else os.fstat(file.fileno()).st_size
+        data = file.read(size + 1)
     if len(data) > largest:
         raise DataError(f"{path}: larger than {largest >> 20} MiB")
     return data

@@ -67,22 +67,9 @@ def object_names() -> ObjectNames:
     return ObjectNames(classes, other, family, kinds)
 
 
-def caption_words(word: str) -> frozenset[str]:
-    """The words of captions, in the singular, that mean what a word of a query asks for.
-
-    These are the word itself, the name of its class ("puppy": dog), and for a class all of its
-    names ("bird": duck). A person is asked for by these two words only: a baby is not any person.
-    """
-    classes = object_names().classes
-    forms = set(singulars(word))
-    found = set(forms)
-    for form in forms:
-        own = "person" if form in PERSONS else form
-        if own in classes.get(own, ()):
-            found |= {name for name, named in classes.items() if own in named}
-        else:
-            found |= {name for name in classes.get(form, ()) if name != "person"}
-    return frozenset(found)
+def word_forms(word: str) -> frozenset[str]:
+    """The word in the singular, as it may be meant: "glasses" are not several glasses."""
+    return frozenset([word] if word in object_names().other else singulars(word))
 
 
 def singulars(word: str) -> Iterator[str]:

@@ -71,7 +71,9 @@ photos."""
 GRAPHS = DETECTOR | HEADS["words"] | HEADS["sentence"]
 """Every graph there is."""
 PRECISIONS = ("float32", "float16", "int8-stored", "int8")
-SUMS, INFO, WORDS = "SHA256SUMS", "model.json", "vocabulary.json"
+SUMS = "SHA256SUMS"
+INFO = "model.json"
+WORDS = "vocabulary.json"
 NAMES = "names.npz"
 RUN_FILES = (
     "run.json",

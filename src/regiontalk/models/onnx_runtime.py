@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from regiontalk.models.folder import DETECTOR, GRAPHS, ModelFolder, read_model_f
 from regiontalk.models.runtime import Runtime
 
 THREADS = "REGIONTALK_THREADS"
+_NO_MEMORY = re.compile(
+    "bad_alloc|bad allocation|[Ff]ailed to allocate memory|pthread_create failed"
+)
 
 
 class OnnxGraphs:
@@ -51,10 +55,13 @@ class OnnxRuntime(Runtime):
 
     def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
         model = read_model_folder(folder)  # before onnxruntime sees a byte
-        self.info, self.words, self.heads = model.info, model.words, model.heads
+        self.info = model.info
+        self.words = model.words
+        self.heads = model.heads
         self.names = model.names
         self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
-        self._folder, self._is_checked = folder, False
+        self._folder = folder
+        self._is_checked = False
         if not lazily:
             self._open_detector()
 
@@ -111,9 +118,11 @@ def _open_session(path: Path, graph: bytes, threads: int) -> Any:
     return session
 
 
-def _refused(path: Path, what: str, error: Exception) -> ModelError:
-    """onnxruntime's exception classes have no common base class."""
+def _refused(path: Path, what: str, error: Exception) -> ModelError | MemoryError:
+    """onnxruntime's exception classes have no common base class, and none for a lack of memory."""
     reason = str(error).strip().partition("\n")[0]
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(reason):
+        return MemoryError(reason)
     return ModelError(f"{path}: onnxruntime cannot {what} it: {reason}")
 
 

@@ -7,7 +7,12 @@ import itertools
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regiontalk.errors import UsageError, check_range
+
+Floats = NDArray[np.float64]
 
 SCORES = ("final", "product", "proposal")
 WIDEST_BEAM = 100
@@ -213,11 +218,30 @@ class SentencePredictionConfig:
 
 
 @dataclass(frozen=True)
+class SearchWeights:
+    """The weights of `SearchConfig` for a query of one word."""
+
+    fit: float
+    captions: float
+    likelihood: float
+    bias: float
+
+    def __post_init__(self) -> None:
+        check_range(0, fit=self.fit, captions=self.captions, likelihood=self.likelihood)
+
+
+MAX_RARITY = math.log(400)
+
+
+@dataclass(frozen=True)
 class SearchConfig:
-    """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l + bias). f: how
-    well the phrase's words fit the photo's regions on average; c: the share of its words in the
-    photo's captions; l: the log-likelihood ratio of the head `sentence`, the photo against an empty
-    one. None of them depends on the other photos, so scores are comparable. `regiontalk fit` fits
+    """How likely a photo shows a phrase: σ(fit · f + captions · c + likelihood · l − rarity · r +
+    bias). f: how well the phrase's words fit the photo's regions on average; c: the highest
+    confidence of a caption that has a word, on average; l: the log-likelihood ratio of the head
+    `sentence`, the photo against an empty one; r: how rare the words are, at most `MAX_RARITY`. The
+    weights are those of long phrases. For a phrase of n content words they are w + (w₁ − w) / n.
+
+    None of the terms depends on the other photos, so scores are comparable. `regiontalk fit` fits
     it. Without a fit, the order of photos is right, but scores are not probabilities."""
 
     fit: float = 1.0
@@ -225,11 +249,32 @@ class SearchConfig:
     likelihood: float = 0.0
     bias: float = 0.0
     likely: float = 0.0
-    """Photos that are less likely are not shown by default."""
+    """Photos that are less likely come below the line."""
+    rarity: float = 0.0
+    one_word: SearchWeights | None = None
+    """w₁; None: the same weights for phrases of any length."""
 
     def __post_init__(self) -> None:
         check_range(0, fit=self.fit, captions=self.captions, likelihood=self.likelihood)
         check_range(0, 1, likely=self.likely)
+
+    def logits(
+        self, fits: Floats, captions: Floats, likelihoods: Floats, words: int, rarity: float
+    ) -> Floats:
+        """The terms of photos (P,) for a phrase of so many content words and of this rarity."""
+        own = self.one_word or SearchWeights(self.fit, self.captions, self.likelihood, self.bias)
+        share = 1 / words
+
+        def weight(many: float, one: float) -> float:
+            return many + (one - many) * share
+
+        return (
+            weight(self.fit, own.fit) * fits
+            + weight(self.captions, own.captions) * captions
+            + weight(self.likelihood, own.likelihood) * likelihoods
+            + weight(self.bias, own.bias)
+            - self.rarity * min(rarity, MAX_RARITY)
+        )
 
 
 @dataclass(frozen=True)

@@ -76,16 +76,20 @@ def _open_head(checkpoint: Path, beta: float | None) -> tuple[str, TorchHead]:
     trained: Trained[Any, Any]
     if kind == "alignment":
         trained = load_alignment(checkpoint)
-        words, score = trained.recipe.net.words, trained.recipe.net.score
+        words = trained.recipe.net.words
+        score = trained.recipe.net.score
         if words == "edges":
             raise ModelError(f"{checkpoint}: cannot be a head, because it needs dependency trees")
-        name, settings = (
-            "words",
-            {"beta": BETA[score] if beta is None else beta, "longest": LONGEST, "score": score},
-        )
+        name = "words"
+        settings = {
+            "beta": BETA[score] if beta is None else beta,
+            "longest": LONGEST,
+            "score": score,
+        }
     elif kind == "sentences":
         trained = load_sentence_net(checkpoint)
-        name, settings = "sentence", to_dict(trained.recipe.prediction)
+        name = "sentence"
+        settings = to_dict(trained.recipe.prediction)
     else:
         raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is not a head")
     state = trained.state

@@ -164,7 +164,8 @@ class TorchRuntime(Runtime):
         heads: Mapping[str, TorchHead] | None = None,
         folder: ModelFolder | None = None,
     ) -> None:
-        self.words, self.info = words, info
+        self.words = words
+        self.info = info
         self.names = folder.names if folder else None
         self.device = next(net.parameters()).device
         self._code_size = net.config.recognition.code + net.backbone.deep_channels

@@ -23,6 +23,7 @@ import numpy as np
 from regiontalk import boxes as geometry
 from regiontalk.errors import IndexProblem, InputError, RegionTalkError
 from regiontalk.images.paths import attempts, find_photos
+from regiontalk.images.photo import Photo
 from regiontalk.inference.alignment import HEAD, region_vectors
 from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.inference.regions import Look, RegionTable
@@ -31,12 +32,14 @@ from regiontalk.io.files import open_file
 from regiontalk.model import Model
 from regiontalk.models.folder import Head
 from regiontalk.results import Region
-from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored
+from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored, Touched
 
 TOGETHER = 16  # photos in a transaction
 STORE_SECONDS = 1.0  # after which photos are stored though they are fewer, so that they are found
 
-Seen = Entry | PhotoFile | Stored | RegionTalkError
+LARGEST_TIME = (1 << 63) - 1  # nanoseconds that a database takes: a clock may be anywhere
+
+Seen = Entry | Touched | Stored | RegionTalkError
 """A processed photo, one whose bytes have not changed, one that another process has processed and
 stored, or the error that prevents it."""
 
@@ -49,7 +52,7 @@ class Job(NamedTuple):
     """Of the indexed bytes; None if the photo is new."""
 
 
-See = Callable[[Model, Job], Entry | PhotoFile]
+See = Callable[[Model, Job], Entry | Touched]
 SeeAll = Callable[[See, Sequence[Job]], Iterator[tuple[str, Seen]]]
 """Processes photos, several at a time, in any order; yields the path and the result of each."""
 
@@ -80,6 +83,9 @@ class Update:
     unchanged: int = 0
     hidden: int = 0
     """Photos whose names start with a dot; they are not indexed."""
+    outside: int = 0
+    """Links to photos and folders outside of the folder; they are not indexed, because `serve`
+    serves nothing outside of it."""
     skipped: list[str] = field(default_factory=list)
     """One line for each photo or folder that could not be read."""
 
@@ -92,6 +98,8 @@ class Plan:
     """New or changed photos."""
     moved: dict[str, PhotoFile] = field(default_factory=dict)
     gone: dict[str, Stored] = field(default_factory=dict)
+    outside: list[str] = field(default_factory=list)
+    """Indexed photos behind links that lead out of the folder, as earlier versions indexed them."""
 
 
 def identify(model: Model) -> IndexedModel:
@@ -144,8 +152,8 @@ def update(
             next(iter(done.skipped), f"{folder}: no photo there"), hint="a folder with photos"
         )
     store.rename(plan.moved)
-    store.forget(plan.gone)
-    done.moved, done.removed = len(plan.moved), len(plan.gone)
+    store.forget([*plan.gone, *plan.outside])
+    done.moved, done.removed = len(plan.moved), len(plan.gone) + len(plan.outside)
     jobs = [
         Job(file, known[path].digest if path in known else None) for path, file in plan.look.items()
     ]
@@ -176,8 +184,9 @@ def _store_all(
             waiting += [one] if isinstance(one, Entry) else []
             done.changed += path in known
             done.added += path not in known
-        elif isinstance(one, PhotoFile):
-            store.rename({path: one})
+        elif isinstance(one, Touched):
+            store.rename({path: one.file})
+            store.date({path: one.taken})
             done.unchanged += 1
         else:
             store.forget([path])
@@ -193,9 +202,11 @@ def _store_all(
 
 def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update) -> Plan:
     """Compares the index with the folder; counts unchanged photos."""
-    found = find_photos([str(root / below)])
+    found = find_photos([str(root / below)], inside=root / below)
     done.skipped += found.skipped
     done.hidden = len(found.hidden)
+    done.outside = len(found.outside)
+    left_out = tuple(_relative(path, root) for path in found.outside)
     plan, there = Plan(), set[str]()
     for path in found.paths:
         try:
@@ -203,13 +214,17 @@ def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update)
         except OSError as error:
             done.skipped.append(f"{path}: {error.strerror or error}")
             continue
-        file = PhotoFile(_relative(path, root), status.st_size, status.st_mtime_ns)
+        modified = max(-LARGEST_TIME, min(status.st_mtime_ns, LARGEST_TIME))
+        file = PhotoFile(_relative(path, root), status.st_size, modified)
         there.add(file.path)
         if file.path in known and known[file.path].file == file:
             done.unchanged += 1
         else:
             plan.look[file.path] = file
     missing = {path: stored for path, stored in known.items() if path not in there}
+    plan.outside = [path for path in missing if _is_below(path, left_out)]
+    for path in plan.outside:
+        del missing[path]
     plan.gone = {path: stored for path, stored in missing.items() if _is_gone(root / path)}
     done.unchanged += len(missing) - len(plan.gone)
     _find_moved(plan, known, root)
@@ -228,6 +243,11 @@ def _find_moved(plan: Plan, known: Mapping[str, Stored], root: Path) -> None:
             if before is not None:
                 plan.moved[before] = plan.look.pop(file.path)
                 del plan.gone[before]
+
+
+def _is_below(path: str, places: Sequence[str]) -> bool:
+    """Whether it is one of these files, or in one of these folders."""
+    return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
 def _relative(path: str, root: Path) -> str:
@@ -253,12 +273,24 @@ def digest_of(photo: Path | bytes, largest: float | None = None) -> bytes:
         return hashlib.file_digest(file, "blake2b").digest()[:16]
 
 
-def see(root: Path, model: Model, job: Job) -> Entry | PhotoFile:
+def see(root: Path, model: Model, job: Job) -> Entry | Touched:
     place = root / job.file.path
     digest = digest_of(place, model.limits.file_bytes)
-    return (
-        job.file if digest == job.digest else to_entry(model, model.look(place), job.file, digest)
-    )
+    if digest == job.digest:
+        return Touched(job.file, _taken(Photo(place, model.limits), job.file))
+    return to_entry(model, model.look(place), job.file, digest)
+
+
+def _taken(photo: Photo, file: PhotoFile) -> str:
+    """By the camera, or else the time of the file."""
+    return photo.taken or _to_date(file.modified)
+
+
+def _to_date(nanoseconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # a year that no calendar has
+        return (datetime.max if nanoseconds > 0 else datetime.min).isoformat(timespec="seconds")
 
 
 def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
@@ -270,8 +302,7 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
         for region in regions
         if region.confidence is None or region.confidence >= model.likely
     ]
-    modified = datetime.fromtimestamp(file.modified / 1e9)
-    taken = look.photo.taken or modified.isoformat(timespec="seconds")
+    taken = _taken(look.photo, file)
     vectors = region_vectors(model.runtime, coded.codes)
     state = np.zeros(0, np.float32)
     if SENTENCE in model.runtime.heads:

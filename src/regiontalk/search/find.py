@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk.inference import find as finder
+from regiontalk.inference.phrases import about_words, read_phrases
 from regiontalk.inference.regions import Frame, RegionTable
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
@@ -31,11 +32,11 @@ def find_in(
     threshold: float | None,
     top: int | None,
 ) -> Iterator[FoundIn]:
-    """The findings of every photo; none if the alignment head knows no word of a phrase. See
+    """The findings of every photo; none if the alignment head cannot read one of the phrases. See
     `Model.find`."""
     config = runtime.info.prediction.find_indexed or FindConfig(fit=7.0, likelihood=0.0)
     least = config.likely if threshold is None else threshold
-    sought = [finder.read_phrase(runtime, phrase) for phrase in phrases]
+    sought = read_phrases(runtime, phrases)
     if not sought or not all(len(phrase.vectors) for phrase in sought):
         return
     with store.reading():
@@ -62,9 +63,6 @@ def find_in(
                 replace(photo.regions[row], score=float(likely[row])) for row in rows.tolist()
             )
             place = (photo.path, *photo.size, runtime.info.name)
-            found.append(
-                Finding(
-                    *place, phrase.text, closest >= config.likely, regions, closest, phrase.unknown
-                )
-            )
+            about = (phrase.text, closest >= config.likely, regions, closest)
+            found.append(Finding(*place, *about, **about_words([phrase])))
         yield FoundIn(files[photo.path].file, tuple(found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from regiontalk.inference.alignment import region_vectors
 from regiontalk.inference.rank import without_repeats
 from regiontalk.model import Model
 from regiontalk.models import loading
-from regiontalk.results import Finding, Hit, Hits, IndexedPhoto
+from regiontalk.results import CaptionCount, Finding, Hit, Hits, IndexedPhoto
 from regiontalk.search import build
 from regiontalk.search.build import SeeAll, Update, Watch
 from regiontalk.search.find import find_in
@@ -28,6 +29,7 @@ from regiontalk.search.sqlite import database
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import IndexedModel, PhotoFile, Scored, Store, StoredPhoto, Where
 
+MAX_CAPTIONED = 2_000  # photos whose captions are counted
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
 
@@ -148,6 +150,7 @@ class Index:
         folder: str = "",
         since: str = "",
         until: str = "",
+        as_typed: bool = False,
     ) -> Hits:
         """The photos that show what `query` says, best first: `a dog; a red ball -beach` (see
         `search.query`).
@@ -155,13 +158,15 @@ class Index:
         Hits with `likely` come first. `top`: at most this many photos. `threshold`: leave out
         photos with a lower probability. `folder`: only photos below it, relative to the index's
         folder. `since`, `until`: only photos taken in that time, "2021", "2021-05" or "2021-05-30".
+        `as_typed`: correct no typing mistakes, and take no synonyms; `notes` of the result says
+        what was done.
         """
         check_range(0, 1, threshold=threshold)
         where, searcher = (
             self._where(top, folder, since, until),
             Searcher(self._opened(), self._model().runtime),
         )
-        return self._placed(searcher.search(query, top, threshold, where))
+        return self._placed(searcher.search(query, top, threshold, where, as_typed))
 
     @overload
     def find(self, phrase: str, **options: Any) -> list[Finding]: ...
@@ -252,18 +257,28 @@ class Index:
                 return len(self._captioned(store, caption, where))
             return len(store.newest(where, 0, store.count() + 1))
 
+    def captions(
+        self, *, top: int = 20, folder: str = "", since: str = "", until: str = ""
+    ) -> list[CaptionCount]:
+        """The captions that most photos show, the most common one first; of the newest
+        `MAX_CAPTIONED` photos. A search for one of them has likely hits. Options as in `search`."""
+        where, store = self._where(top, folder, since, until), self._opened()
+        with store.reading():
+            photos = store.read(store.newest(where, 0, MAX_CAPTIONED).tolist())
+        counts = Counter(
+            caption for stored in photos for caption in _shown_captions(self._photo(stored))
+        )
+        common = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        return [CaptionCount(caption, count) for caption, count in common[:top]]
+
     def _captioned(self, store: Store, caption: str, where: Where) -> list[IndexedPhoto]:
         """All photos that show a caption, the newest first."""
         ids = store.newest(where, 0, store.count() + 1)
         for word in re.findall(r"[^\W_]+", caption):
             nothing = np.zeros((len(ids), 0), np.float32)
-            ids = ids[store.said(word, Scored(ids, nothing, len(ids)))]
+            ids = ids[store.said([word], Scored(ids, nothing, len(ids)))]
         photos = [self._photo(stored) for stored in store.read(ids.tolist())]
-        return [
-            photo
-            for photo in photos
-            if any(region.caption == caption for region in photo.shown.choose(photo.regions))
-        ]
+        return [photo for photo in photos if caption in _shown_captions(photo)]
 
     def photo(self, id: str) -> IndexedPhoto | None:
         """The photo with an id from `photos` or from a hit; None if there is none."""
@@ -373,6 +388,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:  # it is not there, or cannot be read at the moment
         return None
     return status.st_dev, status.st_ino
+
+
+def _shown_captions(photo: IndexedPhoto) -> frozenset[str]:
+    shown = photo.shown.choose(photo.regions)
+    return frozenset(region.caption for region in shown if region.caption)
 
 
 def _inside(folder: Path, above: Path) -> str:

@@ -5,14 +5,15 @@ after "-" that it should not show: `a dog; a red ball -beach -"tennis court"`. A
 the probability that it matches the query: the product of the probabilities of its phrases
 (`models.settings.SearchConfig`), 1 − p for unwanted ones.
 
-Vectors and captions choose the best photos; the language model then scores these again.
+Vectors and captions choose the best photos; the confidences of captions and the language model then
+score these again. How words are read is in `language.query_words`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,15 +22,17 @@ from numpy.typing import NDArray
 
 from regiontalk.errors import UsageError
 from regiontalk.inference import maxsim
-from regiontalk.inference.alignment import HEAD, AlignmentHead, ReadSentence, word_vectors
+from regiontalk.inference.alignment import HEAD, AlignmentHead
 from regiontalk.inference.calibration import sigmoid
+from regiontalk.inference.phrases import Phrase, about_words, read_aligned
 from regiontalk.inference.sentences import SentenceHead
 from regiontalk.io.typed import to_dataclass
-from regiontalk.language.object_names import caption_words, singulars
-from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN
+from regiontalk.language.object_names import word_forms
+from regiontalk.language.synonyms import caption_words
+from regiontalk.language.vocabulary import UNKNOWN
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import AlignmentPredictionConfig, SearchConfig
-from regiontalk.results import Hit, Hits, Shown, WordMatch
+from regiontalk.results import Hit, Hits, Region, Shown, WordMatch
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
 
 MOST_PHRASES = 20
@@ -37,7 +40,9 @@ LEAST_ALIKE = 0.6
 """The cosine from which the regions of photos are called alike. Measured with 159 objects of 70 dev
 photos of COCO as queries, in 140 photos: of the photos above it, 52 % show an object of the same class (of all
 photos 4 %), people left out; with people 71 % (33 %)."""
-SECOND_LOOK = 100  # best photos that the language model scores too
+SECOND_LOOK = 100  # best photos, at least, that are scored again
+SECOND_LOOK_WORDS = 500  # more of them if the query has few words: so many photos times words
+SAID_CONFIDENCE = 0.8  # about that of captions that are likely right
 UNWANTED = re.compile(r'(?:(?<=\s)|^)-(?:"([^"]*)"|(\S+))')
 
 Probabilities = NDArray[np.float64]
@@ -49,7 +54,8 @@ class Parsed(NamedTuple):
 
 
 def parse(query: str) -> Parsed:
-    unwanted = tuple(quoted or word for quoted, word in UNWANTED.findall(query))
+    query = re.sub("[“”„]", '"', query)
+    unwanted = tuple(f'"{quoted}"' if quoted else word for quoted, word in UNWANTED.findall(query))
     wanted = tuple(part.strip() for part in UNWANTED.sub(" ", query).split(";") if part.strip())
     if not wanted:
         raise UsageError(
@@ -60,33 +66,6 @@ def parse(query: str) -> Parsed:
             f"{len(wanted) + len(unwanted)} phrases in one query; the limit is {MOST_PHRASES}"
         )
     return Parsed(wanted, unwanted)
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """A phrase without the words that the model does not know."""
-
-    read: ReadSentence
-    words: tuple[str, ...]
-    """(W,)"""
-    vectors: Floats
-    """(W, h)"""
-    content: Mapping[str, float]
-    """Content words, which captions have if the photo shows them, and how rare each of them is."""
-
-
-def read_phrase(runtime: Runtime, text: str) -> Phrase:
-    read, vocabulary = AlignmentHead(runtime).read(text), runtime.head(HEAD).words
-    tokens = [token for token in read.tokens if token != UNKNOWN]
-    words = tuple(vocabulary.decode([token]) for token in tokens)
-    # Words are numbered from the most frequent one on: by Zipf's law, -log frequency is the log of
-    # the number.
-    content = {
-        word: math.log(token)
-        for word, token in zip(words, tokens, strict=True)
-        if word not in FUNCTION_WORDS
-    }
-    return Phrase(read, words, word_vectors(runtime, tokens), content)
 
 
 def search_config(runtime: Runtime) -> SearchConfig:
@@ -107,14 +86,27 @@ class Evidence(NamedTuple):
     fits: Probabilities
     """(P, phrases) how well the phrase's words fit the photo's regions, on average."""
     captions: Probabilities
-    """(P, phrases) the share of its words in the captions."""
+    """(P, phrases) the highest confidence of a caption that has a word, on average."""
     likelihoods: Probabilities
     """(P, phrases) log-likelihood ratio of the phrase: this photo against an empty one."""
 
-    def probabilities(self, config: SearchConfig) -> Probabilities:
+    def probabilities(self, config: SearchConfig, phrases: Sequence[Phrase]) -> Probabilities:
         """(P, phrases) the probability that the photo shows it."""
-        second = config.captions * self.captions + config.likelihood * self.likelihoods
-        return sigmoid(config.fit * self.fits + second + config.bias)
+        columns = [
+            config.logits(fits, captions, likelihoods, len(phrase.read.content), rarity(phrase))
+            for fits, captions, likelihoods, phrase in zip(
+                self.fits.T, self.captions.T, self.likelihoods.T, phrases, strict=True
+            )
+        ]
+        return sigmoid(np.stack(columns, axis=1))
+
+
+def rarity(phrase: Phrase) -> float:
+    """Σ −log frequency of the content words. Words are numbered from the most frequent one on: by
+    Zipf's law, −log frequency is the log of the number."""
+    pairs = zip(phrase.read.words, phrase.aligned_tokens, strict=True)
+    numbers = {word.word: token for word, token in pairs if token != UNKNOWN}
+    return sum(math.log(numbers[word]) for word in phrase.read.content)
 
 
 @dataclass(frozen=True)
@@ -124,20 +116,39 @@ class Searcher:
     store: Store
     runtime: Runtime
 
-    def search(self, query: str, top: int, threshold: float | None, where: Where) -> Hits:
+    def search(
+        self,
+        query: str,
+        top: int,
+        threshold: float | None,
+        where: Where,
+        as_typed: bool = False,
+    ) -> Hits:
         """The best photos, the likely ones first, and none that show an unwanted phrase.
 
         A photo is likely if each wanted phrase has at least the probability of the model's line, or
-        stands in a shown caption. `threshold`: only photos with at least this probability.
+        stands in a shown caption. It shows an unwanted phrase by the same rule. `threshold`: only
+        photos with at least this probability. `as_typed`: correct no typing mistakes, and take no
+        synonyms.
         """
         parsed, config = parse(query), search_config(self.runtime)
-        wanted, unwanted = ([read_phrase(self.runtime, text) for text in texts] for texts in parsed)
+        phrases = read_aligned(self.runtime, [*parsed.wanted, *parsed.unwanted], as_typed)
+        about = about_words(phrases)
+        wanted, unwanted = (
+            [phrase for phrase in part if phrase.read.says_something]
+            for part in (phrases[: len(parsed.wanted)], phrases[len(parsed.wanted) :])
+        )
+        if not wanted:
+            return Hits(query, (), 0, **about)
         with self.store.reading():
             evidence = self.evidence(wanted, unwanted, where, config, max(top, SECOND_LOOK))
-            shows, together = _all_shown(evidence.probabilities(config), len(wanted))
+            likely = evidence.probabilities(config, [*wanted, *unwanted])
+            shows, together = _all_shown(likely, len(wanted))
             is_kept = (shows[:, : len(wanted)] >= (threshold or 0.0)).all(axis=1)
             if config.likely:
                 is_kept &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
+            for phrase in unwanted:
+                is_kept &= ~self._are_captioned([phrase], evidence.ids)
             is_likely = np.asarray((shows[:, : len(wanted)] >= config.likely).all(axis=1))
             below = np.flatnonzero(is_kept & ~is_likely)
             is_likely[below] = self._are_captioned(wanted, evidence.ids[below])
@@ -152,11 +163,8 @@ class Searcher:
                 )
                 for photo, own, row in zip(photos, vectors, best, strict=True)
             ]
-        unknown = dict.fromkeys(
-            word for phrase in (*wanted, *unwanted) for word in phrase.read.unknown
-        )
         closest = float(together.max()) if len(together) else None
-        return Hits(query, tuple(hits), evidence.searched, tuple(unknown), closest)
+        return Hits(query, tuple(hits), evidence.searched, closest=closest, **about)
 
     def evidence(
         self,
@@ -166,60 +174,71 @@ class Searcher:
         config: SearchConfig,
         count: int,
     ) -> Evidence:
-        """The `count` best photos by their vectors and captions; for the `SECOND_LOOK` best also by
-        exact vectors and the language model."""
+        """The `count` best photos by their vectors and captions; for the best of these also by
+        exact vectors, the confidences of captions and the language model."""
         phrases = [*wanted, *unwanted]
-        words, said = (
-            np.concatenate([phrase.vectors for phrase in phrases]),
-            [[*phrase.content] for phrase in phrases],
-        )
-        scored = self.store.word_scores(words, where, said)
+        words = np.concatenate([phrase.vectors for phrase in phrases])
+        scored = self.store.word_scores(words, where, [phrase.read.content for phrase in phrases])
         shares = np.stack([self._shares_in_captions(phrase, scored) for phrase in phrases], axis=1)
-        first = sigmoid(
-            config.fit * _mean_fits(scored.scores, phrases) + config.captions * shares + config.bias
+        unknown = np.zeros_like(shares)
+        first = Evidence(
+            scored.searched, scored.ids, _mean_fits(scored.scores, phrases), shares, unknown
         )
-        best = _best(_all_shown(first, len(wanted))[1], min(count, len(first)))
-        again = scored.ids[best[:SECOND_LOOK]]
+        second_look = max(SECOND_LOOK, SECOND_LOOK_WORDS // len(words))
+        likely = _all_shown(first.probabilities(config, phrases), len(wanted))[1]
+        best = _best(likely, min(max(count, second_look), len(likely)))
+        again = scored.ids[best[:second_look]]
         scores = scored.scores[best]
         if not scored.exact:
             for row, own in enumerate(self.store.vectors(again.tolist())):
                 scores[row] = maxsim.word_scores(own[None], words)[0]
+        captions = shares[best]
+        captions[: len(again)] = self._confidences(phrases, again)
         likelihoods = self._likelihoods(phrases, again)
         if len(best) > len(again):  # the rest is not scored again: it stays behind
             rest = np.tile(likelihoods.min(axis=0), (len(best) - len(again), 1))
             likelihoods = np.concatenate([likelihoods, rest])
-        return Evidence(
-            scored.searched,
-            scored.ids[best],
-            _mean_fits(scores, phrases),
-            shares[best],
-            likelihoods,
-        )
+        fits = _mean_fits(scores, phrases)
+        return Evidence(scored.searched, scored.ids[best], fits, captions, likelihoods)
 
     def _likelihoods(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
-        """(P, phrases): log-likelihood ratio per word of each phrase by the language model: the
-        photo against an empty one."""
+        """(P, phrases): log-likelihood ratio of the content words of each phrase by the language
+        model, on average: the photo against an empty one."""
         found = np.zeros((len(ids), len(phrases)))
         if self.store.model.state and len(ids):
             head, scenes = SentenceHead(self.runtime), self.store.states(ids.tolist())
             for column, phrase in enumerate(phrases):
-                text = " ".join(phrase.words[: head.settings.longest])
-                found[:, column] = head.gains(text, scenes, self.store.model.regions)
+                words = phrase.read.known[: head.settings.longest]
+                counts = [word in phrase.read.content for word in words]
+                found[:, column] = head.gains(words, counts, scenes, self.store.model.regions)
         return found
 
     def _shares_in_captions(self, phrase: Phrase, scored: Scored) -> Probabilities:
-        """(P,) the share of the phrase's content words in a photo's captions; rare words count for
-        more."""
-        shares = np.zeros(len(scored.ids))
-        for word, rarity in phrase.content.items():
-            shares += rarity * self.store.said(word, scored)
-        return shares / (sum(phrase.content.values()) or 1)
+        """(P,) an estimate of `_confidences`: the share of the phrase's content words that likely
+        captions of a photo have."""
+        words = phrase.read.content
+        said = [self.store.said(caption_words(word), scored) for word in words]
+        share: Probabilities = SAID_CONFIDENCE * np.mean(said, axis=0)
+        return share
+
+    def _confidences(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
+        """(P, phrases): the highest confidence of a caption of the photo that has a content word of
+        the phrase, on average."""
+        meant = [[caption_words(word) for word in phrase.read.content] for phrase in phrases]
+        found = np.zeros((len(ids), len(phrases)))
+        for row, photo in enumerate(self.store.read(ids.tolist())):
+            captions = [_Caption.of(region) for region in photo.regions if region.caption]
+            for column, words in enumerate(meant):
+                best = [
+                    max((one.confidence for one in captions if one.has(word)), default=0.0)
+                    for word in words
+                ]
+                found[row, column] = float(np.mean(best))
+        return found
 
     def _are_captioned(self, wanted: Sequence[Phrase], ids: Ids) -> NDArray[np.bool_]:
         """(P,) whether shown captions of the photos have the content words of each phrase."""
-        phrases = [[caption_words(word) for word in phrase.content] for phrase in wanted]
-        if not all(phrases):
-            return np.zeros(len(ids), dtype=bool)
+        phrases = [[caption_words(word) for word in phrase.read.content] for phrase in wanted]
         fitted = self.runtime.info.prediction.confidence
         shown = Shown(confidence=0.0 if fitted is None else fitted.likely)
         photos = self.store.read(ids.tolist())
@@ -238,8 +257,8 @@ class Searcher:
             fits = maxsim.similarities(vectors[None], phrase.vectors)[0].T  # (W, R)
             rows = maxsim.align_words(fits + prior, beta).tolist()
             matches = iter(zip(rows, fits, strict=True))
-            for place, token in zip(phrase.read.places, phrase.read.tokens, strict=True):
-                match = WordMatch(phrase.read.pieces[place], 0.0, None)
+            for word, token in zip(phrase.read.words, phrase.aligned_tokens, strict=True):
+                match = WordMatch(word.written, 0.0, None)
                 if token != UNKNOWN:
                     row, fit = next(matches)
                     match = replace(
@@ -264,18 +283,31 @@ class Searcher:
         return Hits("", tuple(hits), scored.searched, (), hits[0].score if hits else None)
 
 
+class _Caption(NamedTuple):
+    """A caption of a photo."""
+
+    words: frozenset[str]
+    """In the singular."""
+    confidence: float
+
+    @classmethod
+    def of(cls, region: Region) -> _Caption:
+        words = frozenset(form for word in region.caption.split() for form in word_forms(word))
+        return cls(words, 1.0 if region.confidence is None else region.confidence)
+
+    def has(self, forms: frozenset[str]) -> bool:
+        """Whether it has one of the forms of a word."""
+        return not self.words.isdisjoint(forms)
+
+
 def _is_captioned(
     photo: StoredPhoto, shown: Shown, phrases: Sequence[Sequence[frozenset[str]]]
 ) -> bool:
     """Whether each phrase has a shown caption with all its words; a word is the set of its
     forms."""
-    captions = []
-    for region in shown.choose(photo.regions):
-        words = region.caption.split()
-        captions.append({form for word in words for form in singulars(word)})
+    captions = [_Caption.of(region) for region in shown.choose(photo.regions)]
     return all(
-        any(all(not words.isdisjoint(forms) for forms in phrase) for words in captions)
-        for phrase in phrases
+        any(all(caption.has(word) for word in phrase) for caption in captions) for phrase in phrases
     )
 
 

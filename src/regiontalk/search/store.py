@@ -9,7 +9,7 @@ Letters as in `inference.maxsim`: P photos, R regions of each, W words, h the si
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -46,6 +46,14 @@ class PhotoFile(NamedTuple):
     size: int
     modified: int
     """In nanoseconds."""
+
+
+class Touched(NamedTuple):
+    """A file whose time changed, but not its bytes."""
+
+    file: PhotoFile
+    taken: str
+    """When its photo was taken, which may be the time of the file."""
 
 
 class Stored(NamedTuple):
@@ -166,6 +174,9 @@ class Store(Protocol):
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
         """Old path -> the file that the photo is now."""
 
+    def date(self, taken: Mapping[str, str]) -> None:
+        """Path -> when the photo was taken, as it is known now."""
+
     def word_scores(
         self, words: Floats, where: Where, said: Sequence[Sequence[str]] = ()
     ) -> Scored:
@@ -175,8 +186,9 @@ class Store(Protocol):
         phrases' words in their captions.
         """
 
-    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
-        """(P,) whether the captions have a word of letters and digits, in any of its forms."""
+    def said(self, words: Collection[str], scored: Scored) -> NDArray[np.bool_]:
+        """(P,) whether the captions have one of some words of letters and digits, in any of its
+        forms."""
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         """Photos in the order of the given ids."""

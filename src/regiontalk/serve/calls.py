@@ -31,6 +31,7 @@ from regiontalk.serve.workers import Workers
 
 MOST_UPLOADS = 8  # requests with a body at a time: they are held in memory
 LARGEST_CACHE = 64_000_000  # bytes of pictures
+MAX_CAPTIONS = 20  # of an answer, unless more are wanted
 THUMBNAIL = 400  # pixels of the long side
 
 PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
@@ -51,6 +52,10 @@ DATE = {
     "type": "string",
     "pattern": r"^(\d{4}(-\d\d(-\d\d)?)?)?$",
     "description": "A year, month or day: 2021, 2021-05, 2021-05-30",
+}
+AS_TYPED = {
+    "type": "boolean",
+    "description": "Correct no typing mistakes, and take no synonyms.",
 }
 FILTERS: Schemas = {
     "folder": {"type": "string", "maxLength": 1000},
@@ -222,6 +227,10 @@ async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
     return found
 
 
+async def captions(server: Server, _: Request, values: dict[str, Any]) -> Any:
+    return await server.workers.ask("captions", **{"top": MAX_CAPTIONS, **values})
+
+
 async def photo(server: Server, request: Request, _: object) -> Any:
     found, facts = await _found_and_facts(server, request.path_params["id"])
     record, is_replaced = await asyncio.to_thread(server.saved().read, facts)
@@ -371,7 +380,15 @@ CALLS = (
         "Photos that show what a phrase says.",
         "Hits",
         search,
-        {"q": TEXT, "top": COUNT, **FILTERS},
+        {"q": TEXT, "top": COUNT, **FILTERS, "as_typed": AS_TYPED},
+    ),
+    Call(
+        "GET",
+        "/api/captions",
+        "The captions that most photos show.",
+        "Captions",
+        captions,
+        {"top": COUNT},
     ),
     Call(
         *("GET", "/api/photos", "The photos of the index, newest first.", "Photos", photos),

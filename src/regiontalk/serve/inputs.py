@@ -60,6 +60,10 @@ def read_values(
 def _read_value(name: str, text: object, schema: Schema) -> Any:
     if not isinstance(text, str):
         raise UsageError(f"{name} is a file, not text")
+    if schema["type"] == "boolean":
+        if text not in ("true", "false"):
+            raise UsageError(f"{name} is {text[:40]!r}; it must be true or false")
+        return text == "true"
     if schema["type"] != "string":
         return _number(name, text, schema)
     least, most = schema.get("minLength", 0), schema.get("maxLength", LARGEST_FIELD)

@@ -38,6 +38,13 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+READ_AS = {"type": "object", "additionalProperties": TEXT}
+WORDS = {
+    "unknown": _array(TEXT),
+    "corrected": {**READ_AS, "description": "A typing mistake, and the word instead."},
+    "synonyms": {**READ_AS, "description": "A word, and the one that it was read as."},
+    "notes": {**_array(TEXT), "description": "How the words were read, in sentences."},
+}
 SIZE = {"width": INTEGER, "height": INTEGER}
 ABOUT = {"schema": {"const": "regiontalk/1"}, "path": TEXT, **SIZE, "model": TEXT}
 SENTENCE = {"sentence": TEXT, "logprob": NUMBER, "sure": BOOLEAN}
@@ -104,7 +111,7 @@ SCHEMAS: dict[str, Schema] = {
     "Finding": _object(
         {
             **{**ABOUT, "phrase": TEXT, "here": BOOLEAN, "regions": _array(_ref("Region"))},
-            **{"closest": NUMBER, "unknown": _array(TEXT)},
+            **{"closest": NUMBER, **WORDS},
         }
     ),
     "Hits": _object(
@@ -113,7 +120,7 @@ SCHEMAS: dict[str, Schema] = {
             "query": TEXT,
             "hits": _array(_object(HIT)),
             "searched": INTEGER,
-            "unknown": _array(TEXT),
+            **WORDS,
             "closest": _or_null(NUMBER),
             "none_fit": BOOLEAN,
         }
@@ -129,6 +136,7 @@ SCHEMAS: dict[str, Schema] = {
         },
         taken=TEXT,
     ),
+    "Captions": _object({"captions": _array(_object({"caption": TEXT, "photos": INTEGER}))}),
     "Marked": {**_object(MARKED), "additionalProperties": False},
     "Correction": {
         **_object({"regions": {**_array(_ref("Marked")), "maxItems": MOST_REGIONS}}),

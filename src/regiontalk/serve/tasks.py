@@ -145,6 +145,12 @@ def _hits(desk: Desk, found: Hits) -> Answer:
     return {**answer, "none_fit": not found.likely}
 
 
+def captions(desk: Desk, top: int) -> Answer:
+    """The most common captions: each is a search that has likely hits."""
+    found = desk.searched().captions(top=top)
+    return {"captions": [one.to_dict() for one in found]}
+
+
 def photos(desk: Desk, offset: int, limit: int, **filters: str) -> Answer:
     index = desk.searched()
     found = [
@@ -213,6 +219,16 @@ TASKS: dict[str, Callable[..., Any]] = {
     "find": _asking(Model.find),
     **{
         task.__name__: task
-        for task in (about, identify, like, search, photos, photo, picture, original)
+        for task in (
+            about,
+            identify,
+            like,
+            search,
+            captions,
+            photos,
+            photo,
+            picture,
+            original,
+        )
     },
 }

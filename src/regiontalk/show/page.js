@@ -157,7 +157,11 @@ function fillSentence(photo) {
   find("sentence").classList.toggle("unsure", photo.sure === false);
   const unknown = photo.unknown ?? [];
   find("unknown").textContent = unknown.length ? `Words that the model does not know: ${unknown.join(", ")}` : "";
-  const others = (photo.alternatives ?? []).map((sentence) => element("li", sentence));
+  const others = (photo.alternatives ?? []).map((sentence) => {
+    const item = element("li");
+    write(item, [sentence]);
+    return item;
+  });
   find("alternatives").hidden = others.length === 0;
   find("alternatives").lastElementChild.replaceChildren(...others);
 }

@@ -87,7 +87,7 @@ def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": found.path, "width": size[0], "height": size[1], "regions": []}
     match found:
         case Description():
-            others = [other.sentence for other in found.alternatives]
+            others = [{"text": other.sentence, "sure": other.sure} for other in found.alternatives]
             return entry | {
                 "sentence": found.sentence,
                 "sure": found.sure,

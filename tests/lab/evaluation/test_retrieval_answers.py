@@ -14,6 +14,7 @@ from regiontalk.inference import find as finder
 from regiontalk.inference import likelihood
 from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.captions import decode_captions
+from regiontalk.inference.phrases import to_phrase
 from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset
@@ -42,7 +43,7 @@ def photos(model: Model, scenes: Path) -> dict[str, RegionTable]:
 
 def directly(model: Model, phrase: str, seen: RegionTable, by: str) -> tuple[float, int]:
     """The score of a caption in a photo and its region, written out."""
-    read = finder.to_phrase(model.runtime, phrase)
+    read = to_phrase(model.runtime, phrase)
     logprobs = likelihood.log_probabilities(model.runtime, seen.state, [read.tokens])[0]
     assert seen.vectors is not None
     fits = seen.vectors @ read.vectors.T  # (R, W)
@@ -65,7 +66,7 @@ def usual_fits(model: Model, photos: Mapping[str, RegionTable]) -> dict[str, flo
             words.decode(caption.tokens)
             for caption in decode_captions(model.runtime, seen.first(21).state)
         }
-    read = [finder.to_phrase(model.runtime, text) for text in said]
+    read = [to_phrase(model.runtime, text) for text in said]
     return {
         image: math.log(
             sum(math.exp(10 * (seen.vectors @ one.vectors.T).max(axis=0).mean()) for one in read)

@@ -20,7 +20,7 @@ from regiontalk.errors import IndexProblem
 from regiontalk.search.sqlite import database
 from regiontalk.search.sqlite import store as sqlite_store
 from regiontalk.search.sqlite.store import SqliteStore
-from regiontalk.search.store import Where
+from regiontalk.search.store import Scored, Where
 
 
 @pytest.fixture
@@ -34,12 +34,29 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def contents(folder: Path) -> dict[str, object]:
     """All that an index says of each photo."""
     store = SqliteStore(folder)
-    ids = store.word_scores(vectors_of(0)[:1], Where()).ids.tolist()
+    scored = store.word_scores(vectors_of(0)[:1], Where())
+    ids = scored.ids.tolist()
+    words = np.stack([store.said(word, scored) for word in ("dog", "3", "10", "5")], axis=1)
     numbers = zip(store.read(ids), store.vectors(ids), store.states(ids).tolist(), strict=True)
-    found = {photo.path: (photo[3:], own.tolist(), state) for photo, own, state in numbers}
+    found = {
+        photo.path: (photo[3:], own.tolist(), state, words[row].tolist())
+        for row, (photo, own, state) in enumerate(numbers)
+    }
     files = store.files()
     store.close()
     return {path: (files[path], *found[path]) for path in found}
+
+
+def listings(folder: Path) -> list[list[str]]:
+    """Paths of photos by time, by date, by folder and by key."""
+    store = SqliteStore(folder)
+    newest = store.read(store.newest(Where(), 0, 1000).tolist())
+    dated = store.read(store.newest(Where(since="2020", until="2021-05-30"), 0, 1000).tolist())
+    keyed = store.read([store.find_key(photo.key) or -1 for photo in newest])
+    found = [[photo.path for photo in photos] for photos in (newest, dated, keyed)]
+    found.append(list(store.files("trip")))
+    store.close()
+    return found
 
 
 def test_room_is_given_back(store: SqliteStore, tmp_path: Path) -> None:
@@ -144,6 +161,7 @@ def test_what_is_damaged_is_said_and_never_answered(store: SqliteStore, tmp_path
     """Bytes are flipped all over the files."""
     store.close()
     before, rng = contents(tmp_path / "index"), random.Random(0)
+    listed = listings(tmp_path / "index")
     noticed = 0
     for name in ("index.sqlite", "vectors-0.bin", "details-0.bin"):
         for _ in range(60):
@@ -154,10 +172,119 @@ def test_what_is_damaged_is_said_and_never_answered(store: SqliteStore, tmp_path
             (folder / name).write_bytes(data)
             try:
                 assert contents(folder) == before
+                assert listings(folder) == listed
             except IndexProblem:
                 noticed += 1
             shutil.rmtree(folder)
     assert noticed >= 60  # all in the vectors, some of the others
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE captions_data SET block = zeroblob(length(block)) WHERE id > 10",
+        "DELETE FROM captions_idx",
+        "DELETE FROM photos WHERE id = 3",
+        "UPDATE photos SET slot = 5 - slot WHERE id IN (1, 6)",
+        "UPDATE photos SET id = 77 WHERE id = 3",
+        "UPDATE photos SET taken = '1999' WHERE id = 3",
+        "UPDATE about SET value = value + 1 WHERE name = 'words_sum'",
+        "UPDATE about SET value = value + 1 WHERE name = 'photos_sum'",
+    ],
+)
+def test_tables_that_were_damaged_are_refused(
+    store: SqliteStore, tmp_path: Path, damage: str
+) -> None:
+    """As damages do that leave the file sound for SQLite: readers and writers notice them."""
+    store.close()
+    with sqlite3.connect(tmp_path / "index" / database.NAME) as connection:
+        connection.execute(damage)
+    connection.close()
+    for model in (None, MODEL):
+        with pytest.raises(IndexProblem, match="damaged") as problem:
+            SqliteStore(tmp_path / "index", model).said("dog", Scored(np.arange(1), np.ones(1), 1))
+        assert "--rebuild" in (problem.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["vectors-0.bin", "details-0.bin"])
+def test_a_writer_notices_damaged_vectors(store: SqliteStore, tmp_path: Path, name: str) -> None:
+    store.close()
+    path = tmp_path / "index" / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(IndexProblem, match="wrong checksum"):
+        SqliteStore(tmp_path / "index", MODEL)
+
+
+def test_a_damaged_index_of_the_database_answers_no_differently(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """Bytes of its pages are zeroed: photos by date, path and key still are those of the rows."""
+    store.put([entry(7, "trip/a.jpg", "2019-12-31T23:59:59")])
+    store.close()
+    before = contents(tmp_path / "index"), listings(tmp_path / "index")
+    path = tmp_path / "index" / database.NAME
+    with sqlite3.connect(path) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE tbl_name = 'photos' AND type = 'index'"
+        roots = [root for (root,) in connection.execute(query)]
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    assert len(roots) == 3
+    data = bytearray(path.read_bytes())
+    for root in roots:
+        data[(root - 1) * page_size + 3 : (root - 1) * page_size + 5] = bytes(2)  # no entry
+    path.write_bytes(data)
+    assert (contents(tmp_path / "index"), listings(tmp_path / "index")) == before
+    with pytest.raises(IndexProblem, match="damaged"):
+        SqliteStore(tmp_path / "index", MODEL)
+
+
+def test_a_key_that_leads_to_another_photo_is_noticed(store: SqliteStore, tmp_path: Path) -> None:
+    """In the database's index, the number of a photo follows its key."""
+    ids = store.newest(Where(), 0, 10).tolist()
+    keys = {photo.key.encode(): photo.id for photo in store.read(ids)}
+    store.close()
+    path = tmp_path / "index" / database.NAME
+    data = bytearray(path.read_bytes())
+    for key, photo in keys.items():
+        if photo > 1:  # of 1 no byte is stored
+            data[data.index(key + bytes([photo])) + len(key)] = photo % 5 + 2
+    path.write_bytes(data)
+    reader = SqliteStore(tmp_path / "index")
+    assert {key: reader.find_key(key.decode()) for key in keys} == keys
+    reader.close()
+
+
+def test_a_damaged_log_gives_an_earlier_state_or_is_said(tmp_path: Path) -> None:
+    """The write-ahead log of a writer that was killed."""
+    folder, rng = tmp_path / "index", random.Random(3)
+    store = SqliteStore(folder, MODEL)
+    states: list[object] = []
+    for start in range(0, 40, 4):
+        store.put([entry(number) for number in range(start, start + 4)])
+        states.append(contents(folder))
+        if start == 20:
+            store._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    shutil.copytree(folder, tmp_path / "killed")
+    store.close()
+    assert (tmp_path / "killed" / f"{database.NAME}-wal").stat().st_size
+    outcomes = set()
+    for _ in range(40):
+        shutil.copytree(tmp_path / "killed", tmp_path / "damaged")
+        (tmp_path / "damaged" / f"{database.NAME}-shm").unlink(missing_ok=True)
+        log = tmp_path / "damaged" / f"{database.NAME}-wal"
+        data = bytearray(log.read_bytes())
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        log.write_bytes(data)
+        try:
+            found = contents(tmp_path / "damaged")
+            assert found in states
+            outcomes.add(len(found))
+        except IndexProblem:
+            outcomes.add(0)
+        shutil.rmtree(tmp_path / "damaged")
+    assert len(outcomes) > 1
 
 
 @pytest.mark.parametrize("name", ["index.sqlite", "vectors-0.bin"])
@@ -205,6 +332,21 @@ def test_an_index_of_an_earlier_format_is_filled_anew(store: SqliteStore, tmp_pa
     again.put([entry(3)])
     again.close()
     assert list(contents(tmp_path / "index")) == ["0003.jpg"]
+
+
+def test_photos_of_the_last_format_stay(store: SqliteStore, tmp_path: Path) -> None:
+    """It had no checksums of tables."""
+    store.close()
+    before = contents(tmp_path / "index")
+    with sqlite3.connect(tmp_path / "index" / database.NAME) as connection:
+        connection.execute("PRAGMA user_version = 2")
+        connection.execute("DELETE FROM about WHERE name IN ('photos_sum', 'words_sum')")
+    connection.close()
+    with pytest.raises(IndexProblem, match="earlier regiontalk") as problem:
+        SqliteStore(tmp_path / "index")
+    assert "again" not in (problem.value.hint or "")
+    SqliteStore(tmp_path / "index", MODEL).close()
+    assert contents(tmp_path / "index") == before
 
 
 def test_a_missing_index_is_said(tmp_path: Path) -> None:

@@ -170,7 +170,8 @@ def _ask(
     dataset = open_split(truth, split)
     source, find = _source(regions, dataset, edge_model)
     asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
-    looking, begun = measurement.model(model, dataset, device, heads), time.perf_counter()
+    looking = measurement.model(model, dataset, device, heads)
+    begun = time.perf_counter()
     measurement.record.values["settings"] = {"by": by, "boxes": source}
     wanted = set(asked.images)
     photos = {

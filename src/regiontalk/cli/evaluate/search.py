@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import Measurement, measured, ranking_table
+from regiontalk.cli.measurement import Measurement, Table, measured, ranking_table
 from regiontalk.cli.options import MODEL, PLACE
 from regiontalk.cli.splits import test_split_option
 from regiontalk.lab.data.records import open_split
@@ -16,16 +17,24 @@ from regiontalk.lab.data.records import open_split
 @click.command()
 @click.argument("model", type=MODEL)
 @click.option("--truth", type=PLACE, required=True, help="A data set folder.")
+@click.option(
+    "--words",
+    metavar='"dog, car, …"',
+    help="Search by these single words instead, with what people wrote and marked as the truth.",
+)
 @test_split_option
 @measured("search")
-def search(*, model: Path, truth: Path, split: str, measurement: Measurement) -> None:
+def search(
+    *, model: Path, truth: Path, words: str | None, split: str, measurement: Measurement
+) -> None:
     """Index photos and search them by their sentences: R@1/5/10, median rank (K&FF table 1, image
     search).
 
     MODEL is a model folder (`embedded`: the one in the package). The figures are those of
-    `regiontalk search`, and those of a search by vectors alone.
+    `regiontalk search`, and those of a search by vectors alone. With --words, they are the recall and the precision of
+    the photos above the line.
     """
-    from regiontalk.lab.evaluation.search import evaluate_search
+    from regiontalk.lab.evaluation.search import evaluate_search, evaluate_words
     from regiontalk.search.build import to_entry
     from regiontalk.search.store import PhotoFile
 
@@ -35,6 +44,12 @@ def search(*, model: Path, truth: Path, split: str, measurement: Measurement) ->
         (record, to_entry(asked.model, asked.look(record), PhotoFile(record.image, 0, 0), b""))
         for record in measurement.photos(dataset)
     ]
+    if words is not None:
+        asked_for = [word.strip() for word in words.split(",") if word.strip()]
+        measurement.record.values["settings"] = {"words": asked_for}
+        figures = evaluate_words(asked.model, photos, asked_for)
+        measurement.finish(figures, _words_table(figures))
+        return
     figures = evaluate_search(
         asked.model,
         photos,
@@ -42,3 +57,12 @@ def search(*, model: Path, truth: Path, split: str, measurement: Measurement) ->
     )
     groups = {"text_to_image": "search", "by_vectors_alone": "by vectors alone"}
     measurement.finish(figures, ranking_table(figures, groups))
+
+
+def _words_table(figures: dict[str, Any]) -> Table:
+    rows = [
+        [word, one["photos"], one["above_the_line"], one["of_them_right"]]
+        for word, one in figures["words"].items()
+    ]
+    title = f"recall {figures['recall']:.1f} %, precision {figures['precision']:.1f} %"
+    return title, ["word", "photos with it", "above the line", "of them right"], rows

@@ -39,7 +39,9 @@ class Answering:
     """Of the photos' addresses."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> Answered:
-        model, results, skipped = as_files(model), [], dict[str, str]()
+        model = as_files(model)
+        results = []
+        skipped = dict[str, str]()
         for name, source in sources.open_all(paths, self.options, model.limits):
             try:
                 results.append(

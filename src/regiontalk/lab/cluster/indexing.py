@@ -86,7 +86,9 @@ class Adding:
     """Of the photos' addresses."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> tuple[int, list[str]]:
-        model, added, skipped = as_files(model), 0, list[str]()
+        model = as_files(model)
+        added = 0
+        skipped = list[str]()
         for name, source in sources.open_all(paths, self.options, model.limits):
             try:
                 entry = _look_into(model, name, sources.readable(source))
@@ -119,7 +121,8 @@ def add_sources(
         known = {name if SIGN in name else f"/{name}" for name in store.files()}
         paths = sources.find([place]).paths
         left = not_done(paths, known)
-        done, total = Update(unchanged=len(paths) - len(left)), len(left)
+        done = Update(unchanged=len(paths) - len(left))
+        total = len(left)
         watch(Progress(0, total, 0, None))
         work = Adding(index.address, sources.options_of([place]))
         for added, skipped in run(load, work, make_chunks(left, workers), workers, address):

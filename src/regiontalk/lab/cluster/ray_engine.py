@@ -41,7 +41,8 @@ class Worker:
 
     def __init__(self, load: Callable[[], Model], work: Callable[[Model, Any], Any]) -> None:
         os.environ.setdefault("REGIONTALK_THREADS", "1")  # each worker has one core
-        self.work, self.failure = work, None
+        self.work = work
+        self.failure = None
         try:
             self.model = load()
         except (
@@ -132,7 +133,8 @@ def connected(workers: int, address: str | None) -> Iterator[None]:
 @contextmanager
 def _no_stderr() -> Iterator[None]:
     """Sets the log level of Ray's native part; its errors are raised anyway."""
-    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    before = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
         yield

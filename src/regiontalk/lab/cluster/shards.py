@@ -26,7 +26,9 @@ from regiontalk.errors import DataError, OutputError, UsageError
 from regiontalk.io.files import json_line, output_error, parse_object
 from regiontalk.lab.cluster.addresses import SIGN, locate, reason, split
 
-DONE, ABOUT, PARTIAL = "_done", "_regiontalk.json", ".partial"
+DONE = "_done"
+ABOUT = "_regiontalk.json"
+PARTIAL = ".partial"
 NUMBER = pa.float64()
 REGION = pa.struct(
     {"id": pa.int64(), "xyxy": pa.list_(NUMBER), "score": NUMBER, "caption": pa.string()}
@@ -61,7 +63,8 @@ class Shards:
             for info in system.get_file_info(fs.FileSelector(folder, recursive=True)):
                 if info.base_name.endswith(PARTIAL):  # of a process that was killed
                     system.delete_file(info.path)
-            done, names = set[str](), set[str]()
+            done = set[str]()
+            names = set[str]()
             for info in system.get_file_info(fs.FileSelector(f"{folder}/{DONE}")):
                 lines = [
                     parse_object(line, info.path)

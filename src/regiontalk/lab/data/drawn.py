@@ -43,7 +43,8 @@ def draw_scene(
         box = (round(x, 1), round(y, 1), round(x + side, 1), round(y + side, 1))
         if regions and boxes.iou([box], [region.xyxy for region in regions]).max() > MOST_OVERLAP:
             continue
-        colour, shape = str(random.choice(list(COLOURS))), str(random.choice(SHAPES))
+        colour = str(random.choice(list(COLOURS)))
+        shape = str(random.choice(SHAPES))
         _draw_shape(pen, shape, box, COLOURS[colour])
         regions.append(TrueRegion(box, f"a {colour} {shape}"))
     return picture, regions

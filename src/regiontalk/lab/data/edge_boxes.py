@@ -77,7 +77,8 @@ def gradient_edges(pixels: Map) -> tuple[Map, Map]:
     """Of pixels (H, W, 3): the gradient of the channel that changes most, thinned to its ridges,
     and its direction."""
     smooth = cv2.GaussianBlur(pixels, (0, 0), BLUR)
-    across, down = cv2.Sobel(smooth, cv2.CV_32F, 1, 0), cv2.Sobel(smooth, cv2.CV_32F, 0, 1)
+    across = cv2.Sobel(smooth, cv2.CV_32F, 1, 0)
+    down = cv2.Sobel(smooth, cv2.CV_32F, 0, 1)
     strength = np.hypot(across, down)  # (H, W, 3)
     channel = strength.argmax(axis=2)[..., None]
     across, down, edges = (

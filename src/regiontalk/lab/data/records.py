@@ -147,7 +147,8 @@ class Dataset:
         self._path = annotations_path(self.folder)
         self._shards = TarShards(self.folder)
         text = bytearray()
-        numbers, starts = [], []
+        numbers = []
+        starts = []
         for number, line in read_lines(self._path):
             if split is None or self._parse(line, number).split == split:
                 numbers.append(number)
@@ -238,7 +239,9 @@ class _Headers:
     """The headers of a tar file. A header that claims gigabytes would be read into memory."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.seek, self.tell, self._read = file.seek, file.tell, file.read
+        self.seek = file.seek
+        self.tell = file.tell
+        self._read = file.read
 
     def read(self, size: int) -> bytes:
         if size > LONGEST_LINE:

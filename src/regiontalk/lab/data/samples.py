@@ -10,13 +10,15 @@ from regiontalk.images.photo import open_photo
 from regiontalk.lab.data.records import Record, TarShards, evenly_spaced, open_split
 from regiontalk.show import drawing
 
-SAMPLES, COLUMNS = 12, 4
+SAMPLES = 12
+COLUMNS = 4
 MOST_REGIONS = 10  # drawn on one photo: more cannot be read
 
 
 def sample_sheet(folder: Path, split: str | None = None) -> Image:
     """Records from all over the data set, evenly spaced."""
-    dataset, shards = open_split(folder, split), TarShards(folder)
+    dataset = open_split(folder, split)
+    shards = TarShards(folder)
     records = [dataset[number] for number in evenly_spaced(len(dataset), SAMPLES)]
     pictures = [draw_record(record, open_photo(shards.photo(record))) for record in records]
     return drawing.contact_sheet(pictures, [_title(record) for record in records], COLUMNS)

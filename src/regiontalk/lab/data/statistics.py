@@ -28,17 +28,13 @@ def count_dataset(
     `vocabulary`: the size of the papers' vocabularies for the training texts.
     """
     counts = Counts()
-    regions_per_image, phrase_lengths, sentence_lengths = (
-        Counter[int](),
-        Counter[int](),
-        Counter[int](),
-    )
-    words, types, karpathy, densecap = (
-        Counter[str](),
-        Counter[str](),
-        Counter[str](),
-        Counter[str](),
-    )
+    regions_per_image = Counter[int]()
+    phrase_lengths = Counter[int]()
+    sentence_lengths = Counter[int]()
+    words = Counter[str]()
+    types = Counter[str]()
+    karpathy = Counter[str]()
+    densecap = Counter[str]()
     for record in track(stream_records(folder)):
         if split is not None and record.split != split:
             continue

@@ -60,7 +60,9 @@ class AlignedPhotos:
     def score_matrix(self, records: Iterable[Record]) -> ScoreMatrix:
         """The score of every photo with every sentence (eq. 8). One without words scores 0
         everywhere."""
-        photos, sentences, owners = [], [], []
+        photos = []
+        sentences = []
+        owners = []
         for number, record in enumerate(records):
             photos.append(np.asarray(self.regions(record).vectors))
             sentences += [self.words(sentence) for sentence in record.sentences]
@@ -75,19 +77,19 @@ class AlignedPhotos:
         for record in records:
             for one in self.sentences(record):
                 words = list(one.places)
-                unary, chain = (
-                    one.evidence.unary(settings)[words],
-                    one.evidence.align(settings)[words],
-                )
+                unary = one.evidence.unary(settings)[words]
+                chain = one.evidence.align(settings)[words]
                 for truth in one.truths:
                     yield Mention(truth, one.boxes_xyxy, unary, chain)
 
     def sentences(self, record: Record) -> list[AlignedSentence]:
         """Those that have phrases with boxes."""
-        truths, head = defaultdict(list), AlignmentHead(self.model.runtime)
+        truths = defaultdict(list)
+        head = AlignmentHead(self.model.runtime)
         for truth in true_mentions(record):
             truths[truth.sentence].append(truth)
-        seen, aligned = self.regions(record), []
+        seen = self.regions(record)
+        aligned = []
         for sentence, own in truths.items():
             read = split_sentence(sentence, self.model.runtime.head(HEAD).words)
             aligned.append(

@@ -97,6 +97,7 @@ class BoxCheck:
 def _count_fitting(boxes_xyxy: Floats, width: int, height: int) -> int:
     """How many are the right way round and inside the image, nearly."""
     size = np.array([width, height])
-    low, high = boxes_xyxy[:, :2], boxes_xyxy[:, 2:]
+    low = boxes_xyxy[:, :2]
+    high = boxes_xyxy[:, 2:]
     inside = (low >= -SLACK * size) & (high <= (1 + SLACK) * size) & (low <= high)
     return int(inside.all(axis=1).sum())

@@ -119,7 +119,8 @@ class DenseEvaluation:
         self.check = _prediction_check(self.truths.values()) if check_boxes else None
         self.matched: dict[str, MatchedImage] = {}
         self.waiting: list[MatchedImage] = []
-        self.bag_total, self.captions = 0.0, 0
+        self.bag_total = 0.0
+        self.captions = 0
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:

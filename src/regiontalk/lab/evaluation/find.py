@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regiontalk import boxes as geometry
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError
 from regiontalk.inference import find as finder
 from regiontalk.inference.calibration import Scores, Verdicts
-from regiontalk.inference.find import Phrase, PhraseEvidence
+from regiontalk.inference.find import PhraseEvidence
+from regiontalk.inference.phrases import read_phrases
 from regiontalk.inference.regions import RegionTable
-from regiontalk.lab.data.records import Record
+from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation.grounding import RIGHT
 from regiontalk.lab.evaluation.reliability import Judged, summary
 from regiontalk.language.vocabulary import FUNCTION_WORDS, clean_karpathy
@@ -49,11 +50,11 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(clean_karpathy(text)) - FUNCTION_WORDS
 
 
-def written_words(record: Record) -> frozenset[str]:
-    """All content words that people wrote about a photo."""
-    return content_words(
-        " ".join([*record.sentences, *(region.phrase or "" for region in record.regions)])
-    )
+def written_words(record: Record, regions: Sequence[TrueRegion] | None = None) -> frozenset[str]:
+    """All content words that people wrote about a photo, in sentences and about `regions` (default:
+    all)."""
+    phrases = [region.phrase for region in (record.regions if regions is None else regions)]
+    return content_words(" ".join([*record.sentences, *phrases]))
 
 
 def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
@@ -61,7 +62,8 @@ def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
     there."""
     drawn = {}
     for place, record in enumerate(records):
-        own, wanted = written_words(record), len(record.regions)
+        own = written_words(record)
+        wanted = len(record.regions)
         others = (
             region.phrase
             for after in _after(records, place)
@@ -89,30 +91,23 @@ def seek(
     """Looks for a photo's phrases, and for absent ones, among regions in the record's pixels,
     exactly as `Model.find` does."""
     nowhere = np.zeros(len(regions), dtype=bool)
-    true = [region for region in record.regions if region.phrase]
+    true = [region for region in record.regions if region.phrase.strip()]
     rights = [geometry.iou(regions.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [
         nowhere
     ] * len(absent)
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
-    read = [_read(model, phrase) for phrase in (*(str(region.phrase) for region in true), *absent)]
-    found = iter(
-        finder.gather(
-            model.runtime, [one for one in read if one is not None], regions, by_likelihood
-        )
-    )
+    read = read_phrases(model.runtime, [*(region.phrase for region in true), *absent])
+    readable = [phrase for phrase in read if phrase.read.says_something]
+    found = iter(finder.gather(model.runtime, readable, regions, by_likelihood))
     return [
         Sought(
-            number < len(true), types[number], rights[number], None if one is None else next(found)
+            number < len(true),
+            types[number],
+            rights[number],
+            next(found) if phrase.read.says_something else None,
         )
-        for number, one in enumerate(read)
+        for number, phrase in enumerate(read)
     ]
-
-
-def _read(model: Model, phrase: str) -> Phrase | None:
-    try:
-        return finder.read_phrase(model.runtime, phrase)
-    except UsageError:
-        return None
 
 
 def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any]:
@@ -132,7 +127,8 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
             types[name].append(right[-1])
     if not scores[True]:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
-    here, absent = np.array(scores[True]), np.array(scores[False])
+    here = np.array(scores[True])
+    absent = np.array(scores[False])
     best = Judged(np.array(every), np.array(right), 1)
     return {
         "accuracy": sum(right) / len(here),

@@ -140,7 +140,8 @@ def _choices(mention: Mention, beta: float | None) -> dict[str, int]:
 
 def _verdicts(boxes_xyxy: Floats, truth: BoxXYXY) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which boxes are right, and which have their centre in the true box."""
-    low, high = np.array(truth[:2]), np.array(truth[2:])
+    low = np.array(truth[:2])
+    high = np.array(truth[2:])
     centres = geometry.xyxy_to_cxcywh(boxes_xyxy)[:, :2]
     pointed = np.logical_and.reduce((low <= centres) & (centres <= high), axis=1)
     return is_right(boxes_xyxy, truth), pointed

@@ -78,7 +78,8 @@ class TreebankWords:
     """A scorer that is fed the words of `ptb.tokenize`, as coco-caption feeds METEOR."""
 
     def __init__(self, scorer: SentenceScorer) -> None:
-        self.scorer, self.metric = scorer, scorer.metric
+        self.scorer = scorer
+        self.metric = scorer.metric
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
         return self.scorer.scores(

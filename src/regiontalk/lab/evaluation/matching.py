@@ -40,7 +40,9 @@ class MatchedImage:
 
     def forget_texts(self) -> None:
         """Keeps only numbers: the captions of many images would fill the memory."""
-        self.claims, self.bag_pairs, self.bag_weights = [], [], []
+        self.claims = []
+        self.bag_pairs = []
+        self.bag_weights = []
 
 
 def match(

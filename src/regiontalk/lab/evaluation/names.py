@@ -95,7 +95,8 @@ def evaluate_names(
         for truth, caption in zip(own, captions_at(boxes_of(own), photo.regions), strict=True):
             captioned += caption is not None
             right[truth.phrase] += truth.phrase in named_classes(caption or "")
-    total, others = objects.total(), objects.total() - objects[PEOPLE]
+    total = objects.total()
+    others = objects.total() - objects[PEOPLE]
     shares = {name: 100 * right[name] / count for name, count in sorted(objects.items())}
     return {
         "right": 100 * right.total() / total,

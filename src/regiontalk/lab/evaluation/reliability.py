@@ -102,7 +102,8 @@ def reliability(scores: Scores, right: Verdicts) -> list[Bin]:
     for number in range(BINS):
         inside = places == number
         if inside.any():
-            mean, share = float(scores[inside].mean()), float(right[inside].mean())
+            mean = float(scores[inside].mean())
+            share = float(right[inside].mean())
             bins.append(Bin(number / BINS, int(inside.sum()), mean, share))
     return bins
 

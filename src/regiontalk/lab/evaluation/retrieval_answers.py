@@ -37,7 +37,7 @@ from regiontalk.inference import find as finder
 from regiontalk.inference import likelihood
 from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.captions import decode_captions
-from regiontalk.inference.find import Phrase
+from regiontalk.inference.phrases import Phrase, to_phrase
 from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.evaluation.retrieval import Answer, Query, QuerySet
 from regiontalk.model import Model
@@ -74,7 +74,7 @@ def answer_queries(
     texts = list(
         dict.fromkeys(caption.phrase for query in asked.queries for caption in query.captions)
     )
-    phrases = {text: finder.to_phrase(model.runtime, text) for text in texts}
+    phrases = {text: to_phrase(model.runtime, text) for text in texts}
     first = {
         name: _measure(model, list(phrases.values()), seen, by, exact=False)
         for name, seen in photos.items()
@@ -135,7 +135,7 @@ def _usual_fits(model: Model, photos: Sequence[RegionTable]) -> Scores:
         for seen in photos
         for caption in decode_captions(model.runtime, seen.first(1 + SAID).state)
     }
-    phrases = [finder.to_phrase(model.runtime, text) for text in sorted(said)]
+    phrases = [to_phrase(model.runtime, text) for text in sorted(said)]
     fits = np.array([[finder.fits(phrase, seen)[0] for phrase in phrases] for seen in photos])
     usual: Scores = np.logaddexp.reduce(SHARPNESS * fits, axis=1)
     return usual

@@ -1,5 +1,5 @@
-"""Photos found by sentences (K&FF table 1, image search), as `regiontalk search` answers: through
-an index."""
+"""Photos found by sentences (K&FF table 1, image search) and by single words, as `regiontalk search`
+answers: through an index."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from regiontalk.errors import UsageError
+from regiontalk.errors import DataError
+from regiontalk.inference.phrases import read_aligned
 from regiontalk.lab.data.records import Record
+from regiontalk.lab.evaluation.photo_truth import PhotoTruth
 from regiontalk.lab.evaluation.ranking import recalls
 from regiontalk.model import Model
 from regiontalk.search.build import identify
-from regiontalk.search.query import SECOND_LOOK, Searcher, read_phrase, search_config
+from regiontalk.search.query import SECOND_LOOK, Searcher, search_config
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Where
 
@@ -45,15 +47,13 @@ def evaluate_search(
 
 def _ranks(searcher: Searcher, sentence: str, owner: int) -> tuple[float, float]:
     """Of a sentence's own photo: as it is found, and by vectors alone. A tie counts against it."""
-    try:
-        phrase = read_phrase(searcher.runtime, sentence)
-    except UsageError:  # the model knows none of its words
+    (phrase,) = read_aligned(searcher.runtime, [sentence])
+    if not phrase.read.says_something:  # the model knows none of its words
         return math.inf, math.inf
     config = search_config(searcher.runtime)
     found = searcher.evidence([phrase], [], Where(), config, SECOND_LOOK)
-    return _rank(found.probabilities(config)[:, 0], found.ids, owner), _rank(
-        found.fits[:, 0], found.ids, owner
-    )
+    likely = found.probabilities(config, [phrase])[:, 0]
+    return _rank(likely, found.ids, owner), _rank(found.fits[:, 0], found.ids, owner)
 
 
 def _rank(
@@ -63,3 +63,42 @@ def _rank(
 ) -> float:
     own = scores[ids == owner]
     return float((scores >= own).sum()) if len(own) else math.inf
+
+
+def evaluate_words(
+    model: Model, photos: Sequence[tuple[Record, Entry]], words: Sequence[str]
+) -> dict[str, Any]:
+    """Which photos are above the line for single words, against what people wrote and marked
+    (`photo_truth`). `recall`: the share of the photos that show a word; `precision`: the share of
+    those above the line that do; both of all words together. A photo that cannot be judged does not
+    count. Shares are in percent."""
+    truth = {entry.file.path: PhotoTruth.of(record) for record, entry in photos}
+    each: dict[str, dict[str, int]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder), identify(model))
+        store.put([entry for _, entry in photos])
+        searcher = Searcher(store, model.runtime)
+        for word in words:
+            found = searcher.search(word, len(photos), None, Where())
+            shown = {hit.path for hit in found.likely}
+            judged = {path: own for path, own in truth.items() if own.can_judge([word])}
+            right = {path for path, own in judged.items() if own.has([word])}
+            above = shown & judged.keys()
+            each[word] = {
+                "photos": len(right),
+                "above_the_line": len(above),
+                "of_them_right": len(above & right),
+            }
+        store.close()
+    photos_with_it, above_the_line, of_them_right = (
+        sum(one[name] for one in each.values())
+        for name in ("photos", "above_the_line", "of_them_right")
+    )
+    if not photos_with_it:
+        raise DataError("no photo shows one of the words", hint="records with objects or sentences")
+    return {
+        "recall": 100 * of_them_right / photos_with_it,
+        "precision": 100 * of_them_right / max(above_the_line, 1),
+        "images": len(photos),
+        "words": each,
+    }

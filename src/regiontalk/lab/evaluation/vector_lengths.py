@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 SHOWN = 20  # words at either end of the table
 LABELLED = 60  # words named in the picture
-WIDTH, HEIGHT, MARGIN = 720, 420, 46
+WIDTH = 720
+HEIGHT = 420
+MARGIN = 46
 BANDS = 5
 
 

@@ -60,7 +60,8 @@ def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> Non
     """Writes the model folder `out` of a student: the graph of its own backbone, and everything
     else from its `teacher`'s folder, except what was fitted to the teacher's predictions."""
     check_free(out)
-    trained, model = load_fcln(checkpoint), read_model_folder(teacher)
+    trained = load_fcln(checkpoint)
+    model = read_model_folder(teacher)
     if trained.recipe.teacher is None:
         raise UsageError(f"{checkpoint}: not a student: its recipe names no teacher")
     _check_same_layers(trained.net, model)
@@ -83,7 +84,8 @@ def _check_same_layers(student: FCLN, teacher: ModelFolder) -> None:
     for name, value in student.state_dict().items():
         if name.startswith("backbone.") or name not in stored:
             continue
-        own, other = value.numpy(), stored[name]
+        own = value.numpy()
+        other = stored[name]
         if (
             own.shape != other.shape
             or np.abs(own - other).max() > MOST_ROUNDING * np.abs(own).max()
@@ -109,7 +111,9 @@ def add_heads(
 def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
     """The stages as graphs with float32 weights, for inputs of any height, width and number of
     rows."""
-    propose, recognize, step = Propose(net).eval(), Recognize(net).eval(), Step(net).eval()
+    propose = Propose(net).eval()
+    recognize = Recognize(net).eval()
+    step = Step(net).eval()
     height, width = (cells * STRIDE for cells in CELLS)
     image = torch.full((1, 3, height, width), 127.0)
     size = torch.tensor([[float(width), float(height)]])
@@ -118,10 +122,8 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
         boxes = boxes[:3]
         *_, h, c, seen = recognize(features, size, boxes)
     tokens = torch.tensor([0, 1, 2])
-    plane, rows = (
-        {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC},
-        {0: torch.export.Dim.DYNAMIC},
-    )
+    plane = {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
+    rows = {0: torch.export.Dim.DYNAMIC}
     return {
         "propose": to_onnx(GRAPHS["propose"], propose, (image, size), (plane, {})),
         "recognize": to_onnx(

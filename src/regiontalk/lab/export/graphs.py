@@ -44,7 +44,8 @@ MORE_THAN_INT8 = (
     "score",
     "transform",
 )  # and so does the layer before the score: in the names of weights
-DOMAIN, LINEAR = "regiontalk", "LinearInIntegers"
+DOMAIN = "regiontalk"
+LINEAR = "LinearInIntegers"
 # x (R, in) ≈ low + step · integer from 0 to 127, low and step those of its row. With 8 bits instead
 # of 7, sums overflow on processors without VNNI.
 _LINEAR_IN_INTEGERS = f"""
@@ -140,7 +141,8 @@ def shrink(graph: onnx.ModelProto, precision: str) -> onnx.ModelProto:
     """The graph with its matrices and filters in `precision`."""
     if precision == "float32":
         return graph
-    initializers, expansions = [], []
+    initializers = []
+    expansions = []
     for tensor in graph.graph.initializer:
         values = numpy_helper.to_array(tensor)
         if values.dtype != np.float32 or values.ndim < 2 or values.size < SMALLEST_HALF:
@@ -194,7 +196,8 @@ def _multiply_in_integers(graph: onnx.ModelProto, weight: str) -> bool:
         return False
     for layer in users:
         x, _, bias = layer.input
-        layer.op_type, layer.domain = LINEAR, DOMAIN
+        layer.op_type = LINEAR
+        layer.domain = DOMAIN
         del layer.input[:], layer.attribute[:]
         layer.input.extend([x, f"{weight}.stored", bias, f"{weight}.scale"])
     if LINEAR not in {function.name for function in graph.functions}:

@@ -52,7 +52,8 @@ def trace_alignment_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]
 
 def trace_sentence_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
     """The graphs with float32 weights, for any number of rows and of regions."""
-    begin, step = SentenceBegin(net).eval(), SentenceStep(net).eval()
+    begin = SentenceBegin(net).eval()
+    step = SentenceStep(net).eval()
     scene = (
         torch.rand(ROWS, NESTED, code),
         torch.rand(ROWS, REGIONS, code),
@@ -60,7 +61,8 @@ def trace_sentence_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
     )
     with torch.inference_mode():
         state = begin(*scene)
-    rows, rows_and_regions = {0: DYNAMIC}, {0: DYNAMIC, 1: DYNAMIC}
+    rows = {0: DYNAMIC}
+    rows_and_regions = {0: DYNAMIC, 1: DYNAMIC}
     of_state = (rows, rows, rows, rows_and_regions, rows_and_regions)
     return {
         "sentence_begin": to_onnx(

@@ -70,7 +70,8 @@ def fit(
         return own
 
     every = range(len(photos))
-    found, others = best(every), cross_validated(every, best)
+    found = best(every)
+    others = cross_validated(every, best)
     shares = {
         name: {
             figure: sum(right(one, by_chain)[place] for place, one in enumerate(own)) / phrases
@@ -84,7 +85,8 @@ def fit(
 
 def _right(sentence: AlignedSentence, settings: AlignmentPredictionConfig, by_chain: bool) -> int:
     """How many of its phrases."""
-    words, evidence = list(sentence.places), sentence.evidence
+    words = list(sentence.places)
+    evidence = sentence.evidence
     if by_chain:
         chain = evidence.align(settings)[words]
         regions = [most_chosen(chain, truth.words) for truth in sentence.truths]

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 from regiontalk.errors import DataError
 from regiontalk.inference.find import PhraseEvidence
 from regiontalk.lab.evaluation.find import Sought
-from regiontalk.lab.fitting.regression import logistic_regression, rounded, smoothed
-from regiontalk.lab.fitting.search import NOTHING_SHARE
+from regiontalk.lab.fitting.regression import (
+    conditional_logit,
+    logistic_regression,
+    padded,
+    rounded,
+    smoothed,
+)
 from regiontalk.models.settings import FindConfig
 
-ROUNDS = 50
-LAST_STEP = 1e-6
-IMPOSSIBLE = -1e9  # of a row that is no region
-
-Floats = NDArray[np.float64]
+NOTHING_SHARE = 0.8  # of the phrases that are not there and should not be found
 
 
 def fit(sought: Sequence[Sought]) -> FindConfig:
@@ -37,7 +38,9 @@ def fit(sought: Sequence[Sought]) -> FindConfig:
         raise DataError(
             "find cannot be fitted: too few phrases in the records", hint="regions with phrases"
         )
-    fits, likelihoods, places = rounded(np.maximum(conditional_logit(*_padded(choosable)), 0.0))
+    fits, likelihoods, places = rounded(
+        np.maximum(conditional_logit(*padded([_features(*pair) for pair in choosable])), 0.0)
+    )
     chosen = FindConfig(fits, likelihoods, places)
     best = [(evidence.photo_fit, evidence.choices(chosen), right) for evidence, right in pairs]
     columns = np.array([(photo, choices.max(), 1.0) for photo, choices, _ in best]).T
@@ -49,44 +52,8 @@ def fit(sought: Sequence[Sought]) -> FindConfig:
     return replace(config, likely=likely)
 
 
-def _padded(
-    pairs: Sequence[tuple[PhraseEvidence, NDArray[np.bool_]]],
-) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Features (N, R, 3) of N phrases, which rows are regions (N, R), and which of those are right
-    (N, R)."""
-    most = max(len(right) for _, right in pairs)
-    features, used = np.zeros((len(pairs), most, 3)), np.zeros((len(pairs), most), dtype=bool)
-    rights = np.zeros_like(used)
-    for number, (evidence, right) in enumerate(pairs):
-        rows = np.stack([evidence.fits, evidence.likelihoods, evidence.places], axis=1)
-        features[number, : len(right)], used[number, : len(right)] = rows, True
-        rights[number, : len(right)] = right
-    return features, used, rights
-
-
-def conditional_logit(
-    features: Floats, used: NDArray[np.bool_], right: NDArray[np.bool_]
-) -> Floats:
-    """The weights (K,) for which right choices among R are the likeliest: features (N, R, K), by
-    Newton's method."""
-    weights = np.zeros(features.shape[2])
-    for _ in range(ROUNDS):
-        logits = np.where(used, features @ weights, IMPOSSIBLE)
-        chosen = _softmax(logits)  # (N, R)
-        wanted = _softmax(np.where(right, logits, IMPOSSIBLE))
-        gradient = np.einsum("nr,nrk->k", wanted - chosen, features)
-        centred = features - np.einsum("nr,nrk->nk", chosen, features)[:, None]
-        curvature = np.einsum("nr,nrk,nrl->kl", chosen, centred, centred) + 1e-9 * np.eye(
-            len(weights)
-        )
-        step = np.linalg.solve(curvature, gradient)
-        weights = weights + step
-        if np.abs(step).max() < LAST_STEP:
-            break
-    return weights
-
-
-def _softmax(logits: Floats) -> Floats:
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return shares
+def _features(
+    evidence: PhraseEvidence, right: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(R, 3) and (R,)"""
+    return np.stack([evidence.fits, evidence.likelihoods, evidence.places], axis=1), right

@@ -118,11 +118,9 @@ class Fitter:
 
         words = self.model.runtime.words
         photos = [judge(photo.regions(self.settings, words), photo.record) for photo in self._seen]
-        others, found, every = (
-            cross_validated(photos, fit_photos),
-            fit_photos(photos),
-            joined(photos),
-        )
+        others = cross_validated(photos, fit_photos)
+        found = fit_photos(photos)
+        every = joined(photos)
         after = np.concatenate(
             [calibrated(one.scores, other) for one, other in zip(photos, others, strict=True)]
         )
@@ -153,7 +151,8 @@ class Fitter:
         absent = phrases_of_others([dataset[number] for number in self._numbers(dataset)])
 
         def look(asked: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
-            seen, others = asked.candidates(record), absent[record.image]
+            seen = asked.candidates(record)
+            others = absent[record.image]
             stored = seek(
                 self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False
             )
@@ -163,10 +162,8 @@ class Fitter:
         sought, stored = (
             [one for photo in part for one in photo] for part in zip(*photos, strict=True)
         )
-        config, indexed = (
-            find.fit(sought),
-            find.fit(stored) if HEAD in self.model.runtime.heads else None,
-        )
+        config = find.fit(sought)
+        indexed = find.fit(stored) if HEAD in self.model.runtime.heads else None
         self.settings = replace(self.settings, find=config, find_indexed=indexed)
         report = {"likely": config.likely} | evaluate_find(sought, config)
         if indexed is not None:
@@ -228,7 +225,8 @@ class Fitter:
         self, dataset: Dataset, answer: Callable[[DatasetModel, Record], Answer], doing: str
     ) -> list[Answer]:
         """The answers for the photos of a data set."""
-        asked, numbers = DatasetModel(self.model, dataset), self._numbers(dataset)
+        asked = DatasetModel(self.model, dataset)
+        numbers = self._numbers(dataset)
         return list(
             self.track(
                 asked.each(partial(answer, asked), numbers, self.workers), doing, len(numbers)

@@ -83,11 +83,14 @@ def _language(
 ) -> list[Floats]:
     """How well every region's words fit the truth it wants; 0 where it is too far from it to be
     right."""
-    out, places, pairs = [], [], []
+    out = []
+    places = []
+    pairs = []
     for photo, truth, (wanted, overlap) in zip(photos, truths, wishes, strict=True):
         out.append(np.zeros(len(wanted)))
         for place in np.flatnonzero(overlap >= IOU_THRESHOLDS[0]).tolist():
-            caption, references = photo.captions[place], truth.references[wanted[place]]
+            caption = photo.captions[place]
+            references = truth.references[wanted[place]]
             if caption.strip() and references:
                 places.append((out[-1], place))
                 pairs.append((caption, references))
@@ -132,11 +135,14 @@ def fit_layers(values: Floats, wanted: Floats) -> list[Floats]:
         raise DataError(
             f"of {len(wanted)} regions {'all are' if share else 'none is'} right: nothing to learn"
         )
-    mean, std = values.mean(axis=0), values.std(axis=0)
+    mean = values.mean(axis=0)
+    std = values.std(axis=0)
     std[std == 0] = 1
     inputs = (values - mean) / std
-    draw, width = np.random.default_rng(0).normal, values.shape[1]
-    weights, outputs = draw(0, width**-0.5, (width, HIDDEN)), draw(0, 0.1 * HIDDEN**-0.5, HIDDEN)
+    draw = np.random.default_rng(0).normal
+    width = values.shape[1]
+    weights = draw(0, width**-0.5, (width, HIDDEN))
+    outputs = draw(0, 0.1 * HIDDEN**-0.5, HIDDEN)
     layers = [weights, np.zeros(HIDDEN), outputs, np.array(np.log(share / (1 - share)))]
     weights, biases, outputs, output_bias = _descend(layers, inputs, wanted)
     weights = weights / std[:, None]
@@ -152,10 +158,8 @@ def _descend(layers: list[Floats], inputs: Floats, wanted: Floats) -> list[Float
         for place, gradient in enumerate(_gradients(layers, inputs, wanted)):
             means[place] = MEMORY[0] * means[place] + (1 - MEMORY[0]) * gradient
             squares[place] = MEMORY[1] * squares[place] + (1 - MEMORY[1]) * gradient**2
-            mean, square = (
-                means[place] / (1 - MEMORY[0] ** step),
-                squares[place] / (1 - MEMORY[1] ** step),
-            )
+            mean = means[place] / (1 - MEMORY[0] ** step)
+            square = squares[place] / (1 - MEMORY[1] ** step)
             layers[place] = layers[place] - rate * mean / (np.sqrt(square) + 1e-8)
     return layers
 
@@ -177,7 +181,8 @@ def _gradients(layers: Sequence[Floats], inputs: Floats, wanted: Floats) -> list
 
 def fit_photos(photos: Sequence[tuple[RankedPhoto, Floats]]) -> Ranking:
     """A ranking for photos with the targets of their regions."""
-    values, wanted = [np.zeros((0, len(RANKING_FEATURES)))], [np.zeros(0)]
+    values = [np.zeros((0, len(RANKING_FEATURES)))]
+    wanted = [np.zeros(0)]
     for photo, own in photos:
         values.append(ranking_features(photo.regions))
         wanted.append(own)

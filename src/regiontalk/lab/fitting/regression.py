@@ -1,6 +1,9 @@
-"""What the fits share: logistic regression, and numbers as they are stored."""
+"""What the fits share: logistic regression, choices among several, and numbers as they are
+stored."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,9 @@ ROUNDS = 100
 LAST_STEP = 1e-9
 LONGEST_STEP = 2.0  # Newton's method may diverge where nearly all are right or wrong
 DIGITS = 6  # of a stored number
+CHOICE_ROUNDS = 50
+LAST_CHOICE_STEP = 1e-6
+IMPOSSIBLE = -1e9  # of a row that is padding
 
 
 def logistic_regression(columns: Floats, wanted: Floats) -> Floats:
@@ -32,9 +38,53 @@ def logistic_regression(columns: Floats, wanted: Floats) -> Floats:
 def smoothed(right: Verdicts) -> Floats:
     """Platt's targets, (n₊+1)/(n₊+2) and 1/(n₋+2) instead of 1 and 0: they keep a fit finite where
     right and wrong can be separated without error."""
-    hits, misses = int(right.sum()), int((~right).sum())
+    hits = int(right.sum())
+    misses = int((~right).sum())
     return np.where(right, (hits + 1) / (hits + 2), 1 / (misses + 2))
 
 
 def rounded(numbers: Floats) -> tuple[float, ...]:
     return tuple(float(f"{number:.{DIGITS}g}") for number in numbers.tolist())
+
+
+def padded(
+    pairs: Sequence[tuple[Floats, NDArray[np.bool_]]],
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of N choices with features (R, K) and which of them are right (R,): features (N, R, K), which
+    rows are used (N, R), and which of those are right (N, R)."""
+    most, columns = max(len(right) for _, right in pairs), pairs[0][0].shape[1]
+    features = np.zeros((len(pairs), most, columns))
+    used = np.zeros((len(pairs), most), dtype=bool)
+    rights = np.zeros_like(used)
+    for number, (rows, right) in enumerate(pairs):
+        features[number, : len(right)], used[number, : len(right)] = rows, True
+        rights[number, : len(right)] = right
+    return features, used, rights
+
+
+def conditional_logit(
+    features: Floats, used: NDArray[np.bool_], right: NDArray[np.bool_]
+) -> Floats:
+    """The weights (K,) for which right choices among R are the likeliest: features (N, R, K), by
+    Newton's method."""
+    weights = np.zeros(features.shape[2])
+    for _ in range(CHOICE_ROUNDS):
+        logits = np.where(used, features @ weights, IMPOSSIBLE)
+        chosen = _softmax(logits)  # (N, R)
+        wanted = _softmax(np.where(right, logits, IMPOSSIBLE))
+        gradient = np.einsum("nr,nrk->k", wanted - chosen, features)
+        centred = features - np.einsum("nr,nrk->nk", chosen, features)[:, None]
+        curvature = np.einsum("nr,nrk,nrl->kl", chosen, centred, centred) + 1e-9 * np.eye(
+            len(weights)
+        )
+        step = np.linalg.solve(curvature, gradient)
+        weights = weights + step
+        if np.abs(step).max() < LAST_CHOICE_STEP:
+            break
+    return weights
+
+
+def _softmax(logits: Floats) -> Floats:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return shares

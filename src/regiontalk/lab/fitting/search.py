@@ -1,11 +1,15 @@
-"""A `SearchConfig` fitted on photos with sentences and phrases.
+"""A `SearchConfig` fitted on photos with sentences, phrases and names of objects.
 
-The photos make two indexes, one of every other photo. A photo shows a phrase if all content words
-of the phrase stand in what people wrote about the photo; a sentence is about its own photo alone.
-How much captions and likelihood count beside the fit of vectors is what ranks right photos highest;
-logistic regression then turns the sum into the probability that a photo shows a phrase. Phrases of
-one half that have no content word in common with any photo of the other are not there: the cut-off
-is where most of those find nothing.
+The photos make two indexes, one of every other photo. Each is searched for single words, phrases and
+sentences. A photo shows a word if people wrote it about the photo, in the singular or plural, or
+wrote another name of its class, or marked an object of its class; a sentence is about its own photo
+alone. Photos of which people marked only objects are judged for classes of objects only.
+
+The weights of one word are a logistic regression on single words. Those of long phrases are the ones
+with which sentences find their own photos (a conditional logit), and a logistic regression turns
+their sum into a probability. The line is as low as it can be while three in four of the photos above
+it are right for single words: for names of objects if people marked objects, because they marked
+them all, but did not write of all that a photo shows.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ import itertools
 import math
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,214 +27,313 @@ from numpy.typing import NDArray
 from regiontalk.errors import DataError
 from regiontalk.inference.alignment import HEAD
 from regiontalk.inference.calibration import Verdicts, sigmoid
+from regiontalk.inference.phrases import Phrase, read_aligned
 from regiontalk.lab.data.records import Record, evenly_spaced
-from regiontalk.lab.evaluation.find import content_words, written_words
+from regiontalk.lab.evaluation.find import content_words
+from regiontalk.lab.evaluation.photo_truth import PhotoTruth
 from regiontalk.lab.evaluation.reliability import expected_error, reliability
-from regiontalk.lab.fitting.regression import logistic_regression, rounded, smoothed
+from regiontalk.lab.fitting.regression import (
+    conditional_logit,
+    logistic_regression,
+    padded,
+    rounded,
+    smoothed,
+)
 from regiontalk.model import Model
-from regiontalk.models.settings import SearchConfig
+from regiontalk.models.settings import MAX_RARITY, SearchConfig, SearchWeights
 from regiontalk.search.build import identify
-from regiontalk.search.query import SECOND_LOOK, Searcher, read_phrase
+from regiontalk.search.query import Searcher, rarity
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Entry, Where
 
-MOST_PHRASES = 200  # of each kind and half
-NOTHING_SHARE = 0.8  # of the phrases that are not there and should find nothing
-CAPTION_WEIGHTS = (
-    0.0,
-    0.125,
-    0.25,
-    0.375,
-    0.5,
-    0.75,
-    1.0,
-)  # that are tried, in stds; the fit has 1
-LIKELIHOOD_WEIGHTS = (0.0, 0.5, 1.0, 1.25, 1.5, 2.0, 2.5)
-ABOUT_BEST = 0.995
+MAX_WORDS = 60  # single ones that people wrote, of each half
+MAX_PHRASES = 40
+MAX_SENTENCES = 80
+MIN_PRECISION = 0.75  # of the photos above the line, for single words
+LINES = np.round(np.arange(0.05, 0.5, 0.005), 3)  # probabilities that are tried
+HIGHEST_LINE = 0.5
 SMALLEST_SLOPE = 1e-3
 
 Item = TypeVar("Item")
-Weights = tuple[float, float, float]
-"""Of the rows of `Asked.evidence`."""
+Floats = NDArray[np.float64]
 
 
 class Asked(NamedTuple):
-    """A phrase or sentence asked of photos, of which the P best were looked at twice."""
+    """A query asked of the photos of an index that can be judged."""
 
-    evidence: NDArray[np.float64]
-    """(3, P): how well it fits, its share in captions, and how much likelier it is than for a photo
-    of nothing"""
+    evidence: Floats
+    """(3, P): how well it fits, the confidence of captions, and how much likelier it is than for a
+    photo of nothing"""
     right: Verdicts
     """(P,)"""
+    words: int
+    """Content words."""
+    rarity: float
+    is_sentence: bool = False
+    is_name: bool = False
+    """Of a class of objects, asked of photos whose objects are marked."""
 
-    def scores(self, weights: Weights) -> NDArray[np.float64]:
-        return np.array(weights) @ self.evidence
+    def logits(self, config: SearchConfig) -> Floats:
+        """(P,)"""
+        fits, captions, likelihoods = self.evidence
+        return config.logits(fits, captions, likelihoods, self.words, self.rarity)
 
-    def rank(self, weights: Weights) -> float:
+    def rank(self, config: SearchConfig) -> float:
         """Of the best right photo; infinite where none is among the best."""
-        scores = self.scores(weights)
-        return (
-            1.0 + int((scores > scores[self.right].max()).sum()) if self.right.any() else math.inf
-        )
-
-
-class Questions(NamedTuple):
-    there: list[Asked]
-    """Phrases that some photo shows."""
-    elsewhere: list[Asked]
-    """Phrases that no photo shows."""
-    sentences: list[Asked]
+        scores = self.logits(config)
+        if not self.right.any():
+            return math.inf
+        return 1.0 + int((scores > scores[self.right].max()).sum())
 
 
 def fit(
     model: Model, photos: Sequence[tuple[Record, Entry]]
 ) -> tuple[SearchConfig, dict[str, Any]]:
     """What fits photos best, each with its record and what is stored of it; and figures."""
-    halves = photos[::2], photos[1::2]
-    turns = (halves, halves[::-1]) if len(photos) > 1 else ()
-    parts = [_ask(model, own, [record for record, _ in other]) for own, other in turns]
-    asked = Questions(
-        *([one for part in parts for one in part[kind]] for kind in range(len(Questions._fields)))
-    )
-    if not asked.elsewhere or not any(one.right.any() for one in asked.there):
+    halves = [half for half in (photos[::2], photos[1::2]) if half]
+    parts = [_ask(model, half) for half in halves]
+    every = list(itertools.chain(*parts))
+    config = fit_asked(every)
+    return config, _report(every, config, len(photos)) | _cross_fitted(parts)
+
+
+def fit_asked(every: Sequence[Asked]) -> SearchConfig:
+    """The weights and the line for queries and their truth."""
+    single = [one for one in every if one.words == 1 and not one.is_sentence]
+    sentences = [one for one in every if one.is_sentence and one.right.any()]
+    if not any(one.right.any() for one in single) or all(one.right.all() for one in single):
         raise DataError(
-            "search cannot be fitted: too few phrases in the records", hint="regions with phrases"
+            "search cannot be fitted: too few words in the records", hint="regions with phrases"
         )
-    weights = _best_weights(asked)
-    slope, bias, _ = _probability(asked, weights)
-    config = SearchConfig(*rounded(np.array([*(slope * np.array(weights)), bias])))
-    nothing = [_highest(one, config) for one in asked.elsewhere]
-    likely = min(math.ceil(1000 * np.quantile(nothing, NOTHING_SHARE)) / 1000, 0.5)
-    shown = [one.rank(weights) == 1 and _highest(one, config) >= likely for one in asked.there]
-    return replace(config, likely=likely), _report(asked, weights, len(photos)) | {
-        "likely": likely,
-        "expected_calibration_error": _calibration_error(parts, weights),
-        "nothing_found_of_not_there": float(np.mean(np.array(nothing) < likely)),
-        "right_first_and_shown": float(np.mean(shown)),
-    }
+    fits, captions, likelihoods, rare, bias = _weights_of_one_word(single)
+    one_word = SearchWeights(fits, captions, likelihoods, bias)
+    config = SearchConfig(fits, captions, likelihoods, bias, rarity=rare, one_word=one_word)
+    if sentences:
+        config = _with_long_phrases(config, sentences)
+    return _with_line(config, [one for one in single if one.is_name] or single)
 
 
-def _best_weights(asked: Questions) -> Weights:
-    """Of those with about the highest mean reciprocal rank, phrases and sentences counting the
-    same, the weights from which it is seen best whether a photo shows a phrase."""
-    kinds = [kind for kind in (asked.there, asked.sentences) if kind]
-    stds = np.concatenate([one.evidence for one in (*asked.there, *asked.elsewhere)], axis=1).std(
-        axis=1
+def _weights_of_one_word(single: Sequence[Asked]) -> tuple[float, ...]:
+    """Of fit, captions, likelihood and rarity, and the bias; none of the first four is negative."""
+    columns = np.concatenate([_columns(one) for one in single], axis=1)
+    wanted = smoothed(np.concatenate([one.right for one in single]))
+    used = list(range(len(columns)))
+    while True:  # a weight that would be negative is left out
+        weights = logistic_regression(columns[used], wanted)
+        negative = [
+            place for place, weight in zip(used, weights, strict=True) if weight < 0 and place < 4
+        ]
+        if not negative:
+            break
+        used = [place for place in used if place not in negative]
+    every = np.zeros(len(columns))
+    every[used] = weights
+    return rounded(every)
+
+
+def _columns(one: Asked) -> Floats:
+    """(5, P)"""
+    constant = np.ones((1, one.evidence.shape[1]))
+    return np.concatenate([one.evidence, -min(one.rarity, MAX_RARITY) * constant, constant])
+
+
+def _with_long_phrases(config: SearchConfig, sentences: Sequence[Asked]) -> SearchConfig:
+    """The weights with which sentences find their own photos."""
+    pairs = [(one.evidence.T, one.right) for one in sentences]
+    weights = np.maximum(conditional_logit(*padded(pairs)), 0.0)
+    scores = np.concatenate([weights @ one.evidence for one in sentences])
+    right = np.concatenate([one.right for one in sentences])
+    columns = np.stack([scores, np.ones(len(scores))])
+    slope, bias = logistic_regression(columns, smoothed(right))
+    fits, captions, likelihoods = rounded(max(slope, SMALLEST_SLOPE) * weights)
+    # all sentences are about equally rare: of the highest rarity
+    (bias,) = rounded(np.array([bias + config.rarity * MAX_RARITY]))
+    return SearchConfig(
+        fits, captions, likelihoods, bias, rarity=config.rarity, one_word=config.one_word
     )
-    fit, captions, likelihood = np.where(stds > 0, stds, np.inf)
-    tried = [
-        (1.0, float(beside * fit / captions), float(more * fit / likelihood))
-        for beside, more in itertools.product(CAPTION_WEIGHTS, LIKELIHOOD_WEIGHTS)
-    ]
-    ranks = [
-        np.mean([np.mean([1 / one.rank(own) for one in kind]) for kind in kinds]) for own in tried
-    ]
-    good = [own for own, rank in zip(tried, ranks, strict=True) if rank >= ABOUT_BEST * max(ranks)]
-    return min(good, key=lambda own: _probability(asked, own).loss)
 
 
-class Probability(NamedTuple):
-    """σ(slope · score + bias) that a photo shows a phrase."""
-
-    slope: float
-    bias: float
-    loss: float
-
-
-def _probability(asked: Questions, weights: Weights) -> Probability:
-    every = (*asked.there, *asked.elsewhere)
-    scores = np.concatenate([one.scores(weights) for one in every])
-    right = np.concatenate([one.right for one in every])
-    slope, bias = logistic_regression(np.stack([scores, np.ones(len(scores))]), smoothed(right))
-    slope = max(slope, SMALLEST_SLOPE)
-    logits = np.where(right, 1, -1) * (slope * scores + bias)
-    return Probability(slope, bias, float(np.logaddexp(0, -logits).mean()))
-
-
-def _calibration_error(halves: Sequence[Questions], weights: Weights) -> float:
-    """Of the probabilities that photos of each half show phrases, by what the other half says of
-    them."""
-    likely, right = [], []
-    for own, other in zip(halves, halves[::-1], strict=True):
-        slope, bias, _ = _probability(other, weights)
-        for one in (*own.there, *own.elsewhere):
-            likely.append(sigmoid(slope * one.scores(weights) + bias))
-            right.append(one.right)
-    return expected_error(reliability(np.concatenate(likely), np.concatenate(right)))
-
-
-def _highest(asked: Asked, config: SearchConfig) -> float:
-    logits = (
-        np.array([config.fit, config.captions, config.likelihood]) @ asked.evidence + config.bias
+def _with_line(config: SearchConfig, single: Sequence[Asked]) -> SearchConfig:
+    likely = np.concatenate([sigmoid(one.logits(config)) for one in single])
+    right = np.concatenate([one.right for one in single])
+    good = [line for line in LINES if precision(*counts(likely >= line, right)) >= MIN_PRECISION]
+    line = float(good[0]) if good else HIGHEST_LINE
+    return SearchConfig(
+        config.fit,
+        config.captions,
+        config.likelihood,
+        config.bias,
+        line,
+        config.rarity,
+        config.one_word,
     )
-    return float(sigmoid(logits).max())
 
 
-def _report(asked: Questions, weights: Weights, photos: int) -> dict[str, Any]:
-    def right_first(kind: Sequence[Asked], own: Weights) -> float | None:
-        return float(np.mean([one.rank(own) == 1 for one in kind])) if kind else None
-
-    return {
-        "photos": photos,
-        "phrases": len(asked.there),
-        "phrases_not_there": len(asked.elsewhere),
-        "sentences": len(asked.sentences),
-        "right_first": right_first(asked.there, weights),
-        "right_first_by_fit_alone": right_first(asked.there, (1.0, 0.0, 0.0)),
-        "sentences_right_first": right_first(asked.sentences, weights),
-        "sentences_right_first_by_fit_alone": right_first(asked.sentences, (1.0, 0.0, 0.0)),
-    }
+def counts(shown: Verdicts, right: Verdicts) -> tuple[int, int, int]:
+    """Photos that are rightly shown, wrongly shown, and wrongly not shown."""
+    return int((shown & right).sum()), int((shown & ~right).sum()), int((~shown & right).sum())
 
 
-def _phrases(
-    model: Model, own: Sequence[Record], other: Sequence[Record]
-) -> tuple[list[str], list[str]]:
-    """Of the photos themselves, and of other photos with no word that these have; some of each,
-    evenly spaced."""
-    known = frozenset(model.runtime.head(HEAD).words.words)
-    words = frozenset().union(*map(written_words, own))
-    present = {phrase for phrase in _all_phrases(own) if content_words(phrase) <= known}
-    absent = {phrase for phrase in _all_phrases(other) if content_words(phrase) <= known - words}
-    return _some(sorted(present)), _some(sorted(absent))
+def precision(rightly: int, wrongly: int, missed: int) -> float:  # noqa: ARG001  (of `counts`)
+    """The share of the shown photos that are right."""
+    return rightly / max(rightly + wrongly, 1)
 
 
-def _all_phrases(records: Sequence[Record]) -> set[str]:
-    every = {region.phrase for record in records for region in record.regions if region.phrase}
-    return {phrase for phrase in every if content_words(phrase)}
+def _report(every: Sequence[Asked], config: SearchConfig, photos: int) -> dict[str, Any]:
+    alone = SearchConfig()
+    report: dict[str, Any] = {"photos": photos, "likely": config.likely}
+    for name, kind in _kinds(every).items():
+        there = [one for one in kind if one.right.any()]
+        report[name] = {
+            "queries": len(kind),
+            "right_first": _share([one.rank(config) == 1 for one in there]),
+            "right_first_by_fit_alone": _share([one.rank(alone) == 1 for one in there]),
+        }
+    return report
 
 
-def _some(every: Sequence[Item]) -> list[Item]:
-    return [every[place] for place in evenly_spaced(len(every), MOST_PHRASES)]
+def _cross_fitted(parts: Sequence[Sequence[Asked]]) -> dict[str, Any]:
+    """Figures of each half by what the other half says of it."""
+    if len(parts) < 2 or not all(any(one.right.any() for one in part) for part in parts):
+        return {}
+    pairs: list[tuple[Asked, SearchConfig]] = []
+    for half, other in (parts, parts[::-1]):
+        fitted = fit_asked(other)
+        pairs += [(one, fitted) for one in half]
+    figures: dict[str, Any] = {}
+    for name in _kinds([one for one, _ in pairs]):
+        own = [(one, config) for one, config in pairs if _kind(one) == name]
+        likely = np.concatenate([sigmoid(one.logits(config)) for one, config in own])
+        right = np.concatenate([one.right for one, _ in own])
+        shown = np.concatenate(
+            [sigmoid(one.logits(config)) >= config.likely for one, config in own]
+        )
+        rightly, wrongly, missed = counts(shown, right)
+        absent = [
+            float(sigmoid(one.logits(config)).max()) < config.likely
+            for one, config in own
+            if not one.right.any()
+        ]
+        figures[name] = {
+            "expected_calibration_error": expected_error(reliability(likely, right)),
+            "precision": precision(rightly, wrongly, missed),
+            "recall": rightly / max(rightly + missed, 1),
+            "nothing_found_of_not_there": _share(absent),
+        }
+    return {"cross_fitted": figures}
 
 
-def _ask(
-    model: Model, photos: Sequence[tuple[Record, Entry]], other: Sequence[Record]
-) -> Questions:
+def _kind(one: Asked) -> str:
+    if one.is_sentence:
+        return "sentences"
+    if one.is_name:
+        return "names"
+    return "words" if one.words == 1 else "phrases"
+
+
+def _kinds(every: Sequence[Asked]) -> dict[str, list[Asked]]:
+    """The queries that there are, by kind."""
+    kinds: dict[str, list[Asked]] = {}
+    for one in every:
+        kinds.setdefault(_kind(one), []).append(one)
+    return kinds
+
+
+def _share(verdicts: Sequence[bool]) -> float | None:
+    return float(np.mean(verdicts)) if verdicts else None
+
+
+def _some(every: Sequence[Item], count: int) -> list[Item]:
+    return [every[place] for place in evenly_spaced(len(every), min(count, len(every)))]
+
+
+def _queries(model: Model, records: Sequence[Record]) -> tuple[list[str], list[str]]:
+    """Single words and phrases that people wrote."""
+    known = model.runtime.head(HEAD).words.words
+    described = [region for record in records for region in record.regions]
+    every = [region.phrase for region in described if region.type != "object"]
+    texts = [*every, *(sentence for record in records for sentence in record.sentences)]
+    written = frozenset[str]().union(*map(content_words, texts))
+    words = [word for word in known if word in written]  # the most frequent ones first
+    phrases = sorted({phrase for phrase in every if len(content_words(phrase)) > 1})
+    return _some(words, MAX_WORDS), _some(phrases, MAX_PHRASES)
+
+
+def _names(truth: Sequence[PhotoTruth]) -> list[str]:
+    """The names of marked objects, in one word; and "people"."""
+    names = {name for photo in truth for name in photo.objects if " " not in name}
+    return sorted(names | {"people"}) if names else []
+
+
+def _ask(model: Model, photos: Sequence[tuple[Record, Entry]]) -> list[Asked]:
     """Exactly as `Index.search` does, with photos chosen by their vectors alone."""
     records = [record for record, _ in photos]
-    written = [written_words(record) for record in records]
+    truth = [PhotoTruth.of(record) for record in records]
+    words, phrases = _queries(model, records)
+    described = [number for number, record in enumerate(records) if record.sentences]
+    asked: list[Asked | None] = []
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder), identify(model))
         store.put([entry for _, entry in photos])
-        searcher = Searcher(store, model.runtime)
-
-        def ask(text: str, right: Sequence[bool]) -> Asked:
-            phrase = read_phrase(model.runtime, text)
-            found = searcher.evidence([phrase], [], Where(), SearchConfig(), SECOND_LOOK)
-            evidence = np.stack([found.fits[:, 0], found.captions[:, 0], found.likelihoods[:, 0]])
-            return Asked(evidence, np.array(right)[found.ids - 1])  # ids count from 1
-
-        there, elsewhere = (
-            [
-                ask(phrase, [content_words(phrase) <= words for words in written])
-                for phrase in phrases
-            ]
-            for phrases in _phrases(model, records, other)
-        )
-        described = _some([number for number, record in enumerate(records) if record.sentences])
-        every = np.eye(len(records), dtype=bool)
-        sentences = [
-            ask(records[number].sentences[0], every[number].tolist()) for number in described
-        ]
+        asking = _Asking(Searcher(store, model.runtime), truth)
+        asked += [asking.ask_name(name) for name in _names(truth)]
+        asked += [asking.ask(text) for text in (*words, *phrases)]
+        for number in _some(described, MAX_SENTENCES):
+            asked.append(asking.ask_sentence(records[number].sentences[0], number))
         store.close()
-    return Questions(there, elsewhere, sentences)
+    return [one for one in asked if one is not None and len(one.right)]
+
+
+class _Asking(NamedTuple):
+    """Searches an index of photos, numbered from 1, of which the truth is known."""
+
+    searcher: Searcher
+    truth: Sequence[PhotoTruth]
+
+    def ask(self, text: str) -> Asked | None:
+        """Of the photos that can be judged."""
+        found = self._search(text)
+        if found is None:
+            return None
+        words = found.phrase.read.content
+        judged = np.array([self.truth[number].can_judge(words) for number in found.numbers])
+        right = np.array([self.truth[number].has(words) for number in found.numbers])
+        return found.asked(judged, right)
+
+    def ask_name(self, name: str) -> Asked | None:
+        """Of the photos whose objects are marked."""
+        found = self._search(name)
+        if found is None:
+            return None
+        judged = np.array([bool(self.truth[number].objects) for number in found.numbers])
+        right = np.array([self.truth[number].has([name]) for number in found.numbers])
+        return found.asked(judged, right)._replace(is_name=True)
+
+    def ask_sentence(self, text: str, owner: int) -> Asked | None:
+        """Of all photos; the number of its own is known."""
+        found = self._search(text)
+        if found is None:
+            return None
+        judged = np.ones(len(found.numbers), dtype=bool)
+        return found.asked(judged, found.numbers == owner)._replace(is_sentence=True)
+
+    def _search(self, text: str) -> _Found | None:
+        """None for a text that says nothing."""
+        (phrase,) = read_aligned(self.searcher.runtime, [text])
+        if not phrase.read.says_something:
+            return None
+        found = self.searcher.evidence([phrase], [], Where(), SearchConfig(), len(self.truth))
+        evidence = np.stack([found.fits[:, 0], found.captions[:, 0], found.likelihoods[:, 0]])
+        return _Found(phrase, evidence, found.ids - 1)
+
+
+class _Found(NamedTuple):
+    """The evidence for a phrase in photos of these numbers."""
+
+    phrase: Phrase
+    evidence: Floats
+    numbers: NDArray[np.int64]
+
+    def asked(self, judged: Verdicts, right: Verdicts) -> Asked:
+        words = len(self.phrase.read.content)
+        return Asked(self.evidence[:, judged], right[judged], words, rarity(self.phrase))

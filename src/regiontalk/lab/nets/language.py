@@ -34,11 +34,9 @@ class LanguageModel(nn.Module):
 
     def __init__(self, code: int, tokens: int, starts: int, config: LanguageConfig) -> None:
         super().__init__()
-        self.feed, self.surroundings, self.dropout = (
-            config.feed,
-            config.surroundings,
-            config.dropout,
-        )
+        self.feed = config.feed
+        self.surroundings = config.surroundings
+        self.dropout = config.dropout
         self.hidden = config.hidden
         self.visual = nn.Linear(
             code * 2 + GEOMETRY if self.surroundings else code, config.embedding

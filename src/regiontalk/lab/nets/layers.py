@@ -58,7 +58,8 @@ class SameConv(nn.Module):
     ) -> None:
         super().__init__()
         total = kernel - stride if stride > 1 else kernel - 1
-        before, after = total // 2, total - total // 2
+        before = total // 2
+        after = total - total // 2
         self.pad = (
             nn.ZeroPad2d((before, after, before, after)) if before != after else nn.Identity()
         )

@@ -115,7 +115,8 @@ def sample_regions(
 def _box_grid(boxes_xyxy: Tensor, points: int) -> Tensor:
     """Pixels (N, B, points, points, 2) of a grid over each box."""
     ratio = torch.linspace(0, 1, points, device=boxes_xyxy.device, dtype=boxes_xyxy.dtype)
-    low, high = boxes_xyxy[..., :2, None], boxes_xyxy[..., 2:, None]
+    low = boxes_xyxy[..., :2, None]
+    high = boxes_xyxy[..., 2:, None]
     x, y = (low + (high - low) * ratio).unbind(dim=2)  # (N, B, points) each
     return torch.stack(
         [x[:, :, None, :].expand(-1, -1, points, -1), y[:, :, :, None].expand(-1, -1, -1, points)],
@@ -200,7 +201,8 @@ def crop_regions(images: Tensor, boxes_xyxy: Tensor, side: int) -> Tensor:
     ratio = (
         torch.arange(side, device=images.device, dtype=boxes_xyxy.dtype) + 0.5
     ) / side  # of the pixels' middles
-    low, high = boxes_xyxy[..., :2, None], boxes_xyxy[..., 2:, None]
+    low = boxes_xyxy[..., :2, None]
+    high = boxes_xyxy[..., 2:, None]
     x, y = (low + (high - low) * ratio).unbind(dim=2)  # (N, B, side) each
     x, y = x * (2.0 / width) - 1, y * (2.0 / height) - 1
     grid = torch.stack(
@@ -297,7 +299,8 @@ class Suppression:
     """
 
     def __init__(self, threshold: float, limit: int) -> None:
-        self.threshold, self.limit = threshold, limit
+        self.threshold = threshold
+        self.limit = limit
 
     def __call__(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:
         return self.in_rounds(ranked_xyxy) if ranked_xyxy.is_cuda else self.one_by_one(ranked_xyxy)
@@ -328,7 +331,8 @@ class Suppression:
         are."""
         before = keep
         for _ in range(ROUNDS):
-            before, keep = keep, torch.bmm(keep[:, None, :], overlaps)[:, 0].eq_(0)
+            before = keep
+            keep = torch.bmm(keep[:, None, :], overlaps)[:, 0].eq_(0)
         return keep, *first_kept(keep, before, self.limit)
 
 

@@ -156,7 +156,8 @@ class MultimodalRNN(nn.Module):
         state = self.begin(seen)
         words = self._drop(self.embedding(tokens))  # (R, T, E)
         driven = self.word(words)  # (R, T, G)
-        hidden, contexts = [], []
+        hidden = []
+        contexts = []
         for place in range(int(lengths.max())):
             going = int((lengths > place).sum())
             state = State(*(part[:going] for part in state))
@@ -197,7 +198,8 @@ class MultimodalRNN(nn.Module):
             c = torch.sigmoid(f) * state.c + torch.sigmoid(i) * torch.tanh(g)
             h = torch.sigmoid(o) * torch.tanh(c)
         else:
-            h, c = F.relu(total), state.c
+            h = F.relu(total)
+            c = state.c
         return State(h, c, later, state.memory, state.absent), context
 
     def _condition(self, state: State) -> tuple[Tensor, Tensor, Tensor]:

@@ -197,7 +197,8 @@ def _read_trained(
 def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
     """Loads weights, or says in one line that they belong to another net."""
     own = net.state_dict()
-    missing, extra = sorted(set(own) - set(values)), sorted(set(values) - set(own))
+    missing = sorted(set(own) - set(values))
+    extra = sorted(set(values) - set(own))
     wrong = [key for key in own if key in values and own[key].shape != values[key].shape]
     if missing or extra or wrong:
         raise ModelError(

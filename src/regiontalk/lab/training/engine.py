@@ -289,7 +289,8 @@ class Engine:
 
 def check_same_recipe(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:
     """A run resumes with the recipe it started with."""
-    old, new = flatten(then), flatten(now)
+    old = flatten(then)
+    new = flatten(now)
     for key in sorted(set(old) | set(new)):
         if key.removeprefix("run.") not in FREE_KEYS and old.get(key) != new.get(key):
             raise UsageError(

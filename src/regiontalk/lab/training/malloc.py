@@ -6,7 +6,9 @@ import ctypes
 import sys
 
 # glibc's mallopt(3): parameters and values in bytes
-TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3
+TRIM_THRESHOLD = -1
+TOP_PAD = -2
+MMAP_THRESHOLD = -3
 LARGE = 2**31 - 1
 
 

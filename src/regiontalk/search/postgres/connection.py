@@ -60,7 +60,8 @@ def name_of(address: str) -> str:
         parts = conninfo_to_dict(address)
     except psycopg.Error:
         return address.partition(":")[0]
-    user, host = parts.get("user"), parts.get("host") or ""
+    user = parts.get("user")
+    host = parts.get("host") or ""
     place = f"{host}:{parts['port']}" if parts.get("port") else host
     return f"postgresql://{f'{user}@' if user else ''}{place}/{parts.get('dbname') or ''}"
 

@@ -13,7 +13,7 @@ import os
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,10 +105,8 @@ class PostgresStore:
             copy.set_types(["int8", "int2", *["float8"] * 5, "text", *["float8"] * 3, "vector"])
             regions = zip(entry.regions, entry.raw_scores, entry.vectors, strict=True)
             for number, (region, raw, vector) in enumerate(regions):
-                box, said = (
-                    map(float, region.xyxy),
-                    (region.caption, region.logprob, region.confidence),
-                )
+                box = map(float, region.xyxy)
+                said = (region.caption, region.logprob, region.confidence)
                 copy.write_row((photo, number, *box, region.score, *said, raw, vector))
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -120,13 +118,21 @@ class PostgresStore:
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
         with self._writing():
             for before, file in files.items():
-                path, now = os.fsencode(before), os.fsencode(file.path)
+                path = os.fsencode(before)
+                now = os.fsencode(file.path)
                 self._connection.execute(
                     "DELETE FROM photos WHERE path = %s AND path <> %s", [now, path]
                 )
                 self._connection.execute(
                     "UPDATE photos SET path = %s, bytes = %s, modified = %s WHERE path = %s",
                     [now, file.size, file.modified, path],
+                )
+
+    def date(self, taken: Mapping[str, str]) -> None:
+        with self._writing():
+            for path, when in taken.items():
+                self._connection.execute(
+                    "UPDATE photos SET taken = %s WHERE path = %s", [when, os.fsencode(path)]
                 )
 
     def compact(self) -> None:
@@ -174,10 +180,8 @@ class PostgresStore:
             values += [" ".join(phrase), *meant, SAID]
         query = " UNION ".join(f"({one})" for one in near)
         if where != Where():
-            query, values = (
-                f"SELECT id FROM photos WHERE id IN ({query}) AND {those}",
-                [*values, *meant],
-            )
+            query = f"SELECT id FROM photos WHERE id IN ({query}) AND {those}"
+            values = [*values, *meant]
         return [photo for (photo,) in self._rows(query, values)]
 
     def _score(self, words: Floats, meant: str, values: Sequence[object]) -> tuple[Ids, Floats]:
@@ -191,12 +195,14 @@ class PostgresStore:
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(words))
         return table[:, 0].astype(np.int64), table[:, 1:].astype(np.float32)
 
-    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
+    def said(self, words: Collection[str], scored: Scored) -> NDArray[np.bool_]:
+        either = " OR ".join(f'"{word}"' for word in words)
         query = (
-            "SELECT id FROM photos WHERE id = ANY(%s) AND words @@ plainto_tsquery('captions', %s)"
+            "SELECT id FROM photos WHERE id = ANY(%s) "
+            "AND words @@ websearch_to_tsquery('captions', %s)"
         )
         with self.reading():
-            found = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), word])]
+            found = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), either])]
         return np.isin(scored.ids, np.array(found, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:

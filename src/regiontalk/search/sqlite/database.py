@@ -51,9 +51,20 @@ MIGRATIONS = (
     CREATE INDEX taken ON photos (taken);
     CREATE VIRTUAL TABLE captions USING fts5 (text, tokenize = 'porter unicode61');
     """,
+    "",  # checksums of the tables, which `_migrate` computes
 )
 """Migrations from one format to the next; the format of an index is the number of migrations
 applied."""
+KEPT_SINCE = 2  # photos of this format and later ones stay when an index is updated
+
+PHOTOS_SUM, WORDS_SUM = "photos_sum", "words_sum"
+"""In `about`: the checksums of all photos' rows, and of the tables in which FTS5 finds words."""
+_ROW = "id, path, bytes, modified, digest, key, taken, slot, vectors_sum, details_sum, seal"
+"""The columns of a photo that its row's checksum covers; `seal` covers the others."""
+_WORD_TABLES = (
+    "SELECT id, block FROM captions_data ORDER BY id",
+    "SELECT segid, term, pgno FROM captions_idx ORDER BY segid, term",
+)
 
 
 @contextmanager
@@ -181,7 +192,8 @@ def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | No
     if model is None and version == 0:
         raise missing(folder)
     if model is None and version < len(MIGRATIONS):
-        hint = f"{command(folder)} updates it: all photos are processed again"
+        again = "" if version >= KEPT_SINCE else ": all photos are processed again"
+        hint = f"{command(folder)} updates it{again}"
         raise IndexProblem(f"{folder}: made by an earlier regiontalk", hint=hint)
     if model is not None:
         _migrate(database, version, model)
@@ -197,14 +209,56 @@ def _migrate(database: sqlite3.Connection, version: int, model: IndexedModel) ->
         for name, value in (("user_version", len(MIGRATIONS)), ("application_id", APPLICATION)):
             database.execute(f"PRAGMA {name} = {value}")
         if version < len(MIGRATIONS):
-            for about, first_value in {**asdict(model), "generation": 0, "slots": 0}.items():
-                set_about(database, about, first_value)
+            if version < KEPT_SINCE:
+                for about, first_value in {**asdict(model), "generation": 0, "slots": 0}.items():
+                    set_about(database, about, first_value)
+            set_about(database, PHOTOS_SUM, sum_photos(database))
+            set_about(database, WORDS_SUM, sum_words(database))
 
 
 def check(database: sqlite3.Connection) -> None:
-    (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(found)
+    """Reads everything: the structure of the file, tables against their indexes, checksums."""
+    (problem,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+    if problem != "ok":
+        raise sqlite3.DatabaseError(problem)
+    check_sums(database)
+    for (photo,) in database.execute("SELECT id FROM photos").fetchall():
+        _read_checked(database, "id = ?", photo)
+
+
+def check_sums(database: sqlite3.Connection) -> None:
+    """Compares the rows of the photos, and the tables that words are found in, with their
+    checksums.
+
+    SQLite itself notices few damages, and FTS5 answers without those words that it cannot find.
+    """
+    sums = dict(database.execute("SELECT name, value FROM about").fetchall())
+    if sum_photos(database) != sums[PHOTOS_SUM]:
+        raise sqlite3.DatabaseError("the photos have a wrong checksum")
+    if sum_words(database) != sums[WORDS_SUM]:
+        raise sqlite3.DatabaseError("the words of the captions have a wrong checksum")
+
+
+def sum_photos(database: sqlite3.Connection, condition: str = "true", *values: object) -> int:
+    """The sum of the rows' checksums, so that it can be kept up to date row by row."""
+    rows = database.execute(f"SELECT {_ROW} FROM photos WHERE {condition}", values)
+    return sum(zlib.crc32(repr(row).encode()) for row in rows)
+
+
+def store_sum_of_words(database: sqlite3.Connection) -> None:
+    """Called before a transaction ends. FTS5 writes its tables at a savepoint or at the end."""
+    database.execute("SAVEPOINT words")
+    database.execute("RELEASE words")
+    set_about(database, WORDS_SUM, sum_words(database))
+
+
+def sum_words(database: sqlite3.Connection) -> int:
+    """A checksum of FTS5's own tables: a millisecond for 10,000 photos."""
+    checksum = 0
+    for query in _WORD_TABLES:
+        for row in database.execute(query):
+            checksum = zlib.crc32(repr(row).encode(), checksum)
+    return checksum
 
 
 @contextmanager
@@ -240,6 +294,7 @@ def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int
     inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", photo).lastrowid
     captions = (inserted, "\n".join(entry.captions))
     database.execute("INSERT INTO captions (rowid, text) VALUES (?, ?)", captions)
+    _add_to_sum(database, sum_photos(database, "id = ?", inserted))
 
 
 def _pack(entry: Entry) -> tuple[bytes, str]:
@@ -266,7 +321,12 @@ def _unpack(numbers: bytes, words: str) -> tuple[tuple[Region, ...], tuple[float
     return tuple(regions), tuple(row[5] for row in rows)
 
 
+def _add_to_sum(database: sqlite3.Connection, difference: int) -> None:
+    database.execute("UPDATE about SET value = value + ? WHERE name = ?", (difference, PHOTOS_SUM))
+
+
 def delete(database: sqlite3.Connection, path: bytes) -> None:
+    _add_to_sum(database, -sum_photos(database, "path = ?", path))
     database.execute(
         "DELETE FROM captions WHERE rowid = (SELECT id FROM photos WHERE path = ?)", (path,)
     )
@@ -276,10 +336,20 @@ def delete(database: sqlite3.Connection, path: bytes) -> None:
 def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None:
     path = os.fsencode(file.path)
     photo, _, told = _read_checked(database, "path = ?", before)
+    old_sum = sum_photos(database, "id = ?", photo)
     database.execute(
         "UPDATE photos SET path = ?, bytes = ?, modified = ?, seal = ? WHERE id = ?",
         (path, file.size, file.modified, _seal(path, told), photo),
     )
+    _add_to_sum(database, sum_photos(database, "id = ?", photo) - old_sum)
+
+
+def set_date(database: sqlite3.Connection, path: bytes, taken: str) -> None:
+    photo, _, (key, _, *others) = _read_checked(database, "path = ?", path)
+    old_sum = sum_photos(database, "id = ?", photo)
+    seal = _seal(path, (key, taken, *others))
+    database.execute("UPDATE photos SET taken = ?, seal = ? WHERE id = ?", (taken, seal, photo))
+    _add_to_sum(database, sum_photos(database, "id = ?", photo) - old_sum)
 
 
 def read(database: sqlite3.Connection, photo: int) -> StoredPhoto:

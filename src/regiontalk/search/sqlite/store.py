@@ -13,7 +13,7 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -94,7 +94,7 @@ class SqliteStore:
                 raise
 
     def _clean_up(self) -> None:
-        """Drops what a killed writer left; raises an error if slots are missing."""
+        """Drops what a killed writer left; raises an error if anything is damaged."""
         database.check(self._database)
         files, slots = self._files(self._about("generation")), self._about("slots")
         kept = {file.path for file in files}
@@ -104,7 +104,20 @@ class SqliteStore:
                     path.unlink()
         for file in files:
             file.cut(slots)
-            file.open(slots)
+        self._check_slots()
+
+    def _check_slots(self) -> None:
+        """Compares all vectors and details with their checksums."""
+        table = self._load()
+        details_sums = self._database.execute("SELECT details_sum FROM photos ORDER BY id")
+        expected = np.array(details_sums.fetchall(), dtype=np.int64).ravel()
+        for start in range(0, len(table.ids), AT_A_TIME):
+            some = slice(start, start + AT_A_TIME)
+            slots = table.slots[some]
+            if (vector_file.checksums(table.vectors[slots]) != table.checksums[slots]).any():
+                raise sqlite3.DatabaseError("vectors have a wrong checksum")
+            if (vector_file.checksums(table.details[slots]) != expected[some]).any():
+                raise sqlite3.DatabaseError("details have a wrong checksum")
 
     def close(self) -> None:
         self._table = None
@@ -144,6 +157,11 @@ class SqliteStore:
             for path, file in files.items():
                 database.rename(self._database, os.fsencode(path), file)
 
+    def date(self, taken: Mapping[str, str]) -> None:
+        with self._writing():
+            for path, when in taken.items():
+                database.set_date(self._database, os.fsencode(path), when)
+
     def compact(self) -> None:
         """The old files stay for readers that still use them, until the next writer opens the
         index."""
@@ -160,6 +178,7 @@ class SqliteStore:
                     target.append(slots[table.slots[order[start : start + AT_A_TIME]]], start)
             places = enumerate(table.ids[order].tolist())
             self._database.executemany("UPDATE photos SET slot = ? WHERE id = ?", places)
+            self._set(database.PHOTOS_SUM, database.sum_photos(self._database))
             self._set("generation", generation)
             self._set("slots", len(order))
 
@@ -192,8 +211,11 @@ class SqliteStore:
                 pass
             return Scored(table.ids[rows], best[slots], len(rows))
 
-    def said(self, word: str, scored: Scored) -> NDArray[np.bool_]:
-        found = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [f'"{word}"'])
+    def said(self, words: Collection[str], scored: Scored) -> NDArray[np.bool_]:
+        either = " OR ".join(f'"{word}"' for word in words)
+        with self.reading():
+            self._load()
+            found = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [either])
         return np.isin(scored.ids, np.array(found, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
@@ -235,13 +257,22 @@ class SqliteStore:
         return self._ids(where, f"ORDER BY taken DESC, id DESC LIMIT {limit:d} OFFSET {offset:d}")
 
     def find_key(self, key: str) -> int | None:
-        found = self._rows("SELECT id FROM photos WHERE key = ?", [key])
-        return found[0][0] if found else None
+        with self.reading():
+            self._load()
+            rows = self._database.execute("SELECT id FROM photos WHERE key = ?", [key]).fetchall()
+            # The database's index may be damaged: rows are compared, and looked through if need be.
+            for (photo,) in rows:
+                if self._one("SELECT key FROM photos WHERE id = ?", photo) == key:
+                    return int(photo)
+            for (photo,) in self._rows("SELECT id FROM photos NOT INDEXED WHERE key = ?", [key]):
+                return int(photo)
+            return None
 
     def _load(self) -> Table:
-        """Read again when the index has changed."""
+        """Read and checked again when the index has changed."""
         version, slots = self._one("PRAGMA data_version"), self._about("slots")
         if self._table is None or self._table.version != version:
+            database.check_sums(self._database)
             rows = self._database.execute(
                 "SELECT id, slot, vectors_sum FROM photos ORDER BY id"
             ).fetchall()
@@ -265,9 +296,14 @@ class SqliteStore:
         return np.array(self._select("id", where, order), dtype=np.int64).ravel()
 
     def _select(self, columns: str, where: Where, order: str = "") -> list[Any]:
-        """Columns of the photos that are meant."""
+        """Columns of the photos that are meant; from the rows, whose checksums `_load` compares,
+        and not from the database's indexes, which have none."""
         meant, values = conditions(where, "?")
-        return self._rows(f"SELECT {columns} FROM photos WHERE {meant} {order}", values)
+        with self.reading():
+            self._load()
+            return self._rows(
+                f"SELECT {columns} FROM photos NOT INDEXED WHERE {meant} {order}", values
+            )
 
     def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:
         with self.reading():
@@ -299,6 +335,7 @@ class SqliteStore:
             try:
                 with database.transaction(self._database, "IMMEDIATE"):
                     yield
+                    database.store_sum_of_words(self._database)
             finally:
                 self._table = None
 

@@ -122,20 +122,18 @@ const LOADERS = {
   },
 };
 
-/** How the words were read: typing mistakes, words that are not known, and what else the server says of them. */
+/** How the words were read: typing mistakes with a way back, and what the server says of the others. */
 function explainWords({ unknown, corrected = {}, notes = [] }) {
-  const said = [];
   const words = Object.values(corrected).map((word) => `“${word}”`).join(", ");
-  if (words) {
-    const link = element("a", Object.keys(corrected).join(", "));
-    link.href = `?${new URLSearchParams({ q: asked.query, exact: "1", ...filtersOf(asked) })}`;
-    said.push(`Showing ${words}. Search for `, link, " instead. ");
-  }
+  const back = element("a", Object.keys(corrected).join(", "));
+  back.href = `?${new URLSearchParams({ q: asked.query, exact: "1", ...filtersOf(asked) })}`;
   const unknowns = unknown.map((word) => `“${word}”`).join(", ");
-  if (unknowns && shown.length) said.push(`The model does not know ${unknowns}, and searched without it. `);
-  said.push(notes.join(" "));
-  find("unknown").replaceChildren(...said);
-  if (unknowns && !shown.length) tell("Nothing like it here", `The model does not know ${unknowns}.`);
+  const others = notes.filter((note) => !note.startsWith("Showing ")).join(" ")
+    || (unknowns && `The model does not know ${unknowns}.`);
+  find("unknown").replaceChildren(
+    ...(words ? [`Showing ${words}. Search for `, back, " instead. "] : []), shown.length ? others : "",
+  );
+  if (others && !shown.length) tell("Nothing like it here", others);
 }
 
 function fillPage({ total, photos }) {
@@ -155,13 +153,20 @@ function showHits({ hits, none_fit: none }) {
   const top = shown.length + PAGE;
   append(hits.slice(shown.length), wordLine);
   drawTheLine(hits);
-  const total = shown.length;
   sizeCards();
   more.hidden = hits.length < top;
-  const order = asked.kind === "like" ? "the most alike first" : "the likeliest first";
-  find("found").textContent = total > 1 ? `${plural(total, "photo")}, ${order}` : total ? "1 photo" : "";
+  find("found").textContent = countHits(hits);
   say(none ? "Nothing like it here" : `${plural(hits.filter(({ likely }) => likely !== false).length, "photo")} found`);
   if (none) tell("Nothing like it here", whyNone());
+}
+
+/** How many photos were found, and how many of them stand below the line. */
+function countHits(hits) {
+  const [order, less] = asked.kind === "like" ? ["the most alike first", "less alike"]
+    : ["the likeliest first", "less likely"];
+  const below = hits.filter(({ likely }) => likely === false).length, above = hits.length - below;
+  const parts = above ? [above > 1 ? `${plural(above, "photo")}, ${order}` : "1 photo"] : [];
+  return [...parts, ...(below ? [`${below.toLocaleString("en")} ${less}`] : [])].join(" · ");
 }
 
 /** Where there are few, there is room for larger ones. */

@@ -84,7 +84,6 @@ function copyAll() {
 export function download(id) {
   const link = element("a");
   Object.assign(link, { href: api.file(id), download: "" });
-  link.dataset.leaves = "true"; // it is no link within the page
   document.body.append(link);
   link.click();
   link.remove();

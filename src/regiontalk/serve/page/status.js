@@ -71,8 +71,8 @@ export async function watch(changed) {
       changed(before);
     }
   } catch (error) {
+    if (!lost) complain(error); // once, not each time
     lost = true;
-    complain(error);
   }
   clearTimeout(timer);
   const state = server.status === "starting" ? "starting" : document.hidden ? "hidden"

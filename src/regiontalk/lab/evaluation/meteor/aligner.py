@@ -39,8 +39,10 @@ _MATCHED_WORD = 1 << 40
 
 # The columns of a table of candidates, paths to be made longer, by rising cost: cost, path, match
 # to take.
-_PATH, _MATCH = 1, 2
-_NONE, _WAIT = -1, -2
+_PATH = 1
+_MATCH = 2
+_NONE = -1
+_WAIT = -2
 
 
 @compiled_once
@@ -49,7 +51,8 @@ def align(
 ) -> Alignments:
     """The matches that each pair takes; its sentences are of the lengths given."""
     first_match = matches.first_match
-    rows, count = np.empty(len(matches.table), np.int64), 0
+    rows = np.empty(len(matches.table), np.int64)
+    count = 0
     first_row = np.zeros(len(first_match), np.int64)
     for pair in range(len(first_match) - 1):
         table = matches.table[first_match[pair] : first_match[pair + 1]]
@@ -97,11 +100,13 @@ def _search(
     """The matches on the best path."""
     first_at = np.searchsorted(table[:, START][order], np.arange(reference_length + 1))
     columns = _USED + (hypothesis_length + _BITS - 1) // _BITS
-    paths, longer_paths = np.zeros((BEAM, columns), np.int64), np.empty((BEAM, columns), np.int64)
+    paths = np.zeros((BEAM, columns), np.int64)
+    longer_paths = np.empty((BEAM, columns), np.int64)
     paths[0, _END] = paths[0, _TRAIL] = _NONE
     candidates = np.empty((BEAM, 3), np.int64)
     trail = np.empty((BEAM * reference_length, 2), np.int64)  # the entry before, and the match
-    entries, count = 0, 1
+    entries = 0
+    count = 1
     for position in range(reference_length):
         here = order[first_at[position] : first_at[position + 1]]
         forced = len(here) == 1 and fixed[here[0]]
@@ -133,7 +138,8 @@ def _find_candidates(
     """
     found = 0
     for path in range(count):
-        cost, end = paths[path, _COST], paths[path, _END]
+        cost = paths[path, _COST]
+        end = paths[path, _END]
         if paths[path, _RESUME] > position:
             found = _add(candidates, found, cost, path, _WAIT)
             continue
@@ -161,11 +167,9 @@ def _add(candidates: Integers, found: int, cost: int, path: int, match: int) -> 
         for column in range(3):
             candidates[place, column] = candidates[place - 1, column]
         place -= 1
-    candidates[place, _COST], candidates[place, _PATH], candidates[place, _MATCH] = (
-        cost,
-        path,
-        match,
-    )
+    candidates[place, _COST] = cost
+    candidates[place, _PATH] = path
+    candidates[place, _MATCH] = match
     return found + 1
 
 
@@ -196,20 +200,23 @@ def _lengthen(
 ) -> int:
     """Makes the candidates' paths; returns the number of entries in the trail."""
     for number in range(count):
-        path, match = candidates[number, _PATH], candidates[number, _MATCH]
+        path = candidates[number, _PATH]
+        match = candidates[number, _MATCH]
         for column in range(paths.shape[1]):
             longer_paths[number, column] = paths[path, column]
         longer_paths[number, _COST] = candidates[number, _COST]
         if match == _NONE:
             longer_paths[number, _END] = _NONE
         elif match != _WAIT:
-            place, extent = table[match, PLACE], table[match, EXTENT]
+            place = table[match, PLACE]
+            extent = table[match, EXTENT]
             longer_paths[number, _END] = place + extent
             longer_paths[number, _RESUME] = table[match, START] + table[match, LENGTH]
             longer_paths[number, _TRAIL] = entries
             for word in range(place, place + extent):
                 longer_paths[number, _USED + word // _BITS] |= 1 << word % _BITS
-            trail[entries, 0], trail[entries, 1] = paths[path, _TRAIL], match
+            trail[entries, 0] = paths[path, _TRAIL]
+            trail[entries, 1] = match
             entries += 1
     return entries
 
@@ -217,9 +224,11 @@ def _lengthen(
 @compiled
 def _best(paths: Integers, count: int) -> int:
     """The first of the cheapest, after a match at the end has closed its chunk."""
-    best, least = 0, np.int64(0)
+    best = 0
+    least = np.int64(0)
     for path in range(count):
         cost = paths[path, _COST] if paths[path, _END] == _NONE else paths[path, _COST] + _CHUNK
         if path == 0 or cost < least:
-            best, least = path, cost
+            best = path
+            least = cost
     return best

@@ -39,20 +39,23 @@ def find_matches(
 ) -> Matches:
     """All matches of every hypothesis with each of its references. Equal sentences match exactly
     only."""
-    first_reference, references = questions.first_reference, questions.references
+    first_reference = questions.first_reference
+    references = questions.references
     first_word = sentences.first_word
-    all_keys, all_stem_keys = words.key[sentences.words], words.stem_key[sentences.words]
-    table, count = np.empty((1024, 5), np.int64), 0
+    all_keys = words.key[sentences.words]
+    all_stem_keys = words.stem_key[sentences.words]
+    table = np.empty((1024, 5), np.int64)
+    count = 0
     first_match = np.zeros(len(references) + 1, np.int64)
     for question in range(len(questions.hypotheses)):
         hypothesis = questions.hypotheses[question]
-        keys, stem_keys = (
-            _part(all_keys, first_word, hypothesis),
-            _part(all_stem_keys, first_word, hypothesis),
-        )
+        keys = _part(all_keys, first_word, hypothesis)
+        stem_keys = _part(all_stem_keys, first_word, hypothesis)
         every = np.arange(len(keys))
         synsets, owners = _synsets_of(_part(sentences.words, first_word, hypothesis), words)
-        key_index, stem_index, synset_index = _index(keys), _index(stem_keys), _index(synsets)
+        key_index = _index(keys)
+        stem_index = _index(stem_keys)
+        synset_index = _index(synsets)
         phrase_index = _index(_part(phrases.node, phrases.first_phrase, hypothesis))
         for number in range(first_reference[question], first_reference[question + 1]):
             reference = references[number]
@@ -100,15 +103,18 @@ def _part(values: Integers, first: Integers, owner: int) -> Integers:
 @compiled
 def _synsets_of(own: Integers, words: Words) -> tuple[Integers, Integers]:
     """The synonym sets of all words of a sentence, and the places of those words."""
-    first_synset, all_synsets = words.first_synset, words.synsets
+    first_synset = words.first_synset
+    all_synsets = words.synsets
     total = 0
     for word in own:
         total += first_synset[word + 1] - first_synset[word]
-    synsets, places = np.empty(total, np.int64), np.empty(total, np.int64)
+    synsets = np.empty(total, np.int64)
+    places = np.empty(total, np.int64)
     entry = 0
     for place in range(len(own)):
         for number in range(first_synset[own[place]], first_synset[own[place] + 1]):
-            synsets[entry], places[entry] = all_synsets[number], place
+            synsets[entry] = all_synsets[number]
+            places[entry] = place
             entry += 1
     return synsets, places
 
@@ -134,12 +140,10 @@ def _append(
 ) -> tuple[Integers, int]:
     if count == len(table):
         table = np.concatenate((table, np.empty_like(table)))
-    table[count, 0], table[count, 1], table[count, 2], table[count, 3] = (
-        start,
-        length,
-        place,
-        extent,
-    )
+    table[count, 0] = start
+    table[count, 1] = length
+    table[count, 2] = place
+    table[count, 3] = extent
     table[count, 4] = matcher
     return table, count + 1
 
@@ -186,8 +190,11 @@ def _match_rewrites(
 ) -> tuple[Integers, int]:
     """By start and length of the source's phrase, then in the order of its paraphrases, then by
     start."""
-    node, start, length = phrases.node, phrases.start, phrases.length
-    first_rewrite, rewrites = paraphrases.first_rewrite, paraphrases.rewrites
+    node = phrases.node
+    start = phrases.start
+    length = phrases.length
+    first_rewrite = paraphrases.first_rewrite
+    rewrites = paraphrases.rewrites
     first = phrases.first_phrase[target]
     for phrase in range(phrases.first_phrase[source], phrases.first_phrase[source + 1]):
         for number in range(first_rewrite[node[phrase]], first_rewrite[node[phrase] + 1]):

@@ -10,22 +10,24 @@ from regiontalk.lab.evaluation.meteor.compiled import compiled, compiled_once
 
 @compiled_once
 def find_phrases(sentences: Sentences, words: Words, paraphrases: Paraphrases) -> Phrases:
-    all_words, first_word, node_of = sentences.words, sentences.first_word, words.node
+    all_words = sentences.words
+    first_word = sentences.first_word
+    node_of = words.node
     first_phrase = np.zeros(len(first_word), np.int64)
     found = np.empty((4 * len(all_words) + 1, 3), np.int64)
     count = 0
     for sentence in range(len(first_word) - 1):
-        begin, end = first_word[sentence], first_word[sentence + 1]
+        begin = first_word[sentence]
+        end = first_word[sentence + 1]
         for start in range(begin, end):
-            node, stop = node_of[all_words[start]], start + 1
+            node = node_of[all_words[start]]
+            stop = start + 1
             while node >= 0:
                 if count == len(found):
                     found = np.concatenate((found, np.empty_like(found)))
-                found[count, 0], found[count, 1], found[count, 2] = (
-                    node,
-                    start - begin,
-                    stop - start,
-                )
+                found[count, 0] = node
+                found[count, 1] = start - begin
+                found[count, 2] = stop - start
                 count += 1
                 following = node_of[all_words[stop]] if stop < end else -1
                 node = _longer_phrase(node, following, paraphrases) if following >= 0 else -1
@@ -39,10 +41,9 @@ def find_phrases(sentences: Sentences, words: Words, paraphrases: Paraphrases) -
 @compiled
 def _longer_phrase(node: int, word: int, paraphrases: Paraphrases) -> int:
     """The node of a phrase with one more word, or -1; children are ordered by that word."""
-    last_word, singles = paraphrases.last_word, paraphrases.single_words
-    first, end = (
-        paraphrases.first_child[node] - singles,
-        paraphrases.first_child[node + 1] - singles,
-    )
+    last_word = paraphrases.last_word
+    singles = paraphrases.single_words
+    first = paraphrases.first_child[node] - singles
+    end = paraphrases.first_child[node + 1] - singles
     place = first + np.searchsorted(last_word[first:end], word)
     return int(place + singles) if place < end and last_word[place] == word else -1

@@ -73,7 +73,8 @@ class Meteor:
             np.array([number_of[text] for text in references]),
             np.cumsum([0, *(len(others) for _, others in pairs)]),
         )
-        sentences, words = self._lexicon.sentences(texts), self._lexicon.words()
+        sentences = self._lexicon.sentences(texts)
+        words = self._lexicon.words()
         phrases = find_phrases(sentences, words, self._paraphrases)
         matches = find_matches(questions, sentences, words, phrases, self._paraphrases)
         lengths = np.diff(sentences.first_word)
@@ -94,6 +95,7 @@ def _portions(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         count += len(references)
         if count >= AT_ONCE:
             yield portion
-            portion, count = [], 0
+            portion = []
+            count = 0
     if portion:
         yield portion

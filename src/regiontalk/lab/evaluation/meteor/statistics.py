@@ -28,10 +28,16 @@ from regiontalk.lab.evaluation.meteor.arrays import (
 )
 from regiontalk.lab.evaluation.meteor.compiled import compiled, compiled_once
 
-ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
+ALPHA = 0.85
+BETA = 0.2
+GAMMA = 0.6
+DELTA = 0.75
 WEIGHTS = (1.0, 0.6, 0.8, 0.6)  # exact, stem, synonym, paraphrase
 
-HYPOTHESIS, REFERENCE, CHUNKS, COLUMNS = 0, 10, 20, 21
+HYPOTHESIS = 0
+REFERENCE = 10
+CHUNKS = 20
+COLUMNS = 21
 _WORDS, _FUNCTION_WORDS, _MATCHED = 0, 1, 2  # of a side, the ten columns of hypothesis or reference
 
 
@@ -108,22 +114,29 @@ def _count_words(
 @compiled
 def _count_chunks(table: Integers, taken: Integers) -> int:
     """Runs of matches that follow each other in both sentences."""
-    chunks, next_start, next_place = 0, -1, -1
+    chunks = 0
+    next_start = -1
+    next_place = -1
     for row in taken:
-        start, place = table[row, START], table[row, PLACE]
+        start = table[row, START]
+        place = table[row, PLACE]
         chunks += start != next_start or place != next_place
-        next_start, next_place = start + table[row, LENGTH], place + table[row, EXTENT]
+        next_start = start + table[row, LENGTH]
+        next_place = place + table[row, EXTENT]
     return chunks
 
 
 @compiled
 def _score(row: Integers) -> float:
     """Weighted F-mean of precision and recall times one minus the fragmentation penalty."""
-    hypothesis, reference = row[HYPOTHESIS:REFERENCE], row[REFERENCE:CHUNKS]
-    matched, matched_reference = hypothesis[_MATCHED:].sum(), reference[_MATCHED:].sum()
+    hypothesis = row[HYPOTHESIS:REFERENCE]
+    reference = row[REFERENCE:CHUNKS]
+    matched = hypothesis[_MATCHED:].sum()
+    matched_reference = reference[_MATCHED:].sum()
     if matched == 0 or matched_reference == 0:
         return 0.0
-    precision, recall = _weighted_share(hypothesis), _weighted_share(reference)
+    precision = _weighted_share(hypothesis)
+    recall = _weighted_share(reference)
     fragmentation = 0.0 if _is_perfect(row) else row[CHUNKS] / ((matched + matched_reference) / 2.0)
     f_mean = 1.0 / ((1.0 - ALPHA) / precision + ALPHA / recall)
     return max(float(f_mean * (1.0 - GAMMA * fragmentation**BETA)), 0.0)
@@ -131,7 +144,8 @@ def _score(row: Integers) -> float:
 
 @compiled
 def _is_perfect(row: Integers) -> bool:
-    hypothesis, reference = row[HYPOTHESIS:REFERENCE], row[REFERENCE:CHUNKS]
+    hypothesis = row[HYPOTHESIS:REFERENCE]
+    reference = row[REFERENCE:CHUNKS]
     return bool(
         row[CHUNKS] == 1
         and hypothesis[_MATCHED:].sum() == hypothesis[_WORDS]

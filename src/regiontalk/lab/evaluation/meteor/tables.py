@@ -86,7 +86,8 @@ class Tables:
         self._synonym_words = _numbered(arrays["synonym_words"])
         # Single elements are read from memory views: they give plain numbers, and faster than
         # arrays do.
-        self._first_synset, self._synsets = arrays["first_synset"].data, arrays["synsets"].data
+        self._first_synset = arrays["first_synset"].data
+        self._synsets = arrays["synsets"].data
         self._bases: dict[str, list[str]] = defaultdict(list)
         for line in _lines(arrays["inflections"]):
             form, base = line.split("\t")
@@ -206,7 +207,8 @@ def _build_phrases(path: Path) -> dict[str, NDArray[Any]]:
     words, lengths, source_of_target = _read_phrases(path, numbers)
     nodes, first_child, last_word = _build_trie(words, lengths, len(numbers))
     targets = np.flatnonzero(source_of_target >= 0)
-    source_nodes, target_nodes = nodes[source_of_target[targets]], nodes[targets]
+    source_nodes = nodes[source_of_target[targets]]
+    target_nodes = nodes[targets]
     count = len(first_child) - 1
     return {
         "phrase_words": _text(numbers),
@@ -226,12 +228,16 @@ def _read_phrases(
     The file holds three lines an entry: probability, phrase, paraphrase. A phrase stands once
     before its paraphrases here, with -1 in the last array.
     """
-    words, lengths, sources = array("I"), array("B"), array("i")
-    last, source = "", -1
+    words = array("I")
+    lengths = array("B")
+    sources = array("i")
+    last = ""
+    source = -1
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         for _, phrase, paraphrase in zip(file, file, file, strict=True):
             if phrase != last:
-                last, source = phrase, len(lengths)
+                last = phrase
+                source = len(lengths)
                 lengths.append(_add(words, phrase, numbers))
                 sources.append(-1)
             lengths.append(_add(words, paraphrase, numbers))

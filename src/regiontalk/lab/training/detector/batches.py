@@ -128,7 +128,8 @@ class Source:
     """One data set of the mixture: the records that have something to learn from."""
 
     def __init__(self, config: DataConfig, split: str, cleaning: str) -> None:
-        self.config, self.cleaning = config, cleaning
+        self.config = config
+        self.cleaning = cleaning
         self.cache: PhotoCache | None = None
         self.dataset = Dataset(config.path, split)
         self.numbers = np.array(
@@ -210,7 +211,10 @@ class Plan:
     each."""
 
     def __init__(self, sources: Sequence[Source], steps: int, batch: int, seed: int) -> None:
-        self.sources, self.steps, self.batch, self.seed = sources, steps, batch, seed
+        self.sources = sources
+        self.steps = steps
+        self.batch = batch
+        self.seed = seed
         # within an epoch of every data set: else the same photo, sorted by shape, would fill a
         # batch
         self.window = max(1, min(WINDOW, *(len(source) // batch for source in sources)))
@@ -300,7 +304,8 @@ class TrainingBatches:
     def _load_any(self, example: Example, size: tuple[int, int] | None, skipped: list[str]) -> Item:
         """The example, or if its photo cannot be read, another of the same data set, which the
         example's seed decides; `skipped` gets a line for each that cannot."""
-        source, random = self.plan.sources[example.source], np.random.default_rng([example.seed, 2])
+        source = self.plan.sources[example.source]
+        random = np.random.default_rng([example.seed, 2])
         for _ in range(MOST_BROKEN):
             try:
                 return self._load(example, size)
@@ -308,7 +313,8 @@ class TrainingBatches:
                 record = source.record(example.number)
                 broken = DataError(f"{source.config.path}: {record.image}: {error.message}")
                 skipped.append(broken.message)
-                example, size = replace(example, number=int(random.integers(len(source)))), None
+                example = replace(example, number=int(random.integers(len(source))))
+                size = None
         raise broken
 
     def _sizes(self, examples: Sequence[Example], step: int) -> list[tuple[int, int] | None]:

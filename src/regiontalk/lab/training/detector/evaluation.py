@@ -45,7 +45,9 @@ def evaluate_net(
     """
     runtime = TorchRuntime(net, words, model_info(net, settings, "checkpoint", "float32", {}))
     asked = DatasetModel(Model(runtime), dataset)
-    truth, seen, captions = [], [], []
+    truth = []
+    seen = []
+    captions = []
     for record in (dataset[number] for number in evenly_spaced(len(dataset), photos)):
         try:
             captions.append(asked.true_regions(record))

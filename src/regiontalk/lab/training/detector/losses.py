@@ -54,12 +54,11 @@ def final_losses(
     targets = encode_boxes(
         to_cxcywh(sample.boxes_xyxy.detach()), gather_boxes(truths.boxes_xyxy, sample.truth)
     )
-    scored, rows = sample, sampled
+    scored = sample
+    rows = sampled
     if at_inference is not None:
-        scored, rows = (
-            at_inference,
-            slice(recognized.logits.shape[1] - at_inference.index.shape[1], None),
-        )
+        scored = at_inference
+        rows = slice(recognized.logits.shape[1] - at_inference.index.shape[1], None)
     iou = paired_iou(
         recognized.boxes_xyxy[:, rows].detach(), gather_boxes(truths.boxes_xyxy, scored.truth)
     )
@@ -110,7 +109,9 @@ def caption_loss(
     Mean over the words of a caption, then over a photo's captions, each as often as its weight
     says, then over the `count` photos.
     """
-    words, counted, photos = captions.words, captions.counted, captions.photos
+    words = captions.words
+    counted = captions.counted
+    photos = captions.photos
     per_word = F.cross_entropy(word_logits.float(), words[counted], reduction="none")
     loss = torch.zeros(words.shape, dtype=per_word.dtype, device=words.device)
     loss = loss.masked_scatter(counted, per_word).sum(dim=1)

@@ -88,7 +88,8 @@ class SentencePicker:
 
     def build_net(self, code: int) -> AlignmentNet:
         """The alignment net; its word embedding starts from the recipe's file."""
-        words, path = self.reader.words, self.config.word_vectors
+        words = self.reader.words
+        path = self.config.word_vectors
         table = None if path is None else vector_table(words, read_word_vectors(Path(path)))
         return new_net(self.config.net, code, words, table)
 

@@ -149,11 +149,9 @@ def sample_boxes(
     4)."""
     count = boxes.shape[1]
     keys = random_keys(seeds, 2 * count + truths.valid.shape[1], boxes.device)
-    positive_keys, negative_keys, tie_keys = (
-        keys[:, :count],
-        keys[:, count : 2 * count],
-        keys[:, 2 * count :],
-    )
+    positive_keys = keys[:, :count]
+    negative_keys = keys[:, count : 2 * count]
+    tie_keys = keys[:, 2 * count :]
     with torch.no_grad():
         overlap = box_iou(boxes.detach(), truths.boxes_xyxy)  # (N, K, G)
         overlap = overlap.masked_fill(~truths.valid[:, None, :], -1.0)
@@ -169,7 +167,8 @@ def sample_boxes(
         chosen_negative, is_negative = draw(negative, hard, negative_keys, config.regions)
         rank = torch.cat([is_positive * 2, is_negative * 1], dim=1)
         best = torch.sort(rank, dim=1, descending=True, stable=True)
-        kind, places = best.values[:, : config.regions], best.indices[:, : config.regions]
+        kind = best.values[:, : config.regions]
+        places = best.indices[:, : config.regions]
         index = torch.cat([chosen_positive, chosen_negative], dim=1).gather(1, places)
     return Sample(index, gather_boxes(boxes, index), kind == 2, kind > 0, truth.gather(1, index))
 
@@ -199,7 +198,8 @@ def label(
     negative = iou < config.negative_iou
     if config.drop_crossing:
         inside = (boxes[..., :2] >= 0).all(dim=2) & (boxes[..., 2:] <= sizes[:, None, :]).all(dim=2)
-        positive, negative = positive & inside, negative & inside
+        positive = positive & inside
+        negative = negative & inside
     return positive | is_best, negative & ~is_best
 
 

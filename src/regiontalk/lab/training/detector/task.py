@@ -91,7 +91,8 @@ class FCLNTask(Task):
             )  # needs onnx, as few parts of training do
 
             pretrained = load_pretrained(recipe.init_from)
-            recipe, words = pretrained.adapt(recipe), pretrained.extend(words)
+            recipe = pretrained.adapt(recipe)
+            words = pretrained.extend(words)
             net = FCLN(recipe.net, len(words), words.starts)
             pretrained.fill(net, words)
         elif recipe.teacher is not None:
@@ -120,7 +121,8 @@ class FCLNTask(Task):
             for source in self.sources:
                 source.remember_photos(largest)
         plan = Plan(self.sources, run.steps, run.batch, run.seed)
-        size, pad_to = self.recipe.net.input_size, self.net.pad_to
+        size = self.recipe.net.input_size
+        pad_to = self.net.pad_to
         return TrainingBatches(
             plan, self.words, size, pad_to, self.recipe.augmentation, rank, ranks, self.picker
         )
@@ -164,11 +166,9 @@ class FCLNTask(Task):
         return round(self.recipe.schedule.backbone_from_epoch * self.steps_per_epoch())
 
     def prepare_step(self, step: int) -> None:
-        schedule, backbone, waits = (
-            self.recipe.schedule,
-            self.net.backbone,
-            step < self.backbone_from(),
-        )
+        schedule = self.recipe.schedule
+        backbone = self.net.backbone
+        waits = step < self.backbone_from()
         self.net.train()
         for parameter in backbone.parameters():
             parameter.requires_grad_(not waits)

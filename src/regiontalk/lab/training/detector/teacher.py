@@ -53,7 +53,8 @@ class Teacher:
 
     def student(self, recipe: FCLNRecipe) -> tuple[FCLNRecipe, FCLN]:
         """The teacher's net with the recipe's backbone, and the recipe with that net."""
-        wanted, own = recipe.net, self.net.backbone
+        wanted = recipe.net
+        own = self.net.backbone
         config = replace(
             self.net.config,
             backbone=wanted.backbone,

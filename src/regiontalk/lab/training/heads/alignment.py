@@ -95,13 +95,11 @@ class AlignmentBatches:
         rank: int,
         ranks: int,
     ) -> None:
-        self.photos, self.reader, self.run, self.rank, self.ranks = (
-            photos,
-            reader,
-            recipe.run,
-            rank,
-            ranks,
-        )
+        self.photos = photos
+        self.reader = reader
+        self.run = recipe.run
+        self.rank = rank
+        self.ranks = ranks
         if len(photos) < recipe.run.batch:
             raise DataError(
                 f"{len(photos)} photos with sentences cannot fill a batch of {recipe.run.batch}"
@@ -146,7 +144,8 @@ class AlignmentTask(Task):
         reader: SentenceReader
         if recipe.init_from is not None:
             trained = load_head(recipe, recipe.init_from, coded[0], load_alignment)
-            net, reader = trained.net, WordReader(trained.words)
+            net = trained.net
+            reader = WordReader(trained.words)
         else:
             recipe, net, reader = _new_net(recipe, records, coded)
         photos = [

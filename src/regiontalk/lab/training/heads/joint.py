@@ -82,7 +82,8 @@ class JointTask(Task):
         recipe = replace(
             recipe, alignment=aligner.recipe.net
         )  # whose embedding has the size of the word vectors
-        codes, words = aligner.coded[0].codes, aligner.words
+        codes = aligner.coded[0].codes
+        words = aligner.words
         sentence = MultimodalRNN(codes.shape[2], len(words), len(words.styles), recipe.net)
         train = Dataset(recipe.data.path, "train")
         sentence.begin_with_frequencies(
@@ -150,7 +151,8 @@ class JointTask(Task):
     def segments(self, batch: AlignmentBatch, fits: Tensor) -> Segments:
         """Every sentence cut by eqs. 10–12 with the fits (K, T, R) as they are; no gradient goes
         through the cuts."""
-        numbers, tokens = fits.detach().cpu().numpy(), batch.texts.tokens.tolist()
+        numbers = fits.detach().cpu().numpy()
+        tokens = batch.texts.tokens.tolist()
         counts = batch.used.sum(dim=1).tolist()
         found = []
         for photo, length in enumerate(batch.texts.lengths.tolist()):
@@ -180,7 +182,8 @@ class JointTask(Task):
 
     @torch.inference_mode()
     def _perplexity(self, net: JointNet, device: torch.device) -> float:
-        coded, reader = self.aligner.coded[0], self.aligner.reader
+        coded = self.aligner.coded[0]
+        reader = self.aligner.reader
         dev = [
             record
             for record in Dataset(self.recipe.data.path, "dev")

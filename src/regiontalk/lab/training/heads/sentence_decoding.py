@@ -59,9 +59,11 @@ class Describer:
         """The best sentence found for every target; with the settings' beam, if none is given."""
         self.net.eval()
         found: list[decoding.Caption] = []
-        rules, width = sentence_rules(self.settings, self.words), beam or self.settings.beam
+        rules = sentence_rules(self.settings, self.words)
+        width = beam or self.settings.beam
         for start in range(0, len(targets), AT_ONCE):
-            state, token = self.begin(targets[start : start + AT_ONCE]), self.words.start()
+            state = self.begin(targets[start : start + AT_ONCE])
+            token = self.words.start()
             found += [
                 best for best, *_ in decoding.beam_search(self.step, state, token, rules, width)
             ]
@@ -95,7 +97,8 @@ class Describer:
 
     def regions(self, records: Iterable[Record], beam: int | None) -> Iterator[ImageRegions]:
         """A sentence for each row of codes but the whole photo's."""
-        coded, given = self.coded, list(records)
+        coded = self.coded
+        given = list(records)
         numbers = coded.find(given, self.place).tolist()
         targets = [
             CaptionTarget(number, row)

@@ -117,7 +117,8 @@ def read_word_vectors(path: Path) -> dict[str, NDArray[np.float32]]:
     """Word -> vector, from an .npz with `words` and `vectors`."""
     try:
         with open_file(path) as file, np.load(file, allow_pickle=False) as stored:
-            words, vectors = stored["words"].tolist(), stored["vectors"].astype(np.float32)
+            words = stored["words"].tolist()
+            vectors = stored["vectors"].astype(np.float32)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: cannot be read as word vectors: {error}") from error
     if vectors.ndim != 2 or len(words) != len(vectors):

@@ -71,7 +71,8 @@ class SentenceBatches:
 
     def __getitem__(self, step: int) -> SentenceBatch:
         """One pass over all targets follows the other without a gap."""
-        run, count = self.recipe.run, len(self.targets)
+        run = self.recipe.run
+        count = len(self.targets)
         places = range(step * run.batch + self.rank, (step + 1) * run.batch, self.ranks)
         numbers = [epoch_order(count, run.seed, place // count)[place % count] for place in places]
         return self.collate([self.targets[number] for number in numbers])
@@ -117,7 +118,8 @@ class SentencesTask(Task):
         torch.manual_seed(recipe.run.seed)
         if recipe.init_from is not None:
             trained = load_head(recipe, recipe.init_from, coded, load_sentence_net)
-            net, words = trained.net, trained.words
+            net = trained.net
+            words = trained.words
         else:
             net, words = _new_net(recipe, targets["train"], coded)
         return cls(recipe, words, net, coded, targets)
@@ -179,7 +181,8 @@ class SentencesTask(Task):
     def _perplexity(
         self, net: MultimodalRNN, targets: Sequence[CaptionTarget], device: torch.device
     ) -> float:
-        batches, size = self.batches(0, 1), self.recipe.run.batch
+        batches = self.batches(0, 1)
+        size = self.recipe.run.batch
         parts = [targets[start : start + size] for start in range(0, len(targets), size)]
         losses = [self._loss(net, batches.collate(part).to(device), 0.0).item() for part in parts]
         return math.exp(min(float(np.mean(losses)), 50.0))

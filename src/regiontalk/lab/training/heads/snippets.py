@@ -129,7 +129,8 @@ class Snippets:
         )
         chosen = maxsim.align_words(fits, self.beta)
         for start, end in maxsim.segments(chosen):
-            kept, row = without_loose_ends(words[start:end]), int(chosen[start])
+            kept = without_loose_ends(words[start:end])
+            row = int(chosen[start])
             yield Segment(kept, start, end, row, fits[start:end].mean(axis=0))
 
 

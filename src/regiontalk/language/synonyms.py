@@ -1,0 +1,69 @@
+"""Words that mean the same and words for kinds of things: `synonyms.toml` and
+`object_names.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from regiontalk.language.object_names import PERSONS, object_names, word_forms
+
+
+@dataclass(frozen=True)
+class Synonyms:
+    """Both tables, by word."""
+
+    same: Mapping[str, tuple[str, ...]]
+    """The words that mean the same as a word, itself among them, the most common ones first."""
+    broader: Mapping[str, tuple[str, ...]]
+    """What a word is a kind of."""
+    narrower: Mapping[str, tuple[str, ...]]
+    """The kinds of what a word means."""
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.same or word in self.broader
+
+
+@cache
+def synonyms() -> Synonyms:
+    """The tables of the package."""
+    text = (files("regiontalk.language") / "synonyms.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    same: dict[str, tuple[str, ...]] = {}
+    broader: dict[str, tuple[str, ...]] = {}
+    narrower: dict[str, tuple[str, ...]] = {}
+    for words in table["same"]:
+        for word in words:
+            same[word] = (*same.get(word, ()), *words)
+    for broad, words in table["kinds"].items():
+        narrower[broad] = tuple(words)
+        for word in words:
+            broader[word] = (*broader.get(word, ()), broad)
+    for name, classes in object_names().classes.items():
+        others = tuple(one for one in classes if one != name)
+        broader[name] = (*broader.get(name, ()), *others)
+    return Synonyms(same, broader, narrower)
+
+
+def caption_words(word: str) -> frozenset[str]:
+    """The words of captions, in the singular, that mean what a word of a query asks for.
+
+    These are the word itself, words that mean the same, the name of its class ("puppy": dog), and
+    for a class and a broad word all of its kinds ("bird": duck, "child": girl). A person is asked
+    for by "person" and "people" only: a baby is not any person.
+    """
+    table, classes = synonyms(), object_names().classes
+    forms = set(word_forms(word))
+    for form in tuple(forms):
+        forms |= {*table.same.get(form, ()), *table.narrower.get(form, ())}
+    meant = set(forms)
+    for form in word_forms(word):
+        own = "person" if form in PERSONS else form
+        if own in classes.get(own, ()):
+            meant |= {name for name, named in classes.items() if own in named}
+        else:
+            meant |= {name for name in classes.get(form, ()) if name != "person"}
+    return frozenset(meant)
