@@ -61,3 +61,12 @@ def test_phrases_that_nobody_typed_are_used_as_they_are(model: Model) -> None:
     assert phrase.unknown == ("cirlce",)
     assert len(phrase.vectors) == 2
     assert to_phrase(model.runtime, "").vectors.shape == (0, 0)
+
+
+def test_a_model_lists_the_words_that_it_knows(model: Model) -> None:
+    aligned = model.runtime.head(HEAD).words.words
+    assert model.words[: len(aligned)] == aligned
+    assert set(model.words) == {*aligned, *model.runtime.words.words}
+    assert len(set(model.words)) == len(model.words)
+    (phrase,) = read_phrases(model.runtime, [" ".join(model.words[:20])], as_typed=True)
+    assert phrase.unknown == ()
