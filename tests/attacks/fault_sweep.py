@@ -220,13 +220,14 @@ def command(folder: Path, arguments: Sequence[str]) -> int:
 def corrections(folder: Path) -> int:
     """As the page sends them, one photo after another."""
     from regiontalk.cli import console
-    from regiontalk.serve.corrections import Correction, Corrections
+    from regiontalk.serve.corrections import Correction, Corrections, PhotoFacts
 
     kept = Corrections(folder / "corrections")
     try:
         for number in range(3):
             region = {"xyxy": [1, 2, 30, 40], "caption": f"a ball {number}"}
-            kept.save(f"../{number}.png", (96, 64), Correction.of({"regions": [region]}))
+            photo = PhotoFacts(f"../{number}.png", f"{number:032x}", (96, 64))
+            kept.save(photo, Correction.of({"regions": [region]}))
         kept.keep((folder / "a.png").read_bytes())
     except RegionTalkError as error:
         console.message(error.message)

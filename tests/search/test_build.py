@@ -276,3 +276,20 @@ def test_a_photo_that_becomes_a_pipe_is_skipped(
     monkeypatch.undo()
     monkeypatch.setattr(os, "stat", stat_before)
     assert run(photos, model) == {"unchanged": 2, "skipped": 1}
+
+
+def test_a_run_that_stops_at_a_touched_photo_is_made_good(
+    photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(photos, model)
+    os.utime(photos / "a.png", (0, 0))
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "date", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(photos, model)
+    run(photos, model)
+    assert newest(photos)[-1] == ("a.png", "1970")

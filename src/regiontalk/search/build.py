@@ -185,8 +185,8 @@ def _store_all(
             done.changed += path in known
             done.added += path not in known
         elif isinstance(one, Touched):
-            store.rename({path: one.file})
             store.date({path: one.taken})
+            store.rename({path: one.file})  # last: a run that is killed before does it again
             done.unchanged += 1
         else:
             store.forget([path])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,33 @@ def test_a_newer_format_is_refused(postgres: Server, store: PostgresStore) -> No
     for model in (None, MODEL):
         with pytest.raises(IndexProblem, match="format 99"):
             PostgresStore(postgres.address, model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM regiontalk.about",
+        "INSERT INTO regiontalk.about SELECT * FROM regiontalk.about",
+        "ALTER TABLE regiontalk.about ALTER format TYPE text",
+        "ALTER TABLE regiontalk.about DROP COLUMN fingerprint",
+        "ALTER TABLE regiontalk.photos DROP COLUMN key",
+        "DROP SCHEMA regiontalk CASCADE; CREATE SCHEMA regiontalk;"
+        " CREATE TABLE regiontalk.about (mine text)",
+    ],
+)
+def test_tables_of_another_program_are_refused_and_replaced_on_request(
+    store: PostgresStore, postgres: Server, change: str
+) -> None:
+    store.close()
+    with psycopg.connect(postgres.address) as connection:
+        connection.execute(change)
+
+    def put_one() -> None:
+        with closing(PostgresStore(postgres.address, MODEL)) as again:
+            again.put([entry(1)])
+
+    with pytest.raises(IndexProblem, match="damaged") as problem:
+        put_one()
+    assert "--rebuild" in (problem.value.hint or "")
+    PostgresStore(postgres.address, MODEL, rebuild=True).close()
+    assert contents(postgres.address) == {}

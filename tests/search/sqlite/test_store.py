@@ -349,6 +349,20 @@ def test_photos_of_the_last_format_stay(store: SqliteStore, tmp_path: Path) -> N
     assert contents(tmp_path / "index") == before
 
 
+def test_an_index_whose_first_write_was_stopped_is_none_yet(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """SQLite's journal is left, and half a page."""
+    store.close()
+    folder = tmp_path / "stopped"
+    folder.mkdir()
+    (folder / f"{database.NAME}-journal").write_bytes(bytes(512))
+    first_page = (tmp_path / "index" / database.NAME).read_bytes()[:2048]
+    (folder / database.NAME).write_bytes(first_page)
+    with pytest.raises(IndexProblem, match="no index there"):
+        SqliteStore(folder)
+
+
 def test_a_missing_index_is_said(tmp_path: Path) -> None:
     with pytest.raises(IndexProblem, match="no index there") as problem:
         SqliteStore(tmp_path / "nothing")

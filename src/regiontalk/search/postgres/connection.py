@@ -84,8 +84,17 @@ def explaining(name: str) -> Iterator[None]:
     except errors.OperationalError as error:
         hint = "is the address right, and does the server run?"
         raise IndexProblem(f"{name}: no connection: {_line(error)}", hint=hint) from error
+    except (errors.ProgrammingError, errors.DataError) as error:  # tables of another program
+        raise damaged(name, _line(error)) from error
     except psycopg.Error as error:
         raise IndexProblem(f"{name}: {_line(error)}") from error
+
+
+def damaged(name: str, reason: str) -> IndexProblem:
+    return IndexProblem(
+        f"{name}: the index is damaged, or of another program: {reason}",
+        hint=f"regiontalk index FOLDER --store {name} --rebuild makes a new one",
+    )
 
 
 def _line(error: psycopg.Error) -> str:
@@ -118,7 +127,14 @@ def prepare(connection: Connection, name: str, model: IndexedModel | None) -> In
                 "SELECT pg_advisory_xact_lock(%s)", [LOCK]
             )  # one of many writers makes it
         there = connection.execute("SELECT to_regclass('regiontalk.about') IS NOT NULL").fetchone()
-        version = _one(connection, "SELECT format FROM about") if there == (True,) else 0
+        formats = (
+            connection.execute("SELECT format FROM about").fetchall()
+            if there == (True,)
+            else [(0,)]
+        )
+        if len(formats) != 1 or type(formats[0][0]) is not int:
+            raise damaged(name, "its format is not known")
+        ((version,),) = formats
         if version > len(MIGRATIONS):
             raise IndexProblem(
                 f"{name}: an index of format {version}; this program reads {len(MIGRATIONS)}",

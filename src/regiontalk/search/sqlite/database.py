@@ -28,7 +28,9 @@ from regiontalk.search.store import Entry, IndexedModel, PhotoFile, StoredPhoto
 FOLDER = ".regiontalk"
 """The default folder of the index, in the folder of the photos."""
 NAME, LOCK = "index.sqlite", "writer.lock"
-FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", LOCK, "vectors-*.bin", "details-*.bin")
+JOURNAL = f"{NAME}-journal"
+"""Exists while the first transaction of an index is written; later ones use the write-ahead log."""
+FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", JOURNAL, LOCK, "vectors-*.bin", "details-*.bin")
 """All that an index consists of."""
 APPLICATION = 0x52547831  # SQLite's application id
 NUMBERS, COLUMNS = "<f4", 8  # of a region: box, score, raw score, log-probability, confidence
@@ -137,7 +139,7 @@ def connect(folder: Path, writing: bool) -> sqlite3.Connection:
     path = folder / NAME
     if writing:
         return _open(path, "rwc")
-    if not path.is_file():
+    if not path.is_file() or (folder / JOURNAL).is_file():
         raise missing(folder)
     _check_length(path)
     try:
