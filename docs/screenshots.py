@@ -1,5 +1,5 @@
-"""Takes the pictures of the HTML page in docs/page and of the page of `serve` in docs/serve, in
-Chromium: python docs/screenshots.py [page|serve]
+"""Takes the pictures of the HTML page in docs/page and of the page of `serve` in docs/serve and
+docs/teach, in Chromium: python docs/screenshots.py [page|serve|teach]
 
 Only photos without any conditions (CC0 or public domain) are shown.
 """
@@ -49,6 +49,7 @@ Take = Callable[..., None]
 def main() -> None:
     os.chdir(ROOT)  # so that the photos' names are short
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["REGIONTALK_DATA"] = folder  # no words of whoever takes the pictures
         browser = Browser(Path(folder) / "profile")
         try:
             for what in sys.argv[1:] or PARTS:
@@ -159,7 +160,41 @@ def show_corrections(browser: Browser) -> None:
     browser.write("a small child")
 
 
-PARTS = {"page": take_page, "serve": take_serve}
+def take_teach(browser: Browser, folder: Path) -> None:
+    photos = folder / "teach"
+    photos.mkdir()
+    for file in [*free_photos(), "examples/photos/coffee.jpg"]:
+        shutil.copy(file, photos)
+    with serving(str(photos)) as address:
+        take = taking(browser, address, "docs/teach")
+        take("naming", "", LAPTOP, lambda: show_naming(browser))
+        browser.enter()
+        browser.wait_for(f"document.querySelector('dialog[open]') === null && {PHOTO}")
+        take("taught", browser.ask("location.hash"), LAPTOP, lambda: browser.wait_for(PHOTO))
+        take("question", "", LAPTOP, lambda: show_question(browser))
+    browser.open("data:text/html,")  # which asks nothing of a server that is gone
+
+
+def show_naming(browser: Browser) -> None:
+    browser.wait_for(CARDS)
+    browser.ask(
+        "[...document.querySelectorAll('#cards a')]"
+        ".find((card) => card.innerText.includes('coffee')).click()"
+    )
+    browser.wait_for(PHOTO)
+    browser.ask("document.querySelector('#captions .caption').focus()")
+    browser.press("t")
+    browser.wait_for("document.querySelector('#teach-naming[open]') !== null")
+    browser.write("espresso")
+
+
+def show_question(browser: Browser) -> None:
+    browser.wait_for(f"{CARDS} && !document.getElementById('teach-more').hidden")
+    browser.ask("document.getElementById('teach-more').click()")
+    browser.wait_for("document.querySelector('#teach-asking[open] img')?.complete === true")
+
+
+PARTS = {"page": take_page, "serve": take_serve, "teach": take_teach}
 
 if __name__ == "__main__":
     main()

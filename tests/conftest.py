@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,9 @@ from regiontalk.results import AltText, ImageRegions, Region, Shown, Tag, Tags
 # Read by torch when it is imported, also in the processes that tests start: tiny nets only lose by
 # more threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Words that whoever runs the tests has taught must not change what the models say.
+os.environ["REGIONTALK_DATA"] = tempfile.mkdtemp(prefix="regiontalk-tests-")
 
 # How long an example takes says more about the machine than about the program.
 settings.register_profile("any machine", deadline=None)

@@ -16,6 +16,7 @@ import pytest
 
 import regiontalk
 from regiontalk.cli.main import VERBS, program, run
+from regiontalk.cli.teach import ADD, Teach
 from regiontalk.errors import MissingExtra
 from regiontalk.lab.evaluation.scoring_pool import open_meteor
 
@@ -69,7 +70,10 @@ def parse(arguments: list[str]) -> dict[str, Any]:
     context = click.Context(program)
     words = list(arguments)
     while isinstance(command, click.Group):
-        command = command.get_command(context, words.pop(0))
+        name = words.pop(0)
+        if isinstance(command, Teach) and name not in command.commands:
+            words, name = [name, *words], ADD  # which may be left out
+        command = command.get_command(context, name)
     assert command is not None, arguments
     return command.make_context(arguments[0], words).params
 

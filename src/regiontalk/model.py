@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypedDict, TypeGuard, TypeVar, cast, overload
 
 import numpy as np
@@ -24,6 +23,7 @@ from regiontalk.inference import naming
 from regiontalk.inference.alignment import HEAD, AlignmentHead
 from regiontalk.inference.alt_text import choose_alt_text
 from regiontalk.inference.calibration import Scores
+from regiontalk.inference.captions import to_regions
 from regiontalk.inference.codes import (
     BEST_REGIONS,
     whole_and_best,
@@ -36,6 +36,7 @@ from regiontalk.inference.look import caption, look_at
 from regiontalk.inference.phrases import about_words, read_phrases
 from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE, SentenceHead, SentenceOptions
+from regiontalk.inference.taught import SURE, say_taught, without_parts
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import (
@@ -44,14 +45,17 @@ from regiontalk.results import (
     Description,
     Finding,
     ImageRegions,
+    Lesson,
     NamedRegion,
     Naming,
     Region,
     Sentence,
     Shown,
     Tags,
+    WordReport,
     reaches,
 )
+from regiontalk.teaching import Taught, ToTeach, learn, path_of
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
 """Several photos, which are processed one by one."""
@@ -75,6 +79,8 @@ class Model:
 
     runtime: Runtime
     limits: Limits = field(default_factory=Limits)
+    taught: Taught | None = None
+    """Words that it was taught; None: it is used without a word book."""
 
     @overload
     def __call__(self, photo: PhotoSource, **options: Any) -> ImageRegions: ...
@@ -208,7 +214,53 @@ class Model:
     ) -> list[Region]:
         """The detected regions with captions, highest score first; or the given boxes with
         captions, in their order."""
-        return caption(self.runtime, look, beam, threshold, words)
+        table = caption(self.runtime, look, beam, threshold, words)
+        regions = to_regions(table, self.runtime.words)
+        known = None if self.taught is None else self.taught.by_code
+        if known is None or not regions:
+            return regions
+        codes = with_codes(self.runtime, look, table).codes
+        return say_taught(regions, known.probabilities(codes), known.names)
+
+    def teach(
+        self,
+        word: str,
+        photos: Sequence[PhotoSource | tuple[PhotoSource, ArrayLike]],
+        *,
+        is_it: bool = True,
+    ) -> Lesson:
+        """Teaches the model a word with photos, one or more; it is used from then on.
+
+        Each photo is given alone, for its main region, or with the box of the thing, as in a call
+        of the model. The examples are added to the model's word book. `is_it=False`: these regions
+        do not show what the word means.
+        """
+        wanted = [
+            ToTeach(word, *one, is_it=is_it)
+            if _is_with_box(one)
+            else ToTeach(word, one, is_it=is_it)
+            for one in photos
+        ]
+        lessons, skipped = learn(self, wanted)
+        return replace(lessons[0], skipped=tuple(skipped))
+
+    def forget(self, *words: str) -> None:
+        """Drops taught words from the word book."""
+        self.taught_to.file.change(lambda book: book.without(words))
+
+    def taught_words(self) -> list[WordReport]:
+        """The words that the model was taught, and how well it knows each; weak words first."""
+        return [] if self.taught is None else self.taught.reports()
+
+    @property
+    def taught_to(self) -> Taught:
+        """The word book and what reads it; raises `ModelError` for a model without."""
+        if self.taught is None:
+            raise ModelError(
+                f"the model {self.runtime.info.name!r} was loaded without a word book",
+                hint="regiontalk.load(words_book=True) loads it with yours",
+            )
+        return self.taught
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -411,7 +463,7 @@ class Model:
             read = head.read(sentence)
             look = self.look(source)
             segments = head.segments(read, self.candidates(look, BEST_REGIONS), beta)
-            return Alignment(_path(source), sentence, segments, read.unknown, photo=look.photo)
+            return Alignment(path_of(source), sentence, segments, read.unknown, photo=look.photo)
 
         if isinstance(sentence, str):
             return _for_each(lambda source: align(source, sentence), photo)
@@ -456,7 +508,9 @@ class Model:
         check_range(0, 1, threshold=threshold)
         check_range(1, top=top)
         texts = [phrase] if isinstance(phrase, str) else phrase
-        phrases = read_phrases(self.runtime, texts)
+        taught = [None if self.taught is None else self.taught.word_in(text) for text in texts]
+        others = [text for text, word in zip(texts, taught, strict=True) if word is None]
+        phrases = read_phrases(self.runtime, others)
         config = self.runtime.info.prediction.find or FindConfig()
         min_probability = config.likely if threshold is None else threshold
 
@@ -465,7 +519,7 @@ class Model:
             regions = self.candidates(look)
             matches = finder.find(self.runtime, phrases, regions, config, min_probability, top)
             about = self._about(source, look)
-            return tuple(
+            findings = iter(
                 Finding(
                     **about,
                     **about_words([phrase]),
@@ -476,6 +530,12 @@ class Model:
                 )
                 for phrase, match in zip(phrases, matches, strict=True)
             )
+            return tuple(
+                next(findings)
+                if word is None
+                else self._find_taught(about, look, regions, text, word, threshold, top)
+                for text, word in zip(texts, taught, strict=True)
+            )
 
         def find_only(source: PhotoSource) -> Finding:
             return find(source)[0]
@@ -483,10 +543,35 @@ class Model:
         answer: Callable[[PhotoSource], Any] = find_only if isinstance(phrase, str) else find
         return _for_each(answer, photo)  # type: ignore[return-value]  # as the overloads say
 
+    def _find_taught(
+        self,
+        about: About,
+        look: Look,
+        regions: RegionTable,
+        text: str,
+        word: str,
+        threshold: float | None,
+        top: int | None,
+    ) -> Finding:
+        """The regions of a photo that show a taught word."""
+        known = self.taught_to.by_code
+        assert known is not None
+        codes = with_codes(self.runtime, look, regions).codes
+        likely = without_parts(known.one(word).probabilities(codes)[:, 0], regions.boxes_xyxy)
+        min_probability = SURE if threshold is None else threshold
+        match = finder.match(self.runtime, regions, likely, min_probability, top)
+        return Finding(
+            **about,
+            phrase=text,
+            here=match.closest >= SURE,
+            regions=tuple(match.regions),
+            closest=match.closest,
+        )
+
     def _about(self, source: PhotoSource, look: Look) -> About:
         width, height = look.frame.photo_size
         return About(
-            path=_path(source),
+            path=path_of(source),
             width=width,
             height=height,
             model=self.runtime.info.name,
@@ -499,15 +584,13 @@ def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:
     return isinstance(photo, list | tuple | Iterator) and not hasattr(photo, "read")
 
 
+def _is_with_box(photo: object) -> TypeGuard[tuple[Any, Any]]:
+    return isinstance(photo, tuple) and len(photo) == 2
+
+
 def _for_each(
     ask: Callable[[PhotoSource], Answer], photo: PhotoSource | Photos
 ) -> Answer | Iterator[Answer]:
     """The result for a photo; for several photos an iterator, which computes each result when it is
     requested."""
     return map(ask, photo) if _are_several(photo) else ask(cast(PhotoSource, photo))
-
-
-def _path(source: PhotoSource) -> str:
-    """The given path, or the name of an open file; empty for pixels and bytes."""
-    name = source if isinstance(source, str | Path) else getattr(source, "name", "")
-    return str(name) if isinstance(name, str | Path) else ""

@@ -62,6 +62,8 @@ class Region:
     """What the thing is called, as finely as the model is sure; None if the model has no names."""
     name_confidence: float | None = None
     """How likely the name is right."""
+    taught: bool = field(default=False, kw_only=True)
+    """Whether caption and name are a word that was taught (`Model.teach`)."""
 
     def to_dict(self, number: int) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -77,6 +79,8 @@ class Region:
         if self.name is not None and self.name_confidence is not None:
             out["name"] = self.name
             out["name_confidence"] = round(self.name_confidence, 4)
+        if self.taught:
+            out["taught"] = True
         return out
 
 
@@ -294,6 +298,85 @@ class ImageRegions(Answer):
                 "shown": np.array([region in likely for region in self.regions], dtype=bool),
             },
         )
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """An example of a taught word that looks more like another one."""
+
+    photo: str
+    xyxy: BoxXYXY
+    word: str
+
+    def to_dict(self) -> dict[str, Any]:
+        box = [round(value, 2) for value in self.xyxy]
+        return {"photo": self.photo, "xyxy": box, "word": self.word}
+
+
+@dataclass(frozen=True)
+class WordReport:
+    """How well a taught word is known."""
+
+    word: str
+    examples: int
+    others: int
+    """Examples of what it does not mean."""
+    recognised: float | None
+    """The share of its examples that the others recognise; None for a single example."""
+    confusions: tuple[Confusion, ...]
+    weak: bool
+    """Whether it needs more examples."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "word": self.word,
+            "examples": self.examples,
+            "others": self.others,
+            "recognised": None if self.recognised is None else round(self.recognised, 4),
+            "confusions": [one.to_dict() for one in self.confusions],
+            "weak": self.weak,
+        }
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a model learned of a word."""
+
+    word: str
+    added: int
+    """Examples of this lesson."""
+    report: WordReport
+    """How well it knows the word now."""
+    skipped: tuple[str, ...] = ()
+    """One line for each photo that could not be used."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"added": self.added, **self.report.to_dict(), "skipped": list(self.skipped)}
+
+
+@dataclass(frozen=True)
+class UnsureRegion:
+    """A region of an indexed photo of which the model is unsure whether it shows a taught word."""
+
+    id: str
+    """Of the photo, as in `Hit.id`."""
+    path: str
+    size: tuple[int, int]
+    """Of the photo."""
+    xyxy: BoxXYXY
+    word: str
+    probability: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "path": self.path,
+            "width": self.size[0],
+            "height": self.size[1],
+            "xyxy": [round(value, 2) for value in self.xyxy],
+            "word": self.word,
+            "probability": round(self.probability, 4),
+        }
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,12 @@ def test_what_is_said(
     assert choose_alt_text(sentence, found, Shown()) == (text, sure)
 
 
+def test_taught_words_follow_a_sentence_which_does_not_have_them() -> None:
+    rex = Region((0, 0, 9, 9), 0.9, "Rex", confidence=0.9, taught=True)
+    spoken = choose_alt_text(SURE, [rex, *regions(cat=0.9)], Shown())
+    assert spoken == ("a dog runs; Rex", True)
+
+
 def test_a_region_is_sure_where_pictures_show_it_as_sure() -> None:
     shown = Shown(confidence=0.55, sure_confidence=0.55)
     unsure = Region((0, 0, 9, 9), 0.9, "a toothbrush", confidence=0.51)

@@ -29,6 +29,11 @@ def region(
     return Region((0, 0, 9, 9), 0.9, caption, -1.0, confidence, name, probability)
 
 
+def test_a_taught_word_is_a_keyword_as_it_was_taught() -> None:
+    rex = Region((0, 0, 9, 9), 0.9, "Rex", None, 0.9, "Rex", 0.9, taught=True)
+    assert [tag.path for tag in choose_tags([rex], LINE, TABLE)] == ["Rex"]
+
+
 @pytest.mark.parametrize(
     ("found", "paths"),
     [

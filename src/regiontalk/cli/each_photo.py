@@ -62,6 +62,7 @@ class PhotoOptions:
     """Of verbs that have `options.cluster_options`."""
     heads: tuple[Path, ...] = ()
     """Of verbs that have `options.heads_option`."""
+    words_book: options.Book | None = None
 
     def wanted(self, export: str | None = None) -> outputs.Wanted:
         options.check_engine(self.engine, self.address)
@@ -96,7 +97,13 @@ class PhotoOptions:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
     def load_model(self) -> Model:
-        return options.load_model(self.model, self.device, self.max_megapixels, self.heads)
+        return options.load_model(
+            self.model,
+            self.device,
+            self.max_megapixels,
+            self.heads,
+            words_book=self.words_book,
+        )
 
     def identity(self) -> dict[str, Any]:
         """What the results depend on in addition to the options: the model's files, and how it
@@ -106,6 +113,7 @@ class PhotoOptions:
             "model": [_fingerprint(place) for place in places],
             "device": self.device,
             "mp": self.max_megapixels,
+            "words_book": options.book_state(self.words_book),
         }
 
 
@@ -144,6 +152,7 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @options.model_option
     @options.device_option
+    @options.words_book_option
     @options.workers_option
     @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
     @click.option(

@@ -74,7 +74,8 @@ def command(
 ) -> None:
     """Fit the settings of MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Eight parts can be fitted, in this order; confidence, search and names on all DATA, the others on the first:
+    Nine parts can be fitted, in this order; confidence, search, names and background on all DATA, the others on
+    the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight with the best dense mAP
@@ -90,6 +91,8 @@ def command(
                  calls it less likely
     names        what things are called (`Model.name`), from regions of type `object` or `whole`; fitted on
                  request alone (--only names --split train), because it needs many photos
+    background   everyday regions, with which words of `regiontalk teach` are compared; on request alone
+                 (--only background --split train)
 
     Alignment and search are for models that align words with regions. The printed figures of ranking, calibration,
     confidence and alignment are cross-validated, those of names are of held-out photos. Those of settings and
@@ -112,7 +115,7 @@ def command(
         open_split(folder, split) for folder in (data if {*ON_ALL_DATA} & {*parts} else data[:1])
     ]
     track = partial(console.track, quiet=quiet)
-    loaded = regiontalk.load(model)
+    loaded = regiontalk.load(model, words_book=False)
     report = {}
     with _scorer(parts, quiet) as scorer:
         detector = detector_fingerprint(folder.graphs)
@@ -170,8 +173,17 @@ def _write(folder: ModelFolder, output: Path, fitter: Fitter) -> None:
         head = heads["words"]
         changed = replace(head.info, settings=head.info.settings | fitter.of_words)
         heads["words"] = replace(head, info=changed)
+    background = folder.background
+    if fitter.background is not None:
+        background = fitter.background.to_bytes()
     write_model_folder(
-        output, info, folder.words, folder.graphs, heads, names=fitter.names or folder.names
+        output,
+        info,
+        folder.words,
+        folder.graphs,
+        heads,
+        names=fitter.names or folder.names,
+        background=background,
     )
 
 
@@ -238,6 +250,9 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
         )
     if "search" in report:
         yield _search_table(report["search"])
+    if "background" in report:
+        own = report["background"]
+        yield "background", ["photos", "regions", "kept"], [[*own.values()]]
     if "names" in report:
         own = report["names"]
         row = [own["names"], own["photos"], f"{own['right']:.1f} %", f"{own['among_five']:.1f} %"]

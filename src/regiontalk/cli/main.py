@@ -25,6 +25,7 @@ HELP = {
         "find": "Find the regions of photos that show what a phrase says.",
         "index": "Index the photos of a folder, so that search can find them.",
         "search": "Find photos in an indexed folder by their content.",
+        "teach": "Teach the model new words from a few examples.",
         "serve": "Run a web page and an HTTP API that caption and search photos.",
     },
     "For research": {

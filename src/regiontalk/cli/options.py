@@ -15,6 +15,7 @@ import regiontalk
 from regiontalk.cli import console
 from regiontalk.errors import InputError, UsageError
 from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
+from regiontalk.io.files import data_folder
 from regiontalk.models import loading
 
 if TYPE_CHECKING:
@@ -107,6 +108,37 @@ model_option = click.option(
     metavar="DIR|fast",
     help="A model folder, or a training run; fast: the package's fast model; default: its strong one.",
 )
+
+
+class WordsBook(click.Path):
+    """The file of a word book; `none`: without taught words."""
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        return False if value in (False, NO_BOOK) else super().convert(value, parameter, context)
+
+
+NO_BOOK = "none"
+Book = Path | bool
+"""A word book's file; True: the user's own, if there is one; False: no taught words."""
+
+words_book_option = click.option(
+    "--words-book",
+    type=WordsBook(dir_okay=False, path_type=Path),
+    metavar="FILE|none",
+    help="The word book with taught words (regiontalk teach). Default: your own; none: without.",
+)
+
+
+def book_state(book: Book | None) -> list[list[Any]]:
+    """Changes when words are taught or forgotten."""
+    if book is False:
+        return []
+    own = data_folder().glob("words-*.npz") if book is None or book is True else [book]
+    files = [path for path in own if path.is_file()]
+    return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(files)]
+
 
 heads_option = click.option(
     "--head",
@@ -212,13 +244,16 @@ def load_model(
     megapixels: float = Limits().megapixels,
     heads: tuple[Path, ...] = (),
     lazily: bool = False,
+    words_book: Book | None = False,
 ) -> Model:
     """A model folder (None: the package's own) runs in ONNX Runtime on the CPU; on CUDA or with
-    `heads` it runs in torch, like all training runs. `lazily`: see `regiontalk.load`."""
+    `heads` it runs in torch, like all training runs. `lazily`: see `regiontalk.load`. `words_book`:
+    None is the user's own, for runs none."""
+    book = True if words_book is None else words_book
     if device == "cuda" or heads or (place is not None and is_run(place)):
-        model = _load_in_torch(place, device, heads)
+        model = loading.with_book(_load_in_torch(place, device, heads), book)
     else:
-        model = regiontalk.load(place, lazily=lazily)
+        model = regiontalk.load(place, lazily=lazily, words_book=book)
     return replace(model, limits=Limits(megapixels=megapixels))
 
 

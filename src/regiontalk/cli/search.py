@@ -15,11 +15,13 @@ from regiontalk.cli.boxes_option import read_boxes
 from regiontalk.cli.index import check_one_place, place_option, store_option
 from regiontalk.cli.options import (
     PLACE,
+    Book,
     completes,
     device_option,
     load_model,
     model_option,
     probability_option,
+    words_book_option,
 )
 from regiontalk.errors import UsageError
 from regiontalk.results import Hit, Hits
@@ -63,6 +65,7 @@ FEWEST_SHOWN = 5  # photos that are shown by default even if they are less likel
 @store_option
 @model_option
 @device_option
+@words_book_option
 @click.option(
     "-o",
     "--output",
@@ -81,6 +84,7 @@ def command(
     store: str | None,
     model: Path | None,
     device: str,
+    words_book: Book | None,
     output: Path | None,
     force: bool,
     as_json: bool,
@@ -117,7 +121,7 @@ def command(
         raise UsageError(
             f"{output}: a page (.html) or a folder for pictures", hint="--json gives data"
         )
-    index, below = _find_index(folder, place, store, model, device)
+    index, below = _find_index(folder, place, store, model, device, words_book)
     most = (len(index) or 1) if show_all else top or MOST_LIKELY_SHOWN
     limits = {"top": most, "folder": below, "since": since, "until": until}
     if like is None:
@@ -149,19 +153,30 @@ def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[s
 
 
 def _find_index(
-    folder: str, place: Path | None, store: str | None, model: Path | None, device: str
+    folder: str,
+    place: Path | None,
+    store: str | None,
+    model: Path | None,
+    device: str,
+    words_book: Book | None,
 ) -> tuple[Index, str]:
     """The index, and the folder's path in it."""
     from regiontalk.search.index import Index
 
     # without --model, the index says which of the package's models it is
-    loaded = None if model is None and device != "cuda" else load_model(model, device, lazily=True)
+    loaded = None
+    if model is not None or device == "cuda":
+        loaded = load_model(model, device, lazily=True, words_book=words_book)
     check_one_place(place, store)
+    below = ""
     if store is not None:
-        return Index.open(folder or "/", model=loaded, store=store), ""
-    if place is not None:
-        return Index.open(folder or ".", model=loaded, place=place), ""
-    return Index.around(folder or ".", model=loaded)
+        index = Index.open(folder or "/", model=loaded, store=store)
+    elif place is not None:
+        index = Index.open(folder or ".", model=loaded, place=place)
+    else:
+        index, below = Index.around(folder or ".", model=loaded)
+    index.words_book = True if words_book is None else words_book
+    return index, below
 
 
 def _show(found: Hits, wanted: outputs.Wanted, quiet: bool) -> None:

@@ -11,7 +11,15 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.index import check_one_place, place_option, store_option
-from regiontalk.cli.options import MODEL, Decorated, Number, check_folder, max_megapixels_option
+from regiontalk.cli.options import (
+    MODEL,
+    Book,
+    Decorated,
+    Number,
+    check_folder,
+    max_megapixels_option,
+    words_book_option,
+)
 from regiontalk.errors import UsageError
 
 
@@ -43,6 +51,7 @@ def _limit_option(
     metavar="DIR|fast",
     help="A model folder; fast: the package's fast model; default: its strong one.",
 )
+@words_book_option
 @click.option(
     "-j",
     "--workers",
@@ -62,7 +71,14 @@ def _limit_option(
 )
 @click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
-def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> None:
+def command(
+    *,
+    max_megapixels: float,
+    words_book: Book | None,
+    show: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
     """Run the web page and the HTTP API. With DIR, its photos can be searched.
 
     The server keeps the index of DIR up to date: new, changed and deleted photos appear by
@@ -73,7 +89,8 @@ def command(*, max_megapixels: float, show: bool, quiet: bool, **given: Any) -> 
     from regiontalk.serve.server import run
     from regiontalk.serve.settings import Settings
 
-    settings = Settings(megapixels=max_megapixels, **given)
+    book = True if words_book is None else words_book
+    settings = Settings(megapixels=max_megapixels, words_book=book, **given)
     check_one_place(settings.place, settings.store)
     if settings.store is not None:
         console.need("postgres", "an index in PostgreSQL", "psycopg", "pgvector")

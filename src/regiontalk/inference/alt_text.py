@@ -22,9 +22,12 @@ class Spoken(NamedTuple):
 
 def choose_alt_text(sentence: Sentence | None, regions: Sequence[Region], shown: Shown) -> Spoken:
     """The sentence if it is sure, else sure regions ("a dog, a wall and a man"), else "perhaps" and
-    the unsure sentence or region: a listener cannot see that it is wrong."""
+    the unsure sentence or region: a listener cannot see that it is wrong. Sentences do not have
+    taught words, which follow them."""
+    taught = dict.fromkeys(region.caption for region in regions if region.taught)
     if sentence is not None and sentence.sure:
-        return Spoken(sentence.sentence, True)
+        text = f"{sentence.sentence}; {_listed(list(taught)[:MAX_REGIONS])}" if taught else ""
+        return Spoken(text or sentence.sentence, True)
     captions = dict.fromkeys(region.caption for region in regions if shown.is_sure(region))
     if captions:
         return Spoken(_listed(list(captions)[:MAX_REGIONS]), True)

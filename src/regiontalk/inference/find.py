@@ -94,11 +94,22 @@ def find(
             continue
         evidence = next(gathered)
         probabilities = evidence.probabilities(config)
-        rows = choose(probabilities, regions.boxes_xyxy, threshold, top)
-        chosen = replace(regions.take(rows), scores=probabilities[rows])
-        chosen = choose_captions(runtime, with_captions(runtime, chosen))
-        matches.append(Match(to_regions(chosen, runtime.words), float(probabilities.max())))
+        matches.append(match(runtime, regions, probabilities, threshold, top))
     return matches
+
+
+def match(
+    runtime: Runtime,
+    regions: RegionTable,
+    probabilities: Scores,
+    threshold: float,
+    top: int | None,
+) -> Match:
+    """The captioned regions with a probability of at least `threshold`."""
+    rows = choose(probabilities, regions.boxes_xyxy, threshold, top)
+    chosen = replace(regions.take(rows), scores=probabilities[rows])
+    chosen = choose_captions(runtime, with_captions(runtime, chosen))
+    return Match(to_regions(chosen, runtime.words), float(probabilities.max()))
 
 
 def choose(

@@ -36,6 +36,9 @@ def choose_tags(
 
 def _tags_of(region: Region, everyday: str | None) -> Iterator[Tag]:
     """`everyday` is the word of everyday language for the region's name, if it has one."""
+    if region.taught and region.name is not None:
+        yield Tag(region.name, ())
+        return
     noun = head_noun(region.caption)
     if region.name is None or everyday is None or not _is_sure_name(region):
         if noun:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regiontalk.errors import ModelError
 from regiontalk.inference.calibration import Scores, calibrated
-from regiontalk.inference.captions import choose_captions, to_regions, with_captions
+from regiontalk.inference.captions import choose_captions, with_captions
 from regiontalk.inference.detect import (
     best_proposals,
     recognize_given,
@@ -25,9 +25,9 @@ from regiontalk.inference.detect import (
 )
 from regiontalk.inference.naming import with_names
 from regiontalk.inference.rank import drop_repeats, rank, votes, weigh_captions
-from regiontalk.inference.regions import Frame, Look, Rows
+from regiontalk.inference.regions import Frame, Look, RegionTable, Rows
 from regiontalk.models.runtime import Floats, Runtime
-from regiontalk.results import SHOWN_DIGITS, Region
+from regiontalk.results import SHOWN_DIGITS
 
 Boxes = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def caption(
     beam: int = 1,
     threshold: float = 0.0,
     max_words: int | None = None,
-) -> list[Region]:
+) -> RegionTable:
     """Caption, rank, calibrate, drop repeats, choose the length, name. See `Model.regions`."""
     settings = runtime.info.prediction
     regions = look.regions
@@ -76,7 +76,7 @@ def caption(
         regions = with_captions(runtime, regions, beam)
         scores = weigh_captions(regions.scores, regions.captions, settings)
         regions = choose_captions(runtime, replace(regions, scores=scores), max_words, beam)
-        return to_regions(with_names(runtime, look, regions), runtime.words)
+        return with_names(runtime, look, regions)
     if settings.ranking is None:  # then captions can only lower a score
         scores = calibrated(regions.scores, settings.calibration)
         regions = regions.take(_reaching(scores, threshold))
@@ -87,8 +87,7 @@ def caption(
     regions = regions.take(_reaching(scores, threshold))
     regions = choose_captions(runtime, regions, max_words, beam)
     regions = with_names(runtime, look, regions)
-    regions = drop_repeats(regions, runtime.words)  # captions of other lengths may be equal again
-    return to_regions(regions, runtime.words)
+    return drop_repeats(regions, runtime.words)  # captions of other lengths may be equal again
 
 
 def _reaching(scores: Scores, threshold: float) -> Rows:

@@ -59,7 +59,32 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else platformdirs.user_cache_path("regiontalk", appauthor=False)
 
 
+def data_folder() -> Path:
+    """`REGIONTALK_DATA`, or `regiontalk` in the system's folder for a user's data. It may not exist
+    yet."""
+    import platformdirs
+
+    chosen = os.environ.get("REGIONTALK_DATA")
+    return Path(chosen) if chosen else platformdirs.user_data_path("regiontalk", appauthor=False)
+
+
 # Writing
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Writers of a file take turns: holds the lock of `path`, a file next to it, within the
+    block."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        own = path.with_name(f".{path.name}.lock")
+        own.touch()
+        lock = _lock(own)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 @contextmanager

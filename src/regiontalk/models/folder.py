@@ -7,6 +7,7 @@ vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
 HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
 names.npz                                the names that it knows things by (`name_table`); may be missing
+background.npz                           what taught words must differ from (`background`); may be missing
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 
 Files that two models share are stored once: SHA256SUMS may refer to a file in a folder next to this
@@ -75,6 +76,8 @@ SUMS = "SHA256SUMS"
 INFO = "model.json"
 WORDS = "vocabulary.json"
 NAMES = "names.npz"
+BACKGROUND = "background.npz"
+MAY_BE_MISSING = frozenset({NAMES, BACKGROUND})
 RUN_FILES = (
     "run.json",
     "test-looks.jsonl",
@@ -148,8 +151,12 @@ class ModelFolder:
     info: ModelInfo
     words: Vocabulary
     graphs: Mapping[str, bytes] = field(repr=False)
+    detector: str
+    """`detector_fingerprint` of the graphs."""
     heads: Mapping[str, Head] = field(default_factory=dict)
     names: NameTable | None = None
+    background: bytes | None = field(default=None, repr=False)
+    """For taught words; `background.read_background` reads it when there are some."""
 
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
@@ -176,8 +183,8 @@ def read_model_folder(path: Path) -> ModelFolder:
     wanted = {INFO, WORDS, *(f"{name}.onnx" for name in DETECTOR)}
     for head in info.heads:
         wanted |= {_head_words(head), *(f"{name}.onnx" for name in HEADS[head])}
-    if set(files) - {NAMES} != wanted:
-        wrong = sorted((set(files) - {NAMES}) ^ wanted)[0]
+    if set(files) - MAY_BE_MISSING != wanted:
+        wrong = sorted((set(files) - MAY_BE_MISSING) ^ wanted)[0]
         raise ModelError(
             f"{path}: {wrong}: {'missing' if wrong in wanted else 'not part of a model'}",
             hint=_AGAIN,
@@ -188,11 +195,14 @@ def read_model_folder(path: Path) -> ModelFolder:
                 f"{path / name}: has weights in another file (ONNX external data)", hint=_AGAIN
             )
     graphs = {name: files[f"{name}.onnx"] for name in DETECTOR}
+    detector = detector_fingerprint(graphs)
     heads = {name: _read_head(path, name, info, files) for name in info.heads}
     for name, read in heads.items():
-        check_head(name, read.info, graphs, str(path))
-    names = _read_names(path / NAMES, files[NAMES], graphs) if NAMES in files else None
-    return ModelFolder(path, info, _read_words(path / WORDS, files[WORDS]), graphs, heads, names)
+        check_head(name, read.info, detector, str(path))
+    names = _read_names(path / NAMES, files[NAMES], detector) if NAMES in files else None
+    words = _read_words(path / WORDS, files[WORDS])
+    background = files.get(BACKGROUND)
+    return ModelFolder(path, info, words, graphs, detector, heads, names, background)
 
 
 def _has_external_data(graph: bytes) -> bool:
@@ -203,18 +213,19 @@ def _has_external_data(graph: bytes) -> bool:
     )
 
 
-def check_head(name: str, head: HeadInfo, graphs: Mapping[str, bytes], place: str) -> None:
-    """A head can only read the codes of the detector that it was trained on."""
-    if head.detector != detector_fingerprint(graphs):
+def check_head(name: str, head: HeadInfo, detector: str, place: str) -> None:
+    """A head can only read the codes of the detector that it was trained on; `detector` is the
+    fingerprint of the one at hand."""
+    if head.detector != detector:
         raise ModelError(
             f"{place}: the head {name!r} was trained on the region codes of another detector",
             hint="compute codes with this one (regiontalk data codes) and train the head on them",
         )
 
 
-def _read_names(path: Path, data: bytes, graphs: Mapping[str, bytes]) -> NameTable:
+def _read_names(path: Path, data: bytes, detector: str) -> NameTable:
     table = read_name_table(data, str(path))
-    if table.detector != detector_fingerprint(graphs):
+    if table.detector != detector:
         raise ModelError(
             f"{path}: made for the region codes of another detector",
             hint="regiontalk fit --only names",
@@ -245,6 +256,7 @@ def write_model_folder(
     heads: Mapping[str, Head] | None = None,
     share: Path | None = None,
     names: NameTable | None = None,
+    background: bytes | None = None,
 ) -> None:
     """Writes the folder atomically. Files that the model folder `share`, next to it, has too are
     only referred to in SHA256SUMS."""
@@ -267,6 +279,8 @@ def write_model_folder(
         files[_head_words(name)] = json_file(head.words.to_dict())
     if names is not None:
         files[NAMES] = names.to_bytes()
+    if background is not None:
+        files[BACKGROUND] = background
     digests = {name: _digest(files[name]) for name in sorted(files)}
     shared = {
         name: there[name] for name in files if name in there and there[name].digest == digests[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,13 +46,18 @@ def named(called: str) -> str | None:
 
 
 def load(
-    folder: str | Path | None = None, *, threads: int | None = None, lazily: bool = False
+    folder: str | Path | None = None,
+    *,
+    threads: int | None = None,
+    lazily: bool = False,
+    words_book: str | Path | bool = True,
 ) -> Model:
     """Loads a model folder (default: the package's strong model; `"fast"`: its fast one).
 
     `threads`: how many cores a call may use (default: the environment's REGIONTALK_THREADS, else
     all). `lazily`: graphs are opened when they are first run, so that a program that only searches
-    an index starts sooner.
+    an index starts sooner. `words_book`: the file of the words that it was taught and is to be
+    taught (default: the user's own for this model, if there is one); False: no taught words.
     """
     from regiontalk.model import Model
     from regiontalk.models.onnx_runtime import OnnxRuntime
@@ -62,4 +68,16 @@ def load(
             f"this regiontalk package has no model{'' if folder is None else f' {folder}'}",
             hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
         )
-    return Model(OnnxRuntime(place, threads, lazily))
+    return with_book(Model(OnnxRuntime(place, threads, lazily)), words_book)
+
+
+def with_book(model: Model, words_book: str | Path | bool) -> Model:
+    """The model with a word book, as in `load`; a training run, which has no codes of its own to
+    keep, only with a given one."""
+    from regiontalk.teaching import Taught
+
+    if words_book is False or (words_book is True and not model.runtime.detector):
+        return model
+    taught = Taught.of(model.runtime, None if words_book is True else Path(words_book))
+    taught.file.read()  # a damaged book is told before a photo is opened
+    return replace(model, taught=taught)

@@ -59,6 +59,8 @@ class OnnxRuntime(Runtime):
         self.words = model.words
         self.heads = model.heads
         self.names = model.names
+        self.background = model.background
+        self.detector = model.detector
         self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
         self._folder = folder
         self._is_checked = False

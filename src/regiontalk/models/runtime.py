@@ -64,6 +64,10 @@ class Runtime(ABC):
     heads: Mapping[str, Head]
     names: NameTable | None = None
     """What it can call things; None where no names were fitted."""
+    detector: str = ""
+    """`folder.detector_fingerprint` of the graphs that compute its region codes."""
+    background: bytes | None = None
+    """The model folder's file of what taught words must differ from."""
 
     @abstractmethod
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:

@@ -40,7 +40,7 @@ def open_torch_runtime(
 
         folder = read_model_folder(place)
         for name, one in opened.items():
-            check_head(name, one.head.info, folder.graphs, str(place))
+            check_head(name, one.head.info, folder.detector, str(place))
         pretrained = load_pretrained(place)
         return TorchRuntime(
             pretrained.net.to(device), pretrained.words, folder.info, opened, folder

@@ -166,7 +166,10 @@ class TorchRuntime(Runtime):
     ) -> None:
         self.words = words
         self.info = info
-        self.names = folder.names if folder else None
+        if folder is not None:
+            self.names = folder.names
+            self.background = folder.background
+            self.detector = folder.detector
         self.device = next(net.parameters()).device
         self._code_size = net.config.recognition.code + net.backbone.deep_channels
         self._stages: dict[str, nn.Module] = {name: STAGES[name](net).eval() for name in DETECTOR}

@@ -294,7 +294,9 @@ def _to_date(nanoseconds: int) -> str:
 
 
 def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
-    """A processed photo, as it is stored."""
+    """A processed photo, as it is stored: without taught words, which searches add by its
+    vectors."""
+    model = replace(model, taught=None)
     coded = model.codes(look)
     regions = tuple(_caption(coded, model.regions(look)))
     words = [

@@ -20,7 +20,14 @@ from regiontalk.inference.alignment import region_vectors
 from regiontalk.inference.rank import without_repeats
 from regiontalk.model import Model
 from regiontalk.models import loading
-from regiontalk.results import CaptionCount, Finding, Hit, Hits, IndexedPhoto
+from regiontalk.results import (
+    CaptionCount,
+    Finding,
+    Hit,
+    Hits,
+    IndexedPhoto,
+    UnsureRegion,
+)
 from regiontalk.search import build
 from regiontalk.search.build import SeeAll, Update, Watch
 from regiontalk.search.find import find_in
@@ -28,6 +35,13 @@ from regiontalk.search.query import Searcher
 from regiontalk.search.sqlite import database
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import IndexedModel, PhotoFile, Scored, Store, StoredPhoto, Where
+from regiontalk.search.taught import (
+    find_taught,
+    least_sure,
+    search_taught,
+    taught_phrases,
+    with_taught_words,
+)
 
 MAX_CAPTIONED = 2_000  # photos whose captions are counted
 DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
@@ -44,6 +58,8 @@ class Index:
     """Of the database."""
     below: str = ""
     """The folder in `root` that it covers; a database may also hold photos of other folders."""
+    words_book: str | Path | bool = True
+    """The word book of the model that it loads; see `regiontalk.load`."""
     _store: Store | None = field(default=None, repr=False)
     _file: tuple[int, int] | None = field(default=None, repr=False)
     """Device and inode of the opened index, if it is in a folder."""
@@ -166,7 +182,16 @@ class Index:
             self._where(top, folder, since, until),
             Searcher(self._opened(), self._model().runtime),
         )
-        return self._placed(searcher.search(query, top, threshold, where, as_typed))
+        taught = self._model().taught
+        if taught is None or not any(taught_phrases(query, taught)):
+            return self._placed(searcher.search(query, top, threshold, where, as_typed))
+
+        def search_rest(phrases: str, count: int) -> Hits:
+            return searcher.search(phrases, count, None, where, as_typed)
+
+        store = self._opened()
+        hits = search_taught(store, taught, query, search_rest, top, threshold, where)
+        return self._placed(hits)
 
     @overload
     def find(self, phrase: str, **options: Any) -> list[Finding]: ...
@@ -196,12 +221,65 @@ class Index:
     ) -> list[tuple[Finding, ...]]:
         where, store, found = self._where(folder=folder), self._opened(), []
         model = self._model()
-        for file, own in find_in(store, where, model.runtime, phrases, threshold, top):
+        for file, own in self._find_all(store, where, phrases, threshold, top):
             path = self.root / file.path
             if _is_as_it_was(path, file):
                 opens = Photo(str(path), model.limits)
                 found.append(tuple(replace(one, path=str(path), photo=opens) for one in own))
         return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
+
+    def _find_all(
+        self,
+        store: Store,
+        where: Where,
+        phrases: Sequence[str],
+        threshold: float | None,
+        top: int | None,
+    ) -> Iterator[tuple[PhotoFile, tuple[Finding, ...]]]:
+        """The findings of every photo, one for each phrase, taught words among them."""
+        model = self._model()
+        others = list(phrases)
+        of_taught: dict[str, dict[PhotoFile, Finding]] = {}
+        if model.taught is not None and model.taught.by_vector is not None:
+            others = [text for text in phrases if model.taught.word_in(text) is None]
+            name = model.runtime.info.name
+            for text in set(phrases) - set(others):
+                pairs = find_taught(store, model.taught, where, text, name, threshold, top)
+                of_taught[text] = dict(pairs)
+        if not of_taught:
+            yield from find_in(store, where, model.runtime, phrases, threshold, top)
+            return
+        of_others = dict(find_in(store, where, model.runtime, others, threshold, top))
+        for file in next(iter(of_taught.values())):
+            if others and file not in of_others:
+                continue
+            rest = iter(of_others.get(file, ()))
+            yield (
+                file,
+                tuple(
+                    of_taught[text][file] if text in of_taught else next(rest) for text in phrases
+                ),
+            )
+
+    def least_sure(self, *, top: int = 20, folder: str = "") -> list[UnsureRegion]:
+        """The regions of which it is least sure whether they show a word that the model was taught:
+        the examples that would help it most."""
+        model, where = self._model(), self._where(top, folder)
+        if model.taught is None:
+            return []
+        given = {(one.word, one.photo) for one in model.taught.book.examples}
+        found = least_sure(self._opened(), model.taught, where, top, self.root, given)
+        return [
+            UnsureRegion(
+                unsure.photo.key,
+                self._path(unsure.photo.path),
+                unsure.photo.size,
+                unsure.photo.regions[unsure.row].xyxy,
+                unsure.word,
+                unsure.probability,
+            )
+            for unsure in found
+        ]
 
     def like(
         self,
@@ -298,7 +376,8 @@ class Index:
             [region.xyxy for region in stored.regions],
             [region.caption for region in stored.regions],
         )
-        told = [stored.regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
+        regions = with_taught_words(self._opened(), self._model().taught, stored)
+        told = [regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
         told.sort(key=lambda region: -region.score)
         model, path = self._model(), self._path(stored.path)
         place, shown = (path, *stored.size, model.runtime.info.name), model.shown()
@@ -312,7 +391,7 @@ class Index:
             self._store = None
 
     def _model(self) -> Model:
-        self.model = self.model or loading.load(lazily=True)
+        self.model = self.model or loading.load(lazily=True, words_book=self.words_book)
         return self.model
 
     def _opened(self) -> Store:
@@ -348,7 +427,8 @@ class Index:
 
     def _check(self, store: Store) -> None:
         made_with = loading.named(store.model.name)
-        self.model = self.model or loading.load(made_with, lazily=True)
+        book = self.words_book
+        self.model = self.model or loading.load(made_with, lazily=True, words_book=book)
         wanted = build.identify(self.model)
         if store.model != wanted:
             other = f"--model {made_with} is" if made_with else "--model names"

@@ -334,6 +334,24 @@ async def thumbnail(server: Server, request: Request, _: object) -> Response:
     return await image(server, request, {"size": THUMBNAIL})
 
 
+async def words(server: Server, _: Request, __: object) -> Any:
+    return await server.workers.ask("words")
+
+
+async def forget_word(server: Server, _: Request, values: dict[str, Any]) -> Any:
+    return await server.workers.ask("forget", **values)
+
+
+async def unsure(server: Server, _: Request, values: dict[str, Any]) -> Any:
+    return await server.workers.ask("unsure", **values)
+
+
+WORD = {**TEXT, "maxLength": 1000}
+SHOWS = {
+    "type": "string",
+    "pattern": "^(yes|no)$",
+    "description": "yes; or no: the box does not show what the word means",
+}
 CAPTION = {
     "threshold": PROBABILITY,
     "top": COUNT,
@@ -410,4 +428,17 @@ CALLS = (
     ),
     Call("GET", "/api/photos/{id}/thumbnail", "A thumbnail of the photo.", "image/jpeg", thumbnail),
     KEEP,
+    _looking(
+        "teach",
+        "Teach a word with a box of a photo; it is used from then on.",
+        "Lesson",
+        {},
+        {"word": WORD, "xyxy": BOX, "shows": SHOWS},
+    ),
+    Call("GET", "/api/words", "The taught words, weak ones first.", "Words", words),
+    Call("DELETE", "/api/word", "Forget a taught word.", "Words", forget_word, {"word": WORD}),
+    Call(
+        *("GET", "/api/unsure", "The regions that would teach the most.", "Unsure", unsure),
+        {"top": {**COUNT, "maximum": 100}, "folder": FILTERS["folder"]},
+    ),
 )

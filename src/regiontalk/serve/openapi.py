@@ -68,6 +68,22 @@ INDEXING = _object(
     {"done": INTEGER, "total": INTEGER, "skipped": INTEGER, "seconds_left": _or_null(NUMBER)}
 )
 REPLACED = "Somebody corrected an earlier photo of this name; that correction is kept."
+KNOWN: dict[str, Schema] = {
+    "word": TEXT,
+    "examples": INTEGER,
+    "others": INTEGER,
+    "recognised": _or_null(NUMBER),
+    "confusions": _array(_object({"photo": TEXT, "xyxy": BOX, "word": TEXT})),
+    "weak": BOOLEAN,
+}
+UNSURE: dict[str, Schema] = {
+    "id": TEXT,
+    "path": TEXT,
+    **SIZE,
+    "xyxy": BOX,
+    "word": TEXT,
+    "probability": NUMBER,
+}
 MARKED = {"xyxy": BOX, "caption": {"type": "string", "minLength": 1, "maxLength": LONGEST_CAPTION}}
 SCHEMAS: dict[str, Schema] = {
     "Error": _object({"error": TEXT, "hint": _or_null(TEXT)}),
@@ -97,6 +113,7 @@ SCHEMAS: dict[str, Schema] = {
         confidence=NUMBER,
         shown=BOOLEAN,
         sure=BOOLEAN,
+        taught=BOOLEAN,
     ),
     "Regions": _object({**ABOUT, "regions": _array(_ref("Region"))}),
     "Description": _object({**ABOUT, **SENTENCE, "alternatives": _array(_object(SENTENCE))}),
@@ -137,6 +154,9 @@ SCHEMAS: dict[str, Schema] = {
         taken=TEXT,
     ),
     "Captions": _object({"captions": _array(_object({"caption": TEXT, "photos": INTEGER}))}),
+    "Lesson": _object({"added": INTEGER, **KNOWN}, skipped=_array(TEXT)),
+    "Words": _object({"words": _array(_object(KNOWN))}),
+    "Unsure": _object({"regions": _array(_object(UNSURE))}),
     "Marked": {**_object(MARKED), "additionalProperties": False},
     "Correction": {
         **_object({"regions": {**_array(_ref("Marked")), "maxItems": MOST_REGIONS}}),

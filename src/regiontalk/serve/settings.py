@@ -21,6 +21,8 @@ class Settings:
     store: str | None = None
     """The database that holds the index instead; other processes update it."""
     model: Path | None = None
+    words_book: Path | bool = True
+    """The word book; True: the user's own, False: no taught words."""
     host: str = "127.0.0.1"
     port: int = 8765
     allowed_hosts: tuple[str, ...] = ()

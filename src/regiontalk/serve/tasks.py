@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regiontalk.errors import IndexProblem, InputError
+from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
@@ -21,6 +21,7 @@ from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.serve.corrections import pixels_of
 from regiontalk.serve.settings import Settings
+from regiontalk.teaching import ToTeach, learn
 
 JPEG_QUALITY = 85
 MOST_CAPTIONS = 5  # of a photo in a list
@@ -44,7 +45,8 @@ class Desk:
     @classmethod
     def of(cls, settings: Settings) -> Desk:
         model = replace(
-            load(settings.model), limits=Limits(settings.megapixels, settings.megabytes)
+            load(settings.model, words_book=settings.words_book),
+            limits=Limits(settings.megapixels, settings.megabytes),
         )
         if settings.folder is None:
             return cls(model, None)
@@ -212,6 +214,34 @@ def picture(desk: Desk, id: str, size: int) -> bytes:
     )
 
 
+def teach(
+    desk: Desk, photo: bytes | str, word: str, xyxy: list[float], shows: str = "yes"
+) -> Answer:
+    """Adds a box of a photo to the word book."""
+    wanted = ToTeach(word, desk.open(photo), xyxy, shows == "yes")
+    (lesson,), _ = learn(desk.model, [wanted])
+    return lesson.to_dict()
+
+
+def words(desk: Desk) -> Answer:
+    return {"words": [report.to_dict() for report in desk.model.taught_words()]}
+
+
+def forget(desk: Desk, word: str) -> Answer:
+    desk.model.forget(word)
+    return words(desk)
+
+
+def unsure(desk: Desk, top: int = 20, folder: str = "") -> Answer:
+    """The regions of the folder that would teach the most."""
+    if desk.model.taught is None:
+        raise UsageError("the server runs without a word book")
+    regions = desk.searched().least_sure(top=top, folder=folder)
+    return {
+        "regions": [{**region.to_dict(), "path": desk.relative(region.path)} for region in regions]
+    }
+
+
 TASKS: dict[str, Callable[..., Any]] = {
     "caption": _asking(Model.__call__),
     "describe": _asking(Model.describe),
@@ -231,4 +261,5 @@ TASKS: dict[str, Callable[..., Any]] = {
             original,
         )
     },
+    **{task.__name__: task for task in (teach, words, forget, unsure)},
 }

@@ -51,8 +51,9 @@ def export_model(
         trained.net, trained.recipe.prediction, name, precision, {"step": trained.state["step"]}
     )
     graphs = serialize(trace(trained.net), precision)
+    detector = detector_fingerprint(graphs)
     for head, added in (heads or {}).items():
-        check_head(head, added.info, graphs, str(out))
+        check_head(head, added.info, detector, str(out))
     write_model_folder(out, info, trained.words, graphs, heads)
 
 
@@ -101,11 +102,10 @@ def add_heads(
     check_free(out)
     model = read_model_folder(folder)
     for head, added in heads.items():
-        check_head(head, added.info, model.graphs, str(folder))
+        check_head(head, added.info, model.detector, str(folder))
     info = replace(model.info, name=name)
-    write_model_folder(
-        out, info, model.words, model.graphs, {**model.heads, **heads}, share, model.names
-    )
+    parts = (info, model.words, model.graphs, {**model.heads, **heads})
+    write_model_folder(out, *parts, share, model.names, model.background)
 
 
 def trace(net: FCLN) -> dict[str, onnx.ModelProto]:

@@ -1,9 +1,17 @@
 """What is fitted on dev photos after training (`fitter`), and the names of its parts and
 figures."""
 
-PARTS = ("settings", "ranking", "calibration", "confidence", "find", "alignment", "search", "names")
-ON_REQUEST = ("names",)  # it needs training photos, the others dev photos
+PARTS = (
+    *("settings", "ranking", "calibration", "confidence", "find", "alignment", "search"),
+    *("names", "background"),
+)
+ON_REQUEST = ("names", "background")  # they need training photos, the others dev photos
 OF_WORDS = ("alignment", "search")  # parts for models that align words with regions
-ON_ALL_DATA = ("confidence", "search", "names")  # the other parts are fitted on the first data set
+ON_ALL_DATA = (
+    "confidence",
+    "search",
+    "names",
+    "background",
+)  # the other parts are fitted on the first data set
 TRIED = ("score", "final_nms", "proposals", "caption_weight")  # settings
 FIGURES = ("map", "map_strict", "detection_map")

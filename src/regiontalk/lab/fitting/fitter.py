@@ -26,6 +26,7 @@ from regiontalk.lab.fitting import (
     PARTS,
     TRIED,
     alignment,
+    background,
     calibration,
     confidence,
     find,
@@ -37,6 +38,7 @@ from regiontalk.lab.fitting import (
 from regiontalk.lab.fitting.cross_validation import cross_validated
 from regiontalk.lab.fitting.photos import SeenPhoto, look_at
 from regiontalk.model import Model
+from regiontalk.models.background import Background
 from regiontalk.models.name_table import NameTable
 from regiontalk.models.settings import UNCHANGED, Calibration, PredictionConfig
 from regiontalk.search.build import to_entry
@@ -71,6 +73,8 @@ class Fitter:
     of_words: dict[str, Any] = field(default_factory=dict)
     names: NameTable | None = None
     """Fitted names; None where they were not fitted."""
+    background: Background | None = None
+    """What taught words are compared with; None where it was not made."""
 
     def __post_init__(self) -> None:
         """Drops what was fitted before on top of what is fitted now."""
@@ -200,6 +204,14 @@ class Fitter:
         ]
         every = list(chain.from_iterable(chain.from_iterable(photos)))
         self.names, report = names.fit(every, self.detector)
+        return report
+
+    def _fit_background(self) -> Report:
+        photos = [
+            self._each(one, background.look_at_regions, f"Looking at {one.folder}")
+            for one in self.datasets
+        ]
+        self.background, report = background.fit(list(chain.from_iterable(photos)))
         return report
 
     @cached_property

@@ -59,6 +59,10 @@ export function save(one, regions) {
 /** Deletes the correction of a photo of the folder. */
 export const forget = ({ id }) => request(`/api/photos/${encodeURIComponent(id)}/correction`, { method: "DELETE" });
 
+export const teach = (one, xyxy, word, shows) => post("/api/teach", one, { xyxy: xyxy.join(), word, shows });
+export const words = () => get("/api/words");
+export const unsure = (top) => get("/api/unsure", { top });
+
 /** Whether the server has a route; an older one may lack some. */
 export async function has(path) {
   const { paths = {} } = await get("/openapi.json").catch(() => ({}));

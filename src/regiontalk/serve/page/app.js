@@ -11,6 +11,7 @@ import * as viewer from "./photo.js";
 import { baseName, find } from "./regions.js";
 import * as selection from "./selection.js";
 import { complain, forgive, say, server, watch } from "./status.js";
+import * as teaching from "./teach.js";
 import * as zoom from "./zoom.js";
 
 const DROPPED = "dropped";
@@ -253,6 +254,7 @@ function hear() {
   if (started) return grid.refresh();
   started = true;
   for (const part of ["no-folder", "greeting"]) find(part).hidden = Boolean(server.folder);
+  teaching.start();
   return route();
 }
 

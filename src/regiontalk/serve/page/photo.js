@@ -17,6 +17,12 @@ let editing = false;
 
 export const current = () => photo;
 
+/** The region that is pointed at or chosen. */
+export const marked = () => overlay.photo.regions[overlay.hovered ?? overlay.chosen];
+
+/** Looks at the photo again, with the words that were taught since. */
+export const again = () => open(photo.file ? { file: photo.file, url: photo.url } : { id: photo.id });
+
 /** Called with a region to find others like it. */
 export function onLike(go) {
   overlay.onPick = (number) => { if (server.folder && !editing) go(overlay.photo.regions[number]); };

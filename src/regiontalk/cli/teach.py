@@ -1,0 +1,372 @@
+"""`regiontalk teach`: new words from a few examples, and the word book that they are in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from regiontalk.cli import console
+from regiontalk.cli.boxes_option import read_boxes
+from regiontalk.cli.options import (
+    FILE,
+    PLACE,
+    Book,
+    completes,
+    json_option,
+    load_model,
+    max_megapixels_option,
+    model_option,
+    quiet_option,
+    with_options,
+    words_book_option,
+)
+from regiontalk.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from regiontalk.model import Model
+    from regiontalk.results import Lesson, WordReport
+    from regiontalk.teaching import ToTeach
+
+ADD = "add"
+MAX_PHRASE_WORDS = 3  # of a record's phrase that is taught as a word
+
+book_options = with_options(model_option, words_book_option)
+
+
+class Teach(click.Group):
+    """A group whose command `add` may be left out: `teach croissant a.jpg`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = [ADD, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=Teach, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Teach the model new words from a few examples; they are used from then on.
+
+    \b
+    regiontalk teach croissant a.jpg b.jpg          the main region of each photo
+    regiontalk teach croissant a.jpg --box "40,60,300,280"
+    regiontalk teach --from FOLDER                  sub-folders with photos; their names are the words
+    regiontalk teach --from DATA                    a data set, or corrections: its boxes with phrases
+
+    One photo is enough to start; three to ten are better. `caption`, `find`, `search` and `serve` use
+    the words at once, also in photos that were indexed before. They are kept in a word book: your own,
+    or the file of --words-book.
+    """
+
+
+@command.command(ADD)
+@click.argument("given", nargs=-1, metavar="WORD PHOTO...", shell_complete=completes("file"))
+@click.option(
+    "--box", metavar='"x0,y0,x1,y1"', help="Only this part of the photo, in pixels or fractions."
+)
+@click.option(
+    "--from",
+    "source",
+    type=PLACE,
+    metavar="FOLDER",
+    help="Teach many words: a folder with a sub-folder of photos for each word, or a data set.",
+)
+@click.option("--not", "is_not", is_flag=True, help="The photos show what the word does not mean.")
+@book_options
+@max_megapixels_option
+@json_option
+@quiet_option
+def add(
+    *,
+    given: tuple[str, ...],
+    box: str | None,
+    source: Path | None,
+    is_not: bool,
+    model: Path | None,
+    words_book: Book | None,
+    max_megapixels: float,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Teach WORD with photos; the word `add` may be left out."""
+    from regiontalk.teaching import learn
+
+    wanted = _from_source(source, given, box) if source else _from_photos(given, box)
+    wanted = [one._replace(is_it=not is_not) for one in wanted]
+    loaded = load_model(model, "cpu", max_megapixels, words_book=words_book)
+    watched = console.track(iter(wanted), "Learning", len(wanted), quiet or len(wanted) == 1)
+    lessons, skipped = learn(loaded, wanted, watched)
+    for line in skipped:
+        console.message(f"regiontalk: skipped {line}")
+    if as_json:
+        console.print_json({"words": [lesson.to_dict() for lesson in lessons], "skipped": skipped})
+        return
+    for lesson in lessons:
+        console.print_line(lesson.word, *_learned(lesson))
+        _tell_confusions(lesson.report, quiet)
+    console.message(f"word book: {loaded.taught_to.file.path}", quiet)
+
+
+def _from_photos(given: tuple[str, ...], box: str | None) -> list[ToTeach]:
+    from regiontalk.images.paths import find_photos
+    from regiontalk.teaching import ToTeach
+
+    if len(given) < 2:
+        raise UsageError(
+            "a word and one photo or more", hint="regiontalk teach croissant breakfast.jpg"
+        )
+    word, *paths = given
+    photos = find_photos(paths)
+    for line in photos.skipped:
+        console.message(f"regiontalk: skipped {line}")
+    if not photos.paths:
+        reason = photos.skipped[0] if photos.skipped else f"{paths[0]}: no photo there"
+        raise InputError(reason, hint="a photo, a folder with photos, or a pattern")
+    if box is None:
+        return [ToTeach(word, path) for path in photos.paths]
+    if len(photos.paths) != 1:
+        raise UsageError(f"--box for {len(photos.paths)} photos", hint="teach one photo at a time")
+    return [ToTeach(word, photos.paths[0], one) for one in read_boxes(box).of(photos.paths[0])]
+
+
+def _from_source(source: Path, given: tuple[str, ...], box: str | None) -> list[ToTeach]:
+    if given or box is not None:
+        raise UsageError("--from takes no word, photo or box")
+    if not source.is_dir():
+        raise InputError(f"{source}: {'not a folder' if source.exists() else 'no such folder'}")
+    from regiontalk.lab.data.records import ANNOTATIONS
+
+    if any((source / name).is_file() for name in ANNOTATIONS):
+        return _from_records(source)
+    return _from_folder(source)
+
+
+def _from_folder(source: Path) -> list[ToTeach]:
+    from regiontalk.images.paths import find_photos
+    from regiontalk.teaching import ToTeach
+
+    wanted = []
+    for folder in sorted(path for path in source.iterdir() if path.is_dir()):
+        if not folder.name.startswith("."):
+            paths = find_photos([str(folder)]).paths
+            wanted += [ToTeach(folder.name, path) for path in paths]
+    if not wanted:
+        raise InputError(
+            f"{source}: no sub-folder with photos",
+            hint="a sub-folder for each word: FOLDER/croissant/a.jpg",
+        )
+    return wanted
+
+
+def _from_records(source: Path) -> list[ToTeach]:
+    from regiontalk.images.limits import Limits
+    from regiontalk.images.photo import Photo
+    from regiontalk.lab.data.records import Dataset
+    from regiontalk.models.word_book import without_article
+    from regiontalk.teaching import ToTeach
+
+    dataset = Dataset(source)
+    wanted, too_long = list[ToTeach](), 0
+    for record in dataset:
+        stored = source / record.image if record.shard is None else dataset.read_photo(record)
+        for region in record.regions:
+            word = without_article(region.phrase)
+            if not 1 <= len(word.split()) <= MAX_PHRASE_WORDS:
+                too_long += 1
+                continue
+            width, height = Photo.of(stored, Limits()).size
+            factors = (width / record.width, height / record.height) * 2
+            box = [side * factor for side, factor in zip(region.xyxy, factors, strict=True)]
+            wanted.append(ToTeach(word, stored, box))
+    if too_long:
+        console.message(
+            f"left out {console.count(too_long, 'phrase')} of more than {MAX_PHRASE_WORDS} words"
+        )
+    if not wanted:
+        raise InputError(f"{source}: no region with a short phrase", hint='for example "a mug"')
+    return wanted
+
+
+def _learned(lesson: Lesson) -> tuple[str, str]:
+    report = lesson.report
+    return console.count(report.examples, "example"), _state(report)
+
+
+def _state(report: WordReport) -> str:
+    """How well a word is known, in words."""
+    if not report.examples:
+        return "only examples of what it is not"
+    if report.recognised is None:
+        return "weak: teach it with more photos"
+    share = f"{report.recognised:.0%} of its examples are recognised by the others"
+    return f"weak: {share}" if report.weak else share
+
+
+def _tell_confusions(report: WordReport, quiet: bool) -> None:
+    for one in report.confusions:
+        box = ",".join(f"{side:.0f}" for side in one.xyxy)
+        console.message(
+            f"{one.photo} ({box}): taught as {report.word!r}, looks more like {one.word!r}", quiet
+        )
+
+
+def _open(model: Path | None, words_book: Book | None) -> Model:
+    """The model, to work with its word book."""
+    if words_book is False:
+        raise UsageError("--words-book none: there is no word book to work with")
+    return load_model(model, "cpu", lazily=True, words_book=words_book)
+
+
+@command.command("list")
+@book_options
+@json_option
+@quiet_option
+def show(*, model: Path | None, words_book: Book | None, as_json: bool, quiet: bool) -> None:
+    """List the taught words and how well each is known; weak words come first."""
+    loaded = _open(model, words_book)
+    reports = loaded.taught_words()
+    if as_json:
+        console.print_json({"words": [report.to_dict() for report in reports]})
+        return
+    if not reports:
+        console.message(f"no words in {loaded.taught_to.file.path}", quiet)
+        return
+    rows = [
+        (report.word, str(report.examples), str(report.others), _state(report))
+        for report in reports
+    ]
+    console.print_rows(("word", "examples", "not", "state"), rows)
+    for report in reports:
+        _tell_confusions(report, quiet)
+
+
+@command.command("next")
+@click.argument("folder", type=PLACE, metavar="[DIR]", default=".")
+@click.option("--top", type=click.IntRange(1, 1000), default=20, show_default=True)
+@book_options
+@json_option
+@quiet_option
+def unsure(
+    *,
+    folder: Path,
+    top: int,
+    model: Path | None,
+    words_book: Book | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Show the regions of the indexed folder DIR of which the model is least sure: the examples that
+    would help most. The page of `regiontalk serve DIR` asks about them, with one key for each."""
+    from regiontalk.search.index import Index
+
+    loaded = _open(model, words_book)
+    index, below = Index.around(folder, model=loaded)
+    regions = index.least_sure(top=top, folder=below)
+    index.close()
+    if as_json:
+        console.print_json({"regions": [region.to_dict() for region in regions]})
+        return
+    if not regions:
+        console.message("nothing to ask: no taught words yet", quiet)
+    rows = [
+        (
+            region.path,
+            region.word,
+            f"{region.probability:.2f}",
+            ",".join(f"{side:.0f}" for side in region.xyxy),
+        )
+        for region in regions
+    ]
+    console.print_rows(("photo", "word", "probability", "box"), rows)
+
+
+@command.command("forget")
+@click.argument("words", nargs=-1, metavar="WORD...")
+@click.option("--all", "every", is_flag=True, help="All words; the old file is kept beside it.")
+@book_options
+@quiet_option
+def forget(
+    *,
+    words: tuple[str, ...],
+    every: bool,
+    model: Path | None,
+    words_book: Book | None,
+    quiet: bool,
+) -> None:
+    """Drop words from the word book."""
+    from regiontalk.models.loading import load
+    from regiontalk.teaching import Taught
+
+    if bool(words) == every:
+        raise UsageError("give words to forget, or --all")
+    if every:  # also of a damaged book, with which no model can be loaded
+        if words_book is False:
+            raise UsageError("--words-book none: there is no word book to work with")
+        place = words_book if isinstance(words_book, Path) else None
+        old = Taught.of(
+            load(model, lazily=True, words_book=False).runtime, place
+        ).file.start_again()
+        console.message("no words yet" if old is None else f"the old words: {old}", quiet)
+        return
+    loaded = _open(model, words_book)
+    loaded.forget(*words)
+    console.message(f"forgotten: {', '.join(words)}", quiet)
+
+
+@command.command("export")
+@click.argument("file", type=FILE)
+@click.argument("words", nargs=-1, metavar="[WORD...]")
+@book_options
+@quiet_option
+def export(
+    *,
+    file: Path,
+    words: tuple[str, ...],
+    model: Path | None,
+    words_book: Book | None,
+    quiet: bool,
+) -> None:
+    """Write words (default: all) to a new word book FILE, for another machine. It holds no photos,
+    and only the names of their files."""
+    from regiontalk.io.files import replacing
+
+    if file.exists():
+        raise UsageError(f"{file}: already exists", hint="give another name, or delete it first")
+    book = _open(model, words_book).taught_to.book
+    chosen = book.only(words) if words else book
+    if not chosen.examples:
+        raise UsageError("there are no taught words yet", hint="regiontalk teach WORD PHOTO...")
+    examples = tuple(replace(one, photo=Path(one.photo).name) for one in chosen.examples)
+    with replacing(file) as partial:
+        partial.write_bytes(replace(chosen, examples=examples).to_bytes())
+    console.message(f"{file}: {console.count(len(chosen.words), 'word')}", quiet)
+
+
+@command.command("merge")
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+@book_options
+@quiet_option
+def merge(
+    *, files: tuple[Path, ...], model: Path | None, words_book: Book | None, quiet: bool
+) -> None:
+    """Add the words of other word books."""
+    from regiontalk.models.word_book import WordBook, read_word_book
+
+    taught = _open(model, words_book).taught_to
+    others = [read_word_book(file) for file in files]
+    for file, other in zip(files, others, strict=True):
+        taught.file.check_same(other, str(file))
+
+    def add_all(book: WordBook) -> WordBook:
+        for other in others:
+            book = book.with_examples(other.examples, other.codes)
+        return book
+
+    book = taught.file.change(add_all)
+    console.message(
+        f"{taught.file.path}: {console.count(len(book.words), 'word')}, "
+        f"{console.count(len(book.examples), 'example')}",
+        quiet,
+    )

@@ -1,0 +1,212 @@
+"""How well words are recognised that were taught with a few examples, and how often they are said
+of regions that show none of them.
+
+Words that the model was never trained on are taught with 1, 3, 5 and 10 of their examples; the other
+examples are to be recognised. Some of these words are also looked for in everyday photos, where each
+one that is said counts as false.
+
+Shapes: E examples of a word, D the size of a code or vector, M regions of everyday photos, W words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.errors import DataError
+from regiontalk.inference.codes import with_codes
+from regiontalk.inference.look import caption
+from regiontalk.inference.taught import SURE, TaughtWord, TaughtWords, Weights
+from regiontalk.lab.data.dataset_model import DatasetModel
+from regiontalk.lab.data.records import Record
+from regiontalk.lab.fitting.regression import logistic_regression, smoothed
+from regiontalk.models.background import Space
+from regiontalk.models.runtime import Floats
+from regiontalk.results import BoxXYXY
+
+COUNTS = (1, 3, 5, 10)
+"""Examples that words are taught with."""
+MIN_EXAMPLES = 11
+TAUGHT = 50
+"""Words that are looked for in everyday photos."""
+REPEATS = 5
+FALSE_SHARE = 0.015
+"""Of the everyday regions, so many may be called by one of `TAUGHT` words."""
+
+USUAL_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Weights of u that are tried, relative to that of s."""
+
+NAMED_TYPES = ("object", "whole")
+"""Regions whose phrase is a name: of the thing in the box, or of the whole photo."""
+
+Words = Mapping[str, Floats]
+"""Word -> codes (E, D) of its examples."""
+
+
+class _Trial(NamedTuple):
+    known: TaughtWords
+    shown: Floats
+    """(E, k) z of the examples that were held back, of all words."""
+    words: NDArray[np.intp]
+    """(E,) the number of the word that each shows."""
+
+
+def enough(words: Words) -> dict[str, Floats]:
+    """The words with enough examples, in alphabetical order."""
+    chosen = {word: words[word] for word in sorted(words) if len(words[word]) >= MIN_EXAMPLES}
+    if len(chosen) < 2:
+        raise DataError(
+            f"{len(chosen)} words with {MIN_EXAMPLES} examples or more; it needs two or more"
+        )
+    return chosen
+
+
+def halves(words: Words) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """One half of the words chooses the settings, the other half is reported."""
+    names = sorted(words)
+    first = {name: words[name] for name in names[::2]}
+    return first, {name: words[name] for name in names[1::2]}
+
+
+def measure(words: Words, everyday: Floats, space: Space, weights: Weights) -> dict[str, Any]:
+    """The shares of held-back examples that are right among all words, and that are right and said;
+    and of `everyday` regions (M, D) that are called by one of `TAUGHT` words. In percent."""
+    z = {word: space.place(codes) for word, codes in words.items()}
+    others = space.place(everyday)
+    report = {}
+    for count in COUNTS:
+        figures = [_measure_once(z, others, space, weights, count, seed) for seed in range(REPEATS)]
+        report[str(count)] = {
+            name: round(float(np.mean([one[name] for one in figures])), 2) for name in figures[0]
+        }
+    return {
+        "words": len(words),
+        "examples": sum(map(len, words.values())),
+        "everyday_regions": len(everyday),
+        "taught_for_false": min(TAUGHT, len(words)),
+        "by_examples": report,
+    }
+
+
+def _measure_once(
+    z: Words, others: Floats, space: Space, weights: Weights, count: int, seed: int
+) -> dict[str, float]:
+    trial = _teach(z, space, weights, count, seed)
+    likely = trial.known.probabilities_at(trial.shown)
+    best = likely.argmax(axis=1)
+    is_right = best == trial.words
+    is_said = likely.max(axis=1) >= SURE
+    chosen = np.random.default_rng(seed).permutation(len(z))[:TAUGHT]
+    said_of_others = trial.known.probabilities_at(others)[:, chosen].max(axis=1) >= SURE
+    shares = {
+        "right": is_right,
+        "right_and_said": is_right & is_said,
+        "another_said": ~is_right & is_said,
+        "false": said_of_others,
+    }
+    return {name: 100 * float(share.mean()) for name, share in shares.items()}
+
+
+def _teach(z: Words, space: Space, weights: Weights, count: int, seed: int) -> _Trial:
+    """Teaches every word with `count` of its examples."""
+    random = np.random.default_rng([seed, count])
+    taught, held_back, numbers = list[TaughtWord](), list[Floats](), list[int]()
+    for number, (word, places) in enumerate(z.items()):
+        order = random.permutation(len(places))
+        taught.append(TaughtWord(word, places[order[:count]], places[:0]))
+        held_back.append(places[order[count:]])
+        numbers += [number] * (len(places) - count)
+    known = TaughtWords.compare(taught, space, weights)
+    return _Trial(known, np.concatenate(held_back), np.array(numbers, dtype=np.intp))
+
+
+def fit(words: Words, everyday: Floats, space: Space) -> Weights:
+    """The numbers of `Weights`. The weight of s is that of a logistic regression on held-back
+    examples and everyday regions (M, D). The weight of u is the one with which most held-back
+    examples are right and said. Bias and weight of ln n are set so that, with any number of
+    examples, `FALSE_SHARE` of the everyday regions are called by a taught word."""
+    z = {word: space.place(codes) for word, codes in words.items()}
+    others = space.place(everyday)
+    slope = _slope(z, others, space)
+    tried = []
+    for share in USUAL_SHARES:
+        weights = _with_bias(z, others, space, Weights(slope, share * slope, 0.0, 0.0))
+        figures = [_measure_once(z, others, space, weights, count, 0) for count in COUNTS]
+        tried.append((float(np.mean([one["right_and_said"] for one in figures])), weights))
+    best = max(tried, key=lambda one: one[0])[1]
+    return Weights(*(round(number, 3) for number in best))
+
+
+def _slope(z: Words, others: Floats, space: Space) -> float:
+    """How quickly a word becomes likelier with s."""
+    slopes = []
+    for count in COUNTS:
+        trial = _teach(z, space, Weights(1.0, 0.0, 0.0, 0.0), count, count)
+        own = (trial.shown * trial.known.middles[trial.words]).sum(axis=1)
+        nearest = (others @ trial.known.middles.T).max(axis=1)
+        fits = np.concatenate([own, nearest]).astype(np.float64)
+        shows = np.arange(len(fits)) < len(own)
+        columns = np.stack([fits, np.ones_like(fits)])
+        slopes.append(logistic_regression(columns, smoothed(shows))[0])
+    slope = float(np.mean(slopes))
+    if slope <= 0:
+        raise DataError(
+            "the words cannot be told from everyday regions",
+            hint="other words, or a model with better region codes",
+        )
+    return slope
+
+
+def _with_bias(z: Words, others: Floats, space: Space, weights: Weights) -> Weights:
+    """With the bias, and the weight of ln n, with which `FALSE_SHARE` of other regions are called by
+    one of `TAUGHT` words."""
+    biases = []
+    for count in COUNTS:
+        lines = []
+        for seed in range(REPEATS):
+            known = _teach(z, space, weights, count, seed).known
+            chosen = np.random.default_rng(seed).permutation(len(z))[:TAUGHT]
+            logits = weights.fit * (others @ known.middles[chosen].T) + known.offsets[chosen]
+            lines.append(-np.quantile(logits.max(axis=1), 1 - FALSE_SHARE))
+        biases.append(np.mean(lines))
+    examples, bias = np.polyfit(np.log(COUNTS), biases, 1)
+    return weights._replace(examples=float(examples), bias=float(bias))
+
+
+def choose_words(records: Iterable[Record], count: int, seed: int) -> frozenset[str]:
+    """`count` of the names that enough photos have, at random."""
+    photos = Counter(name for record in records for name in _named(record))
+    known = sorted(name for name, number in photos.items() if number >= MIN_EXAMPLES)
+    chosen = np.random.default_rng(seed).permutation(len(known))[:count]
+    return frozenset(known[row] for row in chosen.tolist())
+
+
+def _named(record: Record) -> dict[str, BoxXYXY]:
+    """The names in a photo, each with its first box."""
+    named: dict[str, BoxXYXY] = {}
+    for region in record.regions:
+        if region.type in NAMED_TYPES and region.phrase:
+            named.setdefault(region.phrase.lower(), region.xyxy)
+    return named
+
+
+def look_at_words(
+    asked: DatasetModel, record: Record, words: Container[str]
+) -> list[tuple[str, Floats]]:
+    """The code (D,) of every word that a photo shows."""
+    named = [(name, box) for name, box in _named(record).items() if name in words]
+    if not named:
+        return []
+    codes = asked.codes_at(record, np.array([box for _, box in named]))
+    return [(name, code) for (name, _), code in zip(named, codes, strict=True)]
+
+
+def look_at_everyday(asked: DatasetModel, record: Record) -> Floats:
+    """The codes (R, D) of the regions that `caption` gives."""
+    look = asked.look(record)
+    runtime = asked.model.runtime
+    return with_codes(runtime, look, caption(runtime, look)).codes

@@ -1,0 +1,134 @@
+"""What taught words are compared with: regions of everyday photos, and the axes along which regions
+differ. Stored as `background.npz` in a model folder, 8 bits a number.
+
+Region codes vary much along some directions and little along others, which tell as much. Axes that
+even this out (whitening, by the principal components of many codes) make a few examples of a word
+tell more. There are two sets: for region codes, and for the vectors of the alignment head, which an
+index stores. `lab.fitting.background` makes them. They are no photos: nothing can be seen in them.
+
+Shapes: D the size of a code or vector, k axes, N regions, B any number of regions.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regiontalk.errors import ModelError
+
+Floats = NDArray[np.float32]
+
+MIN_REGIONS = 20
+MAX_REGIONS = 20_000
+LARGEST_BACKGROUND = 1 << 27  # bytes
+LARGEST_INTEGER = 127
+CODES, VECTORS = "codes", "vectors"
+_ARRAYS = {
+    "mean": (np.float32, 1),
+    "axes": (np.int8, 2),
+    "axes_scales": (np.float32, 1),
+    "places": (np.int8, 2),
+    "places_scales": (np.float32, 1),
+}
+
+
+@dataclass(frozen=True)
+class Space:
+    """Regions as places on a sphere, where those that look alike are close."""
+
+    mean: Floats = field(repr=False)
+    """(D,)"""
+    axes: Floats = field(repr=False)
+    """(D, k)"""
+    places: Floats = field(repr=False)
+    """(N, k) of the background."""
+
+    def place(self, codes: Floats) -> Floats:
+        """Codes or vectors (B, D) -> places (B, k), vectors of length 1."""
+        return to_length_1((codes - self.mean) @ self.axes)
+
+
+@dataclass(frozen=True)
+class Background:
+    """The space of a model's region codes, and that of its vectors if it has an alignment head."""
+
+    codes: Space
+    vectors: Space | None = None
+
+    def to_bytes(self) -> bytes:
+        arrays = _stored(CODES, self.codes)
+        if self.vectors is not None:
+            arrays |= _stored(VECTORS, self.vectors)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        return buffer.getvalue()
+
+
+def to_length_1(rows: NDArray[np.floating]) -> Floats:
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True).astype(np.float32)
+    scaled: Floats = (rows / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
+    return scaled
+
+
+def _stored(name: str, space: Space) -> dict[str, NDArray[Any]]:
+    axes_scales = _scales(space.axes)
+    places_scales = _scales(space.places)
+    return {
+        f"{name}_mean": space.mean.astype(np.float32),
+        f"{name}_axes": np.rint(space.axes / axes_scales).astype(np.int8),
+        f"{name}_axes_scales": axes_scales,
+        f"{name}_places": np.rint(space.places / places_scales).astype(np.int8),
+        f"{name}_places_scales": places_scales,
+    }
+
+
+def _scales(rows: Floats) -> Floats:
+    """(k,) the step of each column."""
+    smallest = np.finfo(np.float32).tiny
+    scales = np.maximum(np.abs(rows).max(axis=0) / LARGEST_INTEGER, smallest)
+    steps: Floats = scales.astype(np.float32)
+    return steps
+
+
+def read_background(data: bytes, place: str) -> Background:
+    """The background in a file's bytes; raises `ModelError` for anything else."""
+    arrays = _read_arrays(data, place)
+    names = [name for name in (CODES, VECTORS) if f"{name}_mean" in arrays]
+    expected = {f"{name}_{part}": kind for name in names for part, kind in _ARRAYS.items()}
+    kinds = {name: (array.dtype.type, array.ndim) for name, array in arrays.items()}
+    if kinds != expected or CODES not in names:
+        raise ModelError(f"{place}: not the background of a model")
+    codes = _read_space(arrays, CODES, place)
+    return Background(codes, _read_space(arrays, VECTORS, place) if VECTORS in names else None)
+
+
+def _read_space(arrays: dict[str, NDArray[Any]], name: str, place: str) -> Space:
+    mean, axes, axes_scales, places, places_scales = (arrays[f"{name}_{part}"] for part in _ARRAYS)
+    shapes = {len(axes_scales), len(places_scales), axes.shape[1], places.shape[1]}
+    is_whole = len(shapes) == 1 and min(axes.shape) > 0 and len(mean) == len(axes)
+    if not is_whole or not MIN_REGIONS <= len(places) <= MAX_REGIONS:
+        raise ModelError(f"{place}: axes and places do not belong together")
+    if not all(np.isfinite(part).all() for part in (mean, axes_scales, places_scales)):
+        raise ModelError(f"{place}: a number is not finite")
+    restored: Floats = places.astype(np.float32) * places_scales
+    return Space(mean, axes.astype(np.float32) * axes_scales, to_length_1(restored))
+
+
+def _read_arrays(data: bytes, place: str) -> dict[str, NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as members:
+            if sum(member.file_size for member in members.infolist()) > LARGEST_BACKGROUND:
+                raise ModelError(f"{place}: larger than {LARGEST_BACKGROUND >> 20} MB")
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays: dict[str, NDArray[Any]] = {name: stored[name] for name in stored.files}
+    except (
+        *(zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError),
+        *(MemoryError, NotImplementedError, RuntimeError),
+    ) as error:
+        raise ModelError(f"{place}: not the background of a model") from error
+    return arrays

@@ -1,0 +1,187 @@
+"""`regiontalk teach`: words from photos, folders and records; the word book's commands."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from regiontalk.cli.main import run
+from regiontalk.models.word_book import read_word_book
+from taught_things import a_book, things
+
+PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
+Teach = Callable[..., int]
+
+
+@pytest.fixture
+def teach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Teach:
+    """In a folder with two photos; the word book is the user's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REGIONTALK_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("REGIONTALK_THREADS", "1")
+    for name in ("chelsea", "coffee"):
+        shutil.copy(PHOTOS / f"{name}.jpg", tmp_path)
+    return lambda *given: run(["teach", *given])
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_word_is_taught_used_and_forgotten(
+    teach: Teach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert teach("Chelsea", "chelsea.jpg") == 0
+    out, err = capsys.readouterr()
+    assert out == "Chelsea\t1 example\tweak: teach it with more photos\n"
+    assert "word book: " in err
+    assert run(["caption", "chelsea.jpg"]) == 0
+    assert any("\tChelsea\t" in line for line in lines(capsys))
+    assert run(["caption", "chelsea.jpg", "--words-book", "none"]) == 0
+    assert not any("Chelsea" in line for line in lines(capsys))
+    assert run(["find", "Chelsea", "chelsea.jpg"]) == 0
+    assert "\tChelsea\t" in lines(capsys)[0]
+    assert teach("forget", "CHELSEA") == 0
+    assert teach("list") == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "no words in" in err
+
+
+def test_json_says_how_well_words_are_known(
+    teach: Teach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert teach("mug", "coffee.jpg", "--box", "143,20,352,255", "--json") == 0
+    (taught,) = json.loads(capsys.readouterr().out)["words"]
+    assert (taught["word"], taught["added"], taught["weak"]) == ("mug", 1, True)
+    assert teach("mug", "chelsea.jpg", "--not", "-q") == 0
+    capsys.readouterr()
+    assert teach("list", "--json") == 0
+    (known,) = json.loads(capsys.readouterr().out)["words"]
+    assert (known["examples"], known["others"]) == (1, 1)
+
+
+def test_a_folder_teaches_a_word_for_each_of_its_folders(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for word, photo in (("Chelsea", "chelsea"), ("mug", "coffee")):
+        (tmp_path / "mine" / word).mkdir(parents=True)
+        shutil.copy(PHOTOS / f"{photo}.jpg", tmp_path / "mine" / word)
+    (tmp_path / "mine" / "mug" / "broken.jpg").write_bytes(b"no photo")
+    assert teach("--from", "mine") == 0
+    out, err = capsys.readouterr()
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["Chelsea", "mug"]
+    assert "skipped" in err
+    assert "broken.jpg" in err
+
+
+def test_records_teach_their_short_phrases(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    regions = [
+        {"xyxy": [71.5, 10, 176, 127.5], "phrase": "a mug"},
+        {"xyxy": [0, 0, 50, 50], "phrase": "a corner of an old wooden table"},
+    ]
+    record = {"image": "../coffee.jpg", "width": 256, "height": 170, "regions": regions}
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "annotations.jsonl").write_text(json.dumps(record) + "\n")
+    assert teach("--from", "records") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("mug\t1 example")
+    assert "left out 1 phrase of more than 3 words" in err
+    (book,) = (tmp_path / "data").glob("words-*.npz")
+    (example,) = read_word_book(book).examples
+    assert example.xyxy == pytest.approx((143, 20, 352, 255), abs=3)  # in the photo's own pixels
+
+
+def test_words_go_to_another_machine(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teach("Chelsea", "chelsea.jpg", "-q")
+    teach("mug", "coffee.jpg", "-q")
+    assert teach("export", "mine.npz", "mug") == 0
+    (example,) = read_word_book(Path("mine.npz")).examples
+    assert (example.word, example.photo) == ("mug", "coffee.jpg")  # no folder is told
+    assert teach("export", "mine.npz") == 2
+    assert teach("merge", "mine.npz", "--words-book", "theirs.npz") == 0
+    assert read_word_book(Path("theirs.npz")).words == ("mug",)
+    assert "1 word, 1 example" in capsys.readouterr().err
+
+
+def test_a_book_of_another_model_is_refused(
+    teach: Teach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other.npz").write_bytes(a_book(mug=things(0)).to_bytes())
+    assert teach("merge", "other.npz") == 6
+    assert teach("list", "--words-book", "other.npz") == 6
+    assert run(["caption", "coffee.jpg", "--words-book", "other.npz"]) == 6
+    assert capsys.readouterr().err.count("words of another model, 'a model'") == 3
+
+
+def test_a_damaged_book_is_told_and_kept_aside(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teach("Chelsea", "chelsea.jpg", "-q")
+    (book,) = (tmp_path / "data").glob("words-*.npz")
+    damaged = book.read_bytes()[:-100]
+    book.write_bytes(damaged)
+    capsys.readouterr()
+    assert run(["caption", "chelsea.jpg"]) == 6
+    assert teach("Rex", "chelsea.jpg") == 6
+    assert str(book) in capsys.readouterr().err
+    assert book.read_bytes() == damaged
+    assert teach("forget", "--all") == 0
+    assert book.with_name(f"{book.name}.old").read_bytes() == damaged
+    assert teach("Rex", "chelsea.jpg") == 0
+
+
+def test_the_least_sure_regions_of_a_folder(
+    teach: Teach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["index", ".", "-q"]) == 0
+    assert teach("next", ".") == 0
+    assert "no taught words yet" in capsys.readouterr().err
+    teach("Chelsea", "chelsea.jpg", "-q")
+    capsys.readouterr()
+    assert teach("next", ".", "--top", "1", "--json") == 0
+    (region,) = json.loads(capsys.readouterr().out)["regions"]
+    assert region["word"] == "Chelsea"
+    assert 0 <= region["probability"] <= 1
+    assert run(["search", "Chelsea", "."]) == 0
+    assert lines(capsys)[0].startswith("chelsea.jpg\t")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (("croissant",), 2, "a word and one photo"),
+        (("croissant", "missing.jpg"), 4, "missing.jpg"),
+        (("x" * 200, "chelsea.jpg"), 2, "200 characters"),
+        (("a", "chelsea.jpg", "coffee.jpg", "--box", "0,0,9,9"), 2, "one photo at a time"),
+        (("a", "chelsea.jpg", "--box", "5,5,1,1"), 2, "--box"),
+        (("--from", "missing"), 4, "no such folder"),
+        (("--from", "."), 4, "no sub-folder with photos"),
+        (("a", "--from", "."), 2, "--from takes no word"),
+        (("forget",), 2, "give words to forget"),
+        (("forget", "spoon"), 2, "not a taught word"),
+        (("export", "out.npz"), 2, "no taught words yet"),
+        (("merge", "missing.npz"), 6, "missing.npz"),
+        (("list", "--words-book", "none"), 2, "no word book"),
+        (("a", "chelsea.jpg", "--model", "fast"), 6, "cannot be taught"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(
+    teach: Teach,
+    capsys: pytest.CaptureFixture[str],
+    given: tuple[str, ...],
+    code: int,
+    said: str,
+) -> None:
+    assert teach(*given) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1

@@ -1,0 +1,52 @@
+"""The background of taught words is made from the regions of everyday photos."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from regiontalk.errors import DataError
+from regiontalk.lab.fitting import background
+from regiontalk.lab.fitting.background import SeenRegions, fit
+from regiontalk.models.background import read_background
+
+
+def seen(photos: int, size: int = 12, has_head: bool = True) -> list[SeenRegions]:
+    """Regions that vary a hundred times more along the first direction than along the last."""
+    random = np.random.default_rng(0)
+    spread = np.geomspace(10, 0.1, size)
+    return [
+        SeenRegions(codes.astype(np.float32), codes[:, :4].astype(np.float32) if has_head else None)
+        for codes in random.normal(size=(photos, 20, size)) * spread + 3
+    ]
+
+
+def test_directions_along_which_regions_vary_much_count_less() -> None:
+    made, report = fit(seen(50))
+    assert report == {"photos": 50, "regions": 1000, "kept": 1000}
+    places = made.codes.place(np.concatenate([photo.codes for photo in seen(50)]))
+    variances = np.sort((places**2).mean(axis=0))
+    assert variances[-1] / variances[-4] < 2  # 100 and more before
+    assert made.vectors is not None
+    assert made.vectors.mean.shape == (4,)
+
+
+def test_what_is_made_is_what_a_model_reads() -> None:
+    made, _ = fit(seen(5))
+    back = read_background(made.to_bytes(), "background.npz")
+    assert back.codes.places.shape == made.codes.places.shape
+
+
+def test_a_model_without_an_alignment_head_has_codes_alone() -> None:
+    assert fit(seen(5, has_head=False))[0].vectors is None
+
+
+def test_only_so_many_regions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "MAX_KEPT", 30)
+    made, _ = fit(seen(5))
+    assert len(made.codes.places) == 30
+
+
+def test_too_few_regions_are_refused() -> None:
+    with pytest.raises(DataError, match="0 regions"):
+        fit([SeenRegions(np.zeros((0, 12), np.float32), None)])
