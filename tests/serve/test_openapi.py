@@ -43,4 +43,4 @@ def test_what_is_described_holds(server: RunningServer, tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:]
-    assert "Tested: 16" in done.stdout
+    assert "Tested: 20" in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from regiontalk.errors import DataError
@@ -72,4 +71,6 @@ def test_words_are_chosen_among_those_with_enough_photos() -> None:
 
     records = [record("Drum")] * 11 + [record("rare")] * 10 + [record("a drum", "phrase")] * 20
     assert choose_words(records, 5, 0) == {"drum"}
-    assert np.all(a_space(seed=3).places == EVERYDAY)
+    chosen = teaching.photos_of(records * 3, {"drum"}, 0)
+    assert len(chosen) == teaching.MAX_PHOTOS  # of 33
+    assert all(records[number % len(records)].regions[0].phrase == "Drum" for number in chosen)

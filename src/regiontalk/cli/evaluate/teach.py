@@ -58,13 +58,14 @@ def teach(
     chosen = teaching.choose_words(named, count, seed)
     asked = measurement.model(model, named)
     of_everyday = DatasetModel(asked.model, others)
-    numbers = [n for n, record in enumerate(measurement.photos(named)) if record.regions]
-    examples = defaultdict(list)
+    numbers = teaching.photos_of(measurement.photos(named), chosen, seed)
+    examples = defaultdict[str, list[Any]](list)
     look = partial(teaching.look_at_words, asked, words=chosen)
     looked_at = asked.each(look, numbers, workers)
     for found in console.track(looked_at, "Words", len(numbers), measurement.quiet):
         for word, code in found:
-            examples[word].append(code)
+            if len(examples[word]) < teaching.MAX_PHOTOS:
+                examples[word].append(code)
     everyday_look = partial(teaching.look_at_everyday, of_everyday)
     seen = of_everyday.each(everyday_look, None, workers)
     parts = list(console.track(seen, "Everyday photos", len(others), measurement.quiet))

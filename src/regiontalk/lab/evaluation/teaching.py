@@ -31,6 +31,8 @@ from regiontalk.results import BoxXYXY
 COUNTS = (1, 3, 5, 10)
 """Examples that words are taught with."""
 MIN_EXAMPLES = 11
+MAX_PHOTOS = 16
+"""Of a word, so that frequent words count like others."""
 TAUGHT = 50
 """Words that are looked for in everyday photos."""
 REPEATS = 5
@@ -183,6 +185,18 @@ def choose_words(records: Iterable[Record], count: int, seed: int) -> frozenset[
     known = sorted(name for name, number in photos.items() if number >= MIN_EXAMPLES)
     chosen = np.random.default_rng(seed).permutation(len(known))[:count]
     return frozenset(known[row] for row in chosen.tolist())
+
+
+def photos_of(records: Iterable[Record], words: Container[str], seed: int) -> list[int]:
+    """The numbers of at most `MAX_PHOTOS` photos of each word, at random."""
+    named = [[name for name in _named(record) if name in words] for record in records]
+    counts = Counter[str]()
+    chosen = []
+    for number in np.random.default_rng(seed).permutation(len(named)).tolist():
+        if any(counts[name] < MAX_PHOTOS for name in named[number]):
+            counts.update(named[number])
+            chosen.append(number)
+    return sorted(chosen)
 
 
 def _named(record: Record) -> dict[str, BoxXYXY]:
