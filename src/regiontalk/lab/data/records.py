@@ -88,18 +88,18 @@ class Record(WithMore):
     regions: tuple[TrueRegion, ...] = ()
     id: str | None = None
     """The id of the image in its source (for example COCO's number); data sets are joined by it."""
-    digest: str | None = None
-    """Of the bytes of the image (`search.build.digest_of`, in hex): a correction belongs to them,
-    whatever the photo is called."""
-    pixels: str | None = None
-    """Of what the image shows (`serve.corrections.pixels_of`), which is the same when only its
-    metadata change."""
     entity_sentences: tuple[str, ...] = ()
     """The sentences that regions' phrases come from: those of `sentences`, possibly in another
     order."""
     original_width: int | None = None
     """Of the image before it was reduced by packing."""
     original_height: int | None = None
+    digest: str | None = None
+    """Of the bytes of the image (`search.build.digest_of`, in hex): a correction belongs to them,
+    whatever the photo is called."""
+    pixels: str | None = None
+    """Of what the image shows (`serve.corrections.pixels_of`), which is the same when only its
+    metadata change."""
 
     def to_dict(self) -> dict[str, Any]:
         names = (

@@ -100,7 +100,6 @@ function buildAsking() {
     makeButton("Yes", () => answer("yes")), makeButton("No", () => answer("no")), makeButton("Skip", next),
   );
   picture.alt = "";
-  crop.append(picture, frame);
   asking.append(count, crop, question, answers, keys);
   asking.addEventListener("keydown", (event) => {
     const press = { y: () => answer("yes"), n: () => answer("no"), s: next }[event.key.toLowerCase()];
@@ -129,6 +128,7 @@ function next() {
   count.textContent = `${at + 1} of ${questions.length}`;
   question.textContent = `Is this “${shown.word}”?`;
   crop.hidden = false;
+  crop.replaceChildren(picture, frame);
   crop.style.aspectRatio = `${shown.width} / ${shown.height}`;
   picture.src = api.image(shown.id);
   placeBox(frame, shown, shown.xyxy);
@@ -155,6 +155,7 @@ async function answer(shows) {
 async function finish() {
   count.textContent = questions.length ? "Thank you. What it knows now:" : "There is nothing to ask.";
   crop.hidden = true;
+  crop.replaceChildren();
   answers.hidden = true;
   const { words } = await api.words().catch(() => ({ words: [] }));
   question.replaceChildren(...words.map((one) => element("span", learned(one), "taught")));
