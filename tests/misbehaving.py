@@ -28,7 +28,7 @@ def eat() -> int:
         return 0
 
 
-def hang(seconds: float) -> None:
+def hang(seconds: float, photo: bytes | None = None) -> None:
     time.sleep(seconds)
 
 

@@ -86,6 +86,24 @@ def test_no_more_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
     with_workers(work)
 
 
+def test_uploads_leave_a_worker_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "MOST_WAITING_UPLOADS", 3)
+
+    async def work(some: Workers) -> None:
+        await some.ask("about")
+        uploads = [
+            asyncio.create_task(some.ask("hang", seconds=0.5, photo=b"a bomb")) for _ in range(6)
+        ]
+        await asyncio.sleep(0)  # until they wait
+        assert some.waiting == 3
+        assert await some.ask("about")
+        assert not any(upload.done() for upload in uploads[:4]), "it did not wait for them"
+        ended = await asyncio.gather(*uploads, return_exceptions=True)
+        assert [type(error) for error in ended if error is not None] == [Busy] * 2
+
+    with_workers(work, workers=2)
+
+
 def test_who_does_not_wait_for_the_answer_leaves_the_worker_usable() -> None:
     async def work(some: Workers) -> None:
         with pytest.raises(TimeoutError):

@@ -22,6 +22,7 @@ from regiontalk.serve.settings import Settings
 
 START_SECONDS = 120.0  # to load the model, even on a busy machine
 MOST_WAITING = 64  # tasks; a page of thumbnails sends many requests at once
+MOST_WAITING_UPLOADS = 48  # of them, so that there is room for others
 
 
 Gone = Callable[[], Awaitable[bool]]
@@ -41,18 +42,25 @@ class Workers:
     """`settings.workers` processes, and the queue of tasks that wait for them. Used from the event
     loop.
 
+    Uploaded photos, which may take as long as a task may, leave one worker to all other tasks.
+
     `tasks`, `refused` (tasks) and `lost` (workers) are counted from the start.
     """
 
     def __init__(self, settings: Settings, work: Work | None = None) -> None:
-        self.tasks = self.refused = self.waiting = 0
+        self.tasks = self.refused = self._waiting = self._waiting_uploads = 0
         self._settings, self._work, self._workers = settings, work or _work, list[Worker]()
         self._threads = ThreadPoolExecutor(settings.workers, "worker")
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
+        self._for_uploads = asyncio.Semaphore(max(1, settings.workers - 1))
 
     @property
     def lost(self) -> int:
         return sum(worker.lost for worker in self._workers)
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting + self._waiting_uploads
 
     async def start(self) -> Any:
         """What the first worker reports about the model and the index. The others start after it,
@@ -72,21 +80,52 @@ class Workers:
 
         `gone`: whether the client has disconnected. The task is not started then.
         """
-        if self.waiting >= MOST_WAITING:
+        if not isinstance(inputs.get("photo"), bytes):
+            return await self._run(task, gone, inputs)
+        if self._waiting_uploads >= MOST_WAITING_UPLOADS:
             raise self.refusal()
-        self.waiting += 1
+        self._waiting_uploads += 1
         try:
-            worker = await self._free.get()
+            await self._for_uploads.acquire()
         finally:
-            self.waiting -= 1
+            self._waiting_uploads -= 1
+        return await self._run(task, gone, inputs, self._for_uploads.release)
+
+    async def _run(
+        self,
+        task: str,
+        gone: Gone | None,
+        inputs: dict[str, Any],
+        done: Callable[[], None] = lambda: None,
+    ) -> Any:
+        """`done` is called when the worker is free again."""
+        try:
+            worker = await self._next_worker()
+        except BaseException:
+            done()
+            raise
         if gone is not None and await gone():
             self._free.put_nowait(worker)
+            done()
             raise Busy("the client has disconnected")
         self.tasks += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, task, inputs)
-        # Also if the client has disconnected:
-        work.add_done_callback(lambda _: self._free.put_nowait(worker))
+
+        def set_free(_: object) -> None:  # also if the client has disconnected
+            self._free.put_nowait(worker)
+            done()
+
+        work.add_done_callback(set_free)
         return await asyncio.shield(work)
+
+    async def _next_worker(self) -> Worker:
+        if self.waiting >= MOST_WAITING:
+            raise self.refusal()
+        self._waiting += 1
+        try:
+            return await self._free.get()
+        finally:
+            self._waiting -= 1
 
     def refusal(self) -> Busy:
         self.refused += 1
