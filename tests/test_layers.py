@@ -29,7 +29,7 @@ LAYERS = (
     ("inference",),
     ("", "model", "search", "teaching"),
     ("lab",),
-    ("serve",),
+    ("serve", "assistants"),
     ("cli", "__main__"),
 )
 # What loads a model needs what it loads: `load` the class that it returns, the torch runtime the
@@ -55,6 +55,7 @@ LIBRARIES = {
     "onnxruntime": ("models", "cli.doctor"),
     "starlette": ("serve",),
     "uvicorn": ("serve",),
+    "mcp": ("assistants",),
     "ray": ("lab.cluster",),
     "pyarrow": ("lab.cluster",),
     "psycopg": ("search.postgres",),

@@ -25,6 +25,7 @@ EXTRAS = {
     "train": "train, export, --device cuda",
     "evaluate": "evaluate and fit with METEOR",
     "serve": "the page and the HTTP API",
+    "mcp": "tools for assistants",
     "edgeboxes": "EdgeBoxes, a source of regions",
     "parse": "data phrases, dependency trees",
     "cluster": "--engine ray",

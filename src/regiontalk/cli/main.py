@@ -27,6 +27,7 @@ HELP = {
         "search": "Find photos in an indexed folder by their content.",
         "teach": "Teach the model new words from a few examples.",
         "serve": "Run a web page and an HTTP API that caption and search photos.",
+        "mcp": "Give assistants tools to search and look at photos.",
     },
     "For research": {
         "data": "Turn public data sets, or your own, into records; check, count, join and merge them.",
