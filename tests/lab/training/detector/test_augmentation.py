@@ -20,6 +20,7 @@ from regiontalk.lab.training.detector.augmentation import (
     plain_view,
     random_view,
     random_zoom,
+    reduce_resolution,
     relight,
 )
 from regiontalk.lab.training.recipe.detector import AugmentationConfig
@@ -81,6 +82,53 @@ def test_the_same_seed_gives_the_same_view():
     )
     assert np.array_equal(first.pixels, second.pixels)
     assert np.array_equal(first.boxes_xyxy, second.boxes_xyxy)
+
+
+def detail(pixels: np.ndarray) -> float:
+    return float(np.abs(np.diff(pixels.astype(float), axis=1)).mean())
+
+
+def test_a_random_resolution_is_the_same_for_large_and_small_photos():
+    noise = np.random.default_rng(0).integers(0, 256, (480, 640, 3), dtype=np.uint8)
+    sharp = Image.fromarray(noise)
+    small = sharp.resize((320, 240), Image.Resampling.BOX)
+    config = AugmentationConfig(flip=0, resolution=(40, 160))
+    box = np.array([[0, 0, 320, 240]], dtype=float)
+    for seed in range(8):
+        views = [
+            random_view(photo, box * scale, 256, True, config, np.random.default_rng(seed))
+            for photo, scale in ((sharp, 2), (small, 1))
+        ]
+        plain = plain_view(sharp, box * 2, 256)
+        np.testing.assert_allclose(views[0].boxes_xyxy, [[0, 0, 256, 192]], atol=4)
+        np.testing.assert_allclose(views[1].boxes_xyxy, [[0, 0, 256, 192]], atol=4)
+        first, second = (detail(view.pixels) for view in views)
+        assert first == pytest.approx(second, rel=0.35)
+        assert first < 0.7 * detail(plain.pixels)
+
+
+def test_resolutions_are_spread_evenly_over_their_range():
+    photo = painted(size=(640, 400))
+    random = np.random.default_rng(3)
+    box = np.array([BOX], dtype=float)
+    sizes = [max(reduce_resolution(photo, box, (160, 640), random)[0].size) for _ in range(200)]
+    assert min(sizes) >= 160
+    assert max(sizes) <= 640
+    assert 80 <= sum(size < 320 for size in sizes) <= 120
+
+
+def test_a_photo_smaller_than_the_resolution_stays_as_it_is():
+    photo = painted(size=(80, 50))
+    box = np.array([[1, 2, 30, 40]], dtype=float)
+    reduced, moved = reduce_resolution(photo, box, (160, 640), np.random.default_rng(1))
+    assert reduced is photo
+    np.testing.assert_array_equal(moved, box)
+
+
+@pytest.mark.parametrize("resolution", [(0, 100), (300, 200)])
+def test_a_resolution_must_be_two_sizes_the_smaller_one_first(resolution):
+    with pytest.raises(UsageError, match="smaller one first"):
+        AugmentationConfig(resolution=resolution)
 
 
 def test_a_coarse_photo_keeps_its_size_and_loses_detail():

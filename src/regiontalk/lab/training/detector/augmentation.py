@@ -67,6 +67,8 @@ def random_view(
     """
     zoom = random_zoom(config, random)
     flips = random.random() < config.flip and may_flip
+    if config.resolution is not None:
+        photo, boxes_xyxy = reduce_resolution(photo, boxes_xyxy, config.resolution, random)
     if config.coarse and random.random() < config.coarse:
         photo = coarsen(photo, random)
     if config.colour:
@@ -77,6 +79,22 @@ def random_view(
         view = stretched_view(photo, boxes_xyxy, size)
     view = crop(view, long_side, random)
     return mirror(view) if flips else view
+
+
+def reduce_resolution(
+    photo: Image.Image,
+    boxes_xyxy: NDArray[np.floating],
+    long_sides: tuple[int, int],
+    random: np.random.Generator,
+) -> tuple[Image.Image, NDArray[np.floating]]:
+    """The photo reduced to a random long side, log-uniform, with its boxes; a photo that is smaller
+    stays as it is."""
+    smallest, largest = np.log(long_sides)
+    long_side = round(float(np.exp(random.uniform(smallest, largest))))
+    if max(photo.size) <= long_side:
+        return photo, boxes_xyxy
+    resized = resize(photo, long_side)
+    return Image.fromarray(resized.pixels), boxes.scale(boxes_xyxy, *resized.scales)
 
 
 def coarsen(photo: Image.Image, random: np.random.Generator) -> Image.Image:

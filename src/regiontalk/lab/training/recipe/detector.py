@@ -94,6 +94,9 @@ class AugmentationConfig:
     coarse: float = 0.0
     """Probability that a photo loses detail: it is reduced, to half its size at most, and enlarged
     again."""
+    resolution: tuple[int, int] | None = None
+    """Photos are first reduced to a long side between these, as likely below their geometric mean
+    as above: the same for all data sets, so that sharpness does not tell one from another."""
     zoom_by_batch: bool = False
     """One zoom for all photos of a batch, which are stretched a little to one shape. Faster:
     nothing is padding."""
@@ -103,6 +106,11 @@ class AugmentationConfig:
 
     def __post_init__(self) -> None:
         check_range(1, zoom=self.zoom)
+        if self.resolution is not None and not 1 <= self.resolution[0] <= self.resolution[1]:
+            raise UsageError(
+                f"resolution is {list(self.resolution)}; it must be two sizes in pixels, the "
+                "smaller one first"
+            )
         if self.zooms < 0 or self.zooms == 1:
             raise UsageError(f"zooms is {self.zooms}; it must be 0, or 2 or more")
 
