@@ -42,6 +42,9 @@ def test_by_hand() -> None:
     assert (data["iou@0.1"], data["iou@0.3"], data["iou@0.5"]) == (50, 50, 25)
     assert data["median_iou"] == pytest.approx(0.3)
     assert (data["queries"], data["images"], data["captions"]) == (2, 3, 4)
+    assert data["intervals"]["r1"] == [0, 100]  # of two queries, none or both may be drawn
+    assert data["intervals"]["r5"] == [100, 100]
+    assert data["intervals"]["median_rank"] == [1, 3]
 
 
 def test_whole_image_models_have_no_grounding() -> None:

@@ -143,9 +143,16 @@ def retrieval(
     else:
         asked, answers, seconds = _ask(Path(str(model)), asked_in, measurement, **options)
         figures = evaluate_retrieval(asked, answers) | {"seconds": seconds}
-    shown = {name: value for name, value in figures.items() if name != "seconds"}
+    shown = {name: value for name, value in figures.items() if name not in ("seconds", "intervals")}
     shown |= {f"seconds {name}": value for name, value in figures.get("seconds", {}).items()}
-    measurement.finish(figures, figures_table("Retrieval", shown))
+    intervals = [
+        (name, f"{low:.1f}", f"{high:.1f}") for name, (low, high) in figures["intervals"].items()
+    ]
+    measurement.finish(
+        figures,
+        figures_table("Retrieval", shown),
+        ("95 % intervals, over queries", ("", "from", "to"), intervals),
+    )
 
 
 def _ask(

@@ -16,6 +16,7 @@ from regiontalk.io.files import read_json
 from regiontalk.io.typed import WithMore, to_dataclass
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.files import LARGEST_PIXEL, Names, Problems, read_objects
+from regiontalk.lab.evaluation.intervals import bootstrap
 from regiontalk.lab.evaluation.ranking import recalls
 from regiontalk.results import BoxXYXY
 
@@ -79,21 +80,22 @@ def sample_queries(
 
 def evaluate_retrieval(asked: QuerySet, answers: Mapping[str, Answer]) -> dict[str, Any]:
     """Figures over the queries that have an answer: recall and `iou@…` in percent, median rank and
-    IoU.
+    IoU; `intervals`: 95 % intervals of recall and median rank, over queries.
 
     A model that looks at whole images alone has no figures of IoU.
     """
     answered = [(query, answers[query.query]) for query in asked.queries if query.query in answers]
     if not answered:
         raise DataError("no query has an answer")
-    figures: dict[str, Any] = recalls(
-        np.array([_rank(*one, len(asked.images)) for one in answered])
-    )
+    ranks = np.array([_rank(*one, len(asked.images)) for one in answered])
+    figures: dict[str, Any] = recalls(ranks)
+    intervals = bootstrap(len(ranks), lambda sample: recalls(ranks[sample]))
     overlaps = np.array([iou for one in answered for iou in _overlaps(*one)])
     if len(overlaps):
         figures |= {f"iou@{cut}": 100 * float((overlaps > cut).mean()) for cut in IOU_THRESHOLDS}
         figures |= {"median_iou": float(np.median(overlaps)), "captions": len(overlaps)}
-    return figures | {"queries": len(answered), "images": len(asked.images)}
+    counts = {"queries": len(answered), "images": len(asked.images)}
+    return figures | counts | {"intervals": intervals}
 
 
 def _rank(query: Query, answer: Answer, images: int) -> int:
