@@ -84,7 +84,7 @@ HEADLINES = (
         also=(figure("class_mean"),),
     ),
     Headline(
-        "Captions judged right by eye",
+        "Captions judged right by two language models",
         "judged-vit",
         figure("right"),
         "of the captions shown by default on 100 photos; {} % are half right, {} % wrong",

@@ -111,8 +111,9 @@ SECTIONS = (
     Section(
         "judged",
         DENSECAP,
-        "Captions judged by eye",
-        "In percent ([how](evaluation.md#judging-by-eye)).",
+        "Captions judged by two language models",
+        "In percent, by vision-language models, not by people ([how far to trust this]"
+        "(model-card.md#judged-by-two-language-models)).",
         (
             *(Column(name, (name,), 1, 1) for name in ("right", "half", "wrong")),
             Column("captions", ("captions",), 1, 0),
