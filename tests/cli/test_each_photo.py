@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
+import regiontalk
 from regiontalk.cli.each_photo import put_all
 from regiontalk.cli.main import run
 from regiontalk.errors import InputError, RegionTalkError
@@ -41,3 +45,27 @@ def test_finding_c13_photos_that_cannot_be_opened_need_no_model(
             "skipped gone.jpg",
         ]
         assert last.startswith("regiontalk: none of 2 photos could be")
+
+
+def test_verbose_says_the_model_and_the_time_of_each_photo(
+    tmp_path: Path,
+    scene: Image.Image,
+    stand_in: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scene.save("a.jpg")
+    scene.save("b.jpg")
+    assert run(["caption", "a.jpg", "b.jpg", "--json", "-v"]) == 0
+    verbose = capsys.readouterr()
+    model, *times = verbose.err.splitlines()
+    assert model == f"regiontalk: model {regiontalk.EMBEDDED}, device auto"
+    assert [re.sub(r"\d+\.\d\d s$", "", line) for line in times] == [
+        "regiontalk: a.jpg: ",
+        "regiontalk: b.jpg: ",
+    ]
+    assert run(["caption", "a.jpg", "b.jpg", "--json"]) == 0
+    silent = capsys.readouterr()
+    assert silent.err == ""
+    assert silent.out == verbose.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -56,6 +57,7 @@ class PhotoOptions:
     strict: bool
     max_megapixels: float
     quiet: bool
+    verbose: bool
     force: bool
     engine: str = options.LOCAL
     address: str | None = None
@@ -97,13 +99,29 @@ class PhotoOptions:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
     def load_model(self) -> Model:
-        return options.load_model(
+        model = options.load_model(
             self.model,
             self.device,
             self.max_megapixels,
             self.heads,
             words_book=self.words_book,
         )
+        folder = loading.place_of(self.model)
+        console.message(f"regiontalk: model {folder}, device {self.device}", not self.verbose)
+        return model
+
+    def timed(self, ask: Callable[[str], Result]) -> Callable[[str], Result]:
+        """The call for a photo; with --verbose it also says how long it took."""
+        if not self.verbose:
+            return ask
+
+        def ask_and_say(photo: str) -> Result:
+            start = time.perf_counter()
+            result = ask(photo)
+            console.message(f"regiontalk: {photo}: {time.perf_counter() - start:.2f} s")
+            return result
+
+        return ask_and_say
 
     def identity(self) -> dict[str, Any]:
         """What the results depend on in addition to the options: the model's files, and how it
@@ -165,6 +183,12 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
         "--quiet",
         is_flag=True,
         help="No progress bar, no messages; skipped photos are named.",
+    )
+    @click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Also say which model is used, and how long each photo took.",
     )
     @wraps(command)
     def asking(**options: Any) -> None:
@@ -239,7 +263,7 @@ def _answer_all(
 
         no_bar = asked.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
         watched = console.track(
-            attempts(ask, photos.paths, asked.workers), request.doing, count, no_bar
+            attempts(asked.timed(ask), photos.paths, asked.workers), request.doing, count, no_bar
         )
         failed = put_all(watched, put_and_keep, count, request.done)
     if wanted.kind:

@@ -114,7 +114,10 @@ def _look(
 
     count = len(photos.paths)
     watched = console.track(
-        attempts(ask, photos.paths, asked.workers), "Looking", count, asked.quiet or count == 1
+        attempts(asked.timed(ask), photos.paths, asked.workers),
+        "Looking",
+        count,
+        asked.quiet or count == 1,
     )
     put_all(watched, found.append, count, "looked at")
     return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
