@@ -121,11 +121,11 @@ class Measurement:
             console.track(read_truth(truth, split, self.problems), "truth", quiet=self.quiet), truth
         )
 
-    def photos(self, dataset: Dataset) -> Iterator[Record]:
-        """The records of a data set whose photos a model looks at."""
-        return self._count(
-            console.track(dataset, "photos", len(dataset), self.quiet), dataset.folder
-        )
+    def photos(self, dataset: Dataset, numbers: Sequence[int] | None = None) -> Iterator[Record]:
+        """The records of a data set whose photos a model looks at: all, or those of `numbers`."""
+        chosen = range(len(dataset)) if numbers is None else numbers
+        watched = console.track(chosen, "photos", len(chosen), self.quiet)
+        return self._count((dataset[number] for number in watched), dataset.folder)
 
     def _count(self, records: Iterable[Record], truth: Path) -> Iterator[Record]:
         self.truth = truth

@@ -19,7 +19,10 @@ BOX = (0.0, 0.0, 9.0, 9.0)
         ("a passenger train and a passenger", ["train", "person"]),
         ("a couple of dogs", ["dog"]),
         ("a couple on a bench", ["person", "bench"]),
-        ("an orange and white cat with an orange ball and an orange", ["cat", "sports ball", "orange"]),
+        (
+            "an orange and white cat with an orange ball and an orange",
+            ["cat", "sports ball", "orange"],
+        ),
         ("teddy bears in sunglasses", ["teddy bear"]),
         ("knives, forks and wine glasses", ["knife", "fork", "wine glass"]),
         ("a green field under the sky", []),

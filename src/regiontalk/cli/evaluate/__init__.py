@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from regiontalk.cli.evaluate import files, judge, model, retrieval, search, teach
+from regiontalk.cli.evaluate import benchmarks, files, judge, model, retrieval, search, teach
 
 COMMANDS = (
     *(files.dense, files.captions, files.regions, files.ranking, files.calibration),
     *(model.alignment, model.find, model.grounding, model.names, model.vector_lengths),
     *(retrieval.queries, retrieval.retrieval, search.search, teach.teach, judge.judge),
+    *(benchmarks.objects, benchmarks.chair, benchmarks.diversity, benchmarks.context),
 )
 
 

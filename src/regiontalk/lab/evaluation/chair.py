@@ -68,7 +68,7 @@ def _is_no_object(name: Sequence[str], following: str) -> bool:
     """Whether a word before another is something else: "baby elephant", "passenger train", "orange
     shirt"."""
     if name == ["orange"]:
-        return following == "and" or bool(following) and following not in FUNCTION_WORDS
+        return following == "and" or (bool(following) and following not in FUNCTION_WORDS)
     names = object_names()
     kinds = {names.kinds.get(found) for found in names.classes_of([following])} if following else ()
     if name[-1] in GROUPS and following == "of":
