@@ -28,7 +28,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(regiontalk.__file__).parent
 PHOTO = ROOT / "examples" / "photos" / "coffee.jpg"
 WIDE = 100  # characters of a line
-GENERATED = ("results.md", "gallery.md", "gallery-sentences.md", "gallery-weak-labels.md")
+GENERATED = (
+    "results.md",
+    "results-details.md",
+    "results-old.md",
+    "gallery.md",
+    "gallery-sentences.md",
+    "gallery-weak-labels.md",
+)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 

@@ -70,6 +70,8 @@ class Section:
     steps: bool = False
     """Has a column with the number of training steps."""
     hides_dev: bool = True
+    is_main: bool = True
+    """Whether its runs on test are on docs/results.md; else they are in results-details.md."""
     series: str = ""
     """Only runs whose names start with this; no other section takes them."""
 

@@ -1,12 +1,18 @@
-"""Writes docs/results.md from the recorded runs: docs/runs/NAME/metrics.json, test-looks.jsonl and
-log.jsonl.
+"""Writes the pages of results from the recorded runs: docs/runs/NAME/metrics.json,
+test-looks.jsonl and log.jsonl.
 
-python docs/results.py             write the page and the training curves
+python docs/results.py             write the pages and the training curves
 python docs/results.py --check     write nothing; fail if a file is out of date
+
+docs/results.md             for readers: an overview, and a table for each kind of main figure
+docs/results-details.md     all other tables, and those of dev photos
+docs/results-old.md         runs that a person wrote down, which nobody can repeat exactly
+docs/runs/NAME/README.md    one run: commands, data, models and recipe
 
 `regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark.
 Published figures are in docs/published.toml, the overview is in docs/headlines.py, the tables are
-in docs/tables.py (made of the parts in docs/columns.py) and docs/densecap_table.py.
+in docs/tables.py (made of the parts in docs/columns.py) and docs/densecap_table.py. docs/records.py
+says what a record lacks.
 """
 
 from __future__ import annotations
@@ -23,7 +29,8 @@ import densecap_table
 from columns import Column, Section
 from curves import draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
-from tables import DENSECAP, FORMER, PACKAGE, SECTIONS
+from records import has_known_commit, is_old, standing
+from tables import DENSECAP, FORMER, GROUPS, PACKAGE, SECTIONS
 
 from regiontalk.lab.evaluation.reference_scores import label
 from regiontalk.lab.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint
@@ -38,15 +45,25 @@ Run = dict[str, Any]
 
 INTRO = """\
 Written by `python docs/results.py` from the runs in `docs/runs`; do not edit. [evaluation.md](evaluation.md) explains
-the metrics, what to watch for when comparing them, and how a run is recorded.
+the metrics and how a run is recorded. Each run's name leads to its page. All other tables, also those of dev photos,
+are in [results-details.md](results-details.md); runs of the first versions, which nobody can repeat exactly, are in
+[results-old.md](results-old.md).
 
-- **recorded**: who recorded a run. *By the program*: `regiontalk` itself wrote the figures, commands, recipe as used,
-  commit, data and model. *By hand*: a person copied the figures of `regiontalk evaluate`, before 0.2.0; recipe and
-  commit may be inexact.
+- **data**: Flickr8k's official split with the phrases and boxes of Flickr30k Entities (`flickr8k_entities`), unless
+  another data set is named.
 - **evaluations on test**: how often a result of that name was measured on test photos, earlier versions included. "≥":
   the count comes from the history of this repository and may be too low.
-- **data**: Flickr8k's official split with the phrases and boxes of Flickr30k Entities (`flickr8k_entities`), unless
-  another data set is named."""
+- **record**: whether the run can be traced to its recipe. *complete*: every step was a command of ours, at a commit of
+  this repository, with unchanged files. *commit unknown*: a step ran where no commit was known, or at one that is in no
+  history of this repository. *Training not recorded*: a model folder without its training's record, such as the models
+  in the package ([how they were made](model-card.md#how-it-was-made))."""
+DETAILS = """\
+Written by `python docs/results.py`; do not edit. The tables that [results.md](results.md) leaves out, also those of
+earlier models in the package. It explains the columns."""
+OLD = """\
+Written by `python docs/results.py`; do not edit. Before 0.2.0, and for some benchmarks on GPUs, a person copied the
+figures that a command printed. Recipe and commit may be inexact, so nobody can repeat these runs exactly, and
+[results.md](results.md) leaves them out."""
 
 
 def main() -> None:
@@ -68,12 +85,20 @@ def update(docs: Path, check: bool = False) -> None:
 
 
 def pages(docs: Path) -> dict[Path, str]:
-    """Path -> text of the page, and of the curves of runs that have a log."""
+    """Path -> text of the pages, and of the curves of runs that have a log."""
     published = tomllib.loads((docs / "published.toml").read_text(encoding="utf-8"))
-    found = {docs / "results.md": render(read_runs(docs / "runs"), published)}
-    for log in sorted((docs / "runs").glob(f"*/{LOG}")):
-        found[log.with_name(CURVES)] = draw_curves(read_curves(log))
-    return found
+    runs = read_runs(docs / "runs")
+    texts = {
+        docs / "results.md": render(runs, published),
+        docs / "results-details.md": render_details(runs, published),
+        docs / "results-old.md": render_old(runs),
+    }
+    for run in runs:
+        folder = docs / "runs" / run["name"]
+        texts[folder / "README.md"] = about_run(run)
+        if run["curves"]:
+            texts[folder / CURVES] = draw_curves(read_curves(folder / LOG))
+    return texts
 
 
 # -- reading
@@ -94,7 +119,8 @@ def read_runs(folder: Path) -> list[Run]:
         run |= {"name": path.parent.name, "looks": read_looks(path.parent), "curves": log.is_file()}
         _check(run, path)
         remark = {"note": FORMER[run["name"]]} if run["name"] in FORMER else {}
-        runs.append({"data": "–", "steps": _steps(run, log)} | run | remark)
+        data = {"data": run.get("data") or "–"}
+        runs.append({"steps": _steps(run, log)} | run | data | remark)
     return sorted(runs, key=lambda run: _place(run["name"].split("-")))
 
 
@@ -162,21 +188,55 @@ def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
 
 
 def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
-    parts = [f"# Results\n\n{INTRO}", glance(HEADLINES, runs, published)]
-    sections = [*SECTIONS, *_more_sections(runs)]
-    for group in dict.fromkeys(section.group for section in sections):
+    """The page for readers."""
+    recorded = [run for run in runs if not is_old(run)]
+    parts = [f"# Results\n\n{INTRO}", glance(HEADLINES, recorded, published)]
+    for group in GROUPS:
         tables = [
-            section_text(section, [run for run in runs if section.takes(run)], published)
-            for section in sections
-            if section.group == group
+            section_text(section, [run for run in recorded if section.takes(run)], published)
+            for section in SECTIONS
+            if section.group == group and section.is_main
         ]
         if group == DENSECAP:
-            tables.insert(1, _table1(runs, published["dense"]))
-        if any(tables):
-            parts += [f"## {group}", *tables]
-    if runs:
-        parts.append("## The runs\n\nThe commands, data, models and recipes of each run.")
-    parts += [about_run(run) for run in runs]
+            tables.insert(1, _table1(recorded, published["dense"]))
+        parts += _under_heading(group, tables)
+    return _page(parts)
+
+
+def render_details(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
+    recorded = [run for run in runs if not is_old(run)]
+    parts = [f"# Results in detail\n\n{DETAILS}"]
+    sections = [*SECTIONS, *_more_sections(recorded)]
+    for group in dict.fromkeys(section.group for section in sections):
+        tables = []
+        for section in sections:
+            rows = [run for run in recorded if section.takes(run)]
+            if section.group != group:
+                continue
+            if not section.is_main:
+                tables.append(section_text(section, rows, published))
+            elif hidden := [run for run in rows if _is_hidden(section, run)]:
+                table = _runs_table(section, hidden, [])
+                tables.append(f"### {section.heading}: dev photos, former models\n\n{table}")
+        parts += _under_heading(group, tables)
+    return _page(parts)
+
+
+def render_old(runs: Sequence[Run]) -> str:
+    old = [run for run in runs if is_old(run)]
+    parts = [f"# Old runs\n\n{OLD}"]
+    for section in [*SECTIONS, *_more_sections(old)]:
+        if rows := [run for run in old if section.takes(run)]:
+            parts.append(f"## {section.heading}\n\n{_runs_table(section, rows, [])}")
+    return _page(parts)
+
+
+def _under_heading(group: str, tables: Iterable[str]) -> list[str]:
+    texts = [table for table in tables if table]
+    return [f"## {group}", *texts] if texts else []
+
+
+def _page(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -203,7 +263,9 @@ def _more_sections(runs: Sequence[Run]) -> Iterator[Section]:
         ]
         keys = [key for key in dict.fromkeys(numbers) if key not in ("seconds", "steps", "curves")]
         columns = tuple(Column(key.replace("_", " "), (key,), 1, None) for key in keys)
-        yield Section(kind, "Others", kind.capitalize(), "", columns, hides_dev=False)
+        yield Section(
+            kind, "Others", kind.capitalize(), "", columns, hides_dev=False, is_main=False
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -223,13 +285,24 @@ def glance(
             rows.append(
                 [
                     f"**{one.what}**",
-                    f"**{one.column.cell(run)}**{one.unit}",
+                    f"**{one.column.cell(run)}**{one.unit}{_interval(one, run)}",
                     theirs,
                     one.explain(run),
                 ]
             )
-    table = markdown_table(["", "ours", "published", "what it means"], rows, text_columns=(0, 3))
+    headings = ["", "ours (95 % interval)", "published", "what it means"]
+    table = markdown_table(headings, rows, text_columns=(0, 3))
     return f"## At a glance\n\n{table}\n\n{OTHER_PHOTOS}" if rows else ""
+
+
+def _interval(headline: Headline, run: Run) -> str:
+    """The 95 % interval, where the run has one."""
+    key, *deeper = headline.column.keys
+    ends = run.get("intervals", {}).get(key)
+    if deeper or not ends:
+        return ""
+    low, high = (headline.column.cell({key: end}) for end in ends)
+    return f" ({low}–{high})"
 
 
 def _published_figure(one: Headline, published: dict[str, list[Run]]) -> str:
@@ -242,8 +315,8 @@ def _published_figure(one: Headline, published: dict[str, list[Run]]) -> str:
 
 
 def section_text(section: Section, own: Sequence[Run], published: dict[str, list[Run]]) -> str:
-    """A heading, a table of runs and published rows on the same photos, then runs on dev, then
-    other published rows."""
+    """A heading, a table of runs and published rows on the same photos, then other published
+    rows."""
     if not own:
         return ""
     rows = published.get(section.published or "", [])
@@ -253,11 +326,10 @@ def section_text(section: Section, own: Sequence[Run], published: dict[str, list
         if any(_plain(row.get("data", "Visual Genome")) in _plain(run["data"]) for run in own)
     ]
     others = [row for row in rows if row not in same]
-    dev = [run for run in own if ", dev" in run["data"] and section.hides_dev]
-    shown = [run for run in own if run not in dev]
+    shown = [run for run in own if not (section.is_main and _is_hidden(section, run))]
+    if not shown:
+        return ""
     parts = [f"### {section.heading}", section.intro, _runs_table(section, shown, same)]
-    if dev:
-        parts.append(_folded(f"On dev photos: {len(dev)} runs", _runs_table(section, dev, [])))
     if others:
         columns = section.published_columns or section.columns
         cells = [[_name(row), *(column.printed(row) for column in columns)] for row in others]
@@ -267,6 +339,11 @@ def section_text(section: Section, own: Sequence[Run], published: dict[str, list
             f"Published on {where}: other photos, not comparable with the rows above.\n\n{table}"
         )
     return "\n\n".join(part for part in parts if part)
+
+
+def _is_hidden(section: Section, run: Run) -> bool:
+    """Whether a run stands apart from today's runs on test photos."""
+    return run["name"] in FORMER or (section.hides_dev and ", dev" in run["data"])
 
 
 def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) -> str:
@@ -280,19 +357,19 @@ def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) 
         *["steps"] * section.steps,
         *(column.heading for column in section.columns),
     ]
-    headings += ["evaluations on test"] * tested + ["recorded"]
+    headings += ["evaluations on test"] * tested + ["record"]
     notes = list(dict.fromkeys(run["note"] for run in own if run.get("note")))
     rows = []
     for run in own:
         mark = f" <sup>{notes.index(run['note']) + 1}</sup>" if run.get("note") else ""
-        cells = [f"**{run['name']}**{mark}", _data(run)]
+        cells = [f"[{run['name']}](runs/{run['name']}/README.md){mark}", _data(run)]
         cells += [f"{run['steps']:,}" if run["steps"] else "–"] * section.steps
         rows.append(
             [
                 *cells,
                 *(column.cell(run) for column in section.columns),
                 *[_looks(run)] * tested,
-                _recorded(run),
+                standing(run),
             ]
         )
     if section.references:
@@ -331,8 +408,8 @@ def _reference_rows(own: Sequence[Run], width: int) -> list[list[str]]:
 
 
 def about_run(run: Run) -> str:
-    """The details of a run, folded away."""
-    facts = _record_facts(run) if "record" in run else _hand_facts(run)
+    """The page of a run."""
+    facts = _hand_facts(run) if is_old(run) else _record_facts(run)
     lines = [f"- {name}: {value}" for name, value in facts if value not in (None, "", [])]
     looks = [
         f"{look['date'][:10]} at {look.get('commit') or 'an unknown commit'}"
@@ -340,9 +417,16 @@ def about_run(run: Run) -> str:
     ]
     if looks:
         lines.append(f"- evaluations on test: {'; '.join(looks)}")
+    heading = f"# {run['name']}: {run['kind']}, {run['data']}"
+    figures = "All figures are in [metrics.json](metrics.json)."
+    parts = [
+        heading,
+        f"Written by `python docs/results.py`; do not edit. {figures}",
+        "\n".join(lines),
+    ]
     if run["curves"]:
-        lines.append(f"\n![training curves of {run['name']}](runs/{run['name']}/{CURVES})")
-    return _folded(f"<b>{run['name']}</b>: {run['kind']}, {run['data']}", "\n".join(lines))
+        parts.append(f"![training curves of {run['name']}]({CURVES})")
+    return _page(parts)
 
 
 def _hand_facts(run: Run) -> list[tuple[str, Any]]:
@@ -350,18 +434,19 @@ def _hand_facts(run: Run) -> list[tuple[str, Any]]:
         (key, run.get(key))
         for key in ("recipe", "commit", "device", "seconds", "settings", "notes")
     ]
-    return [("recorded", "by hand"), *about]
+    return [("record", standing(run)), *about]
 
 
 def _record_facts(run: Run) -> list[tuple[str, Any]]:
-    facts: list[tuple[str, Any]] = [("note", run.get("note"))]
+    facts: list[tuple[str, Any]] = [("record", standing(run)), ("note", run.get("note"))]
     for record in reversed(list(chain(run["record"]))):
         program = record["program"]
         changed = "" if program.get("clean", True) else " with uncommitted changes"
+        unknown = "" if has_known_commit(record) else ", which is in no history of this repository"
         commit = (
-            f"{program['commit']}{changed}"
+            f"{program['commit']}{changed}{unknown}"
             if program.get("commit")
-            else f"version {program['version']}"
+            else f"version {program['version']}, commit unknown"
         )
         facts.append(
             (
@@ -403,10 +488,6 @@ def _looks(run: Run) -> str:
     return f"{'' if certain else '≥ '}{len(run['looks'])}×"
 
 
-def _recorded(run: Run) -> str:
-    return BY_HAND if "record" not in run else "by the program"
-
-
 # -- Markdown
 # ------------------------------------------------------------------------------------------------
 
@@ -426,10 +507,6 @@ def _name(row: Run) -> str:
 
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
-
-
-def _folded(summary: str, text: str) -> str:
-    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def markdown_table(

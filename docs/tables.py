@@ -31,6 +31,7 @@ TYPES = ("people", "clothing", "bodyparts", "animals", "vehicles", "instruments"
 DENSECAP = "DenseCap: regions and their captions"
 KFF = "Karpathy & Fei-Fei: sentences and alignments"
 SPEED = "Speed, size and checks"
+GROUPS = (DENSECAP, KFF, SPEED)
 
 SECTIONS = (
     Section(
@@ -72,6 +73,7 @@ SECTIONS = (
         (MAP, STRICT, BOXES, METEOR),
         hides_dev=False,
         series="sampling-",
+        is_main=False,
     ),
     Section(
         "dense",
@@ -82,6 +84,7 @@ SECTIONS = (
         true_boxes=True,
         hides_dev=False,
         series="sampling-",
+        is_main=False,
     ),
     Section(
         "suppression",
@@ -93,6 +96,7 @@ SECTIONS = (
         "Cross-validated on dev photos, in percent.",
         (MAP, STRICT, BOXES, Column("regions per photo", ("regions_per_photo",), 1, 1)),
         hides_dev=False,
+        is_main=False,
     ),
     Section(
         "names",
@@ -157,6 +161,7 @@ SECTIONS = (
             for iou in ("0.3", "0.5", "0.7")
         ),
         hides_dev=False,
+        is_main=False,
     ),
     Section(
         "captions",
@@ -219,6 +224,7 @@ SECTIONS = (
         "Phrase grounding by type",
         "The share of phrases with IoU ≥ 0.5, in percent.",
         tuple(Column(name, ("types", name, "accuracy"), digits=1) for name in TYPES),
+        is_main=False,
     ),
     Section(
         "regions",
@@ -247,6 +253,7 @@ SECTIONS = (
             ),
         ),
         hides_dev=False,
+        is_main=False,
     ),
     Section(
         "speed-caption",
@@ -283,6 +290,7 @@ SECTIONS = (
             Column("relative to the FCLN", ("times_fcln",), 1, 1),
         ),
         published="runtime",
+        is_main=False,
     ),
     Section(
         "speed-describe",
@@ -290,6 +298,7 @@ SECTIONS = (
         "Describing a photo on two CPU cores",
         "`benchmarks/describe.py`, milliseconds per photo.",
         milliseconds(backbone_ms="backbone only", beam_1_ms="beam 1", beam_7_ms="beam 7"),
+        is_main=False,
     ),
     Section(
         "speed-align",
@@ -301,6 +310,7 @@ SECTIONS = (
             align_ms="align",
             align_long_ms="align, sentence of several windows",
         ),
+        is_main=False,
     ),
     Section(
         "large-photos",
@@ -328,6 +338,7 @@ SECTIONS = (
                 )
             ),
         ),
+        is_main=False,
     ),
     Section(
         "speed-search",
@@ -351,6 +362,7 @@ SECTIONS = (
             Column("kills", ("killed",), 1, 0),
             Column("equal", ("equal_after_kills",), 1, 0),
         ),
+        is_main=False,
     ),
     Section(
         "speed-serve",
@@ -367,6 +379,7 @@ SECTIONS = (
             Column("MB, first half", ("memory_mb_first_half",), 1, 0),
             Column("MB, second half", ("memory_mb_second_half",), 1, 0),
         ),
+        is_main=False,
     ),
     Section(
         "speed-cluster",
@@ -381,6 +394,7 @@ SECTIONS = (
             Column("rate, Ray / threads", ("rate_over_plain",), 1, 2),
             Column("… without start-up", ("rate_over_plain_once_started",), 1, 2),
         ),
+        is_main=False,
     ),
     Section(
         "speed-postgres",
@@ -399,6 +413,7 @@ SECTIONS = (
             Column("kB per photo", ("kilobytes_a_photo",), 1, 1),
             Column("of these, index", ("of_which_index",), 1, 1),
         ),
+        is_main=False,
     ),
     Section(
         "precision",
@@ -413,6 +428,7 @@ SECTIONS = (
             BOXES,
         ),
         hides_dev=False,
+        is_main=False,
     ),
     Section(
         "speed-gpu",
@@ -432,6 +448,7 @@ SECTIONS = (
             ),
             Column("TFLOP/s", ("tflops",), 1, 0),
         ),
+        is_main=False,
     ),
     Section(
         "speed-train",
@@ -445,6 +462,7 @@ SECTIONS = (
             Column("relative to the backbone", ("time_over_bare_backbone",), 1, 2),
             Column("TFLOP/s", ("tflops",), 1, 0),
         ),
+        is_main=False,
     ),
     Section(
         "overfit",
@@ -457,5 +475,6 @@ SECTIONS = (
             Column("boxes of IoU > 0.9", ("boxes_above_iou_0.9",), 1, 0),
         ),
         steps=True,
+        is_main=False,
     ),
 )

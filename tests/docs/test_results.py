@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from results import markdown_table, read_runs, recipe_differences, render, update
+from results import (
+    about_run,
+    markdown_table,
+    read_runs,
+    recipe_differences,
+    render,
+    render_details,
+    render_old,
+    update,
+)
 
 from regiontalk.lab.runs import RunRecord, keep_metrics, log_test_look
 from regiontalk.lab.training.recipe import load_recipe, to_dict
@@ -17,13 +26,21 @@ from regiontalk.lab.training.recipe import load_recipe, to_dict
 ROOT = Path(__file__).parents[2]
 PUBLISHED = tomllib.loads((ROOT / "docs" / "published.toml").read_text(encoding="utf-8"))
 TINY = Path("recipes/tiny.toml")
+PROGRAM = {"version": "1.0", "commit": "abc123", "clean": True}
+RECORD = {
+    "verb": "evaluate dense",
+    "command": "regiontalk evaluate dense",
+    "seconds": 1,
+    "device": "a CPU",
+    "program": PROGRAM,
+    "data": [],
+    "inputs": [],
+}
+BY_HAND = {"recorded": "by hand", "commit": "abc123", "notes": "two | bars\nand lines"}
 DENSE = {
     "kind": "dense",
-    "recorded": "by hand",
-    "recipe": "recipes/compact.toml",
-    "commit": "abc123",
+    "record": RECORD,
     "data": "flickr8k_entities, test (9 photos)",
-    "notes": "two | bars\nand lines",
     "map": 0.2,
     "map_strict": 0.1,
     "detection_map": 0.4,
@@ -33,9 +50,10 @@ DENSE = {
         "human": {"truths": 9, "map": 0.547, "map_strict": 0.458},
     },
 }
+OLD = {key: value for key, value in DENSE.items() if key != "record"} | BY_HAND
 RANKING = {
     "kind": "ranking",
-    "recorded": "by hand",
+    "record": RECORD,
     "data": "Flickr8k",
     "image_to_text": {"r1": 30.0, "r5": 63.1, "r10": 76.3, "median_rank": 3},
     "text_to_image": {"r1": 24.8, "r5": 55.3, "r10": 69.0, "median_rank": 4},
@@ -54,8 +72,12 @@ def rows(text: str, start: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
+def stored(tmp_path: Path, **found: Any) -> list[Any]:
+    return read_runs(write_runs(tmp_path / "runs", **found))
+
+
 def page(tmp_path: Path, **found: Any) -> str:
-    return render(read_runs(write_runs(tmp_path / "runs", **found)), PUBLISHED)
+    return render(stored(tmp_path, **found), PUBLISHED)
 
 
 @pytest.fixture
@@ -92,7 +114,7 @@ def test_the_check_notices_an_old_page_and_old_curves(tmp_path: Path) -> None:
     update(tmp_path, check=True)
     (tmp_path / "runs" / "mine" / "log.jsonl").write_text('{"step": 3, "loss": 2.0}\n')
     update(tmp_path)
-    assert "(runs/mine/curves.svg)" in (tmp_path / "results.md").read_text()
+    assert "(curves.svg)" in (tmp_path / "runs" / "mine" / "README.md").read_text()
     (tmp_path / "runs" / "mine" / "log.jsonl").write_text(
         '{"step": 3, "loss": 1.0}\n{"step": 3, "loss": 9.0}\n'
     )
@@ -100,22 +122,26 @@ def test_the_check_notices_an_old_page_and_old_curves(tmp_path: Path) -> None:
         update(tmp_path, check=True)
 
 
-def test_a_run_recorded_by_hand_says_so(tmp_path: Path) -> None:
-    text = page(tmp_path, mine=DENSE)
-    assert rows(text, "**mine**")[0] == [
-        *("**mine**", "test (9 photos)", "20.00", "10.00", "40.00", "0.250", "≥ 0×", "by hand")
+def test_a_run_written_down_by_hand_is_an_old_one(tmp_path: Path) -> None:
+    runs = stored(tmp_path, mine=OLD)
+    assert "mine" not in render(runs, PUBLISHED)
+    assert "mine" not in render_details(runs, PUBLISHED)
+    assert rows(render_old(runs), "[mine]")[0] == [
+        "[mine](runs/mine/README.md)",
+        *("test (9 photos)", "20.00", "10.00", "40.00", "0.250", "≥ 0×", "written down by hand"),
     ]
-    about = text.split("## The runs")[1]
-    assert "- recorded: by hand" in about
+    about = about_run(runs[0])
+    assert "- record: written down by hand" in about
     assert "abc123" in about
 
 
 def test_a_run_that_the_program_recorded_shows_its_whole_way(recorded: Path) -> None:
-    text = render(read_runs(recorded), PUBLISHED)
-    row = rows(text, "**mine** <sup>1</sup>")[0]
-    assert (row[2], row[-2], row[-1]) == ("12.50", "1×", "by the program")
+    runs = read_runs(recorded)
+    text = render(runs, PUBLISHED)
+    row = rows(text, "[mine](runs/mine/README.md) <sup>1</sup>")[0]
+    assert (row[2], row[-2]) == ("12.50", "1×")
     assert "1. A remark." in text
-    about = text.split("## The runs")[1]
+    about = about_run(runs[0])
     assert "recipes/tiny.toml, but run.steps = 7 (now 400)" in about
     assert about.index("- train:") < about.index("- evaluate dense:")
 
@@ -123,7 +149,7 @@ def test_a_run_that_the_program_recorded_shows_its_whole_way(recorded: Path) -> 
 def test_looks_at_test_are_counted(recorded: Path) -> None:
     looks = recorded / "mine" / "test-looks.jsonl"
     looks.write_text(looks.read_text() * 3)
-    assert rows(render(read_runs(recorded), PUBLISHED), "**mine**")[0][-2] == "3×"
+    assert rows(render(read_runs(recorded), PUBLISHED), "[mine]")[0][-2] == "3×"
 
 
 def change(recorded: Path, **values: Any) -> None:
@@ -161,7 +187,7 @@ def test_a_run_that_says_too_little_is_refused(
     tmp_path: Path, changed: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(SystemExit, match=problem):
-        page(tmp_path, bad=DENSE | changed)
+        page(tmp_path, bad=OLD | changed)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"map": 1}'])
@@ -183,8 +209,8 @@ def test_a_recipe_as_in_its_file_has_no_differences() -> None:
 def test_true_boxes_have_a_table_with_reference_scores(tmp_path: Path) -> None:
     text = page(tmp_path, mine=DENSE, given=DENSE | {"settings": {"boxes": "true"}})
     own, true = text.split("### Dense captioning on true boxes")
-    assert "**given**" not in own
-    assert rows(true, "**given**")[0][2:4] == ["20.00", "10.00"]
+    assert "[given]" not in own
+    assert rows(true, "[given]")[0][2:4] == ["20.00", "10.00"]
     assert rows(true, "*reference: “a man” everywhere*")[0][2:4] == ["17.00", "1.60"]
     assert rows(true, "*reference: a held-out person*")[0][2:4] == ["54.70", "45.80"]
 
@@ -200,7 +226,7 @@ def test_published_figures_on_other_photos_stand_apart(tmp_path: Path) -> None:
 def test_published_figures_on_the_same_photos_stand_beside_ours(tmp_path: Path) -> None:
     text = page(tmp_path, **{"align-brnn": RANKING}).split("Published on")[0]
     ours = ["30.0", "63.1", "76.3", "3.0", "24.8", "55.3", "69.0", "4.0"]
-    assert rows(text, "**align-brnn** |")[0][3:11] == ours
+    assert rows(text, "[align-brnn]")[0][3:11] == ours
     assert rows(text, "BRNN (K&FF)")[0][3] == "16.5"
     assert "SCAN" not in text  # on Flickr30k
 
@@ -213,23 +239,32 @@ def test_the_first_screen_sets_ours_beside_the_published_figure(tmp_path: Path) 
     assert "do not compare with Visual Genome" in first
 
 
-def test_dev_runs_are_folded_away(tmp_path: Path) -> None:
-    text = page(tmp_path, mine=DENSE, tried=DENSE | {"data": "flickr8k_entities, dev (9 photos)"})
-    folded = text.split("<details><summary>On dev photos: 1 runs</summary>")[1].split("</details>")[
-        0
-    ]
-    assert rows(folded, "**tried**")[0][-1] == "by hand"
+def test_dev_runs_and_former_models_are_in_the_details(tmp_path: Path) -> None:
+    dev = DENSE | {"data": "flickr8k_entities, dev (9 photos)"}
+    runs = stored(tmp_path, mine=DENSE, tried=dev, compact=DENSE)
+    text, details = render(runs, PUBLISHED), render_details(runs, PUBLISHED)
+    assert rows(text, "[mine]")
+    assert not rows(text, "[tried]") + rows(text, "[compact]")
+    assert len(rows(details, "[tried]") + rows(details, "[compact]")) == 2
+    assert not rows(details, "[mine]")
+
+
+def test_the_overview_shows_an_interval_where_a_run_has_one(tmp_path: Path) -> None:
+    judged = {"kind": "judged", "record": RECORD, "data": "", "right": 68.3}
+    name = "**Captions judged right by two language models**"
+    assert rows(page(tmp_path, **{"judged-vit": judged}), name)[0][1] == "**68.3** %"
+    sure = judged | {"intervals": {"right": [62.94, 73.2]}}
+    assert rows(page(tmp_path, **{"judged-vit": sure}), name)[0][1] == "**68.3** % (62.9–73.2)"
 
 
 def test_a_kind_that_nobody_knows_shows_its_numbers(tmp_path: Path) -> None:
-    text = page(
-        tmp_path, fast={"kind": "juggling", "recorded": "by hand", "balls": 4.4321, "seconds": 60}
-    )
-    assert rows(text.split("### Juggling")[1], "**fast**")[0] == [
-        "**fast**",
+    juggling = {"kind": "juggling", "record": RECORD, "balls": 4.4321, "seconds": 60}
+    text = render_details(stored(tmp_path, fast=juggling), PUBLISHED)
+    assert rows(text.split("### Juggling")[1], "[fast]")[0] == [
+        "[fast](runs/fast/README.md)",
         "–",
         "4.432",
-        "by hand",
+        "complete",
     ]
 
 
@@ -255,4 +290,4 @@ def test_table_1_has_a_row_for_each_system_and_a_column_for_each_source(tmp_path
         ["FCLN", "paper", "0.264", "–", "0.273", "0.305", "5.24", "–", "5.39", "27.03"]
     ]
     assert "Region RNN | ours" not in text, "it has no run"
-    assert not rows(text, "**table1"), "a cell is no row of the other tables"
+    assert not rows(text, "[table1"), "a cell is no row of the other tables"

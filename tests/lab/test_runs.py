@@ -238,8 +238,10 @@ def test_commit_and_cleanliness_are_those_of_the_package(
     git(desk / "clone", "commit", "-m", "first")
     (desk / "clone" / "output.jsonl").write_text("")
     assert runs.program()["clean"] is True
+    assert "diff" not in runs.program()
     (package / "new.py").write_text("")
-    assert runs.program()["clean"] is False
+    changed = runs.program()
+    assert (changed["clean"], len(changed["diff"])) == (False, 64)
     assert len(runs.program()["commit"]) >= 7
 
 

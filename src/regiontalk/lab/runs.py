@@ -330,8 +330,8 @@ def shown(path: Path) -> str:
 
 
 def program() -> Values:
-    """Version, and in a git checkout the commit and whether the package's files are as
-    committed."""
+    """Version, and in a git checkout the commit and whether the package's files are as committed;
+    if not, the SHA-256 of `git diff HEAD` over them, without files that git does not track."""
     found: Values = {"version": regiontalk.__version__}
     package = Path(regiontalk.__file__).parent
     # A package that is installed inside another repository, for example in its .venv, is not
@@ -339,4 +339,7 @@ def program() -> Values:
     if git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
         found["commit"] = git(package, "rev-parse", "--short", "HEAD")
         found["clean"] = git(package, "status", "--porcelain", "--", ".") == ""
+        if not found["clean"]:
+            changes = git(package, "diff", "HEAD", "--", ".") or ""
+            found["diff"] = hashlib.sha256(changes.encode()).hexdigest()
     return found

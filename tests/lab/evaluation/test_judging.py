@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from regiontalk.lab.evaluation.judging import (
     own_sizes,
     read_captioned,
     read_judging,
-    wilson,
     write_page,
     write_sheets,
 )
@@ -195,12 +195,19 @@ def test_shares_with_intervals() -> None:
     assert figures["judges"][0]["captions"] == 9
 
 
-def test_wilson_intervals_of_the_literature() -> None:
-    """Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
-    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
-    assert wilson(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=1e-4)
-    assert wilson(0, 20) == pytest.approx((0, 0.1611), abs=1e-4)
-    assert wilson(1 / 29, 29) == pytest.approx((0.0061, 0.1718), abs=1e-4)
+def test_intervals_go_by_photos() -> None:
+    """Two judges who agree are not twice as certain; captions of one photo are not independent."""
+    together = judging("Ada", "rrrrrhhwww")
+    apart = tuple(
+        replace(item, photo=f"{number}.jpg") for number, item in enumerate(together.items)
+    )
+    ada = replace(together, items=apart)
+    alone = evaluate_judgings([ada])["intervals"]
+    assert evaluate_judgings([ada, replace(ada, judge="Bob")])["intervals"] == alone
+    low, high = alone["right"]
+    assert low < 50 < high
+    on_one_photo = evaluate_judgings([together])["intervals"]
+    assert on_one_photo["right"] == [50, 50], "one photo says nothing about others"
 
 
 def test_two_judges_agree_beyond_chance() -> None:
@@ -210,7 +217,7 @@ def test_two_judges_agree_beyond_chance() -> None:
     chance = 0.6 * 0.5 + 0.2 * 0.2 + 0.2 * 0.3
     assert found["kappa"] == pytest.approx((0.8 - chance) / (1 - chance))
     assert figures["right"] == pytest.approx(55)
-    assert figures["captions"] == 10, "intervals go by the captions, not by the verdicts"
+    assert figures["captions"] == 10
 
 
 def test_agreement_where_there_is_nothing_to_compare() -> None:

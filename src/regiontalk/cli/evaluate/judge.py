@@ -153,7 +153,7 @@ def _finish(judgings: list[Judging], measurement: Measurement) -> None:
         ]
     ]
     tables: list[Table] = [
-        ("Judged by eye, in % (95 % interval)", ("judge", *VERDICTS, "captions"), rows)
+        ("Judged, in % (95 % interval over photos)", ("judge", *VERDICTS, "captions"), rows)
     ]
     if figures["agreement"]:
         agreed = [

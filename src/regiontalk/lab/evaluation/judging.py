@@ -8,7 +8,6 @@ each caption whether it is right, half right or wrong.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +19,7 @@ import numpy as np
 from PIL import Image
 
 from regiontalk import boxes
+from regiontalk.boxes import Integers
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.images.photo import reduced
 from regiontalk.io.files import json_file, new_folder, read_json, replacing
@@ -32,6 +32,7 @@ from regiontalk.lab.evaluation.files import (
     read_objects,
     read_predictions,
 )
+from regiontalk.lab.evaluation.intervals import bootstrap
 from regiontalk.results import BoxXYXY, ImageRegions, Region, Shown
 from regiontalk.show import drawing
 from regiontalk.show.page import fill_template, jpeg_base64, json_for_html
@@ -42,7 +43,6 @@ SKELETON = "judging.json"
 LONG_SIDE = 1024  # pixels of a photo on the page
 ON_A_SHEET = 6  # photos
 LARGEST_SIDE = 1 << 20  # pixels of a photo that predictions may speak of
-Z = 1.959964  # standard normal quantile of a 95 % interval
 
 OpenPhoto = Callable[[str], Image.Image]
 Opened = tuple[ImageRegions, Image.Image]
@@ -240,17 +240,16 @@ def read_judging(path: Path) -> Judging:
 
 
 def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
-    """Shares of verdicts, in percent with 95 % intervals, of all judges and of each; and how far
-    judges agree.
+    """Shares of verdicts, in percent with 95 % intervals over photos, of all judges and of each;
+    and how far judges agree.
 
-    Verdicts of several judges on the same captions are not independent: the interval of all goes by
-    the captions.
+    Verdicts on the captions of one photo, and of several judges on the same captions, are not
+    independent: so photos are drawn, with all their verdicts.
     """
     own = [_verdicts(judging) for judging in judgings]
-    together = Counter(verdict for verdicts in own for verdict in verdicts.values())
     captions = len({key for verdicts in own for key in verdicts})
     return {
-        **_shares(together, captions),
+        **_shares(own),
         "captions": captions,
         "judges": [
             {
@@ -259,7 +258,7 @@ def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
                 "model": judging.model,
                 "captions": len(verdicts),
             }
-            | _shares(Counter(verdicts.values()), len(verdicts))
+            | _shares([verdicts])
             for judging, verdicts in zip(judgings, own, strict=True)
         ],
         "agreement": [
@@ -278,20 +277,20 @@ def _verdicts(judging: Judging) -> dict[Any, str]:
     }
 
 
-def _shares(verdicts: Counter[str], independent: int) -> dict[str, Any]:
-    shares = {name: verdicts[name] / verdicts.total() for name in VERDICTS}
-    intervals = {
-        name: [100 * end for end in wilson(share, independent)] for name, share in shares.items()
-    }
-    return {name: 100 * share for name, share in shares.items()} | {"intervals": intervals}
+def _shares(judged: Iterable[Mapping[Any, str]]) -> dict[str, Any]:
+    """The share of each verdict in what several judges said, with its interval."""
+    by_photo: dict[str, Counter[str]] = {}
+    for verdicts in judged:
+        for (photo, *_), verdict in verdicts.items():
+            by_photo.setdefault(photo, Counter())[verdict] += 1
+    counts = np.array([[counted[name] for name in VERDICTS] for counted in by_photo.values()])
 
+    def shares_of(photos: Integers) -> dict[str, float]:
+        totals = counts[photos].sum(0)
+        return dict(zip(VERDICTS, (100 * totals / totals.sum()).tolist(), strict=True))
 
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share of `count` (Wilson's score interval)."""
-    scale = 1 + Z**2 / count
-    middle = (share + Z**2 / (2 * count)) / scale
-    half = Z / scale * math.sqrt(share * (1 - share) / count + (Z / (2 * count)) ** 2)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    intervals = bootstrap(len(counts), shares_of)
+    return shares_of(np.arange(len(counts))) | {"intervals": intervals}
 
 
 def agreement(one: Mapping[Any, str], other: Mapping[Any, str]) -> dict[str, Any] | None:
