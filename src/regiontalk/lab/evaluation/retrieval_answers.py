@@ -44,7 +44,7 @@ from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
 
 RERANKED = 100  # photos of each query
-# Chosen on 1,200 queries of dev photos (docs/evaluation.md); values near them are as good.
+# Chosen on 1,200 queries of dev photos (docs/model-log.md); values near them are as good.
 SAID = 20  # of 10, 20 and 30
 SHARPNESS = 10.0  # τ, of 7, 10 and 14
 LIKELIHOOD = 0.5  # λ, of .3 to .7
