@@ -67,6 +67,9 @@ def command(
     or one step-… folder. Its prediction settings are the recipe's; `regiontalk fit` finds good
     ones.
 
+    The checkpoint of a language model (a recipe of kind "language") gives a copy of the model that
+    its run started from, with the new captions. `regiontalk fit` should follow.
+
     CHECKPOINT may also be a model folder: OUT is then a copy of it with the heads that --add names.
 
     For a student (a run whose recipe names a teacher), --teacher also copies the teacher's heads,
@@ -76,7 +79,8 @@ def command(
     check_free(out)
     from regiontalk.lab.export.detector import add_heads, export_model, export_student
     from regiontalk.lab.export.heads import load_heads
-    from regiontalk.lab.training.checkpoints import find_checkpoint
+    from regiontalk.lab.export.language import export_language
+    from regiontalk.lab.training.checkpoints import find_checkpoint, read_state
 
     name = name or out.resolve().name
     is_folder = (checkpoint / INFO).is_file()
@@ -86,9 +90,14 @@ def command(
         raise UsageError(
             "--teacher needs a checkpoint, and cannot be used with --add or --precision"
         )
-    if share is not None and not is_folder:
-        raise UsageError("--share is for a copy of a model folder")
     found = checkpoint if is_folder else find_checkpoint(checkpoint)
+    is_language = not is_folder and read_state(found)["kind"] == "language"
+    if is_language and (teacher or heads or precision):
+        raise UsageError(
+            "a language model takes heads and precision from the model it started from"
+        )
+    if share is not None and not (is_folder or is_language):
+        raise UsageError("--share is for a copy of a model folder")
     with recording("export", out) as record:
         record.uses("model", found)
         for head in heads:
@@ -96,6 +105,9 @@ def command(
         if is_folder:
             precision = read_model_folder(checkpoint).info.precision
             add_heads(found, out, name, load_heads(heads, precision, beta), share)
+        elif is_language:
+            export_language(found, out, name, share)
+            precision = read_model_folder(out).info.precision
         elif teacher is not None:
             record.uses("teacher", teacher)
             precision = read_model_folder(teacher).info.precision

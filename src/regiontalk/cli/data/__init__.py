@@ -12,6 +12,7 @@ COMMANDS = (
     *(
         inputs.vectors,
         inputs.codes,
+        inputs.box_codes,
         inputs.snippets,
         inputs.draw,
         inputs.anchors,

@@ -88,6 +88,61 @@ def codes(
     print_description(str(out), found, as_json)
 
 
+@click.command(name="box-codes")
+@click.argument("dataset", type=options.PLACE)
+@click.argument("out", type=options.PLACE)
+@click.option(
+    "--model", type=options.MODEL, required=True, help="The model folder that computes them."
+)
+@click.option(
+    "--split",
+    type=click.Choice(SPLITS),
+    default="train",
+    show_default=True,
+    help="The split to use.",
+)
+@click.option("--photos", type=click.IntRange(min=1), help="At most this many, drawn at random.")
+@click.option(
+    "--sides",
+    type=click.IntRange(min=16),
+    nargs=2,
+    metavar="FROM TO",
+    help="Shrink each photo to a random longest side in this range of pixels.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Draws other photos and sides."
+)
+@options.workers_option
+@options.json_option
+@options.quiet_option
+def box_codes(
+    *,
+    dataset: Path,
+    out: Path,
+    model: Path,
+    split: str,
+    photos: int | None,
+    sides: tuple[int, int] | None,
+    seed: int,
+    workers: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Compute the codes of a data set's true boxes, which a language model is trained on.
+
+    OUT is a folder. If it is stopped, the same command continues where it stopped.
+    """
+    from regiontalk.lab.codes.true_boxes import BoxesOrigin, true_box_codes
+
+    def track(numbers: Iterable[int], total: int) -> Iterator[int]:
+        return console.track(numbers, f"Computing codes of {dataset}", total, quiet)
+
+    origin = BoxesOrigin(model, dataset, split, photos, sides, seed)
+    coded = true_box_codes(origin, out, workers, track)
+    found = {"photos": len(coded), "boxes": len(coded.codes), "input": coded.inputs.shape[1]}
+    print_description(str(out), found, as_json)
+
+
 @click.command()
 @click.argument("dataset", type=options.PLACE)
 @click.argument("codes", type=options.FILE)

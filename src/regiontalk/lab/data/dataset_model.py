@@ -95,11 +95,16 @@ class DatasetModel:
             boxes = self._in_photo(true_boxes(record), record, photo) if on_truths else None
             return self.model.look(photo, boxes=boxes, size=size)
 
-    def codes_at(self, record: Record, boxes_xyxy: geometry.Floats) -> Floats:
-        """Codes (N, D) of given boxes (N, 4), in the record's pixels and in their order."""
+    def coded_boxes(self, record: Record, boxes_xyxy: geometry.Floats) -> RegionTable:
+        """The whole photo (row 0) and given boxes (N, 4), in the record's pixels and in their
+        order, with codes."""
         with self.open(record) as photo:
             look = self.model.look(photo, boxes=self._in_photo(boxes_xyxy, record, photo))
-        return self.model.codes(look).codes[1:]
+        return self.model.codes(look)
+
+    def codes_at(self, record: Record, boxes_xyxy: geometry.Floats) -> Floats:
+        """Codes (N, D) of given boxes (N, 4), in the record's pixels and in their order."""
+        return self.coded_boxes(record, boxes_xyxy).codes[1:]
 
     def candidates(self, record: Record, find: FindRegions | None = None) -> RegionTable:
         """The candidates for phrases: the whole photo and its best regions, or the boxes of

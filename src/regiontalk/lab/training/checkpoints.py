@@ -23,11 +23,13 @@ from torch import Tensor, nn
 from regiontalk.errors import DataError, ModelError
 from regiontalk.io.files import json_file, new_folder, open_file, output_error, read_json
 from regiontalk.lab.nets.alignment import AlignmentNet
-from regiontalk.lab.nets.fcln import FCLN
+from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
+from regiontalk.lab.nets.language import LanguageModel
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN
 from regiontalk.lab.training.recipe import KINDS, from_stored
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.lab.training.recipe.heads import AlignmentRecipe, JointRecipe, SentencesRecipe
+from regiontalk.lab.training.recipe.language import LanguageRecipe
 from regiontalk.lab.training.recipe.shared import Recipe
 from regiontalk.language.vocabulary import Vocabulary
 
@@ -168,6 +170,15 @@ def load_sentence_net(
     net = MultimodalRNN(state["code"], len(words), len(words.styles), recipe.net)
     fill_net(net, weights, checkpoint)
     return Trained(net.to(device).eval(), words, recipe, state)
+
+
+def load_language(checkpoint: Path) -> Trained[LanguageModel, LanguageRecipe]:
+    """The language model of a run that trained it alone."""
+    state, recipe, words, weights = _read_trained(checkpoint, LanguageRecipe, "detector", "net")
+    config = from_stored(FCLNConfig, state["net"], str(checkpoint))
+    net = LanguageModel(config.recognition.code, len(words), words.starts, config.language)
+    fill_net(net, weights, checkpoint)
+    return Trained(net.eval(), words, recipe, state)
 
 
 def _read_trained(

@@ -12,11 +12,13 @@ import torch
 from regiontalk.errors import DiskFull
 from regiontalk.io.files import output_error, writing
 from regiontalk.lab import runs
+from regiontalk.lab.codes.true_boxes import MADE_FROM
 from regiontalk.lab.training.checkpoints import find_checkpoint
 from regiontalk.lab.training.detector.task import FCLNTask
 from regiontalk.lab.training.engine import Engine, Watcher
 from regiontalk.lab.training.heads.alignment import AlignmentTask
 from regiontalk.lab.training.heads.joint import JointTask
+from regiontalk.lab.training.heads.language import LanguageTask
 from regiontalk.lab.training.heads.sentences import SentencesTask
 from regiontalk.lab.training.malloc import keep_freed_memory
 from regiontalk.lab.training.processes import Processes, pick_device
@@ -29,6 +31,7 @@ TASKS: dict[str, Any] = {
     "alignment": AlignmentTask,
     "sentences": SentencesTask,
     "joint": JointTask,
+    "language": LanguageTask,
 }
 """Kind of recipe -> its `task.Task`, which `begin(recipe)` makes."""
 
@@ -95,8 +98,8 @@ def _begin_record(
     for data in recipe.data if isinstance(recipe.data, tuple) else (recipe.data,):
         record.uses_data(Path(data.path))
         for role in ("codes", "snippets"):
-            if getattr(data, role, None):
-                record.uses(role, Path(getattr(data, role)))
+            for place in _places(getattr(data, role, None)):
+                record.uses(role, place)
     for role in ("init_from", "teacher"):
         if getattr(recipe, role, None):
             record.uses("model", _model_place(getattr(recipe, role)))
@@ -105,6 +108,12 @@ def _begin_record(
         record.resumes(earlier)
     runs.write_record(folder / runs.RECORD, record.values)
     return record
+
+
+def _places(named: str | tuple[str, ...] | None) -> list[Path]:
+    """The files that a key of a recipe names; of a folder of codes, what they were made from."""
+    places = [Path(place) for place in ((named,) if isinstance(named, str) else named or ())]
+    return [place / MADE_FROM if place.is_dir() else place for place in places]
 
 
 def _model_place(model: str) -> Path:

@@ -7,7 +7,7 @@ workers or processes sees the same photos.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -82,7 +82,8 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
     )
     for region in regions:
         kind = region.type or "*"
-        words = clean(region.phrase)
+        everyday = region.coarse if config.everyday_names else None
+        words = clean(everyday or region.phrase)
         if not words:
             continue
         style = config.styles.get(
@@ -124,6 +125,19 @@ class Item:
         return self.view.kept[: len(self.phrases)]
 
 
+def name_weights(phrases: Iterable[Phrase], power: float) -> dict[tuple[str, ...], float]:
+    """How much the caption of each name counts (`data.balance_names`); none where all count the
+    same."""
+    if not power:
+        return {}
+    counts = Counter(phrase.words for phrase in phrases if phrase.is_name)
+    mean = counts.total() / max(len(counts), 1)
+    return {
+        words: min(max((mean / count) ** power, 1 / MOST_WEIGHT), MOST_WEIGHT)
+        for words, count in counts.items()
+    }
+
+
 class Source:
     """One data set of the mixture: the records that have something to learn from."""
 
@@ -162,18 +176,8 @@ class Source:
         return usable_phrases(record, self.config, self.cleaning)
 
     def _name_weights(self) -> dict[tuple[str, ...], float]:
-        """How much the caption of each name counts (`data.balance_names`)."""
-        power = self.config.balance_names
-        if not power:
-            return {}
-        counts = Counter(
-            phrase.words for record in self for phrase in self.phrases(record) if phrase.is_name
-        )
-        mean = counts.total() / max(len(counts), 1)
-        return {
-            words: min(max((mean / count) ** power, 1 / MOST_WEIGHT), MOST_WEIGHT)
-            for words, count in counts.items()
-        }
+        phrases = (phrase for record in self for phrase in self.phrases(record))
+        return name_weights(phrases, self.config.balance_names)
 
     def weights(self, phrases: Sequence[Phrase]) -> list[float]:
         """How much the caption of each phrase counts."""

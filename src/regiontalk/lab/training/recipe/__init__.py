@@ -18,6 +18,7 @@ from regiontalk.io.files import read_toml
 from regiontalk.io.typed import to_dataclass
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.lab.training.recipe.heads import AlignmentRecipe, JointRecipe, SentencesRecipe
+from regiontalk.lab.training.recipe.language import LanguageRecipe
 from regiontalk.lab.training.recipe.shared import Recipe
 
 Config = TypeVar("Config")
@@ -27,6 +28,7 @@ KINDS: dict[str, type[Recipe]] = {
     "alignment": AlignmentRecipe,
     "sentences": SentencesRecipe,
     "joint": JointRecipe,
+    "language": LanguageRecipe,
 }
 
 

@@ -32,6 +32,8 @@ class DataConfig:
     balance_names: float = 0.0
     """Of phrases that `articles` makes from names: how much more the captions of rare ones count. A
     name counts (mean count of the names / its own count) to this power; 0: all count the same."""
+    everyday_names: bool = False
+    """Teach the everyday word of a name where the data set has one: "dog" for "schipperke"."""
     without_position_words: tuple[str, ...] = ()
     """Styles of which phrases that say where a thing is ("left man") are left out."""
     whole_photos: bool = False
