@@ -184,6 +184,19 @@ def test_phrases_without_words(typed: str) -> None:
     assert "no word" in notes([found])[0]
 
 
+@pytest.mark.parametrize("typed", ["the", "a photo of the", "with", "not the"])
+def test_function_words_alone_are_nothing_to_look_for(typed: str) -> None:
+    found = read_phrase(typed, [Vocabulary((*WORDS.split(), "not"), "karpathy")])
+    assert not found.says_something
+    assert "nothing to look for" in notes([found])[0]
+    assert read("two").says_something
+
+
+def test_another_script_is_recognised_if_the_model_knows_the_letter_s() -> None:
+    found = read_phrase("собака", [Vocabulary((*WORDS.split(), "s"), "karpathy")])
+    assert found.language == "another"
+
+
 def test_long_phrases_are_cut_and_it_is_said() -> None:
     found = read("dog xqzzt " * 5_000)
     assert len(found.words) == MAX_WORDS

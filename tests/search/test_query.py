@@ -31,10 +31,23 @@ from regiontalk.search.store import Entry, Floats, Where
         ('-"palm trees" beach -x-y', ["beach"], ['"palm trees"', "x-y"]),
         ("a “red ball” -“a dog”", ['a "red ball"'], ['"a dog"']),
         ("t-shirt", ["t-shirt"], []),
+        ("a beach without people", ["a beach"], ["people"]),
+        ("a dog; a beach, but no palm trees -cat", ["a dog", "a beach"], ["cat", "palm trees"]),
+        ("a dog with no leash; a ball", ["a dog", "a ball"], ["leash"]),
+        (
+            "a boy without a shirt jumps into the water",
+            ["a boy without a shirt jumps into the water"],
+            [],
+        ),
+        ('"a dog without people"', ['"a dog without people"'], []),
     ],
 )
 def test_queries_are_taken_apart(query: str, wanted: list[str], unwanted: list[str]) -> None:
     assert parse(query) == (tuple(wanted), tuple(unwanted))
+
+
+def test_without_is_a_word_if_words_are_read_as_typed() -> None:
+    assert parse("a beach without people", as_typed=True) == (("a beach without people",), ())
 
 
 @pytest.mark.parametrize("query", ["", "  ", "-people", ";;", "a;" * 30])
@@ -332,6 +345,18 @@ def test_what_can_be_read_of_a_query_is_used(model: Model, tmp_path: Path) -> No
     foreign = asked.search("ein Hund im Schnee", 5, None, Where())
     assert (len(foreign), foreign.searched) == (0, 0)
     assert "looks like German" in foreign.notes[0]
+    asked.store.close()
+
+
+def test_without_leaves_photos_out_and_it_is_said(model: Model, tmp_path: Path) -> None:
+    entries = [shows(model, 0, ["red circle"]), shows(model, 1, ["blue square", "red circle"])]
+    asked = searcher(model, tmp_path / "index", entries, fit=4.0, bias=-2.0, likely=0.5)
+    with_a_minus = asked.search('red circle -"blue square"', 5, None, Where())
+    spoken = asked.search("red circle without a blue square", 5, None, Where())
+    assert names(spoken) == names(with_a_minus) == ["0000.jpg"]
+    assert spoken.notes == ("Photos that show “blue square” are left out.",)
+    as_typed = asked.search("red circle without a blue square", 5, None, Where(), as_typed=True)
+    assert len(as_typed) == 2
     asked.store.close()
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from regiontalk.language.object_names import singulars
 from regiontalk.language.synonyms import synonyms
-from regiontalk.language.vocabulary import FUNCTION_WORDS, REFERRING, Vocabulary
+from regiontalk.language.vocabulary import FUNCTION_WORDS, REFERRING, Vocabulary, word_set
 
 MAX_WORDS = 100  # of a query that are read
 MAX_NAMED = 5  # words in a note
@@ -31,6 +31,11 @@ SHORTEST_CORRECTED = 4
 SHORTEST_FAR = 7  # letters of words that may have two mistakes
 SHORTEST_PART = 3  # letters of a word that is written together with another
 MAX_RARE = 3000  # a word of a higher number in the vocabulary is hardly known
+
+MEANT_ALONE = word_set(
+    "two three four five six seven eight nine ten several many few inside outside"
+)
+"""Function words that say something about a photo even without another word."""
 
 _PARTS = re.compile(r'"([^"]*)"|([^\s"]+)|"')
 _WRITTEN_OUT = {"ß": "ss", "ø": "o", "æ": "ae", "œ": "oe", "ł": "l", "ı": "i", "½": "half"}
@@ -80,8 +85,8 @@ class ReadPhrase:
 
     @property
     def content(self) -> tuple[str, ...]:
-        """The known words that say what to look for, each once; all of them if they are all like
-        "two"."""
+        """The known words that say what to look for, each once; all of them if they are all function
+        words."""
         every = tuple(dict.fromkeys(self.known))
         return tuple(word for word in every if word not in FUNCTION_WORDS) or every
 
@@ -90,8 +95,9 @@ class ReadPhrase:
         """Whether there is a word to look for."""
         if self.language:
             return False
-        unknown_only = self.unknown and all(word in FUNCTION_WORDS for word in self.known)
-        return bool(self.known) and not unknown_only
+        if not FUNCTION_WORDS.issuperset(self.known):
+            return True
+        return not self.unknown and not MEANT_ALONE.isdisjoint(self.known)
 
 
 def notes(phrases: Sequence[ReadPhrase]) -> tuple[str, ...]:
@@ -119,6 +125,8 @@ def _notes(phrases: Sequence[ReadPhrase]) -> Iterator[str]:
             rest = f" and {more} more" if more > 0 else ""
             without = "" if phrase.says_something else ": there is nothing else to look for"
             yield f"The model does not know {named}{rest}{without}."
+        elif not phrase.says_something:
+            yield f"There is nothing to look for in {_quoted(phrase.text)}."
     if left_out := sum(phrase.left_out for phrase in phrases):
         yield f"Only the first {MAX_WORDS} words are read; {left_out:,} are left out."
 
@@ -333,7 +341,7 @@ class _Reader:
         for piece in pieces:
             text, plain = _bare(piece.text).lower(), _plain(piece.text)
             languages = foreign_words().get(text, ())
-            is_english = self._is_english(plain)
+            is_english = bool(plain) and self._is_english(plain)
             for language in languages:
                 counts[language] = counts.get(language, 0) + 1
             others += _has_other_letters(text)

@@ -58,7 +58,9 @@ def caption_words(word: str) -> frozenset[str]:
     table, classes = synonyms(), object_names().classes
     forms = set(word_forms(word))
     for form in tuple(forms):
-        forms |= {*table.same.get(form, ()), *table.narrower.get(form, ())}
+        forms |= set(table.same.get(form, ()))
+    for form in tuple(forms):
+        forms |= set(table.narrower.get(form, ()))
     meant = set(forms)
     for form in word_forms(word):
         own = "person" if form in PERSONS else form

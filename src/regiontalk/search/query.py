@@ -44,6 +44,13 @@ SECOND_LOOK = 100  # best photos, at least, that are scored again
 SECOND_LOOK_WORDS = 500  # more of them if the query has few words: so many photos times words
 SAID_CONFIDENCE = 0.8  # about that of captions that are likely right
 UNWANTED = re.compile(r'(?:(?<=\s)|^)-(?:"([^"]*)"|(\S+))')
+WITHOUT = re.compile(
+    r"(?<=\w),?\s+(?:without|except|(?:with|but|and)\s+no)\s+(?:(?:an?|the|any)\s+)?"
+    r"(?P<words>\w+(?:\s\w+){0,2})(?=\s*(?:;|\s-|$))",
+    re.IGNORECASE,
+)
+"""At the end of a phrase, with at most three words: "a beach without people"."""
+NEGATIONS = frozenset({"no", "not", "without"})
 
 Probabilities = NDArray[np.float64]
 
@@ -53,9 +60,13 @@ class Parsed(NamedTuple):
     unwanted: tuple[str, ...]
 
 
-def parse(query: str) -> Parsed:
+def parse(query: str, as_typed: bool = False) -> Parsed:
+    """The phrases of a query. `as_typed`: "without people" does not mean `-people`."""
     query = re.sub("[“”„]", '"', query)
     unwanted = tuple(f'"{quoted}"' if quoted else word for quoted, word in UNWANTED.findall(query))
+    if not as_typed:
+        unwanted += _left_out(query)
+        query = WITHOUT.sub("", query)
     wanted = tuple(part.strip() for part in UNWANTED.sub(" ", query).split(";") if part.strip())
     if not wanted:
         raise UsageError(
@@ -66,6 +77,21 @@ def parse(query: str) -> Parsed:
             f"{len(wanted) + len(unwanted)} phrases in one query; the limit is {MOST_PHRASES}"
         )
     return Parsed(wanted, unwanted)
+
+
+def _left_out(query: str) -> tuple[str, ...]:
+    """The words after "without" and the like."""
+    return tuple(match["words"] for match in WITHOUT.finditer(query))
+
+
+def negation_notes(query: str, phrases: Sequence[Phrase]) -> tuple[str, ...]:
+    """What people should know about "no" and "without" in a query."""
+    notes = [f"Photos that show “{words}” are left out." for words in _left_out(query)]
+    for phrase in phrases:
+        if negations := NEGATIONS.intersection(phrase.read.known):
+            word = min(negations)
+            notes.append(f"“{word}” leaves nothing out here. A minus does: a beach -people.")
+    return tuple(dict.fromkeys(notes))
 
 
 def search_config(runtime: Runtime) -> SearchConfig:
@@ -131,9 +157,12 @@ class Searcher:
         photos with at least this probability. `as_typed`: correct no typing mistakes, and take no
         synonyms.
         """
-        parsed, config = parse(query), search_config(self.runtime)
+        parsed = parse(query, as_typed)
+        config = search_config(self.runtime)
         phrases = read_aligned(self.runtime, [*parsed.wanted, *parsed.unwanted], as_typed)
         about = about_words(phrases)
+        if not as_typed:
+            about["notes"] += negation_notes(query, phrases)
         wanted, unwanted = (
             [phrase for phrase in part if phrase.read.says_something]
             for part in (phrases[: len(parsed.wanted)], phrases[len(parsed.wanted) :])

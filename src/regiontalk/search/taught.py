@@ -146,8 +146,13 @@ def _without_taught(query: str, taught: Taught) -> str:
     """The phrases of a query that were not taught, as a query; "" if no wanted one is left."""
     parsed = parse(query)
     wanted = [text for text in parsed.wanted if taught.word_in(text) is None]
-    unwanted = [f"-{text}" for text in parsed.unwanted if taught.word_in(text.strip('"')) is None]
-    return " ".join(["; ".join(wanted), *unwanted]) if wanted else ""
+    unwanted = [
+        text if text.startswith('"') or " " not in text else f'"{text}"'
+        for text in parsed.unwanted
+        if taught.word_in(text.strip('"')) is None
+    ]
+    minus = [f"-{text}" for text in unwanted]
+    return " ".join(["; ".join(wanted), *minus]) if wanted else ""
 
 
 def _closest(
