@@ -527,6 +527,7 @@ class Model:
                     here=phrase.read.says_something and match.closest >= config.likely,
                     regions=tuple(match.regions),
                     closest=match.closest,
+                    shown=self.shown(),
                 )
                 for phrase, match in zip(phrases, matches, strict=True)
             )
@@ -566,6 +567,7 @@ class Model:
             here=match.closest >= SURE,
             regions=tuple(match.regions),
             closest=match.closest,
+            shown=self.shown(),
         )
 
     def _about(self, source: PhotoSource, look: Look) -> About:

@@ -489,6 +489,11 @@ class Finding(Answer):
     """Words that the model does not know, or hardly, and those that were looked for instead."""
     notes: tuple[str, ...] = ()
     """What people should know about how the words were read, in whole sentences."""
+    shown: Shown = field(default=Shown(), repr=False, compare=False, kw_only=True)
+
+    def is_sure(self, region: Region) -> bool:
+        """Whether the model is sure of the caption of a region."""
+        return reaches(region.confidence, self.shown.sure_confidence)
 
     def _said(self) -> dict[str, Any]:
         return {
@@ -506,9 +511,11 @@ class Finding(Answer):
         )
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(region.caption, f"{region.score:.2f}") for region in self.regions] or [
-            ("not found", "")
+        rows = [
+            (_hedged(region.caption, self.is_sure(region)), f"{region.score:.2f}")
+            for region in self.regions
         ]
+        return rows or [("not found", "")]
 
 
 @dataclass(frozen=True)
@@ -689,6 +696,11 @@ class Hit(Picture):
     height: int = 0
     likely: bool = True
     """Whether the photo is likely to match the query; photos below this line come last."""
+    shown: Shown = field(default=Shown(), repr=False, compare=False)
+
+    def is_sure(self, region: Region) -> bool:
+        """Whether a region is likely right. The whole photo has no caption to be unsure of."""
+        return not region.caption or self.shown.is_sure(region)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -708,7 +720,8 @@ class Hit(Picture):
             " ".join(one.word for one in self.words if one.region == row)
             for row in range(len(self.regions))
         ]
-        return [found or region.caption for found, region in zip(words, self.regions, strict=True)]
+        captions = [_hedged(region.caption, self.is_sure(region)) for region in self.regions]
+        return [found or caption for found, caption in zip(words, captions, strict=True)]
 
     def draw(self) -> Image.Image:
         """The photo with the regions that match words of the query, and those words."""
@@ -716,7 +729,7 @@ class Hit(Picture):
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
-            (label, region.caption)
+            (label, _hedged(region.caption, self.is_sure(region)))
             for label, region in zip(self.labels(), self.regions, strict=True)
         ]
 

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import regiontalk
 from conftest import draw_scene
 from postgres_server import Server
 from regiontalk.cli.main import run
-from regiontalk.results import Hit, Hits
+from regiontalk.results import Hit, Hits, Region, Shown, WordMatch
 from regiontalk.search.index import Index
 
 Search = Callable[..., tuple[str, str]]
@@ -112,6 +114,28 @@ def test_less_likely_photos_come_after_a_line(
     ]
 
 
+def test_captions_that_are_not_sure_say_so(
+    photos: Path, search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = (0.0, 0.0, 9.0, 9.0)
+    regions = tuple(
+        Region(box, 0.9, caption, confidence=confidence)
+        for caption, confidence in [("a dog", 0.9), ("a robot", 0.2), ("", None)]
+    )
+    words = tuple(WordMatch(word, 0.5, row) for row, word in enumerate(["dog", "cup", "street"]))
+    shown = Shown(sure_confidence=0.55)
+    hit = Hit("a.png", 0.9, words, regions, shown=shown)
+    monkeypatch.setattr(Index, "search", lambda *_, **__: Hits("", (hit,), 1))
+    out, _ = search("dog cup street", str(photos))
+    cell = out.split("\t")[2]
+    assert cell == "dog (a dog); cup (a robot, not sure); street (the whole photo)"
+    like = replace(hit, words=(), regions=regions[:2])
+    monkeypatch.setattr(Index, "search", lambda *_, **__: Hits("", (like,), 1))
+    out, _ = search("dog cup street", str(photos))
+    assert out.split("\t")[2] == "a dog; a robot, not sure"
+    assert like.labels() == ["a dog", "a robot (not sure)"]
+
+
 def test_pages_and_pictures(photos: Path, tmp_path: Path, search: Search) -> None:
     search("red circle", str(photos), "-o", str(tmp_path / "page.html"))
     assert "circle" in (tmp_path / "page.html").read_text()
@@ -120,13 +144,14 @@ def test_pages_and_pictures(photos: Path, tmp_path: Path, search: Search) -> Non
     search("red circle", str(photos), "-o", str(tmp_path / "x.csv"), expected=2)
 
 
-def test_photos_like_a_part_of_one(photos: Path, search: Search) -> None:
+def test_photos_like_a_part_of_one(photos: Path, search: Search, aligning_model: Path) -> None:
     out, _ = search(
         "--like", str(photos / "a.png"), "--box", "0.1,0.1,0.5,0.5", str(photos), "--json"
     )
-    assert [json.loads(line)["path"] for line in out.splitlines()] == [
-        str(photos / "trip" / "b.png")
-    ]
+    (other,) = map(json.loads, out.splitlines())
+    assert other["path"] == str(photos / "trip" / "b.png")
+    hits = Index.open(photos, model=regiontalk.load(aligning_model)).like(photos / "a.png")
+    assert hits.closest == max(hit.score for hit in hits), "not that of the photo itself"
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,15 @@ def print_alignment(found: Alignment) -> None:
     console.print_rows(("score", "words", "x0,y0,x1,y1"), rows, found.path)
 
 
-def print_findings(found: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[Finding]) -> None:
     """Path, score, phrase, caption and box of each region."""
-    rows = [
-        (one.path, f"{region.score:.2f}", one.phrase, region.caption, _box(region.xyxy))
-        for one in found
-        for region in one.regions
-    ]
+    rows = []
+    for finding in findings:
+        for region in finding.regions:
+            hedge = "" if finding.is_sure(region) else f" ({NOT_SURE})"
+            caption = f"{region.caption}{hedge}"
+            score = f"{region.score:.2f}"
+            rows.append((finding.path, score, finding.phrase, caption, _box(region.xyxy)))
     console.print_rows(("photo", "score", "phrase", "caption", "x0,y0,x1,y1"), rows)
 
 

@@ -24,7 +24,7 @@ from regiontalk.cli.options import (
     words_book_option,
 )
 from regiontalk.errors import UsageError
-from regiontalk.results import Hit, Hits
+from regiontalk.results import NOT_SURE, Hit, Hits, Region
 
 if TYPE_CHECKING:
     from regiontalk.search.index import Index
@@ -206,11 +206,18 @@ def _print(hits: Sequence[Hit]) -> None:
 
 
 def _cells(hit: Hit) -> tuple[str, str]:
-    """Score, and for each region the words that match it and its caption."""
-    pairs = zip(hit.labels(), hit.regions, strict=True)
-    return f"{hit.score:.2f}", "; ".join(
-        f"{label} ({region.caption or 'the whole photo'})" for label, region in pairs
-    )
+    """Score, and for each region its caption, after the words that match it if there are any."""
+    captions = [_caption(hit, region) for region in hit.regions]
+    if hit.words:
+        pairs = zip(hit.labels(), captions, strict=True)
+        captions = [f"{label} ({caption})" for label, caption in pairs]
+    return f"{hit.score:.2f}", "; ".join(captions)
+
+
+def _caption(hit: Hit, region: Region) -> str:
+    if not region.caption:
+        return "the whole photo"
+    return region.caption if hit.is_sure(region) else f"{region.caption}, {NOT_SURE}"
 
 
 def _notes(found: Hits, quiet: bool) -> None:

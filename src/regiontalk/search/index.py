@@ -225,7 +225,8 @@ class Index:
             path = self.root / file.path
             if _is_as_it_was(path, file):
                 opens = Photo(str(path), model.limits)
-                found.append(tuple(replace(one, path=str(path), photo=opens) for one in own))
+                placed = {"path": str(path), "photo": opens, "shown": model.shown()}
+                found.append(tuple(replace(one, **placed) for one in own))
         return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
 
     def _find_all(
@@ -298,8 +299,9 @@ class Index:
         boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
         vectors = region_vectors(model.runtime, model.codes(model.look(photo, boxes=boxes)).codes)
         found = self._placed(Searcher(store, model.runtime).like(vectors[-1], top + 1, where))
-        others = [hit for hit in found if not _same_file(hit, photo)]
-        return replace(found, hits=tuple(others[:top]))
+        others = tuple(hit for hit in found if not _same_file(hit, photo))
+        closest = max((hit.score for hit in others), default=None)
+        return replace(found, hits=others[:top], closest=closest)
 
     def __len__(self) -> int:
         return self._opened().count(self.below)
@@ -456,9 +458,11 @@ class Index:
     def _placed(self, found: Hits) -> Hits:
         """With paths that can be opened."""
         hits = []
+        model = self._model()
         for hit in found:
             path = self._path(hit.path)
-            hits.append(replace(hit, path=path, photo=Photo(path, self._model().limits)))
+            photo = Photo(path, model.limits)
+            hits.append(replace(hit, path=path, photo=photo, shown=model.shown()))
         return replace(found, hits=tuple(hits))
 
 

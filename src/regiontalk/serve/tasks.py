@@ -139,11 +139,11 @@ def search(desk: Desk, query: str, **limits: Any) -> Answer:
 
 
 def _hits(desk: Desk, found: Hits) -> Answer:
-    answer, shown = found.to_dict(), desk.model.shown()
+    answer = found.to_dict()
     for hit, plain in zip(found, answer["hits"], strict=True):
         plain.update(_place(desk, hit))
         for region, told in zip(hit.regions, plain["regions"], strict=True):
-            told["sure"] = shown.is_sure(region)
+            told["sure"] = hit.is_sure(region)
     return {**answer, "none_fit": not found.likely}
 
 
