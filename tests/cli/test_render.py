@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from regiontalk.cli import render
-from regiontalk.results import Description, ImageRegions, Region, Shown, Tag, Tags
+from regiontalk.results import Description, Finding, ImageRegions, Region, Shown, Tag, Tags
 from regiontalk.show.drawing import GREY, PALETTE
 
 MUG = Region((10.0, 20.0, 60.504, 70.0), 0.9, "a red mug", -3.2)
@@ -87,6 +87,16 @@ def test_a_sentence_says_whether_it_is_sure(capsys: pytest.CaptureFixture[str]) 
     assert "two wrestlers in red  not sure" in capsys.readouterr().out
     render.print_lines(replace(unsure, logprob=-1.0))
     assert capsys.readouterr().out.endswith("red\tsure\n")
+
+
+def test_a_found_region_says_whether_its_caption_is_sure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    box = (0.0, 0.0, 9.0, 9.0)
+    regions = (Region(box, 0.9, "a dog", confidence=0.9), Region(box, 0.8, "a robot", None, 0.2))
+    render.print_findings([Finding("a.jpg", 9, 9, "tiny", "a cup", True, regions, 0.9, shown=HALF)])
+    captions = [line.split("\t")[3] for line in capsys.readouterr().out.splitlines()]
+    assert captions == ["a dog", "a robot (not sure)"]
 
 
 def test_keywords_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -305,7 +305,8 @@ def test_words_that_are_not_known_or_mistyped_are_explained(browse: Browse) -> N
     search(browser, "Hund am Meer")
     assert browser.ask("none.innerText").endswith(note)
     assert not browser.ask("problem.checkVisibility()"), "it is no error"
-    assert browser.ask(STATUS) == "Nothing like it here"
+    assert "Nothing to search for" in browser.ask("none.innerText")
+    assert browser.ask(STATUS) == note
     typo = {"hits": [], "none_fit": True, "unknown": [], "corrected": {"bycicle": "bicycle"}}
     typo["notes"] = ["Showing “bicycle”. To search for “bycicle”, put it in quotes."]
     answering(browser, search={"body": typo})

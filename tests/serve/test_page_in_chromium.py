@@ -122,7 +122,7 @@ def test_a_phrase_finds_photos_and_says_where(browse: Browse) -> None:
     assert browser.ask("document.querySelector('#cards li').textContent") == "Less likely"
     assert browser.ask("found.textContent") == f"{len(NAMES) + 1} less likely"
     assert len(browser.ask(CARDS)) > 1
-    assert "Nothing like it here" in browser.ask("none.innerText")
+    assert "No likely photo" in browser.ask("none.innerText")
 
 
 def test_the_address_keeps_what_is_shown(browse: Browse) -> None:

@@ -133,7 +133,9 @@ function explainWords({ unknown, corrected = {}, notes = [] }) {
   find("unknown").replaceChildren(
     ...(words ? [`Showing ${words}. Search for `, back, " instead. "] : []), shown.length ? others : "",
   );
-  if (others && !shown.length) tell("Nothing like it here", others);
+  if (!others || shown.length) return;
+  tell("Nothing to search for", others);
+  say(others);
 }
 
 function fillPage({ total, photos }) {
@@ -149,6 +151,8 @@ function fillPage({ total, photos }) {
   else tell("No photos yet", `RegionTalk found none in ${server.folder}. Photos that you put there appear here.`);
 }
 
+const NONE_LIKELY = { search: "No likely photo", like: "Nothing alike" };
+
 function showHits({ hits, none_fit: none }) {
   const top = shown.length + PAGE;
   append(hits.slice(shown.length), wordLine);
@@ -156,8 +160,8 @@ function showHits({ hits, none_fit: none }) {
   sizeCards();
   more.hidden = hits.length < top;
   find("found").textContent = countHits(hits);
-  say(none ? "Nothing like it here" : `${plural(hits.filter(({ likely }) => likely !== false).length, "photo")} found`);
-  if (none) tell("Nothing like it here", whyNone());
+  say(none ? NONE_LIKELY[asked.kind] : `${plural(hits.filter(({ likely }) => likely !== false).length, "photo")} found`);
+  if (none) tell(NONE_LIKELY[asked.kind], whyNone());
 }
 
 /** How many photos were found, and how many of them stand below the line. */
