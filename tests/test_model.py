@@ -533,6 +533,18 @@ class TestNames:
         with pytest.raises(UsageError, match="zebra"):
             naming_model.name(scene, names=["zebra"])
 
+    def test_ones_own_list_of_names_chooses_what_things_are_called(
+        self, naming_model: Model, scene: Image.Image
+    ) -> None:
+        assert naming_model.known_names(["Cups", "zebra"]) == (("Cups",), ("zebra",))
+        regions = naming_model(scene, names=["dogs", "cups"]).regions
+        assert {region.name for region in regions} <= {"dogs", "cups", None}
+        assert any(region.name for region in regions)
+        tags = naming_model.tags(scene, names=["dogs", "cups"], threshold=0, confidence=0)
+        assert set(tags.keywords) <= {"dogs", "cups"}
+        with pytest.raises(UsageError, match="zebra"):
+            naming_model(scene, names=["zebra"])
+
     def test_captioned_regions_have_the_name_of_their_box(
         self, naming_model: Model, scene: Image.Image
     ) -> None:

@@ -19,7 +19,6 @@ from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, PhotoSource, to_input
 from regiontalk.inference import find as finder
-from regiontalk.inference import naming
 from regiontalk.inference.alignment import HEAD, AlignmentHead
 from regiontalk.inference.alt_text import choose_alt_text
 from regiontalk.inference.calibration import Scores
@@ -31,12 +30,20 @@ from regiontalk.inference.codes import (
     with_surroundings,
     with_vectors,
 )
-from regiontalk.inference.keywords import choose_tags
+from regiontalk.inference.keywords import choose_tags, listed_tags
 from regiontalk.inference.look import caption, look_at
+from regiontalk.inference.name_list import (
+    Knowledge,
+    KnownNames,
+    NameList,
+    read_known_names,
+    say_names,
+)
+from regiontalk.inference.naming import likeliest, name_probabilities
 from regiontalk.inference.phrases import about_words, read_phrases
 from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE, SentenceHead, SentenceOptions
-from regiontalk.inference.taught import SURE, say_taught, without_parts
+from regiontalk.inference.taught import SURE, TaughtWords, say_taught, without_parts
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import (
@@ -51,6 +58,7 @@ from regiontalk.results import (
     Region,
     Sentence,
     Shown,
+    Tag,
     Tags,
     WordReport,
     reaches,
@@ -100,6 +108,7 @@ class Model:
         size: int | None = None,
         words: int | None = None,
         confidence: float | None = None,
+        names: Sequence[str] | None = None,
     ) -> ImageRegions | Iterator[ImageRegions]:
         """The regions of a photo (a path, bytes, an open file, a PIL image or an array), highest
         score first.
@@ -112,7 +121,8 @@ class Model:
         the caption search; 1 is greedy. `size`: long side in pixels that the photo is resized to
         (default: the model's). `words`: captions of at most this many words; shorter where the
         model is not sure of more (default: the model chooses the length). `confidence`: leave out
-        captions that are less likely right; for models with fitted confidences.
+        captions that are less likely right; for models with fitted confidences. `names`: call
+        things by these names alone, where they are likely (`known_names`).
 
         `boxes` (B, 4): caption these boxes instead of detecting regions: left, top, right, bottom
         in pixels of the upright photo, or all of them as fractions of it, from 0 to 1. All are in
@@ -121,12 +131,13 @@ class Model:
         check_range(1, beam=beam)
         self.check(words, None)
         shown = self.shown(threshold, top, confidence)
+        listed = None if names is None else self._listed(names)
         if boxes is not None and _are_several(photo):
             raise UsageError("boxes can only be given for one photo")
 
         def caption(source: PhotoSource) -> ImageRegions:
             look = self.look(source, boxes=boxes, proposals=proposals, size=size)
-            regions = self.regions(look, beam, threshold or 0.0, words)
+            regions = self.regions(look, beam, threshold or 0.0, words, listed)
             about = self._about(source, look)
             if look.given:
                 every = replace(shown, threshold=0.0, top=None, confidence=0.0, sure_score=0.0)
@@ -210,16 +221,24 @@ class Model:
             )
 
     def regions(
-        self, look: Look, beam: int = 1, threshold: float = 0.0, words: int | None = None
+        self,
+        look: Look,
+        beam: int = 1,
+        threshold: float = 0.0,
+        words: int | None = None,
+        names: NameList | None = None,
     ) -> list[Region]:
         """The detected regions with captions, highest score first; or the given boxes with
-        captions, in their order."""
+        captions, in their order. `names`: they are called by these and by no others."""
         table = caption(self.runtime, look, beam, threshold, words)
         regions = to_regions(table, self.runtime.words)
-        known = None if self.taught is None else self.taught.by_code
-        if known is None or not regions:
+        known = self._taught_words
+        if not regions or (known is None and names is None):
             return regions
         codes = with_codes(self.runtime, look, table).codes
+        if names is not None:
+            return say_names(regions, codes, names)
+        assert known is not None
         return say_taught(regions, known.probabilities(codes), known.names)
 
     def teach(
@@ -267,6 +286,23 @@ class Model:
         """What the model can call things (`name`); empty if it has no names."""
         return () if self.runtime.names is None else self.runtime.names.names
 
+    @property
+    def _taught_words(self) -> TaughtWords | None:
+        return None if self.taught is None else self.taught.by_code
+
+    @property
+    def _knowledge(self) -> Knowledge:
+        captions = frozenset(self.runtime.words.words)
+        return Knowledge(captions, self.runtime.names, self._taught_words)
+
+    def known_names(self, names: Sequence[str]) -> KnownNames:
+        """Which names of one's own list the model can recognise: those of `names`, nouns of its
+        captions, and taught words. Articles, plurals and words that mean the same are understood."""
+        return NameList.of(names, self._knowledge).split()
+
+    def _listed(self, names: Sequence[str]) -> NameList:
+        return read_known_names(names, self._knowledge)
+
     def name(
         self,
         photo: PhotoSource,
@@ -278,17 +314,22 @@ class Model:
         """What is in boxes of a photo: the `top` likeliest names of each, most likely first.
 
         `boxes` (B, 4) as in a call of the model; default: the whole photo. `names`: choose among
-        these of `Model.names` only; their probabilities then add up to 1.
+        these only (`known_names`); their probabilities then add up to 1.
         """
         check_range(1, top=top)
-        if self.runtime.names is None:
+        table = self.runtime.names
+        if table is None:
             raise ModelError(
                 f"the model {self.runtime.info.name!r} has no names",
                 hint="regiontalk fit MODEL DATA --only names",
             )
-        table = self.runtime.names if names is None else naming.only(self.runtime.names, names)
+        listed = None if names is None else self._listed(names)
         look = self.look(photo, boxes=[[0, 0, 1, 1]] if boxes is None else boxes)
-        best = naming.best_names(self.runtime, look, table, top)
+        codes = with_codes(self.runtime, look, look.regions).codes
+        if listed is None:
+            best = likeliest(name_probabilities(codes, table), table.names, top)
+        else:
+            best = likeliest(listed.shares(codes), listed.names, top)
         named = [
             NamedRegion((x0, y0, x1, y1), region_names)
             for (x0, y0, x1, y1), region_names in zip(look.boxes_xyxy.tolist(), best, strict=True)
@@ -375,20 +416,22 @@ class Model:
         top: int | None = None,
         confidence: float | None = None,
         size: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> AltText | Iterator[AltText]:
         """A text for people who cannot see the photo: the sentence if the model is sure of it, else
         the regions that it is sure of, else "perhaps" and the likeliest. With the regions and their
         keywords.
 
-        `threshold`, `top` and `confidence` choose the regions, as in pictures. Several photos give
-        an iterator.
+        `threshold`, `top` and `confidence` choose the regions, as in pictures; `names` as in a call
+        of the model. Several photos give an iterator.
         """
         head = SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
         shown = self.shown(threshold, top, confidence)
+        listed = None if names is None else self._listed(names)
 
         def describe(source: PhotoSource) -> AltText:
             look = self.look(source, size=size)
-            regions = shown.at_first(self.regions(look))
+            regions = shown.at_first(self.regions(look, names=listed))
             sentence = None
             if head is not None:
                 sentence = self._sentences(head, look, SentenceOptions())[0]
@@ -398,7 +441,7 @@ class Model:
                 text=spoken.text,
                 regions=tuple(shown.choose(regions)),
                 sure=spoken.sure,
-                tags=choose_tags(regions, shown, self.runtime.names),
+                tags=self._tags(regions, shown, listed),
             )
 
         return _for_each(describe, photo)
@@ -417,22 +460,31 @@ class Model:
         top: int | None = None,
         confidence: float | None = None,
         size: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> Tags | Iterator[Tags]:
         """Keywords for photo managers: the nouns of the captions that the model is sure of, and
-        the names that it is sure of.
+        the names that it is sure of; with `names`, those of the list alone.
 
-        `threshold`, `top` and `confidence` choose the regions, as in pictures. Several photos give
-        an iterator.
+        `threshold`, `top` and `confidence` choose the regions, as in pictures; `names` as in a call
+        of the model. Several photos give an iterator.
         """
         shown = self.shown(threshold, top, confidence)
+        listed = None if names is None else self._listed(names)
 
         def tag(source: PhotoSource) -> Tags:
             look = self.look(source, size=size)
-            regions = shown.at_first(self.regions(look))
-            tags = choose_tags(regions, shown, self.runtime.names)
+            regions = shown.at_first(self.regions(look, names=listed))
+            tags = self._tags(regions, shown, listed)
             return Tags(**self._about(source, look), tags=tags)
 
         return _for_each(tag, photo)
+
+    def _tags(
+        self, regions: Sequence[Region], shown: Shown, listed: NameList | None
+    ) -> tuple[Tag, ...]:
+        if listed is not None:
+            return listed_tags(regions, shown)
+        return choose_tags(regions, shown, self.runtime.names)
 
     @overload
     def align(

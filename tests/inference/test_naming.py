@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from regiontalk.errors import UsageError
-from regiontalk.inference.naming import likeliest, name_probabilities, only, to_say
+from regiontalk.inference.naming import likeliest, name_probabilities, to_say
 from regiontalk.models.name_table import NameTable
 
 NAMES = ("schipperke", "pug", "pagoda", "cup")
@@ -36,23 +34,5 @@ def test_a_fine_name_is_said_only_if_it_is_sure() -> None:
 
 
 def test_the_likeliest_names_come_first() -> None:
-    (names,) = likeliest(of(0.1, 0.2, 0.3, 0.4), TABLE, 3)
+    (names,) = likeliest(of(0.1, 0.2, 0.3, 0.4), TABLE.names, 3)
     assert [name.name for name in names] == ["cup", "pagoda", "pug"]
-
-
-def test_a_list_of_names_limits_the_choice() -> None:
-    few = only(TABLE, ["Cup", " pug", "cup", ""])
-    assert few.names == ("cup", "pug")
-    np.testing.assert_allclose(
-        name_probabilities(np.log(np.array([[0.1, 0.2, 0.3, 0.4]], dtype=np.float32)), few),
-        [[2 / 3, 1 / 3]],
-        rtol=1e-5,
-    )
-
-
-@pytest.mark.parametrize(
-    ("names", "words"), [([], "empty"), (["  "], "empty"), (["pug", "quokka" * 99], "quokka")]
-)
-def test_a_list_that_cannot_be_used_is_refused(names: list[str], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        only(TABLE, names)

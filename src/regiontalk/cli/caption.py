@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import PhotoOptions, Request, format_option, photo_options
+from regiontalk.cli.names_option import names_option, read_names
 from regiontalk.cli.options import cluster_options, probability_option
 from regiontalk.cli.outputs import XMP, Wanted
 from regiontalk.errors import UsageError
@@ -67,6 +69,7 @@ NO_LIMITS = {"top": 10_000, "threshold": 0.0, "confidence": 0.0}
     metavar='FILE|"x0,y0,x1,y1;…"',
     help="Caption these boxes instead of detecting regions.",
 )
+@names_option
 @format_option
 @click.option(
     "--alt",
@@ -82,6 +85,7 @@ def command(
     *,
     asked: PhotoOptions,
     given_boxes: str | None,
+    names_file: Path | None,
     export: str | None,
     part: str | None,
     alt: bool,
@@ -102,12 +106,17 @@ def command(
     --boxes gives boxes as left, top, right, bottom in pixels. If all numbers are between 0 and 1,
     they are fractions of the photo's width and height.
 
+    --names FILE calls things by your own names, one on each line of FILE. Regions that show none of
+    them keep their captions, but get no name. With --tags, only these names become keywords.
+
     --format xmp writes an XMP sidecar for each photo, next to the photo or into the folder of -o.
     Photo managers show it as description, alt text, keywords and regions. Keywords and regions are
     those that are sure. With --alt it has the texts alone, with --tags the keywords alone. An
     existing sidecar is kept and added to.
     """
     wanted = asked.wanted(export)
+    if names_file is not None:
+        options["names"] = read_names(names_file, asked)
     if alt or tags or wanted.kind == "sidecars":
         _check_texts(wanted, {"boxes": given_boxes, **options}, part, alt, tags)
         if part == ALL:

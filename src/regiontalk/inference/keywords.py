@@ -34,6 +34,12 @@ def choose_tags(
     return tuple(tag for tag in by_word.values() if tag.word not in wider)
 
 
+def listed_tags(regions: Iterable[Region], shown: Shown) -> tuple[Tag, ...]:
+    """The keywords of regions that are called by one's own list of names: these names alone."""
+    names = [region.name for region in filter(shown.is_sure, regions)]
+    return tuple(Tag(name) for name in dict.fromkeys(names) if name is not None)
+
+
 def _tags_of(region: Region, everyday: str | None) -> Iterator[Tag]:
     """`everyday` is the word of everyday language for the region's name, if it has one."""
     if region.taught and region.name is not None:

@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from regiontalk.errors import UsageError
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.codes import with_codes
 from regiontalk.inference.regions import Look, RegionTable
@@ -24,7 +23,6 @@ from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.results import Name
 
 MIN_FINE_PROB = 0.5  # a name finer than the everyday word is said from this probability on
-MAX_UNKNOWN_NAMED = 5
 
 
 def with_names(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTable:
@@ -36,14 +34,6 @@ def with_names(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTabl
     return replace(regions, names=tuple(to_say(probabilities, runtime.names)))
 
 
-def best_names(runtime: Runtime, look: Look, table: NameTable, top: int) -> list[tuple[Name, ...]]:
-    """The `top` likeliest names of each region of a photo, most likely first."""
-    if not len(look.regions):
-        return []
-    codes = with_codes(runtime, look, look.regions).codes
-    return likeliest(name_probabilities(codes, table), table, top)
-
-
 def name_probabilities(codes: Floats, table: NameTable) -> Scores:
     """Codes (B, D) -> (B, N) the probability of every name."""
     logits = (codes @ table.weights.T + table.biases).astype(np.float64)
@@ -52,33 +42,12 @@ def name_probabilities(codes: Floats, table: NameTable) -> Scores:
     return probabilities
 
 
-def only(table: NameTable, names: Sequence[str]) -> NameTable:
-    """The table of these names alone, in their order, without repeats."""
-    unique_names = list(
-        dict.fromkeys(" ".join(name.lower().split()) for name in names if name.strip())
-    )
-    if not unique_names:
-        raise UsageError("the list of names is empty", hint="one name per line")
-    rows = {name: row for row, name in enumerate(table.names)}
-    unknown = [name for name in unique_names if name not in rows]
-    if unknown:
-        listed = ", ".join(repr(name[:60]) for name in unknown[:MAX_UNKNOWN_NAMED])
-        raise UsageError(
-            f"the model has no name {listed}", hint="`Model.names` lists those that it has"
-        )
-    kept = [rows[name] for name in unique_names]
-    coarse = tuple(table.coarse[row] for row in kept)
-    return NameTable(
-        table.detector, tuple(unique_names), coarse, table.weights[kept], table.biases[kept]
-    )
-
-
-def likeliest(probabilities: Scores, table: NameTable, top: int) -> list[tuple[Name, ...]]:
+def likeliest(probabilities: Scores, words: Sequence[str], top: int) -> list[tuple[Name, ...]]:
     """The `top` likeliest names of each region, most likely first."""
     order = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
     names = []
     for region_probabilities, best in zip(probabilities, order.tolist(), strict=True):
-        likeliest_names = [Name(table.names[row], float(region_probabilities[row])) for row in best]
+        likeliest_names = [Name(words[row], float(region_probabilities[row])) for row in best]
         names.append(tuple(likeliest_names))
     return names
 

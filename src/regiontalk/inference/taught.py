@@ -172,14 +172,30 @@ def say_taught(regions: Sequence[Region], likely: Scores, names: Sequence[str]) 
     """The regions, those that show a taught word with that word as caption and name; `likely` (R,
     W). Of several words the likeliest is said; of equally likely ones, the first that was taught.
     """
+    return [
+        region if word is None else _called(region, names[word], probability)
+        for region, (word, probability) in zip(regions, words_to_say(regions, likely), strict=True)
+    ]
+
+
+def words_to_say(
+    regions: Sequence[Region], likely: Scores, captioned: Sequence[int | None] | None = None
+) -> list[tuple[int | None, float]]:
+    """The number of the word to say of each region, None for those that show none of them, and how
+    likely it is; `likely` (R, W). Parts of a thing, and its surroundings, are not called by it,
+    unless their caption says it: `captioned`, the number of the word in each caption."""
     best = likely.argmax(axis=1)
     sure = likely.max(axis=1)
     boxes = np.array([region.xyxy for region in regions]).reshape(-1, 4)
-    shows = (sure >= SURE) & ~are_parts(boxes, sure, best)
+    by_caption = np.zeros(len(regions), dtype=bool)
+    if captioned is not None:
+        by_caption = np.array([word == said for word, said in zip(best, captioned, strict=True)])
+    parts = are_parts(boxes, sure + by_caption, best) & ~by_caption
+    shows = (sure >= SURE) & ~parts
     return [
-        _called(region, names[word], probability) if is_shown else region
-        for region, word, probability, is_shown in zip(
-            regions, best.tolist(), sure.tolist(), shows.tolist(), strict=True
+        (word if is_shown else None, probability)
+        for word, probability, is_shown in zip(
+            best.tolist(), sure.tolist(), shows.tolist(), strict=True
         )
     ]
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from regiontalk.language.object_names import PERSONS, object_names, word_forms
+
+CACHED_WORDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -48,24 +50,31 @@ def synonyms() -> Synonyms:
     return Synonyms(same, broader, narrower)
 
 
-def caption_words(word: str) -> frozenset[str]:
-    """The words of captions, in the singular, that mean what a word of a query asks for.
-
-    These are the word itself, words that mean the same, the name of its class ("puppy": dog), and
-    for a class and a broad word all of its kinds ("bird": duck, "child": girl). A person is asked
-    for by "person" and "people" only: a baby is not any person.
-    """
+@lru_cache(maxsize=CACHED_WORDS)
+def same_or_narrower(word: str) -> frozenset[str]:
+    """The words in the singular that mean the same as a word, or one of its kinds ("bird": duck,
+    "child": girl), itself among them. A person is asked for by "person" and "people" only: a baby
+    is not any person."""
     table, classes = synonyms(), object_names().classes
-    forms = set(word_forms(word))
-    for form in tuple(forms):
-        forms |= set(table.same.get(form, ()))
-    for form in tuple(forms):
-        forms |= set(table.narrower.get(form, ()))
-    meant = set(forms)
+    words = set(word_forms(word))
+    for form in tuple(words):
+        words |= set(table.same.get(form, ()))
+    for form in tuple(words):
+        words |= set(table.narrower.get(form, ()))
     for form in word_forms(word):
         own = "person" if form in PERSONS else form
         if own in classes.get(own, ()):
-            meant |= {name for name, named in classes.items() if own in named}
-        else:
-            meant |= {name for name in classes.get(form, ()) if name != "person"}
-    return frozenset(meant)
+            words |= {name for name, named in classes.items() if own in named}
+    return frozenset(words)
+
+
+def caption_words(word: str) -> frozenset[str]:
+    """The words of captions, in the singular, that mean what a word of a query asks for: those that
+    mean the same or one of its kinds, and the name of its class ("puppy": dog)."""
+    classes = object_names().classes
+    words = set(same_or_narrower(word))
+    for form in word_forms(word):
+        own = "person" if form in PERSONS else form
+        if own not in classes.get(own, ()):
+            words |= {name for name in classes.get(form, ()) if name != "person"}
+    return frozenset(words)

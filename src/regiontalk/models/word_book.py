@@ -72,7 +72,7 @@ class WordBook:
         """The taught word that a text asks for, if there is one: "some croissants" asks for
         "croissant"."""
         known = {word_key(word): word for word in self.words}
-        return next((known[form] for form in _forms(text) if form in known), None)
+        return next((known[form] for form in forms_of(text) if form in known), None)
 
     def spelling(self, word: str) -> str:
         """The spelling that the book has of a word; the word itself if it is new."""
@@ -153,7 +153,7 @@ def without_article(text: str) -> str:
     return next((line[len(one) :] for one in ARTICLES if key.startswith(one)), line)
 
 
-def _forms(text: str) -> list[str]:
+def forms_of(text: str) -> list[str]:
     """The keys of the words that a text may ask for: as it is, without article, in the singular."""
     key = word_key(" ".join(text.split()))
     plain = without_article(key)

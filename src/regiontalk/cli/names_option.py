@@ -1,0 +1,46 @@
+"""`--names`: one's own list of names, one on each line of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from regiontalk.cli import console, options
+from regiontalk.cli.each_photo import PhotoOptions
+from regiontalk.errors import InputError, UsageError
+from regiontalk.io.files import read_file
+
+LARGEST_LIST = 1 << 24  # bytes
+
+names_option = click.option(
+    "--names",
+    "names_file",
+    type=options.FILE,
+    metavar="FILE",
+    help="Call things by these names alone, one on each line.",
+)
+
+
+def read_names(file: Path, asked: PhotoOptions) -> list[str]:
+    """The names of the list that the model knows; the others are told. Raises `UsageError` if it
+    knows none."""
+    from regiontalk.inference.name_list import TO_KNOW, a_few
+
+    try:
+        text = read_file(file, LARGEST_LIST).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not a text in UTF-8", hint="one name per line") from error
+    model = options.load_model(asked.model, "cpu", lazily=True, words_book=asked.words_book)
+    known, unknown = model.known_names(text.splitlines())
+    if not known:
+        if unknown:
+            reason = f"the model knows none of its names: {a_few(unknown)}"
+            raise UsageError(f"{file}: {reason}", hint=TO_KNOW)
+        raise UsageError(f"{file}: no names in it", hint="one name per line")
+    if unknown:
+        count = console.count(len(unknown), "name")
+        console.message(
+            f"{file}: left out {count} that the model does not know: {a_few(unknown)}", asked.quiet
+        )
+    return list(known)
